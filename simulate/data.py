@@ -1,0 +1,348 @@
+"""Images and labels: scikit-learn's digits, an ``.npz`` of one's own, or what torchvision finds on disk."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+__all__ = ["Images", "Split", "digits", "load", "named", "sample"]
+
+Split = Literal["train", "test"]
+
+_DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
+_NAMED = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
+_SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
+_CHANNELS = (1, 3)
+
+# what the zip, zlib and npy readers raise on a damaged archive, beside ValueError
+_DAMAGED = (
+    EOFError,
+    KeyError,
+    MemoryError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Labelled images, standardised to mean 0 and standard deviation 1 over the whole set.
+
+    Parameters
+    ----------
+    images
+        float64 (N, C, H, W), or (N, features) once flattened.
+    labels
+        int64 (N,), classes counted from 0.
+    """
+
+    images: NDArray[np.float64]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes: one more than the largest label."""
+        return int(self.labels.max()) + 1
+
+    def flat(self) -> Images:
+        """The same with each image as one row, (N, C H W)."""
+        return replace(self, images=self.images.reshape(len(self), -1))
+
+    def tensors(
+        self, device: str = "cpu", dtype: torch.dtype = torch.float64
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Images and labels as new tensors on a device."""
+        return torch.tensor(self.images, dtype=dtype, device=device), torch.tensor(self.labels, device=device)
+
+
+@cache
+def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
+    """The 1797 handwritten digits of scikit-learn, 8 x 8, resized.
+
+    Parameters
+    ----------
+    size
+        (channels, height, width): (1, 8, 8) as they are; (1, 28, 28) and (3, 32, 32) bilinear, the channels
+        equal; (1, 4, 4) by averaging 2 x 2 pixels.
+
+    Returns
+    -------
+    Images, read once per process and shared: the arrays are read-only.
+
+    Raises
+    ------
+    ValueError
+        If the size is none of these.
+
+    Examples
+    --------
+    >>> digits((1, 8, 8)).images.shape, digits((1, 8, 8)).classes
+    ((1797, 1, 8, 8), 10)
+    """
+    if size not in _DIGIT_SIZES:
+        raise ValueError(f"size must be one of {', '.join(map(str, _DIGIT_SIZES))}, got {size!r}")
+    from sklearn.datasets import load_digits
+
+    source: Any = load_digits()
+    pixels = _resized(torch.from_numpy(source.images)[:, None], size)
+    images = _standardised(pixels.numpy(), "digits")
+    labels = source.target.astype(np.int64)
+    for array in (images, labels):
+        array.flags.writeable = False
+    return Images(images, labels)
+
+
+def load(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
+    """Images and labels of an ``.npz`` archive with ``x_train, y_train`` and perhaps ``x_test, y_test``.
+
+    Parameters
+    ----------
+    path
+        Images as uint8 or float, (N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels; integer labels
+        from 0, (N,) or (N, 1). Pickled objects are never read.
+    split
+        ``train`` or ``test``. Both are standardised by the mean and standard deviation of the training
+        images.
+
+    Returns
+    -------
+    Images of shape (N, C, H, W).
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or damaged, holds pickles, lacks an array, or an array has the wrong shape or
+        type. The message names the path and says what to do.
+    """
+    _require_split(split)
+    needed = ["x_train"] if split == "train" else ["x_train", "x_test"]
+    arrays = _read(Path(path), [*needed, f"y_{split}"])
+    # the training pixels set the scale of both splits
+    train, *rest = (_channels_first(arrays[name], name, path) for name in needed)
+    wanted = rest[0] if rest else train
+    labels = _integer_labels(arrays[f"y_{split}"], len(wanted), f"y_{split}", path)
+    return Images(_standardised(wanted, str(path), reference=train), labels)
+
+
+def named(name: str, root: str | os.PathLike[str], *, split: Split = "train") -> Images:
+    """A torchvision data set that is already below `root`; nothing is ever downloaded.
+
+    Parameters
+    ----------
+    name
+        ``fashion-mnist``, ``cifar10`` or ``cifar100``.
+    root
+        The folder given to torchvision when the set was fetched.
+    split
+        ``train`` or ``test``. Both are standardised by the mean and standard deviation of the training
+        images.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, torchvision is not installed, or the files are not there.
+    """
+    _require_split(split)
+    if name not in _NAMED:
+        raise ValueError(f"name must be one of {', '.join(_NAMED)}, got {name!r}")
+    try:
+        datasets = importlib.import_module("torchvision.datasets")
+    except ImportError:
+        raise ValueError(f"data {name!r} needs the vision extra: pip install 'losscurv[vision]'") from None
+    train = _torchvision(datasets, name, root, train=True)
+    wanted = train if split == "train" else _torchvision(datasets, name, root, train=False)
+    pixels, reference = (_channels_first(np.asarray(d.data), name, root) for d in (wanted, train))
+    labels = _integer_labels(np.asarray(wanted.targets), len(pixels), name, root)
+    return Images(_standardised(pixels, name, reference=reference), labels)
+
+
+def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bool = False) -> Images:
+    """Draw `count` of the images without replacement, in random order.
+
+    Parameters
+    ----------
+    images
+        What to draw from; the draw is not standardised anew.
+    rng
+        Generator.
+    count
+        How many.
+    balanced
+        True: the same number from every class that occurs.
+
+    Raises
+    ------
+    ValueError
+        If there are not so many images, or not as many in a class, or `count` does not divide among the
+        classes.
+
+    Examples
+    --------
+    >>> few = sample(digits((1, 8, 8)), np.random.default_rng(0), 30, balanced=True)
+    >>> np.bincount(few.labels).tolist()
+    [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
+    """
+    if not 1 <= count <= len(images):
+        raise ValueError(f"count must be between 1 and the {len(images)} images there are, got {count!r}")
+    chosen = (
+        _balanced(images.labels, rng, count) if balanced else rng.choice(len(images), count, replace=False)
+    )
+    return Images(images.images[chosen], images.labels[chosen])
+
+
+def _balanced(labels: NDArray[np.int64], rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+    classes, available = np.unique(labels, return_counts=True)
+    each, remainder = divmod(count, len(classes))
+    if remainder:
+        raise ValueError(
+            f"count must be a multiple of the {len(classes)} classes where balanced, got {count!r}"
+        )
+    if each > available.min():
+        scarce = classes[available.argmin()]
+        raise ValueError(
+            f"count must be at most {available.min() * len(classes)} where balanced, for class {scarce} has"
+            f" only {available.min()} images, got {count!r}"
+        )
+    return rng.permutation(
+        np.concatenate([rng.choice(np.flatnonzero(labels == c), each, replace=False) for c in classes])
+    )
+
+
+def _resized(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
+    from torch.nn import functional
+
+    channels, height, width = size
+    if height < pixels.shape[-1]:
+        return functional.adaptive_avg_pool2d(pixels, (height, width))
+    pixels = functional.interpolate(pixels, size=(height, width), mode="bilinear", align_corners=False)
+    return pixels.repeat(1, channels, 1, 1)
+
+
+def _standardised(
+    images: NDArray[Any], source: str, *, reference: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    values = images.astype(np.float64)
+    scale = values if reference is None or reference is images else reference.astype(np.float64)
+    if not (np.isfinite(values).all() and np.isfinite(scale).all()):
+        raise ValueError(
+            f"images of {source} must be finite, got NaN or infinity; replace them and save again"
+        )
+    mean, deviation = scale.mean(), scale.std()
+    if deviation == 0:
+        raise ValueError(
+            f"images of {source} must not all be the same grey, got only {mean:g}; save real images"
+        )
+    return (values - mean) / deviation
+
+
+def _read(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise ValueError(f"data {path} must be an existing file, got none; check the path or {_SAVE_HINT}")
+    # opened here, since numpy leaves a file open that it fails to read
+    with _opened(path) as file, _archive(file, path) as archive:
+        if missing := [name for name in names if name not in archive.files]:
+            got = ", ".join(archive.files) or "no array"
+            raise ValueError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
+        return {name: _member(archive, name, path) for name in names}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise ValueError(f"data {path} must be readable, got {error}; check its permissions") from None
+
+
+def _archive(file: IO[bytes], path: Path) -> Any:
+    try:
+        archive = np.load(file, allow_pickle=False)
+    except (*_DAMAGED, ValueError) as error:
+        kind = (
+            "a pickle or another format"
+            if "pickle" in str(error)
+            else f"a file that cannot be read ({error})"
+        )
+        raise ValueError(f"data {path} must be an .npz archive, got {kind}; {_SAVE_HINT}") from None
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise ValueError(f"data {path} must be an .npz archive, got a single array; {_SAVE_HINT}")
+    return archive
+
+
+def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
+    try:
+        array = archive[name]
+    except (*_DAMAGED, ValueError) as error:
+        if "Object arrays" in str(error):
+            raise ValueError(
+                f"data {path} must hold plain arrays, got pickled objects in {name};"
+                " save numbers of one shape"
+            ) from None
+        raise ValueError(f"data {path} must be undamaged, got {error!r} in {name}; copy it again") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"data {path} must hold an array under {name}, got raw bytes; {_SAVE_HINT}")
+    return array
+
+
+def _channels_first(pixels: NDArray[Any], name: str, path: object) -> NDArray[Any]:
+    rule = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, N > 0"
+    if pixels.dtype.kind not in "uif":
+        raise ValueError(
+            f"{name} of {path} must be uint8 or float, got {pixels.dtype}; convert it and save again"
+        )
+    first, last = (pixels.ndim == 4 and pixels.shape[axis] in _CHANNELS for axis in (1, 3))
+    if pixels.size == 0 or not (pixels.ndim == 3 or first or last):
+        raise ValueError(f"{name} of {path} must be {rule}, got {pixels.shape}; reshape it and save again")
+    if first and last:
+        raise ValueError(
+            f"{name} of {path} must show where its channels are, got {pixels.shape}, which reads both ways;"
+            " save images wider than 3"
+        )
+    if pixels.ndim == 3:
+        return pixels[:, None]
+    return pixels if first else np.moveaxis(pixels, 3, 1)
+
+
+def _integer_labels(labels: NDArray[Any], count: int, name: str, path: object) -> NDArray[np.int64]:
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"{name} of {path} must be integers, got {labels.dtype}; save labels.astype(int)")
+    if labels.shape not in ((count,), (count, 1)):
+        raise ValueError(f"{name} of {path} must be one label per image, ({count},), got {labels.shape}")
+    if labels.min() < 0:
+        raise ValueError(f"{name} of {path} must be classes from 0, got {labels.min()}; renumber them")
+    return labels.reshape(count).astype(np.int64)
+
+
+def _torchvision(datasets: Any, name: str, root: str | os.PathLike[str], *, train: bool) -> Any:
+    try:
+        return getattr(datasets, _NAMED[name])(root=os.fspath(root), train=train, download=False)
+    except (OSError, RuntimeError) as error:
+        fetch = f"torchvision.datasets.{_NAMED[name]}({os.fspath(root)!r}, download=True)"
+        raise ValueError(
+            f"data {name!r} must be below {root}, got {error}; fetch it once with {fetch}"
+        ) from None
+
+
+def _require_split(split: str) -> None:
+    if split not in ("train", "test"):
+        raise ValueError(f"split must be train or test, got {split!r}")

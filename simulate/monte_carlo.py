@@ -1,0 +1,310 @@
+"""Replicates: independent streams, blocks of sixteen as the unit of work, and the executors that run them.
+
+Replicate ``i`` of an experiment depends on (suite seed, experiment, parameters, ``i``) and on nothing else,
+so more replicates only append, the number of workers does not matter, and one replicate can be rerun alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import json
+import multiprocessing
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "BLOCK",
+    "Block",
+    "BlockResult",
+    "Point",
+    "Scores",
+    "SerialExecutor",
+    "default_workers",
+    "fixture",
+    "one_thread",
+    "open_executor",
+    "resolve_device",
+    "run_block",
+    "stream",
+]
+
+BLOCK = 16
+"""Replicates drawn and decomposed together; looks are rounded to it, so a block never depends on the look."""
+
+Scores = dict[str, NDArray[np.float64]]
+"""One array of shape (replicates,) per named score."""
+
+
+class Point(Mapping[str, Any]):
+    """The parameters of one run of an experiment: immutable, hashable, read as attributes.
+
+    Values are numbers, strings, booleans, or tuples of these, so that a point has one JSON form on every
+    machine.
+
+    Raises
+    ------
+    ValueError
+        If a value is anything else, or a name would hide a method (``keys``, ``get``, ...).
+
+    Examples
+    --------
+    >>> p = Point(dim=200, spike=1.7)
+    >>> p.spike, p | {"spike": 2.5}
+    (1.7, Point(dim=200, spike=2.5))
+    """
+
+    __slots__ = ("_values",)
+    _values: dict[str, Any]
+
+    def __init__(self, **values: Any) -> None:
+        for name in values:
+            if hasattr(Point, name):
+                raise ValueError(f"parameter must be named other than the methods of a point, got {name!r}")
+        object.__setattr__(self, "_values", {name: _frozen(name, value) for name, value in values.items()})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return object.__getattribute__(self, "_values")[name]
+        except KeyError:
+            raise AttributeError(f"no parameter {name!r}; this point has {', '.join(self._values)}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a point is immutable; write point | {{{name!r}: value}}")
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __or__(self, other: Mapping[str, Any]) -> Point:
+        return Point(**{**self._values, **other})
+
+    def __hash__(self) -> int:
+        return hash(self.canonical())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Point) and self.canonical() == other.canonical()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self._values,))
+
+    def __repr__(self) -> str:
+        return f"Point({', '.join(f'{name}={value!r}' for name, value in self._values.items())})"
+
+    def canonical(self) -> str:
+        """The JSON form, keys sorted: what streams and results are filed under."""
+        return json.dumps(self._values, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sixteen replicates at work: their streams, and the device their tensors live on."""
+
+    streams: tuple[np.random.Generator, ...]
+    device: str = "cpu"
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def stack(self, draw: Callable[[np.random.Generator], NDArray[Any]]) -> torch.Tensor:
+        """Draw once per replicate, on the CPU whatever the device, stacked along the first axis."""
+        import torch
+
+        return torch.from_numpy(np.stack([draw(stream) for stream in self.streams])).to(self.device)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        """Standard normal tensor of shape (replicates, *shape), float64."""
+        return self.stack(lambda rng: rng.standard_normal(shape))
+
+
+class BlockResult(NamedTuple):
+    """Scores of one block and the seconds it took."""
+
+    scores: Scores
+    seconds: float
+
+
+def stream(seed: int, experiment: str, point: Point, replicate: int) -> np.random.Generator:
+    """The random generator of one replicate: Philox, seeded by a hash of all that names the replicate.
+
+    Examples
+    --------
+    >>> a, b = (stream(1, "spiked-wigner", Point(dim=2), 7).random() for _ in range(2))
+    >>> a == b, a == stream(1, "spiked-wigner", Point(dim=2), 8).random()
+    (True, False)
+    """
+    return _generator(seed, f"{experiment}\n{point.canonical()}\n{replicate}")
+
+
+def fixture(seed: int, name: str) -> np.random.Generator:
+    """The generator of something that all replicates share (a fixed matrix, a population), by its name."""
+    return _generator(seed, f"fixture\n{name}")
+
+
+def run_block(
+    simulate: Callable[[Block, Point], Mapping[str, Any]],
+    *,
+    experiment: str,
+    point: Point,
+    seed: int,
+    index: int,
+    device: str = "cpu",
+) -> BlockResult:
+    """Run block `index` (replicates 16 index to 16 index + 15) on one thread and check what it returns.
+
+    Raises
+    ------
+    ValueError
+        If a score is not one number per replicate (NaN and infinity pass: the verdict names them).
+    """
+    started = time.perf_counter()
+    streams = tuple(stream(seed, experiment, point, BLOCK * index + i) for i in range(BLOCK))
+    with one_thread():
+        raw = simulate(Block(streams, device), point)
+    return BlockResult(
+        {name: _column(name, values) for name, values in raw.items()}, time.perf_counter() - started
+    )
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One BLAS and one torch thread, TF32 off: the same bits for any number of workers."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+class SerialExecutor(Executor):
+    """Runs each call at once, in this process: one worker without a second interpreter."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` now and return its finished future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # handed to the caller through the future, as any executor does
+            future.set_exception(error)
+        return future
+
+
+@contextlib.contextmanager
+def open_executor(workers: int, address: str | None = None) -> Iterator[Executor]:
+    """An executor: this process (1 worker), local processes, or a Dask cluster at ``dask://host:port``.
+
+    Raises
+    ------
+    ValueError
+        If `address` is not a Dask address, the cluster extra is not installed, or nobody answers there.
+    """
+    if address is not None:
+        with _dask_client(address) as client:
+            yield client.get_executor(pure=False)
+    elif workers == 1:
+        yield SerialExecutor()
+    else:
+        # spawn: torch and BLAS threads do not survive a fork
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def resolve_device(name: str) -> str:
+    """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there.
+
+    Raises
+    ------
+    ValueError
+        If the device is unknown or absent.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", name):
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:<index>, got {name!r}")
+    kind, _, index = name.partition(":")
+    if kind == "cuda" and (not torch.cuda.is_available() or int(index or 0) >= torch.cuda.device_count()):
+        raise ValueError(f"device must be present on this machine, got {name!r}; use --device cpu or auto")
+    return name
+
+
+def default_workers() -> int:
+    """One worker per core this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _dask_client(address: str) -> Iterator[Any]:
+    host = address.removeprefix("dask://")
+    if host == address or not re.fullmatch(r"\S+:[0-9]+", host):
+        raise ValueError(f"executor must be dask://host:port, got {address!r}")
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "executor dask:// needs the cluster extra: pip install 'losscurv[cluster]'"
+        ) from None
+    try:
+        client = Client(f"tcp://{host}", timeout="10s")
+    except (OSError, TimeoutError) as error:
+        raise ValueError(f"executor {address} must be a running Dask scheduler, got {error}") from None
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    words = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype="<u4")
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=words.tolist())))
+
+
+def _frozen(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(name, v) for v in value)
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, bool | int | float | str):
+        raise ValueError(f"{name} must be a number, a string, a boolean or a tuple of these, got {value!r}")
+    return plain
+
+
+def _rebuild(values: dict[str, Any]) -> Point:
+    return Point(**values)
+
+
+def _column(name: str, values: Any) -> NDArray[np.float64]:
+    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    if array.shape != (BLOCK,) or array.dtype.kind not in "buif":
+        rule = f"one number per replicate, shape ({BLOCK},)"
+        raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
+    return array.astype(np.float64)

@@ -1,0 +1,224 @@
+"""Networks and their initial scales: weights as plain tensors for exact curvature, modules for people.
+
+Every weight comes from the numpy generator it is given, in float64, layer by layer from the input; the global
+generator of torch is neither read nor advanced. Layers are numbered 0 (next to the input) to L - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+__all__ = [
+    "LENET_300_100",
+    "Gain",
+    "LeNet5",
+    "Mlp",
+    "Weights",
+    "activation_function",
+    "mlp_logits",
+    "mlp_weights",
+    "parameter_count",
+]
+
+Weights = Sequence[Tensor]
+"""Weight matrices of shape (out, in), from the input layer to the logits."""
+
+Gain = Literal["kaiming", "lecun"]
+"""Weight variance: 2 / fan_in, which keeps the scale of a ReLU network, or 1 / fan_in."""
+
+LENET_300_100 = (784, 300, 100, 10)
+"""Widths of LeNet-300-100 on 28 x 28 images: 266,200 weights."""
+
+_GAINS = {"kaiming": 2.0, "lecun": 1.0}
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu,
+    "leaky_relu": functional.leaky_relu,
+    "linear": lambda x: x,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "softplus": functional.softplus,
+    "gelu": functional.gelu,
+}
+
+
+def parameter_count(widths: Sequence[int]) -> int:
+    """Number of weights of a bias-free multilayer perceptron.
+
+    Examples
+    --------
+    >>> parameter_count(LENET_300_100)
+    266200
+    """
+    return sum(fan_in * fan_out for fan_in, fan_out in _layers(widths))
+
+
+def activation_function(name: str) -> Callable[[Tensor], Tensor]:
+    """The elementwise function of that name (erf is erf(x), gelu is x Phi(x)).
+
+    Raises
+    ------
+    ValueError
+        If there is no such activation.
+    """
+    if name not in _ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(_ACTIVATIONS)}, got {name!r}")
+    return _ACTIVATIONS[name]
+
+
+def mlp_weights(
+    rng: np.random.Generator, widths: Sequence[int], *, gain: Gain = "kaiming"
+) -> tuple[Tensor, ...]:
+    """Normal weights of a bias-free multilayer perceptron.
+
+    Parameters
+    ----------
+    rng
+        Source of all weights.
+    widths
+        Units of the input, of each hidden layer and of the output.
+    gain
+        ``kaiming`` for weight variance 2 / fan_in, ``lecun`` for 1 / fan_in.
+
+    Returns
+    -------
+    One float64 matrix of shape (out, in) per layer.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two widths, one is not positive, or the gain is unknown.
+
+    Examples
+    --------
+    >>> [tuple(w.shape) for w in mlp_weights(np.random.default_rng(0), (4, 3, 2))]
+    [(3, 4), (2, 3)]
+    """
+    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _layers(widths))
+
+
+def mlp_logits(weights: Weights, x: Tensor, activation: str = "relu") -> Tensor:
+    """Logits of shape (..., K) of the bias-free network with these weights on inputs of shape (..., in).
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown.
+    """
+    nonlinearity = activation_function(activation)
+    for weight in weights[:-1]:
+        x = nonlinearity(x @ weight.mT)
+    return x @ weights[-1].mT
+
+
+class Mlp(nn.Module):
+    """Multilayer perceptron as a module, initialised from a numpy generator; biases start at zero.
+
+    With the same generator state, widths and gain it holds the weights that `mlp_weights` returns.
+
+    Raises
+    ------
+    ValueError
+        If the widths, the activation or the gain are not as in `mlp_weights`.
+
+    Examples
+    --------
+    >>> net = Mlp((4, 3, 2), rng=np.random.default_rng(0), bias=True)
+    >>> net(torch.zeros(5, 4, dtype=torch.float64)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        activation: str = "relu",
+        bias: bool = False,
+        *,
+        rng: np.random.Generator,
+        gain: Gain = "kaiming",
+    ) -> None:
+        super().__init__()
+        self.activation = activation_function(activation)
+        self.layers = nn.ModuleList(_linear(rng, i, out, bias=bias, gain=gain) for i, out in _layers(widths))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of shape (N, K) of inputs whose trailing axes are flattened."""
+        x = x.flatten(1)
+        for layer in self.layers[:-1]:
+            x = self.activation(layer(x))
+        return self.layers[-1](x)
+
+
+class LeNet5(nn.Module):
+    """Bias-free ReLU LeNet-5 with max-pooling on 32 x 32 images: 61,770 weights for 3 channels, 10 classes.
+
+    Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons.
+
+    Raises
+    ------
+    ValueError
+        If `channels` or `classes` is not positive, or the gain is unknown.
+
+    Examples
+    --------
+    >>> net = LeNet5(rng=np.random.default_rng(0))
+    >>> sum(p.numel() for p in net.parameters())
+    61770
+    """
+
+    def __init__(
+        self, channels: int = 3, classes: int = 10, *, rng: np.random.Generator, gain: Gain = "kaiming"
+    ) -> None:
+        super().__init__()
+        for name, value in (("channels", channels), ("classes", classes)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        self.features = nn.Sequential(
+            _convolution(rng, channels, 6, gain), nn.ReLU(), nn.MaxPool2d(2),
+            _convolution(rng, 6, 16, gain), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        )  # fmt: skip
+        self.head = Mlp((400, 120, 84, classes), rng=rng, gain=gain)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits of shape (N, classes) of images of shape (N, channels, 32, 32)."""
+        return self.head(self.features(x))
+
+
+def _layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    if len(widths) < 2 or min(widths) < 1:
+        raise ValueError(f"widths must be at least two positive numbers, got {tuple(widths)}")
+    return pairwise(widths)
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain: Gain) -> Tensor:
+    if gain not in _GAINS:
+        raise ValueError(f"gain must be one of {', '.join(_GAINS)}, got {gain!r}")
+    return torch.from_numpy(rng.standard_normal(shape) * math.sqrt(_GAINS[gain] / fan_in))
+
+
+def _linear(rng: np.random.Generator, fan_in: int, out: int, *, bias: bool, gain: Gain) -> nn.Module:
+    # skip_init: the constructor would draw from, and so advance, the global generator
+    layer = nn.utils.skip_init(nn.Linear, fan_in, out, bias=bias, dtype=torch.float64)
+    _fill(layer, _normal(rng, (out, fan_in), fan_in, gain))
+    return layer
+
+
+def _convolution(rng: np.random.Generator, channels: int, out: int, gain: Gain) -> nn.Module:
+    layer = nn.utils.skip_init(nn.Conv2d, channels, out, 5, bias=False, dtype=torch.float64)
+    _fill(layer, _normal(rng, (out, channels, 5, 5), 25 * channels, gain))
+    return layer
+
+
+def _fill(layer: nn.Module, weight: Tensor) -> None:
+    with torch.no_grad():
+        for name, parameter in layer.named_parameters():
+            parameter.copy_(weight) if name == "weight" else parameter.zero_()

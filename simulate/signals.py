@@ -1,0 +1,233 @@
+"""Wide fully connected networks with random weights: what flows forward, what flows back, and its moments.
+
+Layers are counted as in u^l = W^l h^{l-1} + b^l, h^0 the input, h^l = phi(u^l) for l < L, and a linear
+read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, then samples ``T``, then units
+``M_l``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate.monte_carlo import Block
+
+__all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "ActivationLike",
+    "Signals",
+    "WideNetwork",
+    "backward",
+    "forward",
+    "measured_order_parameters",
+    "wide_network",
+]
+
+
+class Activation(NamedTuple):
+    """An elementwise function of tensors and its derivative."""
+
+    function: Callable[[Tensor], Tensor]
+    derivative: Callable[[Tensor], Tensor]
+
+
+ActivationLike = str | Activation | Sequence[str | Activation]
+"""A name of `ACTIVATIONS` or an `Activation`: one for all hidden layers, or a sequence with one for each."""
+
+
+def _piecewise_linear(slope: float) -> Activation:
+    # scalars inside where() would be single precision
+    return Activation(
+        lambda u: torch.where(u > 0, u, slope * u),
+        lambda u: torch.where(u > 0, torch.ones_like(u), torch.full_like(u, slope)),
+    )
+
+
+def _gelu_slope(u: Tensor) -> Tensor:
+    return torch.special.ndtr(u) + u * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": _piecewise_linear(0.0),
+    "leaky_relu": _piecewise_linear(0.01),
+    "linear": Activation(torch.clone, torch.ones_like),
+    "tanh": Activation(torch.tanh, lambda u: 1 / torch.cosh(u) ** 2),
+    "erf": Activation(torch.erf, lambda u: 2 / math.sqrt(math.pi) * torch.exp(-u * u)),
+    "sigmoid": Activation(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
+    # not torch's softplus, which turns linear at 20 and is 2e-9 off there
+    "softplus": Activation(lambda u: torch.logaddexp(u, torch.zeros_like(u)), torch.sigmoid),
+    "gelu": Activation(lambda u: u * torch.special.ndtr(u), _gelu_slope),
+}
+"""Names that experiments use, each with its derivative (of a kink: that of its left side)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WideNetwork:
+    """Weights (n, M_l, M_{l-1}) and biases (n, M_l) for l = 1..L, and inputs (n, T, M_0)."""
+
+    weights: tuple[Tensor, ...]
+    biases: tuple[Tensor, ...]
+    inputs: Tensor
+
+    @property
+    def depth(self) -> int:
+        """Number of weight matrices, L."""
+        return len(self.weights)
+
+    @property
+    def outputs(self) -> int:
+        """Number of output units, C."""
+        return self.weights[-1].shape[1]
+
+
+class Signals(NamedTuple):
+    """Pre-activations u^1..u^L and activations h^0..h^{L-1}, each of shape (n, T, units)."""
+
+    preactivations: tuple[Tensor, ...]
+    activations: tuple[Tensor, ...]
+
+
+def wide_network(
+    block: Block, *, widths: Sequence[int], samples: int, weight_variance: float, bias_variance: float
+) -> WideNetwork:
+    """Draw networks and inputs: W ~ N(0, weight_variance / M_{l-1}), b ~ N(0, bias_variance), x ~ N(0, 1).
+
+    Parameters
+    ----------
+    block
+        Streams to draw from, and the device.
+    widths
+        (M_0, ..., M_L), inputs first, outputs last.
+    samples
+        Number of inputs T.
+    weight_variance, bias_variance
+        Variances, not negative.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two widths, a count is not positive, or a variance is negative or not finite.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> block = Block((fixture(0, "a"), fixture(0, "b")))
+    >>> network = wide_network(block, widths=(5, 7, 3), samples=4, weight_variance=2.0, bias_variance=0.1)
+    >>> [tuple(w.shape) for w in network.weights], tuple(network.inputs.shape)
+    ([(2, 7, 5), (2, 3, 7)], (2, 4, 5))
+    """
+    if len(widths) < 2 or min(widths) < 1:
+        raise ValueError(f"widths must be at least two positive integers (M_0, ..., M_L), got {widths!r}")
+    if samples < 1:
+        raise ValueError(f"samples must be a positive integer, got {samples!r}")
+    for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
+        if not 0 <= variance < math.inf:
+            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
+    weights = tuple(
+        block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow))
+        for narrow, wide in pairwise(widths)
+    )
+    biases = tuple(block.normal(units).mul_(math.sqrt(bias_variance)) for units in widths[1:])
+    return WideNetwork(weights=weights, biases=biases, inputs=block.normal(samples, widths[0]))
+
+
+def forward(network: WideNetwork, activation: ActivationLike) -> Signals:
+    """Pre-activations u^1..u^L and activations h^0..h^{L-1}; the outputs are ``preactivations[-1]``.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    phis = _resolve(activation, network.depth - 1)
+    h = network.inputs
+    preactivations, activations = [], [h]
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        u = torch.baddbmm(bias[:, None, :], h, weight.mT)
+        preactivations.append(u)
+        if layer < len(phis):
+            h = phis[layer].function(u)
+            activations.append(h)
+    return Signals(tuple(preactivations), tuple(activations))
+
+
+def backward(network: WideNetwork, activation: ActivationLike, signals: Signals) -> Iterator[Tensor]:
+    """Derivatives of every output by the pre-activations, delta^l_k = d f_k / d u^l, from l = L down to 1.
+
+    Each of shape (n, C, T, M_l). They come one at a time, so that only one layer need be held.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    phis = _resolve(activation, network.depth - 1)
+    outputs = signals.preactivations[-1]
+    n, samples, classes = outputs.shape
+    identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
+    delta = identity[None, :, None, :].expand(n, classes, samples, classes)
+    yield delta
+    for layer in reversed(range(network.depth - 1)):
+        slope = phis[layer].derivative(signals.preactivations[layer])
+        back = delta.reshape(n, classes * samples, -1) @ network.weights[layer + 1]
+        delta = back.reshape(n, classes, samples, -1) * slope[:, None]
+        yield delta
+
+
+def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
+    """Second moments of the signals, layer by layer.
+
+    Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)
+    (``q_hat_st``), for l = 0..L-1. Backward, the sum over the units of delta_i(s)^2 (``q_tilde_t``) and of
+    delta_i(s) delta_i(t) (``q_tilde_st``), for l = 1..L, averaged over the outputs. All are averaged over the
+    samples s, or over the ordered pairs s != t of samples.
+
+    Returns
+    -------
+    The four arrays under their names, each of shape (n, L).
+
+    Raises
+    ------
+    ValueError
+        If there is one sample only, hence no pair, or the activation is unknown.
+    """
+    if network.inputs.shape[1] < 2:
+        raise ValueError(f"samples must be at least 2 to form a pair, got {network.inputs.shape[1]}")
+    signals = forward(network, activation)
+    hats = [_moments(h[:, None]) / h.shape[-1] for h in signals.activations]
+    tildes = [_moments(delta) for delta in backward(network, activation, signals)][::-1]
+    hat, tilde = torch.stack(hats, -1), torch.stack(tildes, -1)
+    return {"q_hat_t": hat[0], "q_hat_st": hat[1], "q_tilde_t": tilde[0], "q_tilde_st": tilde[1]}
+
+
+def _moments(signal: Tensor) -> Tensor:
+    # (n, outputs, T, units) -> (2, n): sums over units of x(s)^2, and of x(s) x(t) by the square of a sum
+    samples = signal.shape[2]
+    own = signal.square().sum((2, 3)).mean(1)
+    together = signal.sum(2).square().sum(2).mean(1)
+    return torch.stack([own / samples, (together - own) / (samples * (samples - 1))])
+
+
+def _resolve(activation: ActivationLike, hidden: int) -> tuple[Activation, ...]:
+    if isinstance(activation, str | Activation):
+        return (_single(activation),) * hidden
+    if len(activation) != hidden:
+        raise ValueError(
+            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(activation)}"
+        )
+    return tuple(_single(a) for a in activation)
+
+
+def _single(activation: str | Activation) -> Activation:
+    if isinstance(activation, Activation):
+        return activation
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
+    return ACTIVATIONS[activation]

@@ -1,0 +1,382 @@
+"""Data sets: digits and their resizing, archives good and bad, torchvision by proxy, sampling."""
+
+import io
+import sys
+import types
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from simulate import data
+from simulate.data import Images
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
+LABELS = np.array([0, 1, 2, 0, 1, 2])
+
+
+def archive(folder: Path, **arrays) -> Path:
+    path = folder / "set.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+# --- digits
+
+
+@pytest.mark.parametrize("size", [(1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4)])
+def test_digits_are_standardised_images_of_the_size_asked_for(size: tuple[int, int, int]) -> None:
+    digits = data.digits(size)
+
+    assert digits.images.shape == (1797, *size) and digits.images.dtype == np.float64
+    assert digits.labels.shape == (1797,) and digits.labels.dtype == np.int64
+    assert_allclose([digits.images.mean(), digits.images.std()], [0.0, 1.0], atol=1e-12)
+    assert len(digits) == 1797 and digits.classes == 10
+
+
+def test_default_size_is_that_of_the_fully_connected_networks() -> None:
+    assert data.digits().flat().images.shape == (1797, 784)
+
+
+def test_eight_by_eight_digits_are_those_of_scikit_learn() -> None:
+    from sklearn.datasets import load_digits
+
+    source = load_digits()
+    expected = (source.data - source.data.mean()) / source.data.std()
+    assert_allclose(data.digits((1, 8, 8)).flat().images, expected, rtol=1e-13, atol=1e-14)
+    assert_array_equal(data.digits((1, 8, 8)).labels, source.target)
+
+
+def test_channels_are_equal() -> None:
+    images = data.digits((3, 32, 32)).images
+    assert_array_equal(images[:, 0], images[:, 2])
+
+
+def test_pooled_digits_are_block_averages() -> None:
+    whole = data.digits((1, 8, 8)).images[:, 0]
+    pooled = whole.reshape(-1, 4, 2, 4, 2).mean((2, 4))
+    assert_allclose(data.digits((1, 4, 4)).images[:, 0], pooled / pooled.std(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "factor"), [((1, 28, 28), 3.5), ((3, 32, 32), 4.0)])
+def test_enlarged_digits_interpolate_between_pixel_centres(size: tuple[int, int, int], factor: float) -> None:
+    """Bilinear: pixel i of the new image lies at (i + 1/2)/factor - 1/2 of the old one, clamped."""
+    from scipy.ndimage import map_coordinates
+    from sklearn.datasets import load_digits
+
+    at = np.clip((np.arange(size[1]) + 0.5) / factor - 0.5, 0, 7)
+    grid = np.meshgrid(at, at, indexing="ij")
+    sources = load_digits().images[:5]
+    expected = np.stack([map_coordinates(image, grid, order=1) for image in sources])
+
+    images = data.digits(size).images[:5, 0]
+    slope, offset = np.polyfit(expected.ravel(), images.ravel(), 1)
+    assert_allclose(images, slope * expected + offset, atol=1e-11)
+
+
+def test_digits_are_cached_and_cannot_be_changed() -> None:
+    digits = data.digits((1, 8, 8))
+    assert data.digits((1, 8, 8)) is digits
+    for array in (digits.images, digits.labels, digits.flat().images):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_digits_of_another_size_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"size must be one of \(1, 28, 28\), .*got \(2, 8, 8\)"):
+        data.digits((2, 8, 8))
+
+
+# --- the record
+
+
+def test_tensors_are_copies_of_the_type_asked_for() -> None:
+    digits = data.digits((1, 8, 8))
+    images, labels = digits.tensors(dtype=torch.float32)
+    images.zero_()
+
+    assert images.dtype == torch.float32 and labels.dtype == torch.int64
+    assert digits.images.std() > 0.9
+    assert_array_equal(digits.tensors()[0], digits.images)
+
+
+def test_images_are_immutable() -> None:
+    with pytest.raises(AttributeError, match="cannot assign"):
+        data.digits((1, 8, 8)).labels = LABELS  # type: ignore[misc]
+
+
+# --- archives
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.int32])
+def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
+    pixels = PIXELS.astype(dtype)
+    expected = (pixels.astype(float) - pixels.mean(dtype=float)) / pixels.std(dtype=float)
+
+    last = data.load(archive(tmp_path, x_train=pixels, y_train=LABELS))
+    first = data.load(archive(tmp_path, x_train=pixels.transpose(0, 3, 1, 2), y_train=LABELS))
+    grey = data.load(archive(tmp_path, x_train=pixels[..., 0], y_train=LABELS))
+
+    assert last.images.shape == (6, 3, 5, 4) and last.images.dtype == np.float64
+    assert_allclose(last.images, expected.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
+    assert_array_equal(first.images, last.images)
+    assert grey.images.shape == (6, 1, 5, 4)
+    assert_allclose([grey.images.mean(), grey.images.std()], [0, 1], atol=1e-12)
+    assert_array_equal(last.labels, LABELS)
+
+
+def test_labels_may_be_a_column(tmp_path: Path) -> None:
+    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS[:, None].astype(np.uint8))
+    loaded = data.load(str(path))
+    assert_array_equal(loaded.labels, LABELS)
+    assert loaded.labels.dtype == np.int64 and loaded.classes == 3
+
+
+def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
+    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS, x_test=PIXELS[:2] // 2, y_test=LABELS[:2])
+    test = data.load(path, split="test")
+    expected = (PIXELS[:2] // 2 - PIXELS.mean()) / PIXELS.std()
+
+    assert_allclose(test.images, expected.transpose(0, 3, 1, 2), rtol=1e-12)
+    assert_array_equal(test.labels, LABELS[:2])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x_train": PIXELS}, r"must hold y_train, got x_train; save it with numpy.savez"),
+        ({"images": PIXELS, "y_train": LABELS}, r"must hold x_train, got images, y_train; save it with"),
+        ({}, r"must hold x_train, y_train, got no array"),
+        ({"x_train": PIXELS[0, 0], "y_train": LABELS}, r"x_train of .* must be \(N, H, W\), .*got \(4, 3\)"),
+        ({"x_train": PIXELS[..., :2], "y_train": LABELS}, r"with 1 or 3 channels, N > 0, got \(6, 5, 4, 2\)"),
+        ({"x_train": PIXELS[:0], "y_train": LABELS[:0]}, r"N > 0, got \(0, 5, 4, 3\); reshape it"),
+        ({"x_train": PIXELS[:, :3], "y_train": LABELS}, r"show where its channels are, got \(6, 3, 4, 3\)"),
+        (
+            {"x_train": PIXELS.astype(str), "y_train": LABELS},
+            r"x_train of .* must be uint8 or float, got <U3",
+        ),
+        (
+            {"x_train": PIXELS, "y_train": LABELS.astype(float)},
+            r"y_train of .* must be integers, got float64; save",
+        ),
+        ({"x_train": PIXELS, "y_train": LABELS[:5]}, r"must be one label per image, \(6,\), got \(5,\)"),
+        ({"x_train": PIXELS, "y_train": np.eye(6, dtype=int)}, r"one label per image, \(6,\), got \(6, 6\)"),
+        (
+            {"x_train": PIXELS, "y_train": LABELS - 1},
+            r"y_train of .* must be classes from 0, got -1; renumber",
+        ),
+        ({"x_train": np.full((6, 5, 4), np.nan), "y_train": LABELS}, r"must be finite, got NaN or infinity"),
+        ({"x_train": np.full((6, 5, 4), 7), "y_train": LABELS}, r"must not all be the same grey, got only 7"),
+        (
+            {"x_train": PIXELS, "y_train": LABELS.astype(object)},
+            r"got pickled objects in y_train; save numbers",
+        ),
+    ],
+)
+def test_archives_with_wrong_contents_are_refused_by_name(tmp_path: Path, arrays: dict, message: str) -> None:
+    path = archive(tmp_path, **arrays)
+    with pytest.raises(ValueError, match=message) as refusal:
+        data.load(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_missing_split_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS)
+    with pytest.raises(ValueError, match=r"must hold x_test, y_test, got x_train, y_train"):
+        data.load(path, split="test")
+    with pytest.raises(ValueError, match=r"split must be train or test, got 'valid'"):
+        data.load(path, split="valid")  # type: ignore[arg-type]
+
+
+def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"absent.npz must be an existing file, got none; check the path"):
+        data.load(tmp_path / "absent.npz")
+    with pytest.raises(ValueError, match=r"must be an existing file"):
+        data.load(tmp_path)
+    for name, content in (
+        ("text.npz", b"hello, world"),
+        ("empty.npz", b""),
+        ("zip.npz", b"PK\x03\x04 but no zip"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{name} must be an .npz archive, got a .*; save it with"):
+            data.load(tmp_path / name)
+    np.save(tmp_path / "one.npy", PIXELS)
+    with pytest.raises(ValueError, match=r"one.npy must be an .npz archive, got a single array; save it"):
+        data.load(tmp_path / "one.npy")
+    np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match=r"pickle.npy must be an .npz archive, got a "):
+        data.load(tmp_path / "pickle.npy")
+
+
+def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "raw.npz"
+    with zipfile.ZipFile(path, "w") as raw:
+        raw.writestr("x_train", b"not an array")
+        raw.writestr("y_train", b"neither")
+    with pytest.raises(ValueError, match=r"raw.npz must hold an array under x_train, got raw bytes"):
+        data.load(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_damage_anywhere_ends_in_one_clear_line(tmp_path: Path, compressed: bool) -> None:
+    """Flipped bits and cut ends: the archive still loads, or the refusal names the file."""
+    whole = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(whole, x_train=PIXELS, y_train=LABELS)
+    sound = whole.getvalue()
+    path = tmp_path / "damaged.npz"
+    rng = np.random.default_rng(0)
+    messages = []
+    for position in range(0, len(sound), 3):
+        broken = bytearray(sound)
+        broken[position] ^= int(rng.integers(1, 256))
+        for content in (bytes(broken), sound[:position]):
+            path.write_bytes(content)
+            try:
+                data.load(path)
+            except ValueError as error:
+                messages.append(str(error))
+    assert len(messages) > len(sound) / 3
+    assert all(str(path) in message for message in messages)
+
+
+def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path, x_train=PIXELS, y_train=LABELS)
+
+    def refuse(*args):
+        raise PermissionError("Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(
+        ValueError, match=r"set.npz must be readable, got Permission denied; check its permissions"
+    ):
+        data.load(path)
+
+
+# --- torchvision
+
+
+class FakeSet:
+    """What torchvision's data sets offer: .data and .targets."""
+
+    def __init__(self, root: str, train: bool, download: bool) -> None:
+        if Path(root).name != "fetched":
+            raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
+        assert download is False
+        self.data = PIXELS if train else PIXELS[:2] // 2
+        self.targets = LABELS.tolist() if train else LABELS[:2].tolist()
+
+
+class FakeGreySet(FakeSet):
+    """FashionMNIST keeps tensors, without a channel axis."""
+
+    def __init__(self, root: str, train: bool, download: bool) -> None:
+        super().__init__(root, train, download)
+        self.data, self.targets = torch.tensor(self.data[..., 0]), torch.tensor(self.targets)
+
+
+@pytest.fixture
+def torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = types.ModuleType("torchvision.datasets")
+    fake.FashionMNIST, fake.CIFAR10, fake.CIFAR100 = FakeGreySet, FakeSet, FakeSet  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.datasets", fake)
+
+
+@pytest.mark.parametrize(("name", "channels"), [("fashion-mnist", 1), ("cifar10", 3), ("cifar100", 3)])
+def test_named_sets_come_from_torchvision(torchvision, tmp_path: Path, name: str, channels: int) -> None:
+    train = data.named(name, tmp_path / "fetched")
+    test = data.named(name, tmp_path / "fetched", split="test")
+
+    pixels = PIXELS[..., :channels].astype(float)
+    expected = (pixels - pixels.mean()) / pixels.std()
+    assert_allclose(train.images, expected.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
+    halved = (PIXELS[:2, ..., :channels] // 2 - pixels.mean()) / pixels.std()
+    assert_allclose(test.images, halved.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
+    assert_array_equal(train.labels, LABELS)
+    assert_array_equal(test.labels, LABELS[:2])
+
+
+def test_sets_that_are_not_on_disk_are_never_fetched(torchvision, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"data 'cifar10' must be below .*; fetch it once with .*download=True"
+    ):
+        data.named("cifar10", tmp_path)
+
+
+def test_named_sets_need_the_vision_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    monkeypatch.delitem(sys.modules, "torchvision.datasets", raising=False)
+    with pytest.raises(
+        ValueError, match=r"data 'cifar10' needs the vision extra: pip install 'losscurv\[vision\]'"
+    ):
+        data.named("cifar10", tmp_path)
+
+
+def test_unknown_names_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"name must be one of fashion-mnist, cifar10, cifar100, got 'mnist'"
+    ):
+        data.named("mnist", tmp_path)
+    with pytest.raises(ValueError, match=r"split must be train or test, got ''"):
+        data.named("cifar10", tmp_path, split="")  # type: ignore[arg-type]
+
+
+# --- sampling
+
+
+def small() -> Images:
+    return Images(np.arange(12.0).reshape(12, 1, 1, 1), np.array([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 4, 4]))
+
+
+def test_sample_draws_without_replacement_and_keeps_pairs() -> None:
+    drawn = data.sample(small(), np.random.default_rng(0), 12)
+
+    order = drawn.images.ravel().astype(int)
+    assert sorted(order) == list(range(12)) and list(order) != list(range(12))
+    assert_array_equal(drawn.labels, small().labels[order])
+
+
+def test_balanced_sample_has_the_same_number_of_every_class() -> None:
+    drawn = data.sample(small(), np.random.default_rng(0), 6, balanced=True)
+
+    order = drawn.images.ravel().astype(int)
+    assert len(set(order)) == 6
+    assert_array_equal(drawn.labels, small().labels[order])
+    assert_array_equal(np.unique(drawn.labels, return_counts=True), [[0, 1, 4], [2, 2, 2]])
+    assert list(drawn.labels) != sorted(drawn.labels)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_sample_depends_on_its_generator_only(balanced: bool) -> None:
+    def draw(seed: int) -> list[float]:
+        return data.sample(small(), np.random.default_rng(seed), 6, balanced=balanced).images.ravel().tolist()
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_every_image_is_equally_likely() -> None:
+    rng = np.random.default_rng(0)
+    counts = sum(
+        np.bincount(data.sample(small(), rng, 3).images.ravel().astype(int), minlength=12)
+        for _ in range(2000)
+    )
+    assert np.abs(counts / 2000 - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 2000)
+
+
+@pytest.mark.parametrize(
+    ("count", "balanced", "message"),
+    [
+        (0, False, r"count must be between 1 and the 12 images there are, got 0"),
+        (13, False, r"count must be between 1 and the 12 images there are, got 13"),
+        (13, True, r"count must be between 1 and the 12 images"),
+        (7, True, r"count must be a multiple of the 3 classes where balanced, got 7"),
+        (9, True, r"count must be at most 6 where balanced, for class 4 has only 2 images, got 9"),
+    ],
+)
+def test_samples_that_are_not_possible_are_refused(count: int, balanced: bool, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        data.sample(small(), np.random.default_rng(0), count, balanced=balanced)

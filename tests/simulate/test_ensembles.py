@@ -1,0 +1,320 @@
+"""Random matrices: exact moments of each law, eigenpairs against the dense solver, blocks against loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate import ensembles
+from simulate.monte_carlo import Block, Point, fixture, stream
+
+
+def block_of(count: int = 16, *, seed: int = 0, device: str = "cpu") -> Block:
+    return Block(tuple(stream(seed, "test", Point(), i) for i in range(count)), device)
+
+
+def assert_mean(draws: Tensor, exact: float) -> None:
+    """The mean of independent draws, within five standard errors of its exact value."""
+    error = draws.std() / math.sqrt(draws.numel())
+    assert abs(draws.mean() - exact) <= 5 * error + 1e-14
+
+
+def off_diagonal(matrices: Tensor) -> Tensor:
+    rows, columns = torch.triu_indices(matrices.shape[1], matrices.shape[1], offset=1)
+    return matrices[:, rows, columns]
+
+
+# --- noise
+
+
+@pytest.mark.parametrize("law", ["gaussian", "rademacher"])
+def test_wigner_is_symmetric_and_centred_with_variance_one_over_dim(law: str) -> None:
+    matrices = ensembles.wigner(block_of(), 60, law=law)
+
+    assert matrices.shape == (16, 60, 60) and matrices.dtype == torch.float64
+    assert torch.equal(matrices, matrices.mT)
+    entries = off_diagonal(matrices) * math.sqrt(60)
+    assert_mean(entries, 0.0)
+    assert_mean(entries**2, 1.0)
+    assert_mean(matrices.diagonal(dim1=1, dim2=2), 0.0)
+    # neighbours in the stream are independent
+    assert_mean(entries[:, 1:] * entries[:, :-1], 0.0)
+
+
+@pytest.mark.parametrize(("law", "diagonal", "kurtosis"), [("gaussian", 2.0, 3.0), ("rademacher", 1.0, 1.0)])
+def test_wigner_law_has_its_diagonal_variance_and_kurtosis(
+    law: str, diagonal: float, kurtosis: float
+) -> None:
+    matrices = torch.cat([ensembles.wigner(block_of(seed=s), 60, law=law) for s in range(4)])
+
+    assert_mean(60 * matrices.diagonal(dim1=1, dim2=2) ** 2, diagonal)
+    assert_mean(60**2 * off_diagonal(matrices) ** 4, kurtosis)
+
+
+def test_rademacher_entries_are_signs_on_the_diagonal_too() -> None:
+    assert_allclose(ensembles.wigner(block_of(3), 9, law="rademacher").abs(), 1 / 3, rtol=1e-15)
+
+
+def test_goe_spectrum_is_invariant_under_rotation() -> None:
+    """E (v' W v)^2 = 2/dim for any unit v: what the doubled variance on the diagonal buys."""
+    matrices = torch.cat([ensembles.wigner(block_of(seed=s), 20) for s in range(40)])
+    v = torch.linspace(-1, 2, 20, dtype=torch.float64)
+    v /= v.norm()
+
+    assert_mean(20 * torch.einsum("i,nij,j->n", v, matrices, v) ** 2, 2.0)
+
+
+def test_wishart_has_mean_identity_and_entries_of_known_variance() -> None:
+    matrices = torch.cat([ensembles.wishart(block_of(seed=s), 12, 30) for s in range(20)])
+
+    assert_mean(matrices.diagonal(dim1=1, dim2=2), 1.0)
+    assert_mean(30 * off_diagonal(matrices) ** 2, 1.0)
+    assert_mean(30 * (matrices.diagonal(dim1=1, dim2=2) - 1) ** 2, 2.0)
+
+
+@pytest.mark.parametrize(("dim", "samples"), [(7, 3), (3, 7), (5, 5), (1, 1)])
+def test_wishart_has_the_rank_of_its_samples(dim: int, samples: int) -> None:
+    spectra = torch.linalg.eigvalsh(ensembles.wishart(block_of(4), dim, samples))
+
+    assert spectra.shape == (4, dim)
+    assert ((spectra > 1e-10).sum(1) == min(dim, samples)).all()
+
+
+def test_unit_vectors_have_the_moments_of_the_sphere() -> None:
+    """E v_i^2 = 1/d, E v_i^4 = 3/(d (d + 2))."""
+    vectors = torch.cat([ensembles.unit_vectors(block_of(seed=s), 5) for s in range(60)])
+
+    assert_allclose(vectors.norm(dim=1), 1.0, rtol=1e-14)
+    assert_mean(vectors, 0.0)
+    assert_mean(vectors[:, 0] ** 2, 1 / 5)
+    assert_mean(vectors[:, 1] ** 4, 3 / 35)
+
+
+def test_spike_adds_one_rank_with_its_eigenvalue() -> None:
+    block = block_of(3)
+    noise, directions = ensembles.wigner(block, 8), ensembles.unit_vectors(block, 8)
+    strengths = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+
+    for spike in (1.5, strengths):
+        added = ensembles.spiked(noise, directions, spike) - noise
+        expected = torch.as_tensor(spike, dtype=torch.float64).expand(3)
+        assert_allclose(torch.einsum("ni,nij,nj->n", directions, added, directions), expected, rtol=1e-13)
+        assert_allclose(added.square().sum((1, 2)), expected**2, rtol=1e-13)
+
+
+# --- the top eigenpair
+
+
+def hard_matrices(dim: int) -> dict[str, Tensor]:
+    goe = ensembles.wigner(block_of(2), dim)
+    ones = torch.ones(dim, 1, dtype=torch.float64)
+    centring = torch.eye(dim, dtype=torch.float64) - ones @ ones.T / dim
+    localised = torch.zeros(2, dim, dim, dtype=torch.float64)
+    localised[:, dim // 2, dim // 2] = 3.0
+    return {
+        "goe": goe,
+        "spiked": ensembles.spiked(goe, ensembles.unit_vectors(block_of(2, seed=5), dim), 2.5),
+        "identity": torch.eye(dim, dtype=torch.float64).expand(2, dim, dim),
+        "zero": torch.zeros(2, dim, dim, dtype=torch.float64),
+        "negative": goe - 10 * torch.eye(dim, dtype=torch.float64),
+        "orthogonal to ones": 50 * centring @ goe @ centring,
+        "localised": localised + 1e-3 * goe,
+        "low rank": 1e6 * ensembles.wishart(block_of(2), dim, 3),
+        "twins": torch.diag_embed(
+            torch.linspace(-1, 1, dim, dtype=torch.float64).clamp(max=0.9).expand(2, -1)
+        ),
+    }
+
+
+@pytest.mark.parametrize("dim", [2, 37, 299, 300, 320])
+def test_top_pair_is_that_of_the_dense_solver(dim: int) -> None:
+    """Below and above the border between LAPACK and Lanczos, with what is hard for Lanczos."""
+    for name, matrices in hard_matrices(dim).items():
+        norm = torch.linalg.matrix_norm(matrices, 2)
+        dense = torch.linalg.eigvalsh(matrices)[:, -1]
+
+        values, vectors = ensembles.top_eigenpair(matrices)
+
+        scale = norm.max().item() + 1e-300
+        assert_allclose(values, dense, rtol=0, atol=1e-12 * scale, err_msg=name)
+        assert_allclose(ensembles.top_eigenvalue(matrices), dense, rtol=0, atol=1e-12 * scale, err_msg=name)
+        assert_allclose(vectors.norm(dim=1), 1.0, rtol=1e-12, err_msg=name)
+        residual = (torch.einsum("nij,nj->ni", matrices, vectors) - values[:, None] * vectors).norm(dim=1)
+        assert (residual <= 1e-10 * norm).all(), name
+
+
+def test_top_vector_is_the_dense_one_where_there_is_a_gap() -> None:
+    for dim in (200, 400):
+        matrices = hard_matrices(dim)["spiked"]
+        dense = torch.linalg.eigh(matrices).eigenvectors[:, :, -1]
+        overlap = (ensembles.top_eigenpair(matrices)[1] * dense).sum(1).abs()
+        assert_allclose(overlap, 1.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("setting", ["_LANCZOS_RESTARTS", "_RESIDUAL"])
+def test_unconverged_lanczos_gives_way_to_the_dense_solver(
+    setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matrices = ensembles.wigner(block_of(1), 300)
+    monkeypatch.setattr(ensembles, setting, {"_LANCZOS_RESTARTS": 1, "_RESIDUAL": 1e-17}[setting])
+
+    assert ensembles._lanczos(matrices[0].numpy()) is None
+    values = ensembles.top_eigenpair(matrices)[0]
+    assert_allclose(values, torch.linalg.eigvalsh(matrices)[:, -1], rtol=1e-13)
+
+
+def test_single_precision_takes_the_dense_route() -> None:
+    matrices = ensembles.wigner(block_of(2), 20)
+    values, vectors = ensembles.top_eigenpair(matrices.float())
+
+    assert values.dtype == vectors.dtype == torch.float32
+    assert_allclose(values, ensembles.top_eigenvalue(matrices), rtol=1e-5)
+    assert_allclose(ensembles.top_eigenvalue(matrices.float()), values, rtol=1e-5)
+
+
+@pytest.mark.parametrize("find", [ensembles.top_eigenvalue, ensembles.top_eigenpair])
+def test_matrices_that_are_not_square_are_refused(find) -> None:
+    with pytest.raises(ValueError, match=r"matrices must be of shape \(n, dim, dim\), got \(2, 3, 4\)"):
+        find(torch.zeros(2, 3, 4))
+    with pytest.raises(ValueError, match=r"matrices must be of shape"):
+        find(torch.zeros(3, 3))
+
+
+# --- the random logit model
+
+MODEL = {"classes": 3, "dim": 6, "samples": 4, "sigma_c": 0.7, "sigma_e": 1.3}
+
+
+def test_independent_logit_gradients_have_their_variances() -> None:
+    draws = [ensembles.logit_gradients(block_of(seed=s), **MODEL, orthogonal=False) for s in range(30)]
+    c, e = (torch.cat(part) for part in zip(*draws, strict=True))
+
+    assert c.shape == (480, 3, 6) and e.shape == (480, 4, 3, 6)
+    assert_mean(c, 0.0)
+    assert_mean(e, 0.0)
+    assert_mean(c**2, 0.7**2)
+    assert_mean(e**2, 1.3**2)
+    assert_mean(c[:, 0] * c[:, 1], 0.0)
+
+
+def test_orthogonal_class_means_are_a_scaled_haar_frame() -> None:
+    draws = [ensembles.logit_gradients(block_of(seed=s), **MODEL, orthogonal=True)[0] for s in range(60)]
+    c = torch.cat(draws)
+
+    gram = torch.eye(3, dtype=torch.float64) * 6 * 0.7**2
+    assert_allclose(c @ c.mT, gram.expand(960, 3, 3), atol=1e-13)
+    unit = c / (0.7 * math.sqrt(6))
+    for row in range(3):  # without the sign fix of the QR factors the first coordinates keep one sign
+        assert_mean(unit[:, row, row], 0.0)
+        assert_mean(unit[:, row, 0] ** 4, 3 / (6 * 8))
+
+
+def test_means_do_not_depend_on_the_number_of_samples() -> None:
+    few, many = (
+        ensembles.logit_gradients(block_of(2), **{**MODEL, "samples": s}, orthogonal=True)[0] for s in (1, 9)
+    )
+    assert torch.equal(few, many)
+
+
+def test_gauss_newton_is_the_hessian_of_the_log_partition_function() -> None:
+    """With linear logits z = J w, the Hessian of log sum exp z by w is J^T (diag p - p p^T) J."""
+    block = block_of(2)
+    gradients, weights = block.normal(4, 3, 5), block.normal(5)
+    logits = torch.einsum("nskd,nd->nsk", gradients, weights)
+
+    measured = ensembles.gauss_newton_of_logits(gradients, logits.softmax(-1))
+
+    for n in range(2):
+
+        def loss(w: Tensor, rows: Tensor = gradients[n]) -> Tensor:
+            return (rows @ w).logsumexp(-1).mean()
+
+        hessian = torch.func.jacrev(torch.func.jacrev(loss))(weights[n])
+        assert_allclose(measured[n], hessian, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_gauss_newton_is_the_sum_it_says(per_sample: bool) -> None:
+    gradients = block_of(2).normal(4, 3, 5)
+    p = torch.rand(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    p = p if per_sample else p[0]
+    cov = torch.diag_embed(p) - p[..., :, None] * p[..., None, :]
+
+    expected = sum(gradients[:, s].mT @ (cov[s] if per_sample else cov) @ gradients[:, s] for s in range(4))
+    assert_allclose(ensembles.gauss_newton_of_logits(gradients, p), expected / 4, rtol=1e-12, atol=1e-15)
+
+
+def test_gauss_newton_keeps_its_digits_where_p_is_nearly_one_hot() -> None:
+    gradients = block_of(2).normal(1, 2, 3)
+    p = torch.tensor([1.0, 1e-14], dtype=torch.float64)
+
+    difference = gradients[:, 0, 0] - gradients[:, 0, 1]
+    expected = 1e-14 * difference[:, :, None] * difference[:, None, :]
+    assert_allclose(ensembles.gauss_newton_of_logits(gradients, p), expected, rtol=1e-10)
+
+
+# --- blocks
+
+
+DRAWS = {
+    "wigner": lambda b: ensembles.wigner(b, 6),
+    "rademacher": lambda b: ensembles.wigner(b, 6, law="rademacher"),
+    "wishart": lambda b: ensembles.wishart(b, 4, 7),
+    "unit_vectors": lambda b: ensembles.unit_vectors(b, 5),
+    "means": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=True)[0],
+    "deviations": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=False)[1],
+    "value": lambda b: ensembles.top_eigenvalue(ensembles.wigner(b, 30)),
+    "vector": lambda b: ensembles.top_eigenpair(ensembles.wigner(b, 310))[1],
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_a_replicate_is_the_same_alone_and_in_a_block(draw) -> None:
+    together = draw(block_of(3))
+    alone = torch.cat([draw(Block((stream(0, "test", Point(), i),))) for i in range(3)])
+
+    assert together.shape == alone.shape
+    assert_allclose(together, alone, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_a_replicate_is_the_same_on_cuda(draw) -> None:
+    here, there = draw(block_of(2)), draw(block_of(2, device="cuda"))
+
+    assert there.device.type == "cuda"
+    assert_allclose(there.cpu().abs(), here.abs(), rtol=1e-9, atol=1e-10)
+
+
+def test_arguments_out_of_domain_are_refused() -> None:
+    block = Block((fixture(0, "raises"),))
+    with pytest.raises(ValueError, match=r"law must be one of gaussian, rademacher, got 'cauchy'"):
+        ensembles.wigner(block, 3, law="cauchy")
+    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 0"):
+        ensembles.wigner(block, 0)
+    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2.5"):
+        ensembles.unit_vectors(block, 2.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"samples must be a positive integer, got True"):
+        ensembles.wishart(block, 3, True)
+    with pytest.raises(
+        ValueError, match=r"classes must be at most dim where the rows are orthogonal, got 7 in 6"
+    ):
+        ensembles.logit_gradients(block, **{**MODEL, "classes": 7}, orthogonal=True)
+    for name, value in (("sigma_c", -0.1), ("sigma_e", np.nan), ("sigma_e", math.inf)):
+        with pytest.raises(ValueError, match=f"{name} must be non-negative and finite, got {value}"):
+            ensembles.logit_gradients(block, **{**MODEL, name: value}, orthogonal=False)
+    with pytest.raises(ValueError, match=r"samples must be a positive integer, got 0"):
+        ensembles.logit_gradients(block, **{**MODEL, "samples": 0}, orthogonal=False)
+
+
+def test_probabilities_are_checked() -> None:
+    gradients = torch.zeros(2, 4, 3, 5, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"p must be of shape \(3,\) or \(4, 3\), got \(4,\)"):
+        ensembles.gauss_newton_of_logits(gradients, torch.full((4,), 0.25))
+    for p in ([0.5, 0.5, 0.1], [1.5, -0.5, 0.0], [math.nan, 0.5, 0.5]):
+        with pytest.raises(ValueError, match=r"p must be probabilities that sum to 1"):
+            ensembles.gauss_newton_of_logits(gradients, torch.tensor(p))

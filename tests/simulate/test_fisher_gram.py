@@ -1,0 +1,193 @@
+"""The Gram route to the Fisher spectrum against Jacobians by autograd."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate import fisher_gram, signals
+from simulate.monte_carlo import Block, Point, stream
+from simulate.signals import ACTIVATIONS, WideNetwork
+
+SHAPES = [
+    ((3, 2), 4),
+    ((5, 1), 1),
+    ((4, 6, 1), 3),
+    ((4, 6, 5, 3), 4),
+    ((3, 2, 7, 4, 2), 5),
+    ((2, 3, 3, 3, 3, 2), 2),
+]
+
+
+def network_of(widths=(4, 6, 5, 3), samples: int = 4, count: int = 2) -> WideNetwork:
+    block = Block(tuple(stream(0, "test", Point(), i) for i in range(count)))
+    return signals.wide_network(block, widths=widths, samples=samples, weight_variance=1.9, bias_variance=0.3)
+
+
+def jacobian(network: WideNetwork, activation: str, *, biases: bool = True) -> Tensor:
+    """Derivatives of every output at every sample by all parameters, (n, C, T, P), through autograd."""
+
+    def outputs(weights, offsets, inputs):
+        one = WideNetwork(
+            weights=tuple(w[None] for w in weights),
+            biases=tuple(b[None] for b in offsets),
+            inputs=inputs[None],
+        )
+        return signals.forward(one, activation).preactivations[-1][0].T
+
+    def rows(n: int) -> Tensor:
+        parameters = tuple(w[n] for w in network.weights), tuple(b[n] for b in network.biases)
+        parts = torch.func.jacrev(outputs, argnums=(0, 1))(*parameters, network.inputs[n])
+        kept = parts[0] + parts[1] if biases else parts[0]
+        return torch.cat([part.flatten(2) for part in kept], dim=2)
+
+    return torch.stack([rows(n) for n in range(len(network.inputs))])
+
+
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_gram_is_the_product_of_jacobians(
+    widths: tuple[int, ...], samples: int, activation: str, biases: bool
+) -> None:
+    network = network_of(widths, samples)
+    j = jacobian(network, activation, biases=biases)
+
+    measured = fisher_gram.gram(network, activation, biases=biases)
+
+    assert measured.shape == (2, widths[-1], widths[-1], samples, samples)
+    expected = torch.einsum("nksp,nmtp->nkmst", j, j)
+    assert_allclose(measured, expected, rtol=0, atol=1e-13 * expected.abs().max().item())
+
+
+def test_gram_takes_one_activation_per_hidden_layer() -> None:
+    network = network_of()
+    expected = jacobian(network, ["tanh", "relu"])  # type: ignore[arg-type]
+    expected = torch.einsum("nksp,nmtp->nkmst", expected, expected)
+    assert_allclose(fisher_gram.gram(network, ["tanh", "relu"]), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_eigenvalues_are_those_of_the_fisher_matrix(widths: tuple[int, ...], samples: int) -> None:
+    """J^T J / T, P x P, has the eigenvalues of K / T and zeros, or K / T the further zeros."""
+    network = network_of(widths, samples)
+    j = jacobian(network, "erf").flatten(1, 2)
+    fisher = torch.linalg.eigvalsh(j.mT @ j / samples)
+
+    measured = fisher_gram.eigenvalues(fisher_gram.gram(network, "erf"))
+
+    assert measured.shape == (2, widths[-1] * samples)
+    common = min(measured.shape[1], fisher.shape[1])
+    scale = fisher.max().item()
+    assert_allclose(measured[:, -common:], fisher[:, -common:], rtol=0, atol=1e-13 * scale)
+    for rest in (measured[:, :-common], fisher[:, :-common]):
+        assert_allclose(rest, 0.0, atol=1e-13 * scale)
+
+
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_trace_is_that_of_the_fisher_matrix(widths: tuple[int, ...], samples: int) -> None:
+    network = network_of(widths, samples)
+    gram = fisher_gram.gram(network, "relu")
+
+    assert_allclose(
+        fisher_gram.trace(gram), jacobian(network, "relu").square().sum((1, 2, 3)) / samples, rtol=1e-12
+    )
+    assert_allclose(fisher_gram.trace(gram), fisher_gram.eigenvalues(gram).sum(1), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_rayleigh_is_the_squared_norm_of_the_mean_gradients(widths: tuple[int, ...], samples: int) -> None:
+    network = network_of(widths, samples)
+    gram = fisher_gram.gram(network, "tanh")
+
+    mean_gradients = jacobian(network, "tanh").mean(2)
+    assert_allclose(fisher_gram.rayleigh(gram), mean_gradients.square().sum(2).mean(1), rtol=1e-12)
+    assert (fisher_gram.rayleigh(gram) <= fisher_gram.eigenvalues(gram)[:, -1] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_centred_gram_is_that_of_mean_subtracted_outputs(widths: tuple[int, ...], samples: int) -> None:
+    network = network_of(widths, samples)
+    gram = fisher_gram.gram(network, "sigmoid")
+    j = jacobian(network, "sigmoid")
+    j = j - j.mean(2, keepdim=True)
+
+    centred = fisher_gram.centred(gram)
+    assert_allclose(
+        centred, torch.einsum("nksp,nmtp->nkmst", j, j), rtol=0, atol=1e-13 * gram.abs().max().item()
+    )
+    assert_allclose(fisher_gram.rayleigh(centred), 0.0, atol=1e-13 * gram.abs().max().item())
+
+
+def test_a_replicate_has_the_same_gram_alone_and_in_a_block() -> None:
+    together = fisher_gram.gram(network_of(count=3), "gelu")
+    assert_allclose(fisher_gram.gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-12, atol=1e-13)
+
+
+def test_gram_leaves_the_network_alone() -> None:
+    network = network_of()
+    kept = [t.clone() for t in (*network.weights, *network.biases, network.inputs)]
+    fisher_gram.gram(network, "relu")
+    assert all(map(torch.equal, (*network.weights, *network.biases, network.inputs), kept))
+
+
+# --- memory
+
+
+def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fisher_gram, "_bytes_available", lambda device: 3 * 2**30)
+    inputs = torch.zeros(1, 1, 1, dtype=torch.float64).expand(2, 30_000, 1)  # no memory of its own
+    network = WideNetwork(
+        weights=(torch.zeros(2, 1, 1).double(),), biases=(torch.zeros(2, 1).double(),), inputs=inputs
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"2 replicates, 1 outputs and 30000 samples need about 26.8 GiB, got 3.0 GiB; use fewer",
+    ):
+        fisher_gram.gram(network, "relu")
+
+
+def test_the_estimate_covers_the_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch really allocates stays below the estimate, and is at least 0.4 of it."""
+    for widths, samples in (((30, 40, 5), 60), ((400, 300, 300, 1), 20), ((10, 300, 10), 40)):
+        network = network_of(widths, samples)
+        assert 0.4 <= _peak_bytes(network) / fisher_gram._bytes_needed(network) <= 1.0
+
+
+def _peak_bytes(network: WideNetwork) -> float:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        fisher_gram.gram(network, "tanh")
+    used = peak = 0
+    for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            used += event.nbytes()
+            peak = max(peak, used)
+    return peak
+
+
+def test_memory_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = torch.device("cpu")
+    told = "MemTotal: 9 kB\nMemAvailable:       4 kB\n"
+    monkeypatch.setattr(Path, "read_text", lambda self: told)
+    assert fisher_gram._bytes_available(here) == 4096
+
+    def refuse(*args):
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}[name])
+    assert fisher_gram._bytes_available(here) == 3 * 4096
+    monkeypatch.setattr(os, "sysconf", refuse)
+    assert fisher_gram._bytes_available(here) == float("inf")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7, 11))
+    assert fisher_gram._bytes_available(torch.device("cuda")) == 7
+
+
+def test_unknown_activation_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"activation must be one of .*got 'swish'"):
+        fisher_gram.gram(network_of(), "swish")

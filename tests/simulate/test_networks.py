@@ -1,0 +1,125 @@
+"""Laws of the networks: counts, initial scales, homogeneity, and modules that agree with plain weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import special
+
+from simulate import networks
+from simulate.networks import LENET_300_100, LeNet5, Mlp, mlp_logits, mlp_weights, parameter_count
+
+
+def generator(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def images(*shape: int) -> torch.Tensor:
+    return torch.from_numpy(generator(1).standard_normal(shape))
+
+
+def test_parameter_counts_are_those_of_the_named_networks() -> None:
+    weights = mlp_weights(generator(), LENET_300_100)
+    assert parameter_count(LENET_300_100) == sum(w.numel() for w in weights) == 266_200
+    counts = [p.numel() for p in LeNet5(rng=generator()).parameters()]
+    assert counts == [450, 2400, 48_000, 10_080, 840] and sum(counts) == 61_770
+
+
+def test_bias_adds_one_parameter_per_unit() -> None:
+    net = Mlp((7, 5, 3), rng=generator(), bias=True)
+    assert sum(p.numel() for p in net.parameters()) == parameter_count((7, 5, 3)) + 8
+    assert all(bool((p == 0).all()) for name, p in net.named_parameters() if name.endswith("bias"))
+
+
+@pytest.mark.parametrize(("gain", "factor"), [("kaiming", 2.0), ("lecun", 1.0)])
+def test_weight_variance_is_the_gain_over_fan_in(gain: networks.Gain, factor: float) -> None:
+    for weight in mlp_weights(generator(), (200, 100, 50), gain=gain):
+        count, fan_in = weight.numel(), weight.shape[1]
+        scaled = weight.square().mean().item() * fan_in / factor
+        assert abs(scaled - 1) < 5 * math.sqrt(2 / count)
+        assert abs(weight.mean().item()) < 5 * math.sqrt(factor / fan_in / count)
+
+
+def test_convolutions_have_variance_two_over_their_receptive_field() -> None:
+    first, second, *_ = LeNet5(rng=generator()).parameters()
+    for weight, fan_in in ((first, 75), (second, 150)):
+        assert abs(weight.square().mean().item() * fan_in / 2 - 1) < 5 * math.sqrt(2 / weight.numel())
+
+
+def test_weights_depend_on_the_generator_and_on_nothing_else() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    nets = [Mlp((6, 5, 4), rng=generator()) for _ in range(2)]
+    convolutional = [next(LeNet5(rng=generator()).parameters()) for _ in range(2)]
+    assert torch.equal(before, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(*(net.parameters() for net in nets), strict=True))
+    assert torch.equal(*convolutional)
+    assert not torch.equal(next(nets[0].parameters()), mlp_weights(generator(1), (6, 5, 4))[0])
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "gelu"])
+def test_module_and_plain_weights_are_the_same_network(activation: str) -> None:
+    x = images(8, 6)
+    expected = mlp_logits(mlp_weights(generator(), (6, 5, 4), gain="lecun"), x, activation)
+    assert torch.equal(Mlp((6, 5, 4), activation, rng=generator(), gain="lecun")(x), expected)
+
+
+def test_logits_are_products_of_the_layers_in_their_order() -> None:
+    weights, x = mlp_weights(generator(), (6, 5, 4, 3)), images(8, 6).numpy()
+    first, second, third = (w.numpy() for w in weights)
+    expected = np.maximum(np.maximum(x @ first.T, 0) @ second.T, 0) @ third.T
+    assert_allclose(mlp_logits(weights, torch.from_numpy(x)).numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.25, 2.0])
+def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float) -> None:
+    weights, x = mlp_weights(generator(), (6, 5, 4, 3)), images(8, 6)
+    assert torch.equal(mlp_logits([scale * w for w in weights], x), scale**3 * mlp_logits(weights, x))
+    net, pictures = LeNet5(rng=generator()), images(2, 3, 32, 32)
+    logits = net(pictures)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter *= scale
+    assert torch.equal(net(pictures), scale**5 * logits)
+
+
+def test_lenet_takes_any_number_of_channels_and_classes() -> None:
+    assert LeNet5(1, 7, rng=generator())(images(2, 1, 32, 32)).shape == (2, 7)
+
+
+REFERENCES = {
+    "relu": lambda x: np.maximum(x, 0),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "linear": lambda x: x,
+    "tanh": np.tanh,
+    "erf": special.erf,
+    "sigmoid": special.expit,
+    "softplus": lambda x: np.logaddexp(0, x),
+    "gelu": lambda x: x * special.ndtr(x),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_activations_are_the_functions_they_are_named_after(name: str) -> None:
+    x = np.linspace(-6, 6, 49)
+    value = networks.activation_function(name)(torch.from_numpy(x)).numpy()
+    assert_allclose(value, REFERENCES[name](x), rtol=1e-12, atol=1e-15)
+
+
+def test_errors_name_the_argument() -> None:
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
+        mlp_logits(mlp_weights(generator(), (2, 2)), torch.ones(1, 2), "swish")
+    with pytest.raises(ValueError, match=r"widths must be at least two positive numbers, got \(5,\)"):
+        parameter_count((5,))
+    with pytest.raises(ValueError, match=r"widths must be at least two positive numbers, got \(5, 0\)"):
+        mlp_weights(generator(), (5, 0))
+    with pytest.raises(ValueError, match="gain must be one of kaiming, lecun, got 'xavier'"):
+        mlp_weights(generator(), (5, 2), gain="xavier")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="channels must be at least 1, got 0"):
+        LeNet5(0, rng=generator())
+    with pytest.raises(ValueError, match="classes must be at least 1, got -1"):
+        LeNet5(classes=-1, rng=generator())

@@ -1,0 +1,244 @@
+"""Wide networks: laws of the draw, signals against autograd, order parameters against loops."""
+
+import math
+from itertools import permutations
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import signals
+from simulate.monte_carlo import Block, Point, stream
+from simulate.signals import ACTIVATIONS, Activation, WideNetwork
+
+SMOOTH_ORACLES = {
+    "linear": lambda u: u,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "softplus": lambda u: functional.softplus(u, threshold=700),
+    "gelu": functional.gelu,
+    "relu": torch.relu,
+    "leaky_relu": lambda u: functional.leaky_relu(u, 0.01),
+}
+
+
+def block_of(count: int, *, seed: int = 0) -> Block:
+    return Block(tuple(stream(seed, "test", Point(), i) for i in range(count)))
+
+
+def network_of(count: int = 2, *, widths=(4, 6, 5, 3), samples: int = 3, seed: int = 0) -> WideNetwork:
+    return signals.wide_network(
+        block_of(count, seed=seed), widths=widths, samples=samples, weight_variance=1.7, bias_variance=0.4
+    )
+
+
+def assert_mean(draws: Tensor, exact: float) -> None:
+    """The mean of independent draws, within five standard errors of its exact value."""
+    assert abs(draws.mean() - exact) <= 5 * draws.std() / math.sqrt(draws.numel()) + 1e-14
+
+
+# --- activations
+
+
+def test_every_name_has_an_oracle() -> None:
+    assert set(ACTIVATIONS) == set(SMOOTH_ORACLES)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_and_derivative_agree_with_torch_and_autograd(name: str) -> None:
+    u = torch.cat([torch.linspace(-9.05, 9.05, 200), torch.tensor([-40.0, 30.0])]).double().requires_grad_()
+    values = SMOOTH_ORACLES[name](u)
+    (slopes,) = torch.autograd.grad(values.sum(), u)
+
+    assert_allclose(ACTIVATIONS[name].function(u.detach()), values.detach(), rtol=1e-12, atol=1e-14)
+    assert_allclose(ACTIVATIONS[name].derivative(u.detach()), slopes, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_keeps_dtype_and_input(name: str) -> None:
+    u = torch.linspace(-2, 2, 9, dtype=torch.float32)
+    kept = u.clone()
+    results = [part(u) for part in ACTIVATIONS[name]]
+
+    assert all(result.dtype == torch.float32 and result is not u for result in results)
+    assert torch.equal(u, kept)
+
+
+def test_piecewise_linear_slopes_at_the_kink_are_those_of_the_left_side() -> None:
+    zero = torch.zeros(1, dtype=torch.float64)
+    assert ACTIVATIONS["relu"].derivative(zero).item() == 0.0
+    assert ACTIVATIONS["leaky_relu"].derivative(zero).item() == 0.01
+
+
+def test_tanh_slope_does_not_overflow() -> None:
+    far = torch.tensor([-1e4, 1e4], dtype=torch.float64)
+    assert ACTIVATIONS["tanh"].derivative(far).tolist() == [0.0, 0.0]
+
+
+# --- the draw
+
+
+def test_weights_biases_and_inputs_have_their_variances() -> None:
+    network = network_of(16, widths=(20, 50, 30, 2), samples=10)
+
+    for weight, fan_in in zip(network.weights, (20, 50, 30), strict=True):
+        assert_mean(weight, 0.0)
+        assert_mean(fan_in * weight**2, 1.7)
+    biases = torch.cat(network.biases, dim=1)
+    assert_mean(biases, 0.0)
+    assert_mean(biases**2, 0.4)
+    assert_mean(network.inputs, 0.0)
+    assert_mean(network.inputs**2, 1.0)
+    assert_mean(network.inputs[:, 0] * network.inputs[:, 1], 0.0)
+
+
+def test_shapes_depth_and_outputs() -> None:
+    network = network_of(2, widths=(4, 6, 5, 3), samples=7)
+
+    assert [tuple(w.shape) for w in network.weights] == [(2, 6, 4), (2, 5, 6), (2, 3, 5)]
+    assert [tuple(b.shape) for b in network.biases] == [(2, 6), (2, 5), (2, 3)]
+    assert network.inputs.shape == (2, 7, 4) and network.inputs.dtype == torch.float64
+    assert (network.depth, network.outputs) == (3, 3)
+
+
+def test_a_network_is_the_same_alone_and_in_a_block() -> None:
+    together = network_of(3)
+    for i in range(3):
+        alone = signals.wide_network(
+            Block((stream(0, "test", Point(), i),)),
+            widths=(4, 6, 5, 3),
+            samples=3,
+            weight_variance=1.7,
+            bias_variance=0.4,
+        )
+        assert all(torch.equal(a[0], t[i]) for a, t in zip(alone.weights, together.weights, strict=True))
+        assert all(torch.equal(a[0], t[i]) for a, t in zip(alone.biases, together.biases, strict=True))
+        assert torch.equal(alone.inputs[0], together.inputs[i])
+        measured = signals.measured_order_parameters(alone, "tanh")
+        for name, values in signals.measured_order_parameters(together, "tanh").items():
+            assert_allclose(measured[name][0], values[i], rtol=1e-12, err_msg=name)
+
+
+# --- signals
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_forward_is_a_stack_of_linear_layers(name: str) -> None:
+    network = network_of()
+    flow = signals.forward(network, name)
+
+    assert len(flow.preactivations) == len(flow.activations) == 3
+    for n in range(2):
+        h = network.inputs[n]
+        for layer in range(3):
+            assert_allclose(flow.activations[layer][n], h, rtol=1e-12, atol=1e-13)
+            u = functional.linear(h, network.weights[layer][n], network.biases[layer][n])
+            assert_allclose(flow.preactivations[layer][n], u, rtol=1e-12, atol=1e-13)
+            h = SMOOTH_ORACLES[name](u)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("widths", [(3, 2), (3, 5, 1), (4, 6, 5, 3), (2, 3, 4, 5, 2)])
+def test_backward_is_the_derivative_by_the_preactivations(name: str, widths: tuple[int, ...]) -> None:
+    network = network_of(widths=widths)
+    flow = signals.forward(network, name)
+    deltas = list(signals.backward(network, name, flow))[::-1]
+
+    assert [tuple(d.shape) for d in deltas] == [(2, widths[-1], 3, m) for m in widths[1:]]
+    for layer, u in enumerate(flow.preactivations):
+        above = u.clone().requires_grad_()
+        h = above
+        for weight, bias in zip(network.weights[layer + 1 :], network.biases[layer + 1 :], strict=True):
+            h = SMOOTH_ORACLES[name](h) @ weight.mT + bias[:, None]
+        for k in range(widths[-1]):
+            (slope,) = torch.autograd.grad(h[..., k].sum(), above, retain_graph=True)
+            assert_allclose(deltas[layer][:, k], slope, rtol=1e-12, atol=1e-13)
+
+
+def test_activations_may_differ_by_layer_or_be_ones_own() -> None:
+    network = network_of()
+    square = Activation(lambda u: u * u, lambda u: 2 * u)
+    flow = signals.forward(network, ["tanh", square])
+
+    assert torch.equal(flow.activations[1], flow.preactivations[0].tanh())
+    assert torch.equal(flow.activations[2], flow.preactivations[1] ** 2)
+    same, named = signals.forward(network, ACTIVATIONS["erf"]), signals.forward(network, ("erf", "erf"))
+    assert torch.equal(same.preactivations[2], named.preactivations[2])
+
+
+# --- order parameters
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+@pytest.mark.parametrize("samples", [2, 4])
+def test_order_parameters_are_means_over_samples_and_ordered_pairs(name: str, samples: int) -> None:
+    network = network_of(samples=samples)
+    flow = signals.forward(network, name)
+    deltas = list(signals.backward(network, name, flow))[::-1]
+    measured = signals.measured_order_parameters(network, name)
+
+    own = [(s, s) for s in range(samples)]
+    pairs = list(permutations(range(samples), 2))
+    for layer in range(3):
+        h, delta = flow.activations[layer], deltas[layer]
+        for suffix, over in (("t", own), ("st", pairs)):
+            hat = sum((h[:, s] * h[:, t]).mean(-1) for s, t in over) / len(over)
+            tilde = sum((delta[:, :, s] * delta[:, :, t]).sum(-1).mean(1) for s, t in over) / len(over)
+            assert_allclose(measured[f"q_hat_{suffix}"][:, layer], hat, rtol=1e-11, atol=1e-13)
+            assert_allclose(measured[f"q_tilde_{suffix}"][:, layer], tilde, rtol=1e-11, atol=1e-13)
+
+
+def test_order_parameters_have_one_column_per_layer_and_end_at_one() -> None:
+    measured = signals.measured_order_parameters(network_of(), "erf")
+
+    assert list(measured) == ["q_hat_t", "q_hat_st", "q_tilde_t", "q_tilde_st"]
+    assert all(values.shape == (2, 3) for values in measured.values())
+    for name in ("q_tilde_t", "q_tilde_st"):  # the derivative of an output by itself
+        assert_allclose(measured[name][:, -1], 1.0, rtol=1e-14)
+
+
+def test_input_order_parameters_are_those_of_the_normal_law() -> None:
+    measured = signals.measured_order_parameters(network_of(16, widths=(400, 3, 1), samples=6), "relu")
+
+    assert_mean(measured["q_hat_t"][:, 0], 1.0)
+    assert_mean(measured["q_hat_st"][:, 0], 0.0)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"widths": (3,)}, r"widths must be at least two positive integers \(M_0, ..., M_L\), got \(3,\)"),
+        ({"widths": (3, 0, 1)}, r"widths must be at least two positive integers .*got \(3, 0, 1\)"),
+        ({"samples": 0}, r"samples must be a positive integer, got 0"),
+        ({"weight_variance": -1.0}, r"weight_variance must be non-negative and finite, got -1.0"),
+        ({"bias_variance": math.inf}, r"bias_variance must be non-negative and finite, got inf"),
+        ({"bias_variance": math.nan}, r"bias_variance must be non-negative and finite, got nan"),
+    ],
+)
+def test_networks_out_of_domain_are_refused(change: dict, message: str) -> None:
+    arguments = {"widths": (3, 2), "samples": 1, "weight_variance": 1.0, "bias_variance": 0.0}
+    with pytest.raises(ValueError, match=message):
+        signals.wide_network(block_of(1), **{**arguments, **change})
+
+
+def test_unknown_activations_are_refused() -> None:
+    network = network_of()
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*gelu, got 'swish'"):
+        signals.forward(network, "swish")
+    with pytest.raises(
+        ValueError, match=r"activation must be one, or one for each of the 2 hidden layers, got 3"
+    ):
+        signals.forward(network, ["relu"] * 3)
+    with pytest.raises(ValueError, match=r"activation must be one of .*got 'swish'"):
+        next(signals.backward(network, ["relu", "swish"], signals.forward(network, "relu")))
+
+
+def test_pairs_need_two_samples() -> None:
+    with pytest.raises(ValueError, match=r"samples must be at least 2 to form a pair, got 1"):
+        signals.measured_order_parameters(network_of(samples=1), "relu")

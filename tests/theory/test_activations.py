@@ -1,0 +1,376 @@
+"""Activations and their Gaussian averages, against two-dimensional mpmath quadrature and series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from theory import activations
+from theory.activations import Activation, gaussian_kernels, leaky_relu, named, resolve
+from theory.gaussian_kernels import ConvergenceError, Kernels, Moments, PiecewiseLinear, Quadrature
+
+NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
+SMOOTH = ["tanh", "sigmoid", "softplus", "gelu"]
+COSINE = Quadrature("cos", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))
+
+EXACT: dict[str, tuple[Callable, Callable, Callable]] = {
+    "tanh": (mp.tanh, lambda x: mp.sech(x) ** 2, lambda x: -2 * mp.tanh(x) * mp.sech(x) ** 2),
+    "sigmoid": (
+        lambda x: 1 / (1 + mp.exp(-x)),
+        lambda x: mp.exp(-x) / (1 + mp.exp(-x)) ** 2,
+        lambda x: mp.exp(-x) * (mp.exp(-x) - 1) / (1 + mp.exp(-x)) ** 3,
+    ),
+    "softplus": (
+        lambda x: mp.log(1 + mp.exp(x)),
+        lambda x: 1 / (1 + mp.exp(-x)),
+        lambda x: mp.exp(-x) / (1 + mp.exp(-x)) ** 2,
+    ),
+    "gelu": (
+        lambda x: x * mp.ncdf(x),
+        lambda x: mp.ncdf(x) + x * mp.npdf(x),
+        lambda x: (2 - x * x) * mp.npdf(x),
+    ),
+    "erf": (
+        mp.erf,
+        lambda x: 2 / mp.sqrt(mp.pi) * mp.exp(-x * x),
+        lambda x: -4 * x / mp.sqrt(mp.pi) * mp.exp(-x * x),
+    ),
+}
+
+
+def hermite_overlap(f: Callable, a: float, c: float, terms: int) -> float:
+    """I_f[a, c a] = sum_k c^k (E he_k(z) f(sqrt(a) z))^2 / k!: a route without any pair of variables."""
+    with mp.workdps(25):
+        nodes = [mp.mpf(k) / 20 for k in range(-260, 261)]
+        before, he = [mp.mpf(0)] * len(nodes), [mp.npdf(z) / 20 for z in nodes]
+        values = [f(mp.sqrt(a) * z) for z in nodes]
+        total = mp.mpf(0)
+        for k in range(terms):
+            total += mp.mpf(c) ** k * mp.fdot(he, values) ** 2 / mp.factorial(k)
+            before, he = he, [z * x - k * y for z, x, y in zip(nodes, he, before, strict=True)]
+        return float(total)
+
+
+def polar_overlap(f: Callable, a: float, b: float) -> float:
+    """E f(u) f(v) in polar coordinates, the circle cut where u or v changes sign."""
+    sa, sb, sd = math.sqrt(a), b / math.sqrt(a), math.sqrt(max(a - b * b / a, 0.0))
+    phase = math.atan2(sd, sb)
+    cuts = sorted({0.0, 2 * math.pi, *((k * math.pi / 2) % (2 * math.pi) for k in (1, 3))})
+    cuts = sorted({*cuts, *((phase + k * math.pi / 2) % (2 * math.pi) for k in (-1, 1))})
+    # both arguments are r times a cosine; on a sector a piecewise linear f is linear: E r^2 = 2
+    x, w = np.polynomial.legendre.leggauss(40)
+    total = 0.0
+    for lo, hi in zip(cuts, cuts[1:], strict=False):
+        t = 0.5 * (lo + hi) + 0.5 * (hi - lo) * x
+        total += 0.5 * (hi - lo) * float(w @ (f(sa * np.cos(t)) * f(sb * np.cos(t) + sd * np.sin(t))))
+    return total * 2 / (2 * math.pi)
+
+
+def plain_moments(f: Callable[[np.ndarray], np.ndarray], a: float, b: float) -> Moments:
+    """Dense trapezoidal rule on the plane, no trick."""
+    z = np.arange(-12, 12.0001, 0.04)
+    w = np.exp(-0.5 * z**2) * 0.04 / math.sqrt(2 * math.pi)
+    u = math.sqrt((a + b) / 2) * z[:, None] + math.sqrt((a - b) / 2) * z
+    v = math.sqrt((a + b) / 2) * z[:, None] - math.sqrt((a - b) / 2) * z
+    overlap = float(w @ (f(u) * f(v)) @ w)
+    moment = float(w @ f(math.sqrt(a) * z) ** 2)
+    return Moments(moment, overlap, moment - overlap)
+
+
+def kernel(name: str) -> Kernels:
+    return gaussian_kernels(named(name))
+
+
+# ------------------------------------------------------------------------------------ the functions
+
+
+@pytest.mark.parametrize("name", [*EXACT, "relu", "leaky_relu", "linear"])
+def test_derivatives_are_the_derivatives_of_the_function(name: str) -> None:
+    x = np.array([-7.3, -2.1, -0.4, 0.3, 1.7, 5.9])
+    activation, h = named(name), 1e-5
+    assert activation.second_derivative is not None
+    slope = (activation.function(x + h) - activation.function(x - h)) / (2 * h)
+    turn = (activation.derivative(x + h) - activation.derivative(x - h)) / (2 * h)
+    assert_allclose(activation.derivative(x), slope, atol=1e-9)
+    assert_allclose(activation.second_derivative(x), turn, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_functions_match_mpmath_far_into_their_tails(name: str) -> None:
+    x = np.array([-30.0, -3.0, 0.0, 0.7, 4.0, 30.0])
+    activation = named(name)
+    with mp.workdps(60):
+        for got, exact in zip(
+            (activation.function, activation.derivative, activation.second_derivative), EXACT[name], strict=True
+        ):
+            assert got is not None
+            assert_allclose(got(x), [float(exact(mp.mpf(t))) for t in x], rtol=1e-12, atol=1e-300)
+
+
+def test_leaky_relu_of_slope_minus_one_is_the_absolute_value() -> None:
+    assert_allclose(leaky_relu(-1.0).function(np.array([-2.0, 3.0])), [2.0, 3.0])
+    assert gaussian_kernels(leaky_relu(-1.0)).value(1.0, -1.0, 2.0).gap == pytest.approx(0.0, abs=1e-15)
+
+
+# ------------------------------------------------------------------------------------------ kernels
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.01, 0.3, 1.0, 1.7, -0.5, -1.0])
+@pytest.mark.parametrize("c", [-1.0, -0.93, -0.2, 0.0, 0.5, 0.999, 1.0])
+def test_piecewise_linear_kernels_match_polar_quadrature(slope: float, c: float) -> None:
+    a = 1.7
+    activation = leaky_relu(slope)
+    value = gaussian_kernels(activation).value(a, a * c, a - a * c)
+    own = polar_overlap(activation.function, a, a)
+    overlap = polar_overlap(activation.function, a, a * c)
+    assert_allclose(value, [own, overlap, own - overlap], atol=3e-14)
+    # positively homogeneous of degree 0: replace E r^2 = 2 by 1
+    derivative = gaussian_kernels(activation).derivative(a, a * c, a - a * c)
+    own, overlap = (polar_overlap(activation.derivative, a, b) / 2 for b in (a * (1 - 1e-16), a * c))
+    if abs(c) < 1:
+        assert_allclose(derivative, [own, overlap, own - overlap], atol=3e-14)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize(("a", "c"), [(0.8, 0.3), (3.64, -0.4)])
+def test_smooth_kernels_match_hermite_series_in_mpmath(name: str, a: float, c: float) -> None:
+    k, (f, df, _) = kernel(name), EXACT[name]
+    assert_allclose(k.value(a, c * a, (1 - c) * a).overlap, hermite_overlap(f, a, c, 30), rtol=1e-13)
+    assert_allclose(k.derivative(a, c * a, (1 - c) * a).overlap, hermite_overlap(df, a, c, 30), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("a", [0.3, 3.64, 100.0])
+def test_own_moments_match_mpmath_quadrature(name: str, a: float) -> None:
+    k, (f, df, _) = kernel(name), EXACT[name]
+    cuts = [x / math.sqrt(a) for x in (-3, 0, 3)]
+    for got, g in ((k.value(a, a, 0.0).moment, f), (k.derivative(a, a, 0.0).moment, df)):
+        exact = mp.quad(lambda z, g=g: g(mp.sqrt(a) * z) ** 2 * mp.npdf(z), [-12, *cuts, 12], maxdegree=8)
+        assert_allclose(got, float(exact), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", [*SMOOTH, "erf"])
+@pytest.mark.parametrize("c", [-1.0, -0.7, -1e-4, 0.0, 1e-4, 0.4, 0.98, 1.0])
+@pytest.mark.parametrize("a", [0.01, 1.0, 3.0])
+def test_kernels_match_the_plain_product_rule(name: str, c: float, a: float) -> None:
+    activation = named(name)
+    k, b, d = gaussian_kernels(activation), c * a, (1 - c) * a
+    assert activation.second_derivative is not None
+    assert_allclose(k.value(a, b, d), plain_moments(activation.function, a, b), rtol=1e-12, atol=3e-15)
+    assert_allclose(k.derivative(a, b, d), plain_moments(activation.derivative, a, b), rtol=1e-12, atol=3e-15)
+    turn = plain_moments(activation.second_derivative, a, b).overlap
+    assert_allclose(k.curvature(a, b, d), turn, rtol=1e-11, atol=3e-15)
+
+
+@pytest.mark.parametrize("name", ["tanh", "softplus"])
+@pytest.mark.parametrize(("a", "c"), [(100.0, 0.5), (400.0, 0.02), (2000.0, 0.5), (900.0, 0.97)])
+def test_large_variances_match_the_plain_product_rule_on_a_fine_grid(name: str, a: float, c: float) -> None:
+    f = named(name).derivative
+    b, d = a * c, a - a * c
+    # conditional mean by direct sums of step 0.05 in u
+    z = np.arange(-8.5, 8.5, 0.05 / math.sqrt(a))[::7]
+    zeta = np.arange(-8.5, 8.5, 0.06 / math.sqrt(d))
+    w = np.exp(-0.5 * z**2) / np.exp(-0.5 * z**2).sum()
+    inner = np.exp(-0.5 * zeta**2) / np.exp(-0.5 * zeta**2).sum()
+    means = np.array([f(math.sqrt(b) * x + math.sqrt(d) * zeta) @ inner for x in z])
+    assert_allclose(kernel(name).derivative(a, b, d).overlap, w @ means**2, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("b", "d"), [(1.0, 1e-3), (0.5, 0.5), (0.0, 2.0), (30.0, 30.0), (2.0, 1e-12)])
+def test_user_activation_reproduces_the_closed_form_of_the_cosine(b: float, d: float) -> None:
+    """E cos u cos v = exp(-a) cosh b."""
+    a = b + d
+    value, derivative = COSINE.value(a, b, d), COSINE.derivative(a, b, d)
+    gap = 2 * math.exp(-a) * math.sinh(a - d / 2) * math.sinh(d / 2)
+    expected = [math.exp(-a) * math.cosh(a), math.exp(-a) * math.cosh(b), gap]
+    assert_allclose(value, expected, rtol=1e-12, atol=1e-15)
+    gap = 2 * math.exp(-a) * math.cosh(a - d / 2) * math.sinh(d / 2)
+    assert_allclose(derivative.gap, gap, rtol=1e-12)
+    assert_allclose(derivative.overlap, math.exp(-a) * math.sinh(b), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("d", [1e-2, 1e-4, 1.1e-4, 1e-6, 1e-10, 1e-20, 1e-60])
+@pytest.mark.parametrize("name", NAMES)
+def test_gap_of_nearly_equal_inputs_keeps_its_digits(name: str, d: float) -> None:
+    r"""E phi^2 - I_phi = d E phi'^2 - d^2 E phi''^2/2 + ... by Price's theorem at covariance a."""
+    k, a = kernel(name), 2.0
+    gap = k.value(a, a - d, d).gap
+    assert 0 < gap
+    order = 0.51 if name in ("relu", "leaky_relu") else 1.0  # a kink corrects at relative order sqrt(d)
+    assert_allclose(gap, d * k.derivative(a, a, 0.0).moment, rtol=5 * d**order + 1e-12)
+
+
+@pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-9])
+def test_erf_quadrature_agrees_with_the_closed_form_where_differences_cancel(d: float) -> None:
+    e = activations.erf
+    generic, closed = Quadrature("e", e.function, e.derivative, e.second_derivative), gaussian_kernels(e)
+    assert_allclose(generic.value(1.5, 1.5 - d, d), closed.value(1.5, 1.5 - d, d), rtol=1e-12)
+    assert_allclose(generic.derivative(1.5, 1.5 - d, d), closed.derivative(1.5, 1.5 - d, d), rtol=1e-12)
+    assert_allclose(generic.curvature(1.5, 1.5 - d, d), closed.curvature(1.5, 1.5 - d, d), rtol=1e-12)
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.2])
+def test_arccosine_gap_matches_mpmath_where_it_cancels(slope: float) -> None:
+    a = mp.mpf(2)
+    for d in (1e-2, 1e-8, 1e-25):
+        with mp.workdps(80):
+            c = 1 - mp.mpf(d) / a
+            even = ((1 - mp.mpf(slope)) / 2) ** 2 * 2 * a / mp.pi * (mp.sqrt(1 - c * c) + c * mp.asin(c))
+            exact = a * (1 + mp.mpf(slope) ** 2) / 2 - ((1 + mp.mpf(slope)) / 2) ** 2 * c * a - even
+            angle = 2 * ((1 - mp.mpf(slope)) / 2) ** 2 * mp.acos(c) / mp.pi
+        k = PiecewiseLinear(slope)
+        assert_allclose(k.value(2.0, 2.0 - d, d).gap, float(exact), rtol=4e-15)
+        assert_allclose(k.derivative(2.0, 2.0 - d, d).gap, float(angle), rtol=4e-15)
+
+
+def test_relu_near_opposite_inputs_keeps_its_digits() -> None:
+    with mp.workdps(60):
+        c = mp.mpf(1e-9) - 1
+        exact = (mp.sqrt(1 - c * c) + c * (mp.pi - mp.acos(c))) / (2 * mp.pi)
+    # the covariance argument itself is rounded to 1e-16, its sum with the variance to 1e-7 of 1e-9
+    got = kernel("relu").value(1.0, float(c), 2.0 - 1e-9).overlap
+    assert_allclose(got, float(exact), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_curvature_is_the_derivative_of_the_overlap_of_slopes(name: str) -> None:
+    k, a, b, h = kernel(name), 1.3, 0.6, 1e-4
+    difference = k.derivative(a, b + h, a - b - h).overlap - k.derivative(a, b - h, a - b + h).overlap
+    assert_allclose(k.curvature(a, b, a - b), difference / (2 * h), rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("b", "d"), [(0.7, 0.9), (0.0, 1.2), (2.0, 0.05), (0.02, 1.0)])
+def test_fluctuations_match_nested_sums(name: str, b: float, d: float) -> None:
+    activation = named(name)
+    z = np.arange(-9, 9, 0.02)
+    w = np.exp(-0.5 * z**2) * 0.02 / math.sqrt(2 * math.pi)
+    rows = []
+    # inner average cut at the kink u = 0
+    x, g = np.polynomial.legendre.leggauss(60)
+    for m in math.sqrt(b) * z:
+        cut = np.clip(-m / math.sqrt(d), -9, 9)
+        zeta = np.concatenate([0.5 * (cut - 9) + 0.5 * (cut + 9) * x, 0.5 * (9 + cut) + 0.5 * (9 - cut) * x])
+        inner = np.concatenate([0.5 * (cut + 9) * g, 0.5 * (9 - cut) * g]) * np.exp(-0.5 * zeta**2)
+        inner /= math.sqrt(2 * math.pi)
+        u = m + math.sqrt(d) * zeta
+        p, s = activation.function(u), activation.derivative(u)
+        mp_, ms = inner @ p, inner @ s
+        v, va, square = inner @ (p - mp_) ** 2, inner @ (s - ms) ** 2, inner @ s**2
+        rows.append([v**2, va**2, va * square, square**2, (inner @ ((p - mp_) * (s - ms))) ** 2])
+    expected = w @ np.array(rows)
+    assert_allclose(kernel(name).fluctuations(b, d), expected, rtol=2e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fluctuations_vanish_with_the_gap(name: str) -> None:
+    k = kernel(name)
+    nothing = k.fluctuations(1.5, 0.0)
+    assert_allclose([nothing.value, nothing.derivative, nothing.mixed, nothing.cross], 0.0, atol=1e-300)
+    small = k.fluctuations(1.5, 1e-14)
+    assert_allclose(small.square, nothing.square, rtol=1e-6)
+    assert small.value == pytest.approx(1e-28 * nothing.square, rel=1e-5)  # V = d phi'^2
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "linear"])
+def test_odd_activation_of_independent_inputs_has_no_overlap(name: str) -> None:
+    assert kernel(name).value(2.0, 0.0, 2.0).overlap == 0.0
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.floats(1e-3, 30),
+    st.floats(-1, 1),
+)
+@settings(deadline=None, max_examples=50, derandomize=True)
+def test_moments_are_consistent_and_bounded(name: str, a: float, c: float) -> None:
+    b = c * a
+    for moments in (kernel(name).value(a, b, a - b), kernel(name).derivative(a, b, a - b)):
+        moment, overlap, gap = moments
+        assert moment >= abs(overlap) * (1 - 1e-12)
+        assert gap >= 0
+        assert_allclose(overlap + gap, moment, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zero_variance_evaluates_at_zero(name: str) -> None:
+    activation = named(name)
+    at_zero = float(activation.function(np.zeros(1))[0])
+    value = kernel(name).value(0.0, 0.0, 0.0)
+    assert_allclose(value, [at_zero**2, at_zero**2, 0.0], atol=1e-16)
+
+
+# ------------------------------------------------------------------------------------------- errors
+
+
+def test_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"activation must be one of .*, got 'swish'"):
+        named("swish")
+
+
+def test_sequence_must_fit_the_layers() -> None:
+    assert resolve("tanh", 0) == ()
+    with pytest.raises(ValueError, match=r"activation must be one or one per hidden layer \(3\), got 2"):
+        resolve(["relu", "tanh"], 3)
+    for wrong in (3.0, [np.tanh, "relu"]):
+        with pytest.raises(ValueError, match="activation must be an Activation, a name or a sequence"):
+            resolve(wrong, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("slope", [math.nan, math.inf])
+def test_slope_must_be_finite(slope: float) -> None:
+    with pytest.raises(ValueError, match="slope must be finite"):
+        leaky_relu(slope)
+
+
+def test_kinked_user_activation_is_refused() -> None:
+    kinked = Activation("clip", lambda x: np.clip(x, -1, 1), lambda x: 1.0 * (np.abs(x) < 1), None, (-1.0, 1.0))
+    with pytest.raises(ValueError, match=r"activation 'clip' must be smooth .* got kinks at \(-1.0, 1.0\)"):
+        gaussian_kernels(kinked)
+
+
+def test_undeclared_kink_is_found_out() -> None:
+    hidden = Activation("hidden", lambda x: np.maximum(x, 0), lambda x: np.where(x > 0, 1.0, 0.5 * (x == 0)))
+    with pytest.raises(ConvergenceError, match="did not settle to 1e-12: is it smooth") as caught:
+        gaussian_kernels(hidden).value(1.0, 0.5, 0.5)
+    assert caught.value.estimate[0] == pytest.approx(kernel("relu").value(1.0, 0.5, 0.5).overlap, rel=1e-2)
+
+
+def test_wrong_derivatives_are_found_out() -> None:
+    with pytest.raises(ValueError, match="^derivative must be the derivative of what stands before it"):
+        gaussian_kernels(Activation("bad", np.tanh, np.cos))
+    with pytest.raises(ValueError, match="^second_derivative must be the derivative of what"):
+        gaussian_kernels(Activation("bad", np.sin, np.cos, np.sin))
+
+
+def test_callables_must_be_elementwise_and_finite() -> None:
+    with pytest.raises(ValueError, match="activation 'sum' must be elementwise, got shape"):
+        Quadrature("sum", np.sum, np.cos).value(1.0, 0.5, 0.5)
+    with pytest.raises(ValueError, match="activation 'log' must be finite with its derivatives"):
+        Quadrature("log", np.log, lambda x: 1 / x).value(1.0, 0.5, 0.5)
+
+
+def test_missing_second_derivative_is_refused_where_it_is_needed() -> None:
+    bare = gaussian_kernels(Activation("sine", np.sin, np.cos))
+    assert bare.derivative(1.0, 0.5, 0.5).overlap == pytest.approx(math.exp(-1) * math.cosh(0.5), rel=1e-12)
+    for wanted in (lambda: bare.curvature(1.0, 0.5, 0.5), lambda: bare.fluctuations(0.5, 0.5)):
+        with pytest.raises(ValueError, match="second_derivative must be given for activation 'sine'"):
+            wanted()
+
+
+def test_curvature_at_a_kink_needs_a_gap() -> None:
+    with pytest.raises(ValueError, match="gap must be positive for an activation with a kink"):
+        kernel("relu").curvature(1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("arguments", [(1e13, 5e12, 5e12), (1e14, 1e14, 1e-9), (1e14, 0.0, 1e14)])
+def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, float]) -> None:
+    with pytest.raises(ConvergenceError, match=r"activation 'tanh': variance 1e\+1. is too large"):
+        kernel("tanh").value(*arguments)

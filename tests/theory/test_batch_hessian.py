@@ -1,0 +1,304 @@
+"""Batch formulas against full enumeration of the batches, the secular equation and exact limits."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theory import outliers
+from theory.batch_hessian import (
+    batch_eigenvalue,
+    batch_ggn_eigenvalue,
+    batch_overlap,
+    crossover_batch_size,
+    effective_batch_size,
+    element_fluctuation,
+    element_variance,
+    second_order_eigenvalue,
+)
+from theory.rmt import MarchenkoPastur, Semicircle
+
+SETTINGS = settings(deadline=None, max_examples=50, derandomize=True)
+SIZES: dict[str, Any] = {"batch_size": 20, "dataset_size": 100}
+samples = st.lists(st.integers(-50, 50), min_size=2, max_size=7)
+
+
+def test_effective_size_is_exact_in_rationals() -> None:
+    for total in range(1, 40):
+        for batch in range(1, total):
+            exact = 1 / (Fraction(1, batch) - Fraction(1, total))
+            assert_allclose(effective_batch_size(batch, total), float(exact), rtol=1e-14)
+        assert effective_batch_size(total, total) == math.inf
+    assert_array_equal(effective_batch_size([0.5, 3.0], math.inf), [0.5, 3.0])
+
+
+@SETTINGS
+@given(values=samples, data=st.data())
+def test_fluctuation_is_the_mean_square_over_all_batches(values: list[int], data: st.DataObject) -> None:
+    """Eq. (5) with the variance that divides by N - 1, by enumeration in rationals."""
+    total = len(values)
+    batch = data.draw(st.integers(1, total))
+    mean = Fraction(sum(values), total)
+    squares = [(Fraction(sum(c), batch) - mean) ** 2 for c in itertools.combinations(values, batch)]
+    variance = sum(((v - mean) ** 2 for v in values), Fraction(0)) / (total - 1)
+    predicted = element_fluctuation(variance=float(variance), batch_size=batch, dataset_size=total)
+
+    assert_allclose(predicted, float(sum(squares) / len(squares)), rtol=1e-13, atol=0.0)
+
+
+def test_fluctuation_in_an_unbounded_data_set() -> None:
+    """Population values 0, 1 with equal chance: Var of a mean of B independent draws is 1/(4 B)."""
+    assert element_fluctuation(variance=0.25, batch_size=8, dataset_size=math.inf) == 1 / 32
+
+
+def test_second_order_coefficient_is_the_first_order_in_one_over_b() -> None:
+    """Mean top eigenvalue over all batches of N - 1 of N matrices, for fluctuations of shrinking size."""
+    rng = np.random.default_rng(5)
+    noise = rng.standard_normal((9, 3, 3))
+    noise = noise + noise.transpose(0, 2, 1)
+    noise -= noise.mean(axis=0)
+    levels = np.array([2.0, 0.5, -1.0])
+    variances = noise[:, :, 0].var(axis=0, ddof=1)
+    coefficient = np.sum(variances[1:] / (levels[0] - levels[1:]))
+    errors = []
+    for size in (1e-2, 1e-3):
+        matrices = np.diag(levels) + size * noise
+        batches = [(matrices.sum(axis=0) - matrices[i]) / 8 for i in range(9)]
+        mean = np.mean([np.linalg.eigvalsh(m)[-1] for m in batches])
+        predicted = second_order_eigenvalue(
+            2.0, coefficient=size**2 * coefficient, batch_size=8, dataset_size=9
+        )
+        errors.append(abs(mean - predicted) / (predicted - 2.0))
+    assert errors[0] < 1e-2
+    assert errors[1] < errors[0] / 5
+
+
+def test_second_order_with_equal_variances_is_the_outlier() -> None:
+    both = {"batch_size": [40, 80], "dataset_size": 100}
+    spread = 50 * 0.1**2 / 2.0
+    assert_allclose(
+        second_order_eigenvalue(2.0, coefficient=spread, **both),
+        batch_eigenvalue(2.0, sigma=0.1, dim=50, **both),
+        rtol=1e-14,
+    )
+
+
+@pytest.mark.parametrize("eigenvalue", [1.5, 3.0, -1.5])
+def test_theorem_4_solves_the_secular_equation(eigenvalue: float) -> None:
+    """Noise of variance P sigma^2 (1/B - 1/N): eigenvalue * G(outlier) = 1, overlap = 1/(-lambda^2 G')."""
+    variance = 300 * 0.1**2 * (1 / 20 - 1 / 100)
+    law = Semicircle(variance=variance)
+    top = batch_eigenvalue(eigenvalue, sigma=0.1, dim=300, **SIZES)
+    g = law.stieltjes(top)
+    slope = g / (2 * variance * g - top)  # of variance g^2 - z g + 1 = 0
+
+    assert_allclose(eigenvalue * g, 1.0, rtol=1e-12)
+    assert_allclose(
+        batch_overlap(eigenvalue, sigma=0.1, dim=300, **SIZES), -1 / (eigenvalue**2 * slope), rtol=1e-12
+    )
+
+
+def test_theorem_4_below_its_threshold_is_the_edge() -> None:
+    s = math.sqrt(300 * (1 / 20 - 1 / 100)) * 0.5
+    weak = [0.0, 0.5 * s, 0.999 * s, -0.5 * s]
+    assert_allclose(
+        batch_eigenvalue(weak, sigma=0.5, dim=300, **SIZES), [2 * s, 2 * s, 2 * s, -2 * s], rtol=1e-14
+    )
+    assert_array_equal(batch_overlap(weak, sigma=0.5, dim=300, **SIZES), 0.0)
+    # the band between s and 2 s, where Lemma 11 as our copy reads it would say 0
+    assert_allclose(batch_overlap(1.5 * s, sigma=0.5, dim=300, **SIZES), 1 - 1 / 2.25, rtol=1e-12)
+
+
+def test_theorem_4_values_measured_in_simulation() -> None:
+    """P = 300, sigma = 0.7, spike 3: means of 20 draws with their standard errors, recorded once."""
+    measured = {20: (5.460, 0.022), 50: (3.992, 0.025), 147: (3.326, 0.017), 400: (3.119, 0.010)}
+    for b, (mean, error) in measured.items():
+        predicted = batch_eigenvalue(3.0, sigma=0.7, dim=300, batch_size=b, dataset_size=math.inf)
+        edge_bias = 1.2 * 300 ** (-2 / 3) * predicted if b <= 50 else 0.0
+        assert abs(predicted - mean) < 4 * error + edge_bias
+
+
+@SETTINGS
+@given(
+    lam=st.floats(-1e3, 1e3), scale=st.floats(0, 1e3), total=st.integers(1, 10**6), dim=st.integers(1, 10**8)
+)
+def test_the_full_batch_keeps_every_eigenvalue(lam: float, scale: float, total: int, dim: int) -> None:
+    sizes = {"batch_size": total, "dataset_size": total}
+
+    assert batch_eigenvalue(lam, sigma=scale, dim=dim, **sizes) == lam
+    assert batch_ggn_eigenvalue(abs(lam), variance=scale, dim=dim, **sizes) == abs(lam)
+    assert second_order_eigenvalue(lam, coefficient=scale, **sizes) == lam
+    assert element_fluctuation(variance=scale, **sizes) == 0.0
+    assert batch_overlap(lam, sigma=scale, dim=dim, **sizes) == (lam != 0)
+
+
+@SETTINGS
+@given(
+    lam=st.floats(0.01, 100), sigma=st.floats(0, 10), fraction=st.floats(0.01, 1), dim=st.integers(1, 10**4)
+)
+def test_larger_batches_are_less_sharp(lam: float, sigma: float, fraction: float, dim: int) -> None:
+    sizes = {"batch_size": np.array([fraction, 1.0]) * 100, "dataset_size": 100}
+    small, large = batch_eigenvalue(lam, sigma=sigma, dim=dim, **sizes)
+
+    assert small >= large == lam
+    down = batch_eigenvalue(-lam, sigma=sigma, dim=dim, **sizes)
+    assert_array_equal(down, [-small, -large])
+
+
+@pytest.mark.parametrize("batch", [10, 25, 60])
+def test_ggn_outlier_solves_the_secular_equation_of_the_batch_noise(batch: int) -> None:
+    """Spike eigenvalue - variance in a Marchenko-Pastur bulk of ratio P/b."""
+    q = 50 * (1 / batch - 1 / 500)
+    top = batch_ggn_eigenvalue(9.0, variance=0.7, dim=50, batch_size=batch, dataset_size=500)
+    law = MarchenkoPastur(q=q, variance=0.7)
+
+    assert_allclose((9.0 - 0.7) * law.stieltjes(top), 1.0, rtol=1e-11)
+
+
+def test_ggn_values_measured_in_simulation() -> None:
+    """Population of 5000 in 250 dimensions, variance 1, full eigenvalue 5.0444 (recorded once)."""
+    measured = {250: 5.343, 1000: 5.101, 5000: 5.0444}
+    errors = {250: 0.028, 1000: 0.008, 5000: 1e-12}
+    for batch, mean in measured.items():
+        top = batch_ggn_eigenvalue(5.0444, variance=1.0, dim=250, batch_size=batch, dataset_size=5000)
+        assert abs(top - mean) <= 4 * errors[batch]
+        raised = outliers.additive_wishart(5.0444, q=250 / max(batch, 1), variance=1.0).eigenvalue
+        assert raised - mean > 0.9  # from lambda_1 itself, as our copy reads
+
+
+def test_ggn_below_its_threshold_is_the_edge() -> None:
+    q = 400 * (1 / 20 - 1 / 100)
+    edge = 0.3 * (1 + math.sqrt(q)) ** 2
+    for weak in (0.0, 0.1, 0.3, 2.0):  # also below the variance itself
+        assert_allclose(batch_ggn_eigenvalue(weak, variance=0.3, dim=400, **SIZES), edge, rtol=1e-13)
+
+
+@SETTINGS
+@given(lam=st.floats(0, 100), scale=st.floats(0, 10), unit=st.sampled_from([0.125, 4.0]))
+def test_unit_of_the_hessian_is_free(lam: float, scale: float, unit: float) -> None:
+    for function, name in ((batch_eigenvalue, "sigma"), (batch_ggn_eigenvalue, "variance")):
+        one = function(lam, **{name: scale}, dim=30, **SIZES)
+        assert function(unit * lam, **{name: unit * scale}, dim=30, **SIZES) == unit * one
+
+
+def test_element_variance_undoes_the_probe_average() -> None:
+    """Mean over a basis: |H_i v|^2 - |H v|^2 is P times the mean variance."""
+    rng = np.random.default_rng(1)
+    matrices = rng.standard_normal((6, 4, 4))
+    matrices = matrices + matrices.transpose(0, 2, 1)
+    mean = matrices.mean(axis=0)
+    probes = np.eye(4)
+    total = np.mean([np.mean(np.sum((matrices @ v) ** 2, axis=1)) - np.sum((mean @ v) ** 2) for v in probes])
+
+    assert_allclose(element_variance(total, dim=4), matrices.var(axis=0).mean(), rtol=1e-12)
+
+
+@SETTINGS
+@given(
+    lam=st.floats(0.1, 100),
+    sigma=st.floats(0.01, 10),
+    dim=st.integers(1, 10**5),
+    total=st.sampled_from([50.0, 1e4, math.inf]),
+)
+def test_at_the_crossover_the_eigenvalue_meets_the_bulk(
+    lam: float, sigma: float, dim: int, total: float
+) -> None:
+    batch = crossover_batch_size([lam, -lam], sigma=sigma, dim=dim, dataset_size=total)
+    assert batch[0] == batch[1] <= total
+    if batch[0] < 0.99 * total:
+        b = effective_batch_size(batch[0], total)
+        assert_allclose(math.sqrt(dim / b) * sigma, lam, rtol=1e-9)
+    assert crossover_batch_size(lam, sigma=0.0, dim=dim, dataset_size=total) == 0.0
+
+
+def test_arguments_broadcast() -> None:
+    sizes = {"batch_size": [1.5, 10.0, 100.0], "dataset_size": 100}
+    column = [[1.0], [2.0]]
+    assert batch_eigenvalue(column, sigma=0.1, dim=10, **sizes).shape == (2, 3)
+    assert batch_overlap(column, sigma=0.1, dim=10, **sizes).shape == (2, 3)
+    assert batch_ggn_eigenvalue(column, variance=0.1, dim=10, **sizes).shape == (2, 3)
+    assert second_order_eigenvalue(column, coefficient=0.1, **sizes).shape == (2, 3)
+    assert element_fluctuation(variance=column, **sizes).shape == (2, 3)
+    assert crossover_batch_size(column, sigma=[0.1, 0.2], dim=10, dataset_size=100).shape == (2, 2)
+    assert effective_batch_size([], 10).shape == (0,)
+    for value in (
+        effective_batch_size(1, 2),
+        element_variance(1, dim=2),
+        batch_eigenvalue(1, sigma=0, dim=1, **SIZES),
+    ):
+        assert value.shape == () and value.dtype == np.float64
+
+
+CALLS: dict[str, Any] = {
+    "effective": lambda **k: effective_batch_size(**k),
+    "fluctuation": lambda **k: element_fluctuation(variance=1.0, **k),
+    "eigenvalue": lambda **k: batch_eigenvalue(1.0, sigma=1.0, dim=1, **k),
+    "overlap": lambda **k: batch_overlap(1.0, sigma=1.0, dim=1, **k),
+    "ggn": lambda **k: batch_ggn_eigenvalue(1.0, variance=1.0, dim=1, **k),
+    "second order": lambda **k: second_order_eigenvalue(1.0, coefficient=1.0, **k),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_batches_out_of_their_domain_are_refused(call: Any) -> None:
+    for bad in [0, -1, math.nan, math.inf]:
+        with pytest.raises(ValueError, match="batch_size must be positive and finite"):
+            call(batch_size=bad, dataset_size=math.inf)
+    for bad in [0, -1, math.nan]:
+        with pytest.raises(ValueError, match="dataset_size must be positive, got"):
+            call(batch_size=1, dataset_size=bad)
+    for batch in (11, [1, 11], 10.0000001):
+        with pytest.raises(ValueError, match="batch_size must be at most dataset_size"):
+            call(batch_size=batch, dataset_size=10)
+
+
+@pytest.mark.parametrize("bad", [0, 2.5, -1, math.nan, math.inf])
+def test_dimension_is_a_whole_number(bad: float) -> None:
+    calls: list[Any] = [
+        lambda: batch_eigenvalue(1.0, sigma=1.0, dim=bad, **SIZES),
+        lambda: batch_overlap(1.0, sigma=1.0, dim=bad, **SIZES),
+        lambda: batch_ggn_eigenvalue(1.0, variance=1.0, dim=bad, **SIZES),
+        lambda: element_variance(1.0, dim=bad),
+        lambda: crossover_batch_size(1.0, sigma=1.0, dim=bad, dataset_size=9),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"dim must be (an integer >= 1|finite)"):
+            call()
+
+
+def test_scales_and_eigenvalues_out_of_their_domain_are_refused() -> None:
+    for bad in [-1.0, math.nan, math.inf]:
+        with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
+            batch_eigenvalue(1.0, sigma=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
+            batch_overlap(1.0, sigma=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
+            crossover_batch_size(1.0, sigma=bad, dim=2, dataset_size=9)
+        with pytest.raises(ValueError, match="variance must be non-negative and finite"):
+            batch_ggn_eigenvalue(1.0, variance=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="variance must be non-negative and finite"):
+            element_fluctuation(variance=bad, **SIZES)
+        with pytest.raises(ValueError, match="eigenvalue must be non-negative and finite"):
+            batch_ggn_eigenvalue(bad, variance=1.0, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="total must be non-negative and finite"):
+            element_variance(bad, dim=2)
+    with pytest.raises(ValueError, match="eigenvalue must be finite"):
+        batch_eigenvalue(math.nan, sigma=1.0, dim=2, **SIZES)
+    with pytest.raises(ValueError, match="eigenvalue must be finite"):
+        batch_overlap(math.nan, sigma=1.0, dim=2, **SIZES)
+    with pytest.raises(ValueError, match="eigenvalue must be finite"):
+        second_order_eigenvalue(math.nan, coefficient=1.0, **SIZES)
+    with pytest.raises(ValueError, match="coefficient must be finite"):
+        second_order_eigenvalue(1.0, coefficient=math.inf, **SIZES)
+    with pytest.raises(ValueError, match="eigenvalue must be non-zero"):
+        crossover_batch_size([1.0, 0.0], sigma=1.0, dim=2, dataset_size=9)
+    with pytest.raises(ValueError, match="dataset_size must be positive, got"):
+        crossover_batch_size(1.0, sigma=1.0, dim=2, dataset_size=0)

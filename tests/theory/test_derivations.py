@@ -1,0 +1,125 @@
+"""The symbolic results, lambdified, against the numeric functions and against dense matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import sympy
+from numpy.testing import assert_allclose
+
+from theory import derivations, gauss_newton, softmax
+
+
+def numeric(derivation: derivations.Derivation, *arguments: object) -> np.ndarray:
+    return sympy.lambdify(derivation.symbols, derivation.expression, "numpy")(*arguments)
+
+
+def test_moment_form_is_gamma_squared() -> None:
+    p = np.random.default_rng(0).dirichlet(np.ones(12), size=100)
+    found = numeric(derivations.gamma_squared_of_moments(), (p**2).sum(axis=-1), (p**3).sum(axis=-1))
+
+    assert_allclose(found, softmax.gamma(p) ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("members", [2, 3, 7, 10])
+@pytest.mark.parametrize("share", [1e-12, 0.01, 0.5, 1.0])
+def test_equal_entries_are_gamma_squared_for_any_size(members: int, share: float) -> None:
+    eps = share / members
+    p = np.array([1 - (members - 1) * eps, *[eps] * (members - 1), 0.0])
+    found = numeric(derivations.gamma_squared_equal(), members, eps)
+
+    assert_allclose(found, softmax.gamma(p) ** 2, rtol=1e-13)
+
+
+@pytest.mark.parametrize("members", [2, 3, 7, 12])
+def test_equal_collapse_is_the_collapse_limit(members: int) -> None:
+    found = numeric(derivations.collapse_limit_equal(), members)
+
+    assert_allclose(found, softmax.collapse_limit(np.ones(members - 1)) ** 2, rtol=1e-15)
+
+
+def test_weighted_collapse_is_the_collapse_limit() -> None:
+    w = np.random.default_rng(1).uniform(size=(20, 6))
+    found = numeric(derivations.collapse_limit_weighted(), (w**2).sum(axis=-1) / w.sum(axis=-1) ** 2)
+
+    assert_allclose(found, softmax.collapse_limit(w) ** 2, rtol=1e-14)
+
+
+def test_expected_excess_is_the_numeric_function() -> None:
+    rng = np.random.default_rng(2)
+    d, c, e, g = rng.integers(10, 500, 50), *rng.uniform(0.1, 5.0, (2, 50)), rng.uniform(1, 3, 50)
+    found = numeric(derivations.expected_excess(), d, c, e, g)
+
+    assert_allclose(found, gauss_newton.expected_excess(g, dim=d, sigma_c=c, sigma_e=e), rtol=1e-14)
+
+
+def test_scaling_is_that_of_a_homogeneous_network() -> None:
+    """Hessian of the cross-entropy of a cubic network by sympy, at scaled and unscaled weights."""
+    theta = sympy.Matrix(sympy.symbols("a b c d", positive=True))
+    a, b, c, d = theta
+    z = sympy.Matrix([a * b * c, a * b * d, c**2 * d / 2])
+    alpha, T, y = sympy.Rational(13, 10), sympy.Rational(7, 3), sympy.Matrix([0, 1, 0])
+    loss = sympy.log(sum(sympy.exp(x / T) for x in z)) - y.dot(z) / T
+    at = dict(zip(theta, (0.7, -0.4, 1.1, 0.9), strict=True))
+    scaled = {x: float(alpha) * v for x, v in at.items()}
+
+    w = np.exp(np.array(z.subs(scaled).tolist(), dtype=float).ravel() / float(T))
+    p = w / w.sum()
+    J = np.array(z.jacobian(theta).subs(at).tolist(), dtype=float)
+    G = J.T @ softmax.covariance(p) @ J
+    second = np.array([sympy.hessian(x, theta).subs(at).tolist() for x in z], dtype=float)
+    H = np.einsum("k,kij->ij", p - np.array([0, 1, 0]), second)
+
+    found = numeric(derivations.scaling_exponents(), float(alpha), float(T), 3, G, H)
+    exact = np.array(sympy.hessian(loss, theta).subs(scaled).tolist(), dtype=float)
+    assert_allclose(found, exact, rtol=1e-12, atol=1e-14)
+
+
+def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
+    found = derivations.scaling_exponents()
+    alpha, T, L, G, H = found.symbols
+
+    assert found.expression.coeff(G) == alpha ** (2 * L - 2) / T**2
+    assert found.expression.coeff(H) == alpha ** (L - 2) / T
+
+
+def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
+    found = derivations.derivations()
+
+    assert len({d.name for d in found}) == len(found) == 6
+    for d in found:
+        assert getattr(derivations, d.name)() == d and d.name in derivations.__all__
+        assert d.expression.free_symbols == set(d.symbols)
+        assert len(d.steps) >= 3 and all(text.strip() for text in (*d.steps, d.statement))
+
+
+def test_latex_is_balanced() -> None:
+    for d in derivations.derivations():
+        for text in (d.statement, *d.steps):
+            assert text.count("{") == text.count("}") and text.count("$") == 0
+
+
+def test_records_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        derivations.expected_excess().name = "other"  # type: ignore[misc]
+
+
+def test_a_wrong_step_stops_the_derivation() -> None:
+    x = sympy.Symbol("x")
+
+    derivations._require_zero((x + 1) ** 2 - x**2 - 2 * x - 1, "binomial")
+    with pytest.raises(ArithmeticError, match="derivation fails at binomial: sides differ by"):
+        derivations._require_zero((x + 1) ** 2 - x**2 - 1, "binomial")
+
+
+def test_import_leaves_sympy_alone() -> None:
+    code = (
+        "import sys, theory.derivations, theory.softmax, theory.gauss_newton; print('sympy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"

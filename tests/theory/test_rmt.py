@@ -1,0 +1,391 @@
+"""Laws of the bulk against quadrature, 40-digit closed forms and each other."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate
+
+from theory.rmt import MarchenkoPastur, Semicircle
+
+RATIOS = [1e-12, 1e-6, 9e-5, 1.1e-4, 0.03, 0.25, 0.9, 1 - 1e-8, 1.0, 1 + 1e-12, 1.01, 4.0, 30.0, 1e6]
+LAWS = [Semicircle(sigma=1.7), Semicircle(variance=0.04)] + [
+    MarchenkoPastur(q=q, variance=1.3) for q in RATIOS
+]
+MODERATE = [law for law in LAWS if isinstance(law, Semicircle) or law.q in (0.03, 0.25, 0.9, 1.0, 4.0, 30.0)]
+SETTINGS = settings(deadline=None, max_examples=50, derandomize=True)
+
+
+def inside(law: Any, count: int = 41) -> np.ndarray:
+    """Points of the bulk, also very close to its edges."""
+    lo, hi = law.edges
+    tails = 10.0 ** -np.arange(1, 15)
+    shares = np.concatenate([np.linspace(0, 1, count), tails, 1 - tails])
+    return lo + (hi - lo) * shares
+
+
+def bulk_integral(law: Any, function: Any) -> float:
+    """Integral of function(x) pdf(x) over the bulk, in the angle of x = m - r cos(t), by Gauss-Legendre."""
+    lo, hi = law.edges
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    angle = (nodes + 1) * math.pi / 2
+    x = (lo + hi) / 2 - (hi - lo) / 2 * np.cos(angle)
+    return float(np.sum(weights * law.pdf(x) * np.sin(angle) * function(x)) * (hi - lo) * math.pi / 4)
+
+
+def semicircle_cdf(sigma: float, x: float) -> mpmath.mpf:
+    with mpmath.workdps(40):
+        t = min(max(mpmath.mpf(x) / (2 * mpmath.mpf(sigma)), mpmath.mpf(-1)), mpmath.mpf(1))
+        return mpmath.mpf(1) / 2 + (t * mpmath.sqrt(1 - t * t) + mpmath.asin(t)) / mpmath.pi
+
+
+def pastur_cdf(q: float, variance: float, x: float) -> mpmath.mpf:
+    """Textbook closed form, whose cancellation 40 digits can afford."""
+    with mpmath.workdps(60):
+        q, x = mpmath.mpf(q), mpmath.mpf(x) / mpmath.mpf(variance)
+        c = mpmath.sqrt(q)
+        atom = max(mpmath.mpf(0), 1 - 1 / q)
+        if x < 0:
+            return mpmath.mpf(0)
+        if x <= (1 - c) ** 2:
+            return atom
+        if x >= (1 + c) ** 2:
+            return mpmath.mpf(1)
+        phi = mpmath.acos((1 + q - x) / (2 * c))
+        last = 0 if q == 1 else 2 * abs(1 - q) * mpmath.atan((1 + c) / abs(1 - c) * mpmath.tan(phi / 2))
+        return atom + ((1 + q) * phi + 2 * c * mpmath.sin(phi) - last) / (2 * mpmath.pi * q)
+
+
+def exact_cdf(law: Any, x: float) -> mpmath.mpf:
+    if isinstance(law, Semicircle):
+        return semicircle_cdf(law.sigma, x)
+    return pastur_cdf(law.q, law.variance, x)
+
+
+def allowance(law: Any, x: np.ndarray) -> np.ndarray:
+    """1e-12, and two units in the last place of x where the bulk is narrower than x can resolve."""
+    narrow = isinstance(law, MarchenkoPastur) and law.q < 1e-4
+    return 1e-12 + (2 * np.spacing(x) * law.pdf(x) if narrow else 0.0)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_cdf_agrees_with_forty_digits(law: Any) -> None:
+    x = inside(law)
+    expected = [exact_cdf(law, v) for v in x]
+
+    assert np.all(np.abs(law.cdf(x) - np.array(expected, dtype=float)) <= allowance(law, x))
+    complement = np.array([1 - v for v in expected], dtype=float)
+    assert np.all(np.abs(law.sf(x) - complement) <= allowance(law, x))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_quantile_agrees_with_bisection_at_forty_digits(law: Any) -> None:
+    lo, hi = law.edges
+    shares = np.array([1e-15, 1e-7, 0.01, 0.3, 0.5, 0.77, 0.999])
+    just_above = law.atom + 3 * np.spacing(law.atom)  # where u - atom has few digits
+    for u in [just_above, *(law.atom + shares * (1 - law.atom))]:
+        if u <= law.atom or u < 1e-300:
+            continue
+        with mpmath.workdps(40):
+            a, b = mpmath.mpf(lo), mpmath.mpf(hi)
+            for _ in range(110):
+                m = (a + b) / 2
+                a, b = (m, b) if exact_cdf(law, m) < u else (a, m)
+        assert abs(float(law.ppf(u) - a)) <= 1e-13 * max(1.0, hi), u
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_quantiles_invert_the_distribution(law: Any) -> None:
+    u = law.atom + (1 - law.atom) * np.linspace(0.001, 1.0, 201)
+    x = law.ppf(u)
+
+    assert np.all(np.diff(x) >= 0)
+    assert np.all(np.abs(law.cdf(x) - u) <= allowance(law, x))
+    assert_allclose(law.isf(1 - u), x, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("law", MODERATE, ids=repr)
+def test_density_is_the_slope_of_the_distribution(law: Any) -> None:
+    lo, hi = law.edges
+    x = lo + (hi - lo) * np.linspace(0.05, 0.95, 19)
+    step = (hi - lo) * 1e-5
+    slope = (law.cdf(x + step) - law.cdf(x - step)) / (2 * step)
+
+    assert_allclose(slope, law.pdf(x), rtol=1e-6)
+    assert_allclose(np.exp(law.logpdf(x)), law.pdf(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("law", MODERATE, ids=repr)
+def test_moments_are_integrals_of_the_density(law: Any) -> None:
+    assert_allclose(bulk_integral(law, np.ones_like) + law.atom, 1.0, rtol=1e-11)
+    for k in range(1, 7):
+        scale = max(map(abs, law.edges)) ** k
+        assert_allclose(
+            bulk_integral(law, lambda x, k=k: x**k), law.moment(k), rtol=1e-11, atol=1e-13 * scale
+        )
+    assert law.mean() == law.moment(1)
+    assert_allclose(law.var(), law.moment(2) - law.moment(1) ** 2, rtol=1e-13)
+    assert law.moment(0) == 1.0
+
+
+@pytest.mark.parametrize("law", MODERATE, ids=repr)
+def test_stieltjes_transform_is_its_integral(law: Any) -> None:
+    lo, hi = law.edges
+    width = hi - lo
+    for z in [hi + 0.3 * width, lo - 0.4 * width, lo + (0.3 + 0.4j) * width, hi - (1.0 + 0.5j) * width]:
+        expected = bulk_integral(law, lambda x, z=z: np.real(1 / (z - x))) + law.atom * np.real(1 / z)
+        assert_allclose(np.real(law.stieltjes(z)), expected, rtol=1e-9, atol=1e-13)
+        expected = bulk_integral(law, lambda x, z=z: np.imag(1 / (z - x))) + law.atom * np.imag(1 / z)
+        assert_allclose(np.imag(law.stieltjes(z)), expected, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("law", MODERATE, ids=repr)
+def test_stieltjes_transform_jumps_by_the_density_across_the_cut(law: Any) -> None:
+    lo, hi = law.edges
+    x = lo + (hi - lo) * np.linspace(0.1, 0.9, 9)
+
+    assert_allclose(-np.imag(law.stieltjes(x + 1e-13j)) / math.pi, law.pdf(x), rtol=1e-9)
+    assert_allclose(np.imag(law.stieltjes(x - 1e-13j)) / math.pi, law.pdf(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_stieltjes_transform_keeps_its_digits_far_away(law: Any) -> None:
+    for z in [1e9, -1e9, 1e150, -1e150, 1e8 + 1e9j, -1e8 - 1e9j]:
+        z = z * max(1.0, law.edges[1])
+        expected = 1 / z + law.mean() / z / z + law.moment(2) / z / z / z
+        assert_allclose(law.stieltjes(z), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_stieltjes_transform_agrees_with_forty_digits(law: Any) -> None:
+    lo, hi = law.edges
+    width = hi - lo
+    points = [
+        hi + width / 8,
+        lo - width / 7,
+        hi + width / 2 + 1j * width,
+        lo - width + 1j * width / 64,
+        -hi,
+        2 * hi,
+    ]
+    for z in points:
+        with mpmath.workdps(50):
+            w = mpmath.mpmathify(z)
+            if isinstance(law, Semicircle):
+                root = mpmath.sqrt(w - 2 * mpmath.mpf(law.sigma)) * mpmath.sqrt(w + 2 * mpmath.mpf(law.sigma))
+                expected = (w - root) / (2 * mpmath.mpf(law.sigma) ** 2)
+            else:
+                q, s2 = mpmath.mpf(law.q), mpmath.mpf(law.variance)
+                lower, upper = s2 * (1 - mpmath.sqrt(q)) ** 2, s2 * (1 + mpmath.sqrt(q)) ** 2
+                root = mpmath.sqrt(w - lower) * mpmath.sqrt(w - upper)
+                expected = (w - s2 * (1 - q) - root) / (2 * q * s2 * w)
+        narrow = isinstance(law, MarchenkoPastur) and law.q < 1e-4
+        assert_allclose(law.stieltjes(z), complex(expected), rtol=1e-9 if narrow else 1e-13)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_stieltjes_transform_does_not_depend_on_the_sign_of_zero(law: Any) -> None:
+    lo, hi = law.edges
+    for x in [lo - 0.5 * (hi - lo) - 1.0, hi + 0.5 * (hi - lo)]:
+        real = law.stieltjes(x)
+        assert_allclose(law.stieltjes(complex(x, 0.0)), real, rtol=1e-14)
+        assert_allclose(law.stieltjes(complex(x, -0.0)), real, rtol=1e-14)
+        assert np.isrealobj(real) and np.iscomplexobj(law.stieltjes(complex(x, 0.0)))
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_r_transform_inverts_the_stieltjes_transform(law: Any) -> None:
+    """z = R(G(z)) + 1/G(z)."""
+    lo, hi = law.edges
+    for z in [hi + 0.2 * (hi - lo), -hi, hi * (0.5 + 1j)]:
+        g = law.stieltjes(z)
+        assert_allclose(law.r_transform(g) + 1 / g, z, rtol=1e-10)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_edges_belong_to_the_domain_of_the_stieltjes_transform(law: Any) -> None:
+    lo, hi = law.edges
+    c = math.sqrt(law.q) if isinstance(law, MarchenkoPastur) else None
+    upper = 1 / law.sigma if c is None else 1 / (law.variance * c * (1 + c))
+    assert_allclose(law.stieltjes(hi), upper, rtol=1e-9)
+    if c is None or c < 0.999:
+        lower = -1 / law.sigma if c is None else -1 / (law.variance * c * (1 - c))
+        assert_allclose(law.stieltjes(lo), lower, rtol=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_nothing_lies_beyond_the_edges(law: Any) -> None:
+    lo, hi = law.edges
+    outside = np.array([-np.inf, lo - 1.0, hi + 1.0, np.inf])
+
+    assert_array_equal(law.pdf(outside), 0.0)
+    assert_array_equal(law.logpdf(outside), -np.inf)
+    assert_array_equal(law.cdf([-np.inf, hi, np.inf]), [0.0, 1.0, 1.0])
+    assert_array_equal(law.sf([-np.inf, hi, np.inf]), [1.0, 0.0, 0.0])
+    assert law.cdf(lo) == law.atom
+    assert_array_equal(law.ppf([0.0, 1.0]), law.support())
+    assert_array_equal(law.isf([1.0, 0.0]), law.support())
+
+
+@SETTINGS
+@given(q=st.floats(1e-3, 1.0), scale=st.floats(1e-6, 1e6), share=st.floats(0.0, 1.0))
+def test_pastur_of_q_and_of_its_inverse_are_one_bulk(q: float, scale: float, share: float) -> None:
+    """MP(q) is an atom plus 1/q times MP(1/q) stretched by q; and the variance only sets the unit."""
+    law, dual = MarchenkoPastur(q=q, variance=scale), MarchenkoPastur(q=1 / q, variance=1.0)
+    lo, hi = law.edges
+    x = lo + (hi - lo) * share
+
+    assert_allclose(q * law.sf(x), dual.sf(x / (scale * q)), rtol=1e-9, atol=1e-9)
+    assert_allclose(law.sf(x), MarchenkoPastur(q=q, variance=1.0).sf(x / scale), atol=1e-10)
+
+
+def test_tails_keep_their_relative_accuracy() -> None:
+    for law in [Semicircle(sigma=1.0), MarchenkoPastur(q=0.25, variance=1.0)]:
+        hi = law.edges[1]
+        x = hi - hi * 2.0 ** -np.arange(8, 36)
+        with mpmath.workdps(40):
+            expected = [float(1 - exact_cdf(law, v)) for v in x]
+        assert_allclose(law.sf(x), expected, rtol=1e-9)
+    law = Semicircle(sigma=1.0)
+    assert_allclose(law.cdf(law.ppf(1e-12)), 1e-12, rtol=1e-3)  # limited by the rounding of the point itself
+
+
+def test_atom_at_zero() -> None:
+    law = MarchenkoPastur(q=3.0, variance=1.0)
+
+    assert_allclose(law.atom, 2 / 3, rtol=1e-15)
+    assert law.support()[0] == 0.0 and law.edges[0] > 0.0
+    assert_array_equal(law.cdf([-1e-300, 0.0, law.edges[0]]), [0.0, law.atom, law.atom])
+    assert law.pdf(0.0) == 0.0
+    assert_array_equal(law.ppf([0.0, 0.1, law.atom]), 0.0)
+    assert law.ppf(np.nextafter(law.atom, 1)) >= law.edges[0]
+    assert law.isf(law.sf(0.0)) == 0.0
+    for q in [0.5, 1.0]:
+        assert MarchenkoPastur(q=q, variance=1.0).atom == 0.0
+
+
+def test_hard_edge_at_ratio_one() -> None:
+    law = MarchenkoPastur(q=1.0, sigma=2.0)
+
+    assert law.pdf(0.0) == np.inf and law.logpdf(0.0) == np.inf
+    assert law.pdf(-1e-9) == 0.0
+    assert law.edges == (0.0, 16.0)
+    # cdf -> (2/pi) sqrt(x/variance), far below the resolution of 1 - x
+    assert_allclose(law.cdf(4e-20), 2 / math.pi * 1e-10, rtol=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_probabilities_at_the_end_of_the_number_range(law: Any) -> None:
+    u = np.array([5e-324, 1e-300, 1e-100])
+    lo, hi = law.edges
+
+    assert_allclose(law.ppf(u), lo if law.atom == 0 else 0.0, rtol=1e-14, atol=1e-30)
+    assert_allclose(law.isf(u), hi, rtol=1e-14)
+
+
+def test_pastur_tends_to_the_semicircle() -> None:
+    """As q -> 0 the bulk is variance (1 + 2 sqrt(q) cos), a semicircle of standard deviation sqrt(q)."""
+    u = np.linspace(0, 1, 11)
+    assert_allclose(
+        (MarchenkoPastur(q=1e-10, variance=1.0).ppf(u) - 1) / 1e-5, Semicircle(sigma=1.0).ppf(u), atol=1e-4
+    )
+
+
+def test_moments_of_whole_numbers() -> None:
+    assert [MarchenkoPastur(q=1.0, variance=1.0).moment(k) for k in range(6)] == [1, 1, 2, 5, 14, 42]
+    assert [Semicircle(variance=1.0).moment(2 * k) for k in range(6)] == [1, 1, 2, 5, 14, 42]
+
+
+def test_density_integrates_to_the_distribution_by_adaptive_quadrature() -> None:
+    law = MarchenkoPastur(q=0.5, variance=2.0)
+    value, _ = integrate.quad(law.pdf, law.edges[0], 3.0, epsabs=1e-12, epsrel=1e-12, limit=200)
+    assert_allclose(value, law.cdf(3.0), atol=1e-10)
+
+
+def test_shapes_and_kinds_of_argument() -> None:
+    for law in [Semicircle(sigma=1.0), MarchenkoPastur(q=2.0, variance=1.0)]:
+        for method in (law.pdf, law.logpdf, law.cdf, law.sf):
+            assert method([]).shape == (0,)
+            assert method(1).shape == () and method(1).dtype == np.float64
+            assert method(np.zeros((2, 3), dtype=np.float32)).shape == (2, 3)
+            assert_array_equal(method([0, 1]), method(np.array([0.0, 1.0])))
+        for method in (law.ppf, law.isf):
+            assert method([]).shape == (0,) and method(0.5).shape == ()
+        assert law.stieltjes([]).shape == (0,) and law.r_transform([0.1, 0.2j]).shape == (2,)
+
+
+def test_records_are_frozen_comparable_and_picklable() -> None:
+    law = MarchenkoPastur(q=2, sigma=3)
+
+    assert law == MarchenkoPastur(q=2.0, variance=9.0) and law.sigma == 3.0
+    assert pickle.loads(pickle.dumps(law)) == law
+    assert repr(Semicircle(sigma=2)) == "Semicircle(sigma=2.0)"
+    with pytest.raises(AttributeError):
+        law.q = 3.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("build", [Semicircle, lambda **k: MarchenkoPastur(q=0.5, **k)])
+def test_scale_is_given_exactly_once(build: Any) -> None:
+    with pytest.raises(ValueError, match="sigma or variance must be given, exactly one"):
+        build()
+    with pytest.raises(ValueError, match="sigma or variance must be given, exactly one"):
+        build(sigma=1.0, variance=1.0)
+    for bad in [0.0, -1.0, math.nan, math.inf]:
+        with pytest.raises(ValueError, match="sigma must be positive and finite"):
+            build(sigma=bad)
+        with pytest.raises(ValueError, match="variance must be positive and finite"):
+            build(variance=bad)
+    with pytest.raises(ValueError, match="sigma must be a scalar"):
+        build(sigma=[1.0, 2.0])
+    with pytest.raises(ValueError, match="sigma squared must be positive and finite"):
+        build(sigma=1e-200)
+
+
+@pytest.mark.parametrize("q", [0.0, -1.0, math.nan, math.inf])
+def test_ratio_is_positive(q: float) -> None:
+    with pytest.raises(ValueError, match="q must be positive and finite"):
+        MarchenkoPastur(q=q, variance=1.0)
+
+
+@pytest.mark.parametrize("law", [Semicircle(sigma=1.0), MarchenkoPastur(q=0.25, variance=1.0)], ids=repr)
+def test_arguments_out_of_their_domain_are_refused(law: Any) -> None:
+    for method in (law.pdf, law.logpdf, law.cdf, law.sf):
+        with pytest.raises(ValueError, match="x must be in"):
+            method([0.0, math.nan])
+        with pytest.raises(ValueError, match="x must be real numbers"):
+            method(1j)
+    for method in (law.ppf, law.isf):
+        for bad in [-1e-9, 1.0001, math.nan]:
+            with pytest.raises(ValueError, match="u must be in"):
+                method(bad)
+    for bad in [1.0, [5.0, 1.0], 1 + 0j]:
+        with pytest.raises(ValueError, match="z must be off the cut"):
+            law.stieltjes(bad)
+    for bad in [math.nan, math.inf, complex(1, math.nan)]:
+        with pytest.raises(ValueError, match="z must be finite"):
+            law.stieltjes(bad)
+        with pytest.raises(ValueError, match="w must be finite"):
+            law.r_transform(bad)
+    with pytest.raises(ValueError, match="z must be real or complex numbers"):
+        law.stieltjes("1")
+    for k in [-1, 1.5]:
+        with pytest.raises(ValueError, match="k must be an integer >= 0"):
+            law.moment(k)
+
+
+def test_poles_are_refused() -> None:
+    for q in [1.0, 2.0]:
+        for z in [0.0, 0j]:
+            with pytest.raises(ValueError, match="z must be non-zero for q >= 1"):
+                MarchenkoPastur(q=q, variance=1.0).stieltjes(z)
+    assert_allclose(MarchenkoPastur(q=0.5, variance=1.0).stieltjes(0.0), -2.0, rtol=1e-14)
+    with pytest.raises(ValueError, match="w must be different from 1 / \\(q variance\\)"):
+        MarchenkoPastur(q=0.5, variance=1.0).r_transform(2.0)

@@ -1,0 +1,440 @@
+"""Softmax covariance: spectrum, excess and collapse, against 60-digit arithmetic and dense matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theory import softmax
+
+GOLDEN = 1.2569845793716273161  # logits 0, -1, -2
+
+logits = st.lists(st.floats(-400, 400), min_size=2, max_size=12).map(np.array)
+probabilities = logits.map(lambda z: np.exp(z - z.max()) / np.exp(z - z.max()).sum())
+confident = st.tuples(st.lists(st.floats(1e-3, 1.0), min_size=2, max_size=8), st.floats(1e-300, 1e-1)).map(
+    lambda t: np.array([1.0 - t[1], *(t[1] * np.array(t[0]) / np.sum(t[0]))])
+)
+law = settings(deadline=None, max_examples=50, derandomize=True)
+
+
+def exact(p: np.ndarray) -> list[mpmath.mpf]:
+    """Descending entries, the largest replaced by one minus the others."""
+    tail = sorted((mpmath.mpf(float(x)) for x in p), reverse=True)[1:]
+    return [1 - mpmath.fsum(tail), *tail]
+
+
+def reference(p: list[mpmath.mpf]) -> mpmath.mpf:
+    """Trace over Frobenius norm of the dense matrix, entry by entry."""
+    diagonal = [x * mpmath.fsum(p[:k] + p[k + 1 :]) for k, x in enumerate(p)]
+    off = [(x * y) ** 2 for i, x in enumerate(p) for j, y in enumerate(p) if i != j]
+    return mpmath.fsum(diagonal) / mpmath.sqrt(mpmath.fsum([x**2 for x in diagonal]) + mpmath.fsum(off))
+
+
+def reference_from_logits(z: np.ndarray, temperature: float) -> mpmath.mpf:
+    weights = [mpmath.exp((mpmath.mpf(float(x)) - float(z.max())) / mpmath.mpf(temperature)) for x in z]
+    return reference([w / mpmath.fsum(weights) for w in weights])
+
+
+def random_logits(count: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(7)
+    return [rng.normal(size=rng.integers(2, 30)) * 10 ** rng.uniform(-3, 4) for _ in range(count)]
+
+
+class TestCovariance:
+    def test_is_diag_minus_outer_product(self) -> None:
+        p = np.random.default_rng(0).dirichlet(np.ones(6), size=(2, 3))
+        dense = p[..., None] * np.eye(6) - p[..., :, None] * p[..., None, :]
+
+        assert_allclose(softmax.covariance(p), dense, atol=1e-16)
+
+    def test_is_the_hessian_of_cross_entropy_in_the_logits(self) -> None:
+        """Second differences of log sum exp, an independent route."""
+        z, h = np.array([0.3, -1.0, 0.7]), 1e-4
+        step = h * np.eye(3)
+
+        def loss(x: np.ndarray) -> float:
+            return float(np.log(np.exp(x).sum()))
+
+        hessian = [
+            [loss(z + a + b) - loss(z + a - b) - loss(z - a + b) + loss(z - a - b) for b in step]
+            for a in step
+        ]
+        p = np.exp(z) / np.exp(z).sum()
+        assert_allclose(softmax.covariance(p), np.array(hessian) / (4 * h * h), atol=1e-7)
+
+    def test_keeps_all_digits_of_the_diagonal_near_one_hot(self) -> None:
+        matrix = softmax.covariance([3e-300, 1.0, 2e-300])
+
+        assert_allclose(np.diag(matrix), [3e-300, 5e-300, 2e-300], rtol=1e-15, atol=0)
+        assert_allclose(matrix[1], [-3e-300, 5e-300, -2e-300], rtol=1e-15, atol=0)
+
+    def test_one_hot_gives_the_zero_matrix(self) -> None:
+        assert_array_equal(np.signbit(softmax.covariance([0, 1, 0])), False)
+        assert_array_equal(softmax.covariance([0, 1, 0]), np.zeros((3, 3)))
+
+    def test_mode_is_one_minus_the_others(self) -> None:
+        """The sum is off by 5e-9: not renormalised, rows still sum to zero."""
+        matrix = softmax.covariance([0.5 + 5e-9, 0.3, 0.2])
+
+        assert_allclose(matrix[0], [0.25, -0.15, -0.1], rtol=1e-15)
+
+
+class TestEigenvalues:
+    @law
+    @given(probabilities)
+    def test_interlace_descend_and_end_in_zero(self, p: np.ndarray) -> None:
+        found, ordered = softmax.eigenvalues(p), np.sort(p)[::-1]
+
+        assert found[-1] == 0.0
+        assert np.all(found[:-1] <= ordered[:-1] * (1 + 1e-15)) and np.all(found[:-1] >= ordered[1:])
+        assert np.all(np.diff(found) <= 0)
+
+    @law
+    @given(st.one_of(probabilities, confident))
+    def test_bracket_a_root_of_the_secular_equation_to_1e_14(self, p: np.ndarray) -> None:
+        """sum p_k / (p_k - x) changes sign within 1e-14 relative of each eigenvalue, in exact arithmetic."""
+        found = softmax.eigenvalues(p)
+
+        def secular(x: mpmath.mpf) -> mpmath.mpf:
+            return mpmath.fsum(q / (q - x) for q in poles if q > 0)
+
+        with mpmath.workdps(700):
+            poles = exact(p)
+            for value, above, below in zip(found, poles, poles[1:], strict=False):
+                if below < 1e-290 or above == below:
+                    assert_allclose(value, float(below), rtol=p.size, atol=1e-322)
+                    continue
+                low, high = (mpmath.mpf(float(value)) * (1 + shift) for shift in (-1e-14, 1e-14))
+                assert low <= below or secular(low) < 0
+                assert high >= above or secular(high) > 0
+
+    @pytest.mark.parametrize("scale", [0.1, 1.0, 3.0, 6.0])
+    def test_agree_with_mpmath_eigensolver(self, scale: float) -> None:
+        z = np.random.default_rng(3).normal(size=9) * scale
+        p = np.exp(z) / np.exp(z).sum()
+        with mpmath.workdps(60):
+            column = mpmath.matrix(exact(p))
+            dense = mpmath.diag(exact(p)) - column * column.T
+            expected = sorted((float(x) for x in mpmath.eigsy(dense, eigvals_only=True)), reverse=True)
+
+        assert_allclose(softmax.eigenvalues(p)[:-1], expected[:-1], rtol=1e-14, atol=0)
+
+    @pytest.mark.parametrize("concentration", [0.03, 1.0, 30.0])
+    def test_agree_with_lapack_for_many_classes_at_once(self, concentration: float) -> None:
+        p = np.random.default_rng(1).dirichlet(np.full(60, concentration), size=(4, 5))
+        dense = np.linalg.eigvalsh(softmax.covariance(p))[..., ::-1]
+
+        assert_allclose(softmax.eigenvalues(p), dense, atol=2e-16 * 60)
+
+    @law
+    @given(confident)
+    def test_sum_is_the_trace_and_product_is_matrix_tree(self, p: np.ndarray) -> None:
+        """The product of the non-zero ones is K times the product of the entries (spanning trees)."""
+        found = softmax.eigenvalues(p)
+        with mpmath.workdps(60):
+            entries = exact(p)
+            trace = mpmath.fsum(
+                x * mpmath.fsum(entries[:k] + entries[k + 1 :]) for k, x in enumerate(entries)
+            )
+            product = mpmath.fprod(float(x) for x in found[:-1])
+            expected = p.size * mpmath.fprod(entries)
+
+        assert_allclose(found.sum(), float(trace), rtol=1e-14, atol=0)
+        if p.min() > 1e-290:
+            assert_allclose(float(product / expected), 1.0, rtol=p.size * 1e-14)
+
+    @pytest.mark.parametrize("classes", [2, 3, 10, 49, 1000])
+    def test_uniform_gives_one_over_k_exactly(self, classes: int) -> None:
+        found = softmax.eigenvalues(np.full(classes, 1.0 / classes))
+
+        assert_allclose(found[:-1], 1.0 / classes, rtol=3e-16)
+        assert found[-1] == 0.0
+
+    def test_ties_are_eigenvalues_one_time_less(self) -> None:
+        found = softmax.eigenvalues([0.1, 0.3, 0.1, 0.3, 0.1, 0.1])
+
+        assert np.count_nonzero(found == 0.1) == 3 and np.count_nonzero(found == 0.3) == 1
+
+    def test_zeros_lower_the_rank_to_support_minus_one(self) -> None:
+        found = softmax.eigenvalues([0.5, 0.0, 0.3, 0.2, 0.0])
+
+        assert_array_equal(found[2:], 0.0)
+        assert_allclose(found[:2], softmax.eigenvalues([0.5, 0.3, 0.2])[:2], rtol=1e-15)
+
+    def test_near_ties_stay_between_their_neighbours(self) -> None:
+        a = 0.25
+        p = np.array([a, np.nextafter(a, 1), np.nextafter(np.nextafter(a, 1), 1), 0.0])
+        p[3] = 1.0 - p[:3].sum()
+
+        assert np.all(np.diff(softmax.eigenvalues(p)) <= 0)
+        assert_allclose(softmax.eigenvalues(p)[:3], a, rtol=1e-15)
+
+    @pytest.mark.parametrize(("members", "eps"), [(2, 1e-3), (3, 1e-12), (5, 0.1), (9, 1e-200), (4, 0.25)])
+    def test_star_of_equal_small_entries(self, members: int, eps: float) -> None:
+        """S eps (1 - (S-1) eps), then eps S - 2 times, then zeros."""
+        p = np.zeros(12)
+        p[1:members], p[0] = eps, 1 - (members - 1) * eps
+        largest = members * eps * (1 - (members - 1) * eps)
+
+        expected = np.array([largest, *[eps] * (members - 2), *[0.0] * (13 - members)])
+        assert_allclose(softmax.eigenvalues(p), expected, rtol=1e-14, atol=0)
+
+    def test_largest_lies_within_gershgorin(self) -> None:
+        p = np.random.default_rng(5).dirichlet(np.full(7, 0.3), size=200)
+        largest, spread = softmax.eigenvalues(p)[:, 0], (p * (1 - p)).max(axis=-1)
+
+        assert np.all(largest >= spread * (1 - 1e-13)) and np.all(largest <= 2 * spread * (1 + 1e-13))
+
+    def test_one_hot_gives_zeros(self) -> None:
+        assert_array_equal(softmax.eigenvalues([[0, 0, 1], [1, 0, 0]]), np.zeros((2, 3)))
+
+
+class TestGamma:
+    def test_golden_value(self) -> None:
+        p = np.exp([0.0, -1.0, -2.0])
+
+        assert_allclose(softmax.gamma(p / p.sum()), GOLDEN, rtol=1e-15)
+        assert_allclose(softmax.gamma_from_logits([0.0, -1.0, -2.0]), GOLDEN, rtol=4e-16)
+
+    @law
+    @given(st.one_of(probabilities, confident))
+    def test_agrees_with_60_digits(self, p: np.ndarray) -> None:
+        with mpmath.workdps(60):
+            if np.count_nonzero(p) > 1:
+                assert_allclose(softmax.gamma(p), float(reference(exact(p))), rtol=4e-15)
+
+    def test_from_logits_agrees_with_60_digits(self) -> None:
+        with mpmath.workdps(60):
+            for z in random_logits(60):
+                for temperature in (1.0, 0.3, 50.0):
+                    expected = float(reference_from_logits(z, temperature))
+                    found = softmax.gamma_from_logits(z, temperature=temperature)
+                    assert_allclose(found, expected, rtol=2e-15)
+
+    def test_is_sum_over_root_of_squares_of_the_eigenvalues(self) -> None:
+        p = np.random.default_rng(2).dirichlet(np.full(40, 0.2), size=50)
+        found = softmax.eigenvalues(p)
+
+        assert_allclose(softmax.gamma(p), found.sum(axis=-1) / np.linalg.norm(found, axis=-1), rtol=1e-14)
+
+    def test_of_ten_thousand_classes_agrees_with_moments(self) -> None:
+        """Far from one-hot the moment form of Eq. (10) keeps its digits."""
+        p = np.random.default_rng(4).dirichlet(np.ones(10_000))
+        s2, s3 = (p**2).sum(), (p**3).sum()
+
+        assert_allclose(softmax.gamma(p) ** 2, (1 - s2) ** 2 / (s2 - 2 * s3 + s2**2), rtol=1e-13)
+
+    @law
+    @given(logits)
+    def test_lies_between_one_and_root_of_classes_less_one(self, z: np.ndarray) -> None:
+        found = softmax.gamma_from_logits(z)
+
+        assert 1 - 1e-15 <= found <= np.sqrt(z.size - 1) * (1 + 1e-15)
+
+    @law
+    @given(logits, st.floats(1e-3, 1e3))
+    def test_depends_on_logit_differences_in_units_of_temperature(self, z: np.ndarray, heat: float) -> None:
+        z = np.round(z)  # so that a shift is exact
+        expected = softmax.gamma_from_logits(z / heat)
+
+        assert_allclose(softmax.gamma_from_logits(z + 1e6, temperature=heat), expected, rtol=1e-12)
+
+    @law
+    @given(logits, st.floats(1.0, 3.0))
+    def test_never_rises_as_the_temperature_falls(self, z: np.ndarray, factor: float) -> None:
+        """Along a ray softmax(beta z): a theorem by the FKG inequality, not so between rays."""
+        assert softmax.gamma_from_logits(factor * z) <= softmax.gamma_from_logits(z) * (1 + 1e-14)
+
+    def test_is_not_monotone_in_entropy(self) -> None:
+        assert softmax.gamma([0.97, 0.01, 0.01, 0.01]) > softmax.gamma([0.5, 0.5, 0.0, 0.0])
+
+    @pytest.mark.parametrize("p", [[0.5, 0.5], [1e-300, 1.0], [0.2, 0.0, 0.8, 0.0], [1 - 1e-9, 1e-9]])
+    def test_of_two_points_is_one(self, p: list[float]) -> None:
+        assert_allclose(softmax.gamma(p), 1.0, rtol=5e-16)
+
+    @pytest.mark.parametrize("gap", [40.0, 745.0, 5000.0, 1e6, 1e300])
+    def test_from_saturated_logits_reaches_the_collapse_limit(self, gap: float) -> None:
+        """Off-mode differences 0, -1, -2.5 survive however far the mode is."""
+        z = [gap, 0.0, -1.0, -2.5]
+        expected = softmax.collapse_limit(np.exp([0.0, -1.0, -2.5]))
+
+        assert_allclose(softmax.gamma_from_logits(z), expected, rtol=1e-15 if gap > 100 else 1e-13)
+
+    @pytest.mark.parametrize("tail", [1e-12, 1e-100, 1e-300, 5e-324])
+    def test_of_vanishing_probabilities_reaches_the_collapse_limit(self, tail: float) -> None:
+        expected = (8 / 5) ** 0.5  # two equal entries, 4 (S - 1) / (S + 2) with S = 3
+
+        assert_allclose(softmax.gamma([tail, 1.0, tail]), expected, rtol=4e-12 if tail > 1e-20 else 4e-16)
+
+    def test_tied_logits_never_collapse(self) -> None:
+        assert_allclose(softmax.gamma_from_logits(np.zeros(10), temperature=1e-300), 3.0, rtol=1e-15)
+
+    def test_extreme_logits_and_temperatures_stay_silent(self) -> None:
+        big = np.finfo(float).max
+
+        assert softmax.gamma_from_logits([big, -big, 0.0], temperature=1e-300) == 1.0
+        assert_allclose(softmax.gamma_from_logits([1.0, -2.0, 0.0], temperature=big), 2**0.5, rtol=1e-15)
+
+    def test_temperature_broadcasts_against_leading_axes(self) -> None:
+        z, heats = np.array([[0.0, 1.0, 3.0], [2.0, 1.0, 1.5]]), np.array([[0.5], [2.0], [7.0]])
+        found = softmax.gamma_from_logits(z, temperature=heats)
+
+        assert found.shape == (3, 2)
+        assert_allclose(found[1, 0], softmax.gamma_from_logits(z[0] / 2.0), rtol=1e-15)
+
+    def test_vectorises_over_leading_axes(self) -> None:
+        p = np.random.default_rng(8).dirichlet(np.ones(5), size=(3, 2))
+
+        assert_allclose(softmax.gamma(p)[2, 1], softmax.gamma(p[2, 1]), rtol=1e-15)
+        assert_allclose(softmax.gamma(np.asfortranarray(p)), softmax.gamma(p), rtol=1e-15)
+
+    def test_single_precision_input_is_allowed_its_rounding(self) -> None:
+        p = np.array([1 / 3, 1 / 3, 1 / 3 + 3e-6], dtype=np.float32)
+
+        assert_allclose(softmax.gamma(p), 2**0.5, rtol=1e-9)
+        with pytest.raises(ValueError, match="sum 1 within 1e-08"):
+            softmax.gamma(p.astype(np.float64))
+
+
+class TestGammaOfBatch:
+    @pytest.mark.parametrize("classes", [3, 40, 400])
+    def test_is_that_of_the_mean_matrix(self, classes: int) -> None:
+        p = np.random.default_rng(6).dirichlet(np.full(classes, 0.5), size=(2, 7))
+        mean = softmax.covariance(p).mean(axis=-3)
+        expected = np.trace(mean, axis1=-2, axis2=-1) / np.linalg.norm(mean, axis=(-2, -1))
+
+        assert_allclose(softmax.gamma(p, average=True), expected, rtol=1e-13)
+
+    def test_is_neither_mean_of_values_nor_value_of_the_mean(self) -> None:
+        p = np.random.default_rng(6).dirichlet(np.full(10, 0.2), size=20)
+        found = softmax.gamma(p, average=True)
+
+        assert found > 1.02 * softmax.gamma(p).mean()
+        assert abs(found / softmax.gamma(p.mean(axis=0)) - 1) > 0.005
+
+    @pytest.mark.parametrize("scale", [1e-3, 1e-40, 1e-160, 1e-300])
+    def test_keeps_digits_when_every_member_is_saturated(self, scale: float) -> None:
+        """Two members with different modes, and their exact mean matrix to leading order and beyond."""
+        tails = [[None, 3.0, 1.0, 0.0], [2.0, None, 0.0, 5.0]]
+        p = [[1.0 if t is None else t * scale for t in row] for row in tails]
+        with mpmath.workdps(700):
+            total = mpmath.matrix(4, 4)
+            for row in p:
+                top = row.index(1.0)
+                entries = [mpmath.mpf(x) for x in row]
+                entries[top] = 1 - mpmath.fsum(entries[:top] + entries[top + 1 :])
+                column = mpmath.matrix(entries)
+                total += mpmath.diag(entries) - column * column.T
+            expected = mpmath.fsum(total[i, i] for i in range(4)) / mpmath.mnorm(total, "f")
+
+        assert_allclose(softmax.gamma(normalised(p), average=True), float(expected), rtol=4e-15)
+
+    def test_single_member_is_the_plain_value(self) -> None:
+        p = np.array([[0.6, 0.3, 0.1]])
+
+        assert_allclose(softmax.gamma(p, average=True), softmax.gamma(p[0]), rtol=1e-15)
+
+    def test_one_hot_members_count_as_zero_matrices(self) -> None:
+        p = np.array([[0.6, 0.3, 0.1], [0.0, 1.0, 0.0]])
+
+        assert_allclose(softmax.gamma(p, average=True), softmax.gamma(p[0]), rtol=1e-15)
+
+
+def normalised(p: list[list[float]]) -> np.ndarray:
+    """The mode made 1 minus the others, as far as float64 can hold it."""
+    array = np.array(p)
+    modes = array.argmax(axis=1)
+    rows = np.arange(len(array))
+    array[rows, modes] = 1 - (array.sum(axis=1) - array[rows, modes])
+    return array
+
+
+class TestCollapseLimit:
+    @pytest.mark.parametrize("members", [2, 3, 5, 12, 100])
+    def test_of_equal_weights(self, members: int) -> None:
+        """4 (S - 1) / (S + 2); S = 10 is left out, where (S - 1) / 3 gives the same."""
+        found = softmax.collapse_limit(np.ones(members - 1)) ** 2
+
+        assert_allclose(found, 4 * (members - 1) / (members + 2), rtol=1e-15)
+
+    @pytest.mark.parametrize(
+        ("weights", "squared"), [([1, 0.5], 1.5), ([1, 0.1, 0.01], None), ([3, 2, 1, 1], 98 / 47)]
+    )
+    def test_is_reached_by_gamma(self, weights: list[float], squared: float | None) -> None:
+        tail = np.array(weights) * 1e-20
+        found = softmax.collapse_limit(weights)
+
+        assert_allclose(softmax.gamma([1.0, *tail]), found, rtol=1e-15)
+        if squared is not None:
+            assert_allclose(found**2, squared, rtol=1e-15)
+
+    def test_rate_with_a_unique_runner_up(self) -> None:
+        """Gamma^2 = 1 + 3/2 rho + O(rho^2), rho the ratio of the third entry to the second."""
+        rho = np.array([1e-3, 1e-4, 1e-5])
+        excess = softmax.collapse_limit(np.stack([np.ones(3), rho], axis=-1)) ** 2 - 1
+
+        assert_allclose(excess / (1.5 * rho), 1.0, rtol=2 * rho.max())
+
+    def test_ignores_the_scale_of_the_weights(self) -> None:
+        tiny = np.array([3.0, 1.0]) * 1e-310
+
+        assert_allclose(softmax.collapse_limit(tiny), softmax.collapse_limit([3e300, 1e300]), rtol=1e-12)
+
+
+Function = Callable[..., object]
+
+
+@pytest.mark.parametrize("function", [softmax.covariance, softmax.eigenvalues, softmax.gamma])
+@pytest.mark.parametrize(
+    "bad", [[0.5, 0.6], [1.5, -0.5], [1.0], 1.0, [0.5, 0.5 + 2e-8], [[0.5, 0.5], [0.4, 0.4]]]
+)
+def test_refuses_what_is_no_probability_vector(function: Function, bad: object) -> None:
+    with pytest.raises(ValueError, match="p must be a probability vector along its last axis"):
+        function(bad)
+
+
+@pytest.mark.parametrize("function", [softmax.covariance, softmax.eigenvalues, softmax.gamma])
+def test_refuses_nan_and_infinity(function: Function) -> None:
+    with pytest.raises(ValueError, match="p must be finite"):
+        function([np.nan, 1.0])
+    with pytest.raises(ValueError, match="p must be real numbers"):
+        function(["half", "half"])
+
+
+def test_gamma_refuses_one_hot() -> None:
+    with pytest.raises(ValueError, match="p must be not one-hot, got"):
+        softmax.gamma([[0.5, 0.5], [1.0, 0.0]])
+    with pytest.raises(ValueError, match="p must be not one-hot in every member of the batch"):
+        softmax.gamma([[0.0, 1.0], [1.0, 0.0]], average=True)
+
+
+@pytest.mark.parametrize("p", [np.array([0.5, 0.5]), np.empty((0, 3))])
+def test_average_refuses_what_is_no_batch(p: np.ndarray) -> None:
+    with pytest.raises(ValueError, match=r"p must be a batch of shape \(..., N, K\)"):
+        softmax.gamma(p, average=True)
+
+
+@pytest.mark.parametrize("z", [[0.0, np.inf], [-np.inf, 0.0], [np.nan, 0.0]])
+def test_logits_must_be_finite(z: list[float]) -> None:
+    with pytest.raises(ValueError, match="z must be finite"):
+        softmax.gamma_from_logits(z)
+
+
+def test_logits_must_be_two_and_temperature_positive() -> None:
+    with pytest.raises(ValueError, match="z must be at least two logits"):
+        softmax.gamma_from_logits([1.0])
+    with pytest.raises(ValueError, match="temperature must be positive and finite, got 0"):
+        softmax.gamma_from_logits([1.0, 2.0], temperature=0.0)
+
+
+def test_collapse_weights_must_be_non_negative_and_not_all_zero() -> None:
+    with pytest.raises(ValueError, match="weights must be non-negative and finite"):
+        softmax.collapse_limit([1.0, -1.0])
+    with pytest.raises(ValueError, match="weights must be not all zero along the last axis"):
+        softmax.collapse_limit([[1.0, 0.0], [0.0, 0.0]])

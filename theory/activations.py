@@ -1,0 +1,252 @@
+r"""Activation functions, with what their Gaussian averages need.
+
+===============  ===============================  ==================================
+name             :math:`\phi(x)`                  Gaussian averages
+===============  ===============================  ==================================
+``relu``         :math:`\max(x, 0)`               closed form
+``leaky_relu``   :math:`\max(x, 0) + s\min(x,0)`  closed form
+``linear``       :math:`x`                        closed form
+``erf``          :math:`\mathrm{erf}(x)`          closed form
+``tanh``         :math:`\tanh x`                  trapezoidal rule
+``sigmoid``      :math:`1/(1 + e^{-x})`           trapezoidal rule
+``softplus``     :math:`\log(1 + e^x)`            trapezoidal rule
+``gelu``         :math:`x \Phi(x)`                trapezoidal rule
+===============  ===============================  ==================================
+
+The symbol :math:`\phi` is that of Karakida, Akaho and Amari (2019), eq. (1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from theory._checks import finite, require
+from theory.gaussian_kernels import Erf, Kernels, PiecewiseLinear, Quadrature
+
+__all__ = [
+    "Activation",
+    "erf",
+    "gaussian_kernels",
+    "gelu",
+    "leaky_relu",
+    "linear",
+    "named",
+    "relu",
+    "resolve",
+    "sigmoid",
+    "softplus",
+    "tanh",
+]
+
+Floats = NDArray[np.float64]
+Function = Callable[[Floats], Any]
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation and its derivatives, elementwise callables on float64 arrays.
+
+    Parameters
+    ----------
+    name
+        Used in messages.
+    function, derivative, second_derivative
+        Finite on the real line. The second derivative is needed by :func:`theory.fisher.kappas` and what
+        builds on it, not by the order parameters.
+    kinks
+        Points where the function or its derivative is not smooth.
+    kernels
+        Closed forms of the Gaussian averages; without them they are computed by quadrature, which
+        needs an activation without kinks.
+
+    Examples
+    --------
+    >>> sine = Activation("sin", np.sin, np.cos, lambda x: -np.sin(x))
+    >>> round(gaussian_kernels(sine).value(1.0, 0.0, 1.0).moment / math.exp(-1) / math.sinh(1), 12)
+    1.0
+    """
+
+    name: str
+    function: Function
+    derivative: Function
+    second_derivative: Function | None = None
+    kinks: tuple[float, ...] = ()
+    kernels: Kernels | None = None
+
+
+def gaussian_kernels(activation: Activation) -> Kernels:
+    """Gaussian averages of `activation`.
+
+    Raises
+    ------
+    ValueError
+        If it has kinks and no closed form: quadrature across a kink cannot be certified.
+
+    Examples
+    --------
+    >>> gaussian_kernels(linear).value(2.0, 1.0, 1.0)
+    Moments(moment=2.0, overlap=1.0, gap=1.0)
+    """
+    if activation.kernels is not None:
+        return activation.kernels
+    if activation.kinks:
+        raise ValueError(
+            f"activation {activation.name!r} must be smooth or a (leaky) ReLU, "
+            f"got kinks at {activation.kinks!r}"
+        )
+    _require_derivatives(activation)
+    return Quadrature(
+        activation.name, activation.function, activation.derivative, activation.second_derivative
+    )
+
+
+def _require_derivatives(activation: Activation) -> None:
+    """Gaussian integration by parts, E (x - m) f(x) = E f'(x) at mean m, finds a wrong derivative."""
+    z = np.linspace(-10.0, 10.0, 2001)
+    x, weights = z + 0.7, 0.01 * _normal_density(z)  # a mean of 0 would not see errors of the other parity
+    functions = [activation.function, activation.derivative, activation.second_derivative]
+    names = ["derivative", "second_derivative"]
+    for name, f, df in zip(names, functions, functions[1:], strict=False):
+        if f is None or df is None:
+            continue
+        y, dy = (np.asarray(g(x), dtype=np.float64) for g in (f, df))
+        if y.shape == dy.shape == x.shape and np.isfinite(y).all() and np.isfinite(dy).all():
+            error = abs(weights @ (z * y - dy)) / (weights @ (np.abs(z * y) + np.abs(dy)) or 1.0)
+            require(error < 1e-3, name, "the derivative of what stands before it", activation.name)
+
+
+def leaky_relu(slope: float = 0.01) -> Activation:
+    """Rectifier x for x > 0, `slope` x for x < 0; any finite slope (-1 is the absolute value).
+
+    Examples
+    --------
+    >>> leaky_relu(0.5).function(np.array([-2.0, 3.0]))
+    array([-1.,  3.])
+    """
+    s = float(finite("slope", slope))
+    return _piecewise_linear(f"leaky_relu({s:g})", s)
+
+
+def named(name: str) -> Activation:
+    """Look an activation up by its name; "leaky_relu" has slope 0.01.
+
+    Raises
+    ------
+    ValueError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> named("tanh") is tanh
+    True
+    """
+    if name not in _NAMED:
+        raise ValueError(f"activation must be one of {', '.join(sorted(_NAMED))}, got {name!r}")
+    return _NAMED[name]
+
+
+def resolve(activation: str | Activation | Sequence[str | Activation], layers: int) -> tuple[Activation, ...]:
+    """Activations of `layers` hidden layers, from one for all of them or one each.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown, the number is wrong or an entry is no activation.
+
+    Examples
+    --------
+    >>> [a.name for a in resolve(["relu", tanh], 2)]
+    ['relu', 'tanh']
+    """
+    if isinstance(activation, str | Activation):
+        return (_single(activation),) * layers
+    try:
+        several = tuple(activation)
+    except TypeError:
+        raise ValueError(_rule(activation)) from None
+    if len(several) != layers:
+        raise ValueError(f"activation must be one or one per hidden layer ({layers}), got {len(several)}")
+    return tuple(_single(a) for a in several)
+
+
+def _single(activation: object) -> Activation:
+    if isinstance(activation, str):
+        return named(activation)
+    if isinstance(activation, Activation):
+        return activation
+    raise ValueError(_rule(activation))
+
+
+def _rule(value: object) -> str:
+    return f"activation must be an Activation, a name or a sequence of these, got {value!r}"
+
+
+def _piecewise_linear(name: str, slope: float) -> Activation:
+    return Activation(
+        name,
+        lambda x: np.where(x > 0, x, slope * x),
+        lambda x: np.where(x > 0, 1.0, slope),
+        np.zeros_like,
+        () if slope == 1 else (0.0,),
+        PiecewiseLinear(slope),
+    )
+
+
+def _sech_squared(x: Floats) -> Floats:
+    decay = np.exp(-2 * np.abs(x))
+    return 4 * decay / (1 + decay) ** 2
+
+
+def _sigmoid(x: Floats) -> Floats:
+    decay = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, decay) / (1 + decay)
+
+
+def _sigmoid_slope(x: Floats) -> Floats:
+    return 0.25 * _sech_squared(0.5 * x)
+
+
+def _normal_density(x: Floats) -> Floats:
+    return np.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)
+
+
+def _normal_cdf(x: Floats) -> Floats:
+    return import_module("scipy.special").ndtr(x)
+
+
+def _erf(x: Floats) -> Floats:
+    return import_module("scipy.special").erf(x)
+
+
+def _erf_slope(x: Floats) -> Floats:
+    return 2 / math.sqrt(math.pi) * np.exp(-(x**2))
+
+
+def _erf_curvature(x: Floats) -> Floats:
+    return -2 * x * _erf_slope(x)
+
+
+relu = _piecewise_linear("relu", 0.0)
+linear = _piecewise_linear("linear", 1.0)
+tanh = Activation("tanh", np.tanh, _sech_squared, lambda x: -2 * np.tanh(x) * _sech_squared(x))
+erf = Activation(
+    "erf", _erf, _erf_slope, _erf_curvature, kernels=Erf("erf", _erf, _erf_slope, _erf_curvature)
+)
+sigmoid = Activation("sigmoid", _sigmoid, _sigmoid_slope, lambda x: -np.tanh(0.5 * x) * _sigmoid_slope(x))
+softplus = Activation("softplus", lambda x: np.logaddexp(0.0, x), _sigmoid, _sigmoid_slope)
+gelu = Activation(
+    "gelu",
+    lambda x: x * _normal_cdf(x),
+    lambda x: _normal_cdf(x) + x * _normal_density(x),
+    lambda x: (2 - x**2) * _normal_density(x),
+)
+
+_NAMED = {a.name: a for a in (relu, linear, tanh, erf, sigmoid, softplus, gelu)}
+_NAMED["leaky_relu"] = leaky_relu()

@@ -1,0 +1,368 @@
+r"""How much sharper the Hessian of a mini-batch is than that of the whole data set.
+
+=============================  ======================  =====================================================
+name                           symbol                  Granziol, Zohren and Roberts (2022)
+=============================  ======================  =====================================================
+``batch_size``                 B                       samples of a batch, without replacement; may be real
+``dataset_size``               N                       samples of the data set; may be infinite
+``dim``                        P                       number of parameters
+`effective_batch_size`         b, 1/b = 1/B - 1/N      Theorem 4, footnote 3
+``eigenvalue``                 lambda_1, lambda_P      of the full-data matrix H_emp or G_emp
+``sigma``                      sigma                   standard deviation over samples of one Hessian element,
+                                                       averaged in the square over the elements
+`element_fluctuation`          E eps_jk^2              eq. (5)
+`batch_eigenvalue`             lambda_1', lambda_P'    Theorem 4, eq. (9)
+`batch_overlap`                |phi_1'^T phi_1|^2      Theorem 10, eq. (44)
+`batch_ggn_eigenvalue`         lambda_1'               Theorem 7, eq. (16), repaired
+`crossover_batch_size`         P sigma^2/lambda_1^2    section 10.1
+=============================  ======================  =====================================================
+
+At B = N the batch is the data set and every eigenvalue here is the full-data one, exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import outliers
+from theory._checks import finite, nonnegative, positive, require
+
+__all__ = [
+    "batch_eigenvalue",
+    "batch_ggn_eigenvalue",
+    "batch_overlap",
+    "crossover_batch_size",
+    "effective_batch_size",
+    "element_fluctuation",
+    "element_variance",
+    "second_order_eigenvalue",
+]
+
+Floats = NDArray[np.float64]
+
+
+def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    r"""Size b of a batch drawn with replacement that fluctuates as much: :math:`1/b = 1/B - 1/N`.
+
+    Parameters
+    ----------
+    batch_size
+        B, positive, at most N; need not be whole.
+    dataset_size
+        N, positive; ``math.inf`` gives b = B.
+
+    Returns
+    -------
+    b, infinite at B = N, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If a size is not positive or `batch_size` exceeds `dataset_size`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 4 and its footnote.
+
+    Examples
+    --------
+    >>> effective_batch_size([1.0, 50.0, 100.0], 100.0)
+    array([  1.01010101, 100.        ,          inf])
+    """
+    share = _inverse_effective(batch_size, dataset_size)
+    return np.where(share > 0, 1 / np.where(share > 0, share, 1.0), np.inf)[()]
+
+
+def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
+
+    Parameters
+    ----------
+    variance
+        :math:`S^2 \ge 0`, variance of that element over the samples. Exact for a fixed data set if S^2
+        divides by N - 1, and for a redrawn data set if it is the variance of the population. A variance that
+        divides by N must be multiplied by N/(N - 1) first.
+    batch_size, dataset_size
+        B and N, as in `effective_batch_size`.
+
+    Returns
+    -------
+    Mean square, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If `variance` is negative or not finite, or a size is refused by `effective_batch_size`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (5).
+
+    Examples
+    --------
+    >>> float(element_fluctuation(variance=2.0, batch_size=2, dataset_size=4))
+    0.5
+    """
+    return (_inverse_effective(batch_size, dataset_size) * nonnegative("variance", variance))[()]
+
+
+def batch_eigenvalue(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Extreme eigenvalue of the mini-batch Hessian: :math:`\lambda + (P/b) \sigma^2/\lambda`, or the edge.
+
+    The edge is :math:`\pm 2 s` with :math:`s = \sqrt{P/b}\, \sigma`, and holds for :math:`|\lambda| \le s`.
+
+    Parameters
+    ----------
+    eigenvalue
+        Extreme eigenvalue of the full-data Hessian; a negative one is the smallest and moves down.
+    sigma
+        Standard deviation of one element of a per-sample Hessian, averaged in the square over elements; >= 0.
+    dim
+        P, an integer >= 1.
+    batch_size, dataset_size
+        B and N, as in `effective_batch_size`.
+
+    Returns
+    -------
+    Eigenvalue in the unit of the Hessian, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Notes
+    -----
+    Assumes noise that is independent of the eigenvectors, equal over the elements and of high rank
+    (B times the rank of a per-sample Hessian well above P). Networks break all three: there it is too low.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 4, eq. (9).
+
+    Examples
+    --------
+    >>> batch_eigenvalue(2.0, sigma=0.25, dim=256, batch_size=[1, 5, 10], dataset_size=10).round(3)
+    array([7.589, 2.8  , 2.   ])
+    """
+    scale = _noise_scale(sigma, dim, batch_size, dataset_size)
+    return outliers.additive_wigner(finite("eigenvalue", eigenvalue), sigma=scale).eigenvalue
+
+
+def batch_overlap(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Squared overlap of the extreme eigenvectors of batch and full data: :math:`1 - s^2/\lambda^2`, or 0.
+
+    Parameters
+    ----------
+    eigenvalue, sigma, dim, batch_size, dataset_size
+        As in `batch_eigenvalue`.
+
+    Returns
+    -------
+    Overlap in [0, 1], 0 for :math:`|\lambda| \le s = \sqrt{P/b}\, \sigma`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 10, eq. (44); Lemma 11, eq. (45), reads 2 s in our copy.
+
+    Examples
+    --------
+    >>> float(batch_overlap(2.0, sigma=0.125, dim=64, batch_size=1, dataset_size=float("inf")))
+    0.75
+    """
+    scale = _noise_scale(sigma, dim, batch_size, dataset_size)
+    return outliers.additive_wigner(finite("eigenvalue", eigenvalue), sigma=scale).overlap
+
+
+def batch_ggn_eigenvalue(
+    eigenvalue: ArrayLike,
+    *,
+    variance: ArrayLike,
+    dim: ArrayLike,
+    batch_size: ArrayLike,
+    dataset_size: ArrayLike,
+) -> Floats:
+    r"""Top eigenvalue of a mini-batch Gauss-Newton matrix of a spike plus isotropic per-sample noise.
+
+    Per-sample matrices :math:`\lambda v v^\top + g_i g_i^\top` with g of variance :math:`\sigma^2` per
+    component. The full-data eigenvalue already holds the mean :math:`\sigma^2` of the noise, so the spike is
+    :math:`\lambda_1 - \sigma^2`, and the batch adds a Wishart matrix of aspect ratio P/b to it.
+
+    Parameters
+    ----------
+    eigenvalue
+        Top eigenvalue of the full-data matrix, >= 0.
+    variance
+        :math:`\sigma^2 \ge 0` in the unit of the eigenvalue: variance of a component of g, not of a matrix
+        element (for Wishart noise that is :math:`\sigma^4` per sample).
+    dim
+        P, an integer >= 1.
+    batch_size, dataset_size
+        B and N, as in `effective_batch_size`.
+
+    Returns
+    -------
+    Eigenvalue, of the broadcast shape: the outlier, or the edge :math:`\sigma^2 (1 + \sqrt{P/b})^2`, or at
+    B = N the full-data eigenvalue.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 7, eq. (16). In our copy the outlier starts from lambda_1,
+    which leaves lambda_1 + sigma^2 at B = N, and the edge reads 2 sigma^2 (1 + P/b).
+
+    Examples
+    --------
+    >>> size = {"dim": 100, "dataset_size": 10**4}
+    >>> batch_ggn_eigenvalue(5.0, variance=1.0, batch_size=[1, 100, 10**4], **size).round(3)
+    array([120.989,   5.329,   5.   ])
+    """
+    eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
+    share = _inverse_effective(batch_size, dataset_size)
+    spike = np.maximum(eigenvalue - variance, 0.0)
+    q = _dimension(dim) * np.where(share > 0, share, 1.0)
+    top = outliers.additive_wishart(spike, q=q, variance=variance).eigenvalue
+    return np.where(share > 0, top, eigenvalue)[()]
+
+
+def second_order_eigenvalue(
+    eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Expected extreme eigenvalue to second order in the fluctuation: :math:`\lambda_1 + a/b`.
+
+    No random-matrix assumption: exact to first order in 1/b for any per-sample Hessians with
+    :math:`a = \sum_{k > 1} \mathrm{Var}_i(v_k^\top H_i v_1) / (\lambda_1 - \lambda_k)`. With every variance
+    equal to sigma^2 and lambda_k = 0 it is the outlier of `batch_eigenvalue`.
+
+    Parameters
+    ----------
+    eigenvalue
+        Simple eigenvalue of the full-data Hessian.
+    coefficient
+        a, same unit; negative for the lowest eigenvalue.
+    batch_size, dataset_size
+        B and N, as in `effective_batch_size`.
+
+    Returns
+    -------
+    Eigenvalue, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Examples
+    --------
+    >>> float(second_order_eigenvalue(2.0, coefficient=3.0, batch_size=4, dataset_size=12))
+    2.5
+    """
+    share = _inverse_effective(batch_size, dataset_size)
+    return (finite("eigenvalue", eigenvalue) + finite("coefficient", coefficient) * share)[()]
+
+
+def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
+    r"""Variance of one Hessian element from the quantity that random probes estimate.
+
+    Parameters
+    ----------
+    total
+        :math:`E_v[\frac1N \sum_i |H_i v|^2 - |\bar H v|^2] = P \sigma^2 \ge 0`, v uniform on the unit sphere.
+    dim
+        P, an integer >= 1.
+
+    Returns
+    -------
+    sigma^2, the mean over the elements of their variance (dividing by N), of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If `total` is negative or not finite, or `dim` not an integer >= 1.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Algorithm 1. In our copy the first sum lacks 1/N, the second term
+    reads (v^T H v)^2, and the result stands for the variance itself.
+
+    Examples
+    --------
+    >>> float(element_variance(0.5, dim=10))
+    0.05
+    """
+    return (nonnegative("total", total) / _dimension(dim))[()]
+
+
+def crossover_batch_size(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Batch size at which the extreme eigenvalue meets the bulk: :math:`b = P \sigma^2 / \lambda^2`, as B.
+
+    Parameters
+    ----------
+    eigenvalue
+        Extreme eigenvalue of the full-data Hessian, not 0.
+    sigma, dim
+        As in `batch_eigenvalue`.
+    dataset_size
+        N, positive, may be infinite.
+
+    Returns
+    -------
+    :math:`B = b / (1 + b/N) < N`, 0 without noise, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 10.1.
+
+    Examples
+    --------
+    >>> float(crossover_batch_size(0.5, sigma=0.125, dim=64, dataset_size=12))
+    3.0
+    """
+    eigenvalue = finite("eigenvalue", eigenvalue)
+    require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
+    b = _dimension(dim) * (nonnegative("sigma", sigma) / eigenvalue) ** 2
+    return (b / (1 + b / positive("dataset_size", dataset_size, infinite=True)))[()]
+
+
+def _inverse_effective(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    """1/b = (1 - B/N)/B, exactly 0 at B = N."""
+    batch, total = np.broadcast_arrays(
+        positive("batch_size", batch_size), positive("dataset_size", dataset_size, infinite=True)
+    )
+    require(batch <= total, "batch_size", "at most dataset_size", batch_size)
+    bounded = np.where(np.isfinite(total), total, 1.0)
+    rest = np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
+    return rest / batch
+
+
+def _noise_scale(sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    """Half the edge of the bulk, s = sqrt(P/b) sigma."""
+    share = _inverse_effective(batch_size, dataset_size)
+    return np.sqrt(_dimension(dim) * share) * nonnegative("sigma", sigma)
+
+
+def _dimension(dim: ArrayLike) -> Floats:
+    value = finite("dim", dim)
+    require((value >= 1) & (value == np.floor(value)), "dim", "an integer >= 1", dim)
+    return value

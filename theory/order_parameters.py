@@ -1,0 +1,235 @@
+r"""Order parameters of a wide random network: second moments of its signals, forward and backward.
+
+====================  ==================================================================================
+name                  symbol (Karakida, Akaho and Amari 2019, Section 2.2)
+====================  ==================================================================================
+``depth``             :math:`L`; layers 1..L-1 are hidden, layer L is linear
+``weight_variance``   :math:`\sigma_w^2`: weights of layer l are :math:`N(0, \sigma_w^2/M_{l-1})`
+``bias_variance``     :math:`\sigma_b^2`
+``input_overlap``     :math:`\hat q_{st}^0`, with :math:`\hat q_t^0 = 1`
+``q_hat_t, q_hat_st`` :math:`\hat q_t^l, \hat q_{st}^l`, activations of one input, of two inputs
+``q_tilde_t, _st``    :math:`\tilde q_t^l, \tilde q_{st}^l`, backpropagated signals of one output
+``variance``          :math:`q_t^l`, pre-activations; ``covariance`` :math:`q_{st}^l`
+``gap``               :math:`d^l = q_t^l - q_{st}^l`, carried without subtraction
+``backward_gap``      :math:`e^l = \tilde q_t^l - \tilde q_{st}^l`, carried without subtraction
+====================  ==================================================================================
+
+Our copy prints the forward recursion, eq. (5), for l up to L - 1 with an activation after every layer and
+the backward one, eq. (7), down to l = 0. With the linear read-out of eq. (1) the activation moments end
+at layer L - 1 and the backward ones begin at layer 1, as here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import _checks
+from theory.activations import Activation, gaussian_kernels, resolve
+from theory.gaussian_kernels import ConvergenceError, Moments
+
+__all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_parameters", "propagate"]
+
+
+class OrderParameters(NamedTuple):
+    """Arrays of length `depth`: the hats for layers 0..L-1, the tildes for layers 1..L."""
+
+    q_hat_t: NDArray[Any]
+    q_hat_st: NDArray[Any]
+    q_tilde_t: NDArray[Any]
+    q_tilde_st: NDArray[Any]
+
+
+class Propagation(NamedTuple):
+    """All moments layer by layer; a gap is the difference of the two before it, exact when tiny."""
+
+    variance: list[Any]  # layers 1..L-1, as the two below
+    covariance: list[Any]
+    gap: list[Any]
+    q_hat_t: list[Any]  # layers 0..L-1, as the two below
+    q_hat_st: list[Any]
+    forward_gap: list[Any]
+    q_tilde_t: list[Any]  # layers 1..L, as the two below
+    q_tilde_st: list[Any]
+    backward_gap: list[Any]
+
+
+class _Kernel(Protocol):
+    def value(self, variance: Any, covariance: Any, gap: Any, /) -> Moments: ...
+    def derivative(self, variance: Any, covariance: Any, gap: Any, /) -> Moments: ...
+
+
+def order_parameters(
+    activation: str | Activation | Sequence[str | Activation],
+    *,
+    depth: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    input_overlap: ArrayLike = 0.0,
+    digits: int | None = None,
+) -> OrderParameters:
+    r"""Moments of activations and backpropagated signals of an infinitely wide random network.
+
+    .. math::
+        q^l = \sigma_w^2 \hat q^{l-1} + \sigma_b^2, \quad
+        \hat q_t^l = E\,\phi(u)^2, \quad \hat q_{st}^l = I_\phi[q_t^l, q_{st}^l], \quad
+        \tilde q_t^l = \sigma_w^2 \tilde q_t^{l+1} E\,\phi'(u)^2, \quad
+        \tilde q_{st}^l = \sigma_w^2 \tilde q_{st}^{l+1} I_{\phi'}[q_t^l, q_{st}^l],
+
+    from :math:`\hat q_t^0 = 1`, :math:`\hat q_{st}^0` = `input_overlap` and :math:`\tilde q^L = 1`.
+
+    Parameters
+    ----------
+    activation
+        An :class:`~theory.activations.Activation`, its name, or one of these per hidden layer.
+    depth
+        Number of layers L >= 1, the linear output layer included.
+    weight_variance, bias_variance
+        Scalars >= 0.
+    input_overlap
+        Scalar in [-1, 1]: inner product of the two inputs per input unit.
+    digits
+        If given, compute with mpmath to this many digits (named activations only; seconds per smooth
+        layer at 30). The numbers passed in count as exact binary fractions.
+
+    Returns
+    -------
+    Arrays of length `depth`; float64, or objects (``mpmath.mpf``) if `digits` is given.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the moments overflow.
+    ConvergenceError
+        If the averages of a user's activation do not settle (not smooth).
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eqs. (5)-(7).
+
+    Examples
+    --------
+    >>> result = order_parameters("relu", depth=3, weight_variance=2.0, bias_variance=0.0)
+    >>> result.q_hat_t, result.q_tilde_t
+    (array([1., 1., 1.]), array([1., 1., 1.]))
+    >>> result.q_hat_st.round(4)
+    array([0.    , 0.3183, 0.4937])
+    >>> precise = order_parameters("erf", depth=2, weight_variance=1, bias_variance=0, digits=30)
+    >>> import mpmath
+    >>> mpmath.nstr(precise.q_hat_t[1], 20)  # (2/pi) arcsin(2/3)
+    '0.46455905439753997851'
+    """
+    depth = _checks.integer("depth", depth, least=1)
+    activations = resolve(activation, depth - 1)
+    if digits is not None:
+        return _precise(activations, weight_variance, bias_variance, input_overlap, digits)
+    result = propagate(
+        activations, weight_variance=weight_variance, bias_variance=bias_variance, input_overlap=input_overlap
+    )
+    return OrderParameters(
+        *(np.array(x) for x in (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st))
+    )
+
+
+def propagate(
+    activations: Sequence[Activation],
+    *,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    input_overlap: ArrayLike = 0.0,
+) -> Propagation:
+    r"""Run the recursions of :func:`order_parameters` with all differences carried along.
+
+    The differences obey :math:`d^{l+1} = \sigma_w^2 (\hat q_t^l - \hat q_{st}^l)` and
+    :math:`e^l = \sigma_w^2 [\tilde q_t^{l+1} (E\phi'^2 - I_{\phi'}) + e^{l+1} I_{\phi'}]`, where the kernels
+    give the brackets without cancellation.
+
+    Parameters
+    ----------
+    activations
+        One per hidden layer; `backward_gap` keeps its digits only with a second derivative.
+    weight_variance, bias_variance, input_overlap
+        As in :func:`order_parameters`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the moments overflow.
+
+    Examples
+    --------
+    >>> relu = resolve("relu", 100)
+    >>> result = propagate(relu, weight_variance=0.5, bias_variance=1.0)
+    >>> result.variance[-1] - result.covariance[-1], 0 < result.gap[-1] < 1e-50
+    (0.0, True)
+    """
+    sw2, sb2, overlap = _arguments(weight_variance, bias_variance, input_overlap)
+    result = _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
+    for layer in zip(result.q_hat_t[1:], result.q_tilde_t[:-1], strict=True):
+        _checks.require(
+            all(map(math.isfinite, layer)), "weight_variance", "small enough not to overflow", sw2
+        )
+    return result
+
+
+def _arguments(
+    weight_variance: ArrayLike, bias_variance: ArrayLike, input_overlap: ArrayLike
+) -> tuple[float, float, float]:
+    values = (
+        ("weight_variance", _checks.nonnegative("weight_variance", weight_variance)),
+        ("bias_variance", _checks.nonnegative("bias_variance", bias_variance)),
+        ("input_overlap", _checks.within("input_overlap", input_overlap, -1.0, 1.0)),
+    )
+    for name, value in values:
+        _checks.require(value.ndim == 0, name, "a scalar", value)
+    return float(values[0][1]), float(values[1][1]), float(values[2][1])
+
+
+def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> Propagation:
+    one = sw2 * 0 + 1
+    hats = [Moments(one, overlap * one, one - overlap)]
+    pre: list[tuple[Any, Any, Any]] = []
+    for kernel in kernels:
+        own, shared, gap = hats[-1]
+        pre.append((sw2 * own + sb2, sw2 * shared + sb2, sw2 * gap))
+        _require_finite(pre[-1][0], sw2)
+        hats.append(kernel.value(*pre[-1]))
+    tildes = [Moments(one, one, one * 0)]
+    for kernel, arguments in zip(reversed(kernels), reversed(pre), strict=True):
+        slope = kernel.derivative(*arguments)
+        own, shared, gap = tildes[-1]
+        gap = sw2 * (own * slope.gap + gap * slope.overlap)
+        tildes.append(Moments(sw2 * own * slope.moment, sw2 * shared * slope.overlap, gap))
+    return Propagation(*_columns(pre), *_columns(hats), *_columns(tildes[::-1]))
+
+
+def _require_finite(variance: Any, sw2: Any) -> None:
+    _checks.require(variance * 4 < math.inf, "weight_variance", "small enough not to overflow", sw2)
+
+
+def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
+    return [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
+
+
+def _precise(
+    activations: Sequence[Activation],
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    input_overlap: ArrayLike,
+    digits: int,
+) -> OrderParameters:
+    from theory.precise_kernels import mpmath, precise_kernels
+
+    mp = mpmath()
+    digits = _checks.integer("digits", digits, least=1)
+    arguments = _arguments(weight_variance, bias_variance, input_overlap)
+    kernels = [precise_kernels(a, digits) for a in activations]
+    with mp.workdps(digits + 15):
+        result = _recursion(kernels, *(mp.mpf(x) for x in arguments))
+    with mp.workdps(digits):
+        columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
+        return OrderParameters(*(np.array([+x for x in c], dtype=object) for c in columns))

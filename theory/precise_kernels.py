@@ -1,0 +1,202 @@
+r"""Gaussian averages of the named activations to any number of digits, with mpmath.
+
+The averages are those of :mod:`theory.gaussian_kernels`: :math:`E\,\phi(u)^2` and
+:math:`I_\phi[a, b] = E\,\phi(u)\phi(u')` of Karakida, Akaho and Amari (2019), eqs. (5) and (7), and the
+same for :math:`\phi'`. Closed forms where there are any, else the trapezoidal rule with a step for which
+its exponentially small error is below the last digit, checked against a coarser step.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from theory.activations import Activation, named
+from theory.gaussian_kernels import ConvergenceError, Moments, PiecewiseLinear
+
+__all__ = ["mpmath", "precise_kernels"]
+
+Function = Callable[[Any], Any]
+
+
+def mpmath() -> Any:
+    """The module, imported late because few callers need it; it has no types.
+
+    >>> mpmath().mpf(2)
+    mpf('2.0')
+    """
+    return importlib.import_module("mpmath")
+
+
+def precise_kernels(activation: Activation, digits: int) -> Any:
+    """Kernels with ``value`` and ``derivative``; call them at a working precision above `digits`.
+
+    Raises
+    ------
+    ValueError
+        If `activation` is not one of the named ones.
+
+    Examples
+    --------
+    >>> half = mpmath().mpf(1) / 2
+    >>> with mpmath().workdps(30):
+    ...     print(precise_kernels(named("relu"), 25).derivative(2 * half, half, half).overlap)
+    0.333333333333333333333333333333
+    """
+    if isinstance(activation.kernels, PiecewiseLinear):
+        return _PiecewiseLinear(activation.kernels.slope)
+    if activation.name in _SMOOTH and activation is named(activation.name):
+        return _Trapezoid(*_SMOOTH[activation.name](), digits)
+    if activation is named("erf"):
+        return _Erf()
+    raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
+
+
+@dataclass(frozen=True)
+class _PiecewiseLinear:
+    slope: float
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = mpmath()
+
+        o, e, c = self._parts(variance, covariance)
+        even = 2 * variance / mp.pi * (mp.sqrt((1 - c) * (1 + c)) + c * mp.asin(c))
+        return _moments((o + e) * variance, o * covariance + e * even)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = mpmath()
+
+        o, e, c = self._parts(variance, covariance)
+        return _moments(o + e, o + e * 2 / mp.pi * mp.asin(c))
+
+    def _parts(self, variance: Any, covariance: Any) -> tuple[Any, Any, Any]:
+        mp = mpmath()
+
+        s = mp.mpf(self.slope)
+        c = covariance / variance if variance > 0 else mp.mpf(1)
+        return ((1 + s) / 2) ** 2, ((1 - s) / 2) ** 2, min(max(c, -mp.mpf(1)), mp.mpf(1))
+
+
+class _Erf:
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = mpmath()
+
+        return _moments(*(2 / mp.pi * mp.asin(2 * x / (1 + 2 * variance)) for x in (variance, covariance)))
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = mpmath()
+
+        return _moments(
+            *(4 / mp.pi / mp.sqrt((1 + 2 * variance) ** 2 - 4 * x**2) for x in (variance, covariance))
+        )
+
+
+@dataclass(frozen=True)
+class _Trapezoid:
+    function: Function
+    slope: Function
+    digits: int
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._settled(self.function, variance, covariance)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._settled(self.slope, variance, covariance)
+
+    def _settled(self, f: Function, a: Any, b: Any) -> Moments:
+        mp = mpmath()
+
+        coarse, fine = (_pair(f, a, b, s, self.digits) for s in (mp.mpf(3) / 2, mp.mpf(1)))
+        # the error is exp(-const/step): a step 3/2 as long has 2/3 of the digits
+        slack = mp.mpf(10) ** (-0.6 * self.digits) * fine.moment
+        if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
+            raise ConvergenceError(f"Gaussian averages did not reach {self.digits} digits", estimate=fine)
+        return fine
+
+
+def _step(scale: Any, digits: int) -> Any:
+    """Step in a Gaussian variable: singularities at a distance of pi/2 or more, and Gaussian growth."""
+    mp = mpmath()
+
+    needed = (digits + 5) * mp.log(10)
+    growth = mp.pi / mp.sqrt(needed * (1 + scale**2))
+    return min(mp.pi**2 / needed / scale, growth) if scale > 0 else growth
+
+
+def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int) -> Moments:
+    """Moment and overlap, the latter as the average over z of a squared conditional mean."""
+    mp = mpmath()
+
+    scales = [mp.sqrt(x) for x in (a, abs(b), max(a - abs(b), mp.mpf(0)))]
+    own, outer, inner = (coarser * _step(s, digits) * s for s in scales)
+    if min(outer, inner) * 30 > max(outer, inner):  # then one grid of u serves both
+        outer = inner = min(outer, inner)
+    weights = [_weights(s, x, digits) for s, x in zip(scales, (own, outer, inner), strict=True)]
+    moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
+    means = _means(f, outer, inner, weights[1], weights[2])
+    mirrored = means if b >= 0 else means[::-1]
+    return _moments(moment, mp.fdot(weights[1], [x * y for x, y in zip(means, mirrored, strict=True)]))
+
+
+def _weights(scale: Any, spacing: Any, digits: int) -> list[Any]:
+    """Normal weights of standard deviation `scale` on a symmetric grid of this spacing."""
+    mp = mpmath()
+
+    if scale == 0:
+        return [mp.mpf(1)]
+    # the integrands grow at most like the fourth power of the Gaussian variable
+    step = spacing / scale
+    n = int(mp.ceil((mp.sqrt(2 * (digits + 5) * mp.log(10)) + 3) / step))
+    half = [mp.exp(-((step * k) ** 2) / 2) for k in range(n + 1)]
+    total = 2 * mp.fsum(half) - half[0]
+    return [half[abs(k)] / total for k in range(-n, n + 1)]
+
+
+def _grid(spacing: Any, weights: Sequence[Any]) -> list[Any]:
+    n = len(weights) // 2
+    return [spacing * k for k in range(-n, n + 1)]
+
+
+def _means(f: Function, outer: Any, inner: Any, z: Sequence[Any], zeta: Sequence[Any]) -> list[Any]:
+    """Averages of f over zeta at every z."""
+    mp = mpmath()
+
+    if outer == inner:
+        n, m = len(z) // 2, len(zeta)
+        values = [f(outer * k) for k in range(-n - m // 2, n + m // 2 + 1)]
+        return [mp.fdot(zeta, values[i : i + m]) for i in range(2 * n + 1)]
+    shifts = _grid(inner, zeta)
+    return [mp.fdot(zeta, [f(u + x) for x in shifts]) for u in _grid(outer, z)]
+
+
+def _moments(moment: Any, overlap: Any) -> Moments:
+    return Moments(moment, overlap, moment - overlap)
+
+
+def _tanh() -> tuple[Function, Function]:
+    mp = mpmath()
+
+    return mp.tanh, lambda x: mp.sech(x) ** 2
+
+
+def _sigmoid() -> tuple[Function, Function]:
+    mp = mpmath()
+
+    return lambda x: 1 / (1 + mp.exp(-x)), lambda x: mp.sech(x / 2) ** 2 / 4
+
+
+def _softplus() -> tuple[Function, Function]:
+    mp = mpmath()
+
+    return lambda x: max(x, mp.mpf(0)) + mp.log1p(mp.exp(-abs(x))), lambda x: 1 / (1 + mp.exp(-x))
+
+
+def _gelu() -> tuple[Function, Function]:
+    mp = mpmath()
+
+    return lambda x: x * mp.ncdf(x), lambda x: mp.ncdf(x) + x * mp.npdf(x)
+
+
+_SMOOTH = {"tanh": _tanh, "sigmoid": _sigmoid, "softplus": _softplus, "gelu": _gelu}

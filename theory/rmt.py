@@ -1,0 +1,604 @@
+r"""Limiting spectra of random matrices, and the two transforms that add them up.
+
+=====================  ======================  ==================================================
+name                   symbol                  Granziol, Zohren and Roberts (2022)
+=====================  ======================  ==================================================
+`Semicircle`           p(lambda)               Theorem 3, fluctuation of the mini-batch Hessian
+`MarchenkoPastur`      eq. (52)                appendix B, fluctuation of the Gauss-Newton matrix
+``sigma``              sigma                   standard deviation; the semicircle ends at +-2 sigma
+``variance``           sigma^2                 variance of one entry
+``q``                  beta                    aspect ratio rows / columns
+``stieltjes(z)``       S(z), G(z)              int rho(x) dx / (z - x); minus that of eq. (46)
+``r_transform(w)``     R(w)                    functional inverse of G, less 1/w; eqs. (33), (50)
+=====================  ======================  ==================================================
+
+Both laws are computed in an angle: a support of centre m and half-width r is x = m - r cos(phi), where
+densities that end like square roots become smooth and nothing is lost near an edge.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory._checks import integer, positive, require, within
+
+__all__ = ["MarchenkoPastur", "Semicircle"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, init=False)
+class Semicircle:
+    r"""Wigner's semicircle: the spectrum of a symmetric matrix of independent centred entries.
+
+    Density :math:`\sqrt{4\sigma^2 - x^2} / (2\pi\sigma^2)` on :math:`[-2\sigma, 2\sigma]`. Points x may be
+    infinite but not NaN; probabilities lie in [0, 1]; every method broadcasts.
+
+    Parameters
+    ----------
+    sigma, variance
+        Exactly one: standard deviation or variance of the law, positive and finite.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one scale is given, or it is not a positive finite number.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 3; eq. (33) for the R-transform; eq. (36) for the Stieltjes
+    transform, whose root carries a plus sign in our copy (off the cut it must decay like 1/z).
+
+    Examples
+    --------
+    >>> law = Semicircle(sigma=1.5)
+    >>> law.edges
+    (-3.0, 3.0)
+    >>> law.cdf([-3.0, 0.0, 3.0])
+    array([0. , 0.5, 1. ])
+    >>> float(law.stieltjes(3.0))  # 1 / sigma at the edge
+    0.6666666666666666
+    """
+
+    sigma: float
+
+    def __init__(self, *, sigma: float | None = None, variance: float | None = None) -> None:
+        object.__setattr__(self, "sigma", _one_scale(sigma, variance)[0])
+
+    @property
+    def variance(self) -> float:
+        """Variance of the law."""
+        return self.sigma**2
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Lower and upper end of the bulk."""
+        return -2 * self.sigma, 2 * self.sigma
+
+    @property
+    def atom(self) -> float:
+        """Mass at a single point: none."""
+        return 0.0
+
+    def support(self) -> tuple[float, float]:
+        """Smallest closed interval of full mass."""
+        return self.edges
+
+    def mean(self) -> float:
+        """Mean, 0."""
+        return 0.0
+
+    def var(self) -> float:
+        """Variance."""
+        return self.variance
+
+    def moment(self, k: int) -> float:
+        """Moment of order `k` about 0: a Catalan number times sigma^k, 0 for odd `k`.
+
+        >>> [Semicircle(sigma=1.0).moment(k) for k in (0, 1, 2, 4, 6)]
+        [1.0, 0.0, 1.0, 2.0, 5.0]
+        """
+        half, odd = divmod(integer("k", k, least=0), 2)
+        value = 1.0
+        for j in range(1, half + 1):  # interleaved, so that a small sigma keeps a large k in range
+            value *= self.sigma**2 * (4 * j - 2) / (j + 1)
+        return 0.0 if odd else value
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """Density, 0 outside the support."""
+        below, above = self._gaps(x)
+        return (2 / math.pi / self.sigma * np.sqrt(below) * np.sqrt(above))[()]
+
+    def logpdf(self, x: ArrayLike) -> Floats:
+        """Logarithm of the density, -inf where it is 0."""
+        below, above = self._gaps(x)
+        return (math.log(2 / math.pi) - math.log(self.sigma) + (_log(below) + _log(above)) / 2)[()]
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Probability of values <= `x`; small values keep their relative accuracy."""
+        below, above = self._gaps(x)
+        # mirrored beyond the centre: only the smaller tail is computed
+        tail = _kepler(4 * np.arctan2(np.sqrt(np.minimum(below, above)), np.sqrt(np.maximum(below, above))))
+        return np.where(below <= above, tail, 1 - tail)[()]
+
+    def sf(self, x: ArrayLike) -> Floats:
+        """Probability of values > `x`."""
+        return self.cdf(-_points("x", x))
+
+    def ppf(self, u: ArrayLike) -> Floats:
+        """Quantile: the point below which a share `u` of the law lies.
+
+        >>> float(Semicircle(sigma=1.0).ppf(1.0))
+        2.0
+        """
+        u = within("u", u, 0.0, 1.0)
+        angle = _inverse_kepler(np.minimum(u, 1 - u)) / 2
+        return (np.where(u <= 0.5, -2.0, 2.0) * self.sigma * np.cos(angle))[()]
+
+    def isf(self, u: ArrayLike) -> Floats:
+        """Inverse of `sf`."""
+        return -self.ppf(u)
+
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
+        r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the branch that decays like 1/z.
+
+        Parameters
+        ----------
+        z
+            Real and not inside the support (an edge is allowed), or complex and not on the cut.
+
+        Returns
+        -------
+        float64 for real `z`, complex128 for complex `z`.
+
+        Raises
+        ------
+        ValueError
+            If `z` is not finite or lies on the cut.
+        """
+        z = _plane("z", z)
+        low, high = self.edges
+        require(~_between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        # G is odd: in the right half-plane neither root crosses its cut, whatever the sign of a zero part
+        sign = np.where(np.real(z) < 0, -1.0, 1.0)
+        half = sign * z / 2
+        return (sign / (half + np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)))[()]
+
+    def r_transform(self, w: ArrayLike) -> NDArray[Any]:
+        """R-transform, variance times `w`, real or complex."""
+        return (self.variance * _plane("w", w))[()]
+
+    def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
+        """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""
+        low, high = self.edges
+        x = np.clip(_points("x", x), low, high)
+        return (x - low) / 4 / self.sigma, (high - x) / 4 / self.sigma
+
+
+@dataclass(frozen=True, init=False)
+class MarchenkoPastur:
+    r"""The Marchenko-Pastur law: the spectrum of :math:`X X^\top / n`, X p x n with independent entries.
+
+    Density :math:`\sqrt{(x_+ - x)(x - x_-)} / (2\pi q \sigma^2 x)` between
+    :math:`x_\pm = \sigma^2 (1 \pm \sqrt q)^2`, and for q > 1 an atom of mass :math:`1 - 1/q` at 0, the null
+    space of X^T. `cdf` counts the atom, `pdf` does not; the density is infinite at 0 for q = 1.
+
+    Parameters
+    ----------
+    q
+        Aspect ratio p / n, positive and finite.
+    sigma, variance
+        Exactly one: standard deviation or variance of an entry of X, positive and finite.
+
+    Raises
+    ------
+    ValueError
+        If `q` or the scale is not a positive finite number, or not exactly one scale is given.
+
+    Notes
+    -----
+    With c = min(sqrt(q), 1/sqrt(q)) and x proportional to 1 + c^2 - 2 c cos(phi), the bulk holds
+    :math:`\frac{2}{\pi} \int_0^\phi \sin^2 t / (1 + c^2 - 2 c \cos t) \, dt` of its mass below phi. The law
+    of 1/q is the same bulk with less weight, and seen from the upper edge c changes its sign.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), appendix B, eqs. (50)-(52). In our copy (51) and (52) carry
+    z + sigma^2 (1 - beta) where z - sigma^2 (1 - beta) is needed, and (52) lacks 1/pi and the atom.
+
+    Examples
+    --------
+    >>> law = MarchenkoPastur(q=4.0, variance=1.0)
+    >>> law.edges, law.atom, law.support()
+    ((1.0, 9.0), 0.75, (0.0, 9.0))
+    >>> law.cdf([-1.0, 0.0, 1.0, 9.0])
+    array([0.  , 0.75, 0.75, 1.  ])
+    """
+
+    q: float
+    variance: float
+
+    def __init__(self, *, q: float, sigma: float | None = None, variance: float | None = None) -> None:
+        object.__setattr__(self, "q", _scalar("q", q))
+        object.__setattr__(self, "variance", _one_scale(sigma, variance)[1])
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of an entry of X."""
+        return math.sqrt(self.variance)
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Lower and upper end of the bulk."""
+        low, width = self._shape()
+        return self._scale * low, self._scale * (low + width)
+
+    @property
+    def atom(self) -> float:
+        """Mass at 0."""
+        return 1 - self._weight
+
+    def support(self) -> tuple[float, float]:
+        """Smallest closed interval of full mass; it begins at 0 where there is an atom."""
+        low, high = self.edges
+        return (0.0 if self.q > 1 else low), high
+
+    def mean(self) -> float:
+        """Mean: the variance of an entry."""
+        return self.variance
+
+    def var(self) -> float:
+        """Variance, q times the mean squared."""
+        return self.q * self.variance**2
+
+    def moment(self, k: int) -> float:
+        """Moment of order `k` about 0, the atom included: a Narayana polynomial in q times variance^k.
+
+        >>> [MarchenkoPastur(q=2.0, variance=1.0).moment(k) for k in (0, 1, 2, 3)]
+        [1.0, 1.0, 3.0, 11.0]
+        """
+        k = integer("k", k, least=0)
+        term = total = 1.0
+        for r in range(k - 1):
+            term *= self.q * (k - r) * (k - 1 - r) / ((r + 1) * (r + 2))
+            total += term
+        return total * self.variance**k
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
+        outside, y, below, above = self._inside(x)
+        hard = y == 0  # only q = 1 reaches 0
+        root = np.sqrt(below) / np.where(hard, 1.0, y) * np.sqrt(above)
+        density = root / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
+
+    def logpdf(self, x: ArrayLike) -> Floats:
+        """Logarithm of `pdf`."""
+        outside, y, below, above = self._inside(x)
+        hard = y == 0
+        root = (_log(below) + _log(above)) / 2 - np.log(np.where(hard, 1.0, y))
+        constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
+        return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Probability of values <= `x`, the atom included."""
+        return _blockwise(lambda t: self._tails(t)[0], _points("x", x))
+
+    def sf(self, x: ArrayLike) -> Floats:
+        """Probability of values > `x`; small values keep their relative accuracy."""
+        return _blockwise(lambda t: self._tails(t)[1], _points("x", x))
+
+    def ppf(self, u: ArrayLike) -> Floats:
+        """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
+
+        >>> MarchenkoPastur(q=4.0, variance=1.0).ppf([0.0, 0.5, 0.75, 1.0])
+        array([0., 0., 0., 9.])
+        """
+        u = within("u", u, 0.0, 1.0)
+        return _blockwise(lambda t: np.where(t <= self.atom, self.support()[0], self._quantile(t, 1 - t)), u)
+
+    def isf(self, u: ArrayLike) -> Floats:
+        """Inverse of `sf`: the smallest x of the support with sf(x) <= `u`."""
+        u = within("u", u, 0.0, 1.0)
+        return _blockwise(
+            lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
+        )
+
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
+        r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
+
+        Parameters
+        ----------
+        z
+            Real and not inside the bulk (an edge is allowed), or complex and not on the cut.
+
+        Returns
+        -------
+        float64 for real `z`, complex128 for complex `z`.
+
+        Raises
+        ------
+        ValueError
+            If `z` is not finite, lies on the cut, or is 0 where q >= 1.
+
+        References
+        ----------
+        Granziol, Zohren and Roberts (2022), eq. (51), with z - sigma^2 (1 - beta).
+        """
+        z = _plane("z", z)
+        low, high = self.edges
+        require(~_between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
+        y = z / self._scale
+        below, above = self._offsets(z)
+        root = _bulk_root(np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)) / 2
+        c2 = self._c**2
+        middle = (y + 1 - c2 if self.q > 1 else (z - self._scale) / self._scale + c2) / 2
+        # the two roots of the quadratic multiply to 1/(q sigma^2 z): take the form without cancellation
+        add = np.abs(middle + root) >= np.abs(middle - root)
+        plain = 1 / np.where(add, middle + root, 1.0)
+        other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
+        return (np.where(add, plain, other) / self._scale)[()]
+
+    def r_transform(self, w: ArrayLike) -> NDArray[Any]:
+        """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
+
+        References
+        ----------
+        Granziol, Zohren and Roberts (2022), eq. (50), there in the convention of the opposite sign.
+        """
+        denominator = 1 - self.q * self.variance * _plane("w", w)
+        require(denominator != 0, "w", "different from 1 / (q variance)", w)
+        return (self.variance / denominator)[()]
+
+    @property
+    def _c(self) -> float:
+        return math.sqrt(min(self.q, 1 / self.q))
+
+    @property
+    def _scale(self) -> float:
+        return self.variance * max(self.q, 1.0)
+
+    @property
+    def _weight(self) -> float:
+        """Mass of the bulk."""
+        return min(1.0, 1 / self.q)
+
+    def _shape(self) -> tuple[float, float]:
+        """Lower edge and width of the bulk over the scale."""
+        c = self._c
+        return (abs(1 - self.q) / max(self.q, 1.0) / (1 + c)) ** 2, 4 * c
+
+    def _offsets(self, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Signed distances of `x` from the lower and from the upper edge, over the scale."""
+        c = self._c
+        if c > 0.5:  # the lower edge may be near 0 and `x` with it
+            y = x / self._scale
+            low, width = self._shape()
+            return y - low, y - (low + width)
+        deviation = (x - self._scale) / self._scale  # exact near the centre of a narrow bulk
+        return deviation - (c - 2) * c, deviation - (c + 2) * c
+
+    def _inside(self, x: ArrayLike) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """Whether `x` lies outside the bulk; its position and distances from the edges over the scale."""
+        low, high = self.edges
+        x = _points("x", x)
+        clipped = np.clip(x, low, high)
+        below, above = self._offsets(clipped)
+        below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))
+        above = np.where(clipped == high, 0.0, np.maximum(-above, 0.0))
+        return (x < low) | (x > high), clipped / self._scale, below, above
+
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
+        """Probabilities of values <= `x` and > `x`."""
+        _, _, below, above = self._inside(x)
+        lower, upper = _bulk_tails(np.sqrt(below), np.sqrt(above), self._c)
+        cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
+        sf = self._weight * upper
+        return np.where(x < 0, 0.0, cdf), np.where(x < 0, 1.0, sf)
+
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        """The point of the bulk with probability `u` below it and `v` above."""
+        upper = np.clip(v / self._weight, 0.0, 1.0)
+        lower = np.clip(_bulk_share(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
+        near_low = lower <= upper
+        low, width = self._shape()
+        rise = width * np.sin(_bulk_angle(np.where(near_low, lower, 0.0), self._c) / 2) ** 2
+        fall = width * np.sin(_bulk_angle(np.where(near_low, 0.0, upper), -self._c) / 2) ** 2
+        return self._scale * np.where(near_low, low + rise, low + width - fall)
+
+
+def _scalar(name: str, value: object) -> float:
+    array = positive(name, value)  # type: ignore[arg-type]
+    require(array.ndim == 0, name, "a scalar", value)
+    return float(array)
+
+
+def _one_scale(sigma: float | None, variance: float | None) -> tuple[float, float]:
+    """Standard deviation and variance from exactly one of them."""
+    require(
+        (sigma is None) != (variance is None), "sigma or variance", "given, exactly one", (sigma, variance)
+    )
+    if variance is None:
+        sigma = _scalar("sigma", sigma)
+        return sigma, _scalar("sigma squared", sigma * sigma)
+    variance = _scalar("variance", variance)
+    return math.sqrt(variance), variance
+
+
+def _points(name: str, x: ArrayLike) -> Floats:
+    """`x` as float64; infinite values are points of the line, NaN is not."""
+    return within(name, x, -np.inf, np.inf)
+
+
+def _plane(name: str, z: ArrayLike) -> NDArray[Any]:
+    """`z` as float64 or complex128, every entry finite."""
+    array = np.asarray(z)
+    require(array.dtype.kind in "buifc", name, "real or complex numbers", z)
+    array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    require(np.isfinite(array), name, "finite", z)
+    return array
+
+
+def _between(z: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
+    return (np.imag(z) == 0) & (np.real(z) > low) & (np.real(z) < high)
+
+
+def _log(x: Floats) -> Floats:
+    return np.log(x, where=x > 0, out=np.full_like(x, -np.inf))
+
+
+def _blockwise(function: Callable[[Floats], Floats], x: Floats, size: int = 1 << 14) -> Floats:
+    """`function` over blocks of `x` small enough that its temporaries stay in the cache."""
+    flat = x.ravel()
+    out = np.empty_like(flat)
+    for start in range(0, flat.size, size):
+        out[start : start + size] = function(flat[start : start + size])
+    return out.reshape(x.shape)[()]
+
+
+def _kepler(psi: Floats) -> Floats:
+    """(psi - sin psi) / (2 pi), without cancellation at small `psi`."""
+    t = psi**2
+    series = psi**3 / 6 * (1 - t / 20 * (1 - t / 42 * (1 - t / 72 * (1 - t / 110 * (1 - t / 156)))))
+    return np.where(psi < 0.5, series, psi - np.sin(psi)) / (2 * math.pi)
+
+
+def _inverse_kepler(u: Floats) -> Floats:
+    """The `psi` in [0, pi] of `_kepler`, for u in [0, 1/2]."""
+    psi = np.cbrt(12 * math.pi * u)  # below the solution; from there Newton's method is monotone
+    for _ in range(6):
+        slope = np.sin(psi / 2) ** 2 / math.pi
+        psi = psi + (u - _kepler(psi)) / np.where(u > 0, slope, 1.0)
+    return psi
+
+
+def _bulk_share(u: Floats, v: Floats, q: float) -> Floats:
+    """(u - atom)/(1 - atom) = 1 - q + q u = 1 - q v for u + v = 1, without loss just above the atom."""
+    product, error = _two_product(q, np.where(u <= 0.5, u, v))
+    return np.where(u <= 0.5, ((1 - q) + product) + error, (1 - product) - error)
+
+
+def _two_product(a: float, b: Floats) -> tuple[Floats, Floats]:
+    """Dekker's product: a b as a rounded value and the exact error of it."""
+    product = a * b
+    a_high, b_high = _upper_half(a), _upper_half(b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def _upper_half(x: Any) -> Any:
+    """The leading 26 bits of `x` (Veltkamp's splitting)."""
+    t = (2.0**27 + 1) * x
+    return t - (t - x)
+
+
+def _bulk_root(below: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
+    """Square root of (z - low)(z - high) on the branch that grows like z, from the two distances."""
+    if np.iscomplexobj(below):
+        return np.sqrt(below) * np.sqrt(above)
+    return np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above)
+
+
+def _bulk_tails(below: Floats, above: Floats, c: float) -> tuple[Floats, Floats]:
+    """Shares of the bulk on the lower and the upper side of points, from their edge distances' roots."""
+    near_low = below <= above
+    phi = 2 * np.arctan2(np.minimum(below, above), np.maximum(below, above))
+    near = np.empty_like(phi)
+    near[near_low] = _bulk_mass(phi[near_low], c)
+    near[~near_low] = _bulk_mass(phi[~near_low], -c)
+    return np.where(near_low, near, 1 - near), np.where(near_low, 1 - near, near)
+
+
+def _bulk_mass(phi: Floats, c: float) -> Floats:
+    """Share of the bulk at angles below `phi`; -1 <= c < 0 counts from the upper edge."""
+    mass = _middle_mass(phi, c)
+    small = (phi > 0) & (phi < 0.5)
+    mass[small] = _tail_mass(phi[small], c)
+    return mass
+
+
+def _middle_mass(phi: Floats, c: float) -> Floats:
+    """The share in closed form: (phi + delta - sum_k c^k sin((k + 2) phi)/(k + 2)) / pi."""
+    delta = np.arctan2(c * np.sin(phi), 1 - c * np.cos(phi))
+    return (phi + delta - _sine_sum(phi, delta, c)) / math.pi
+
+
+def _sine_sum(phi: Floats, delta: Floats, c: float) -> Floats:
+    """sum_{k >= 0} c^k sin((k + 2) phi)/(k + 2), which is (delta - c sin(phi))/c^2."""
+    if abs(c) >= 0.01:
+        return (delta - c * np.sin(phi)) / c**2
+    terms = 2 + int(-38 / math.log(abs(c)))  # the next power of c is below the rounding error
+    twice = 2 * np.cos(phi)  # Clenshaw's recurrence
+    after = np.zeros_like(phi)
+    now = np.zeros_like(phi)
+    for k in reversed(range(terms)):
+        now, after = c**k / (k + 2) + twice * now - after, now
+    return np.sin(phi) * (twice * now - after)
+
+
+def _tail_mass(phi: Floats, c: float) -> Floats:
+    """The share at small angles, exact to rounding in the relative sense."""
+    nodes, weights = _gauss_legendre(12)
+    half = np.tan(phi / 2)
+    hard = (1 + c) * half >= 1 - c if c >= 0.3 else np.zeros(phi.shape, dtype=bool)
+    mass = np.empty_like(phi)
+    smooth = phi[~hard]
+    mass[~hard] = smooth * sum(
+        w * _angular_density(smooth * x, c) for x, w in zip(nodes, weights, strict=True)
+    )
+    mass[hard] = _hard_tail(half[hard], c)
+    return mass
+
+
+def _hard_tail(half: Floats, c: float) -> Floats:
+    """The share below an angle of tangent `half` at its half, where the bulk nearly touches 0."""
+    fast = (1 + c) ** 2 * half - (1 - c) * (1 + c) * np.arctan2((1 + c) * half, 1 - c)
+    slow = (1 + c**2) * (half - np.arctan(half)) + 2 * c * half**3 / (1 + half**2)
+    return (fast - slow) / (math.pi * c**2)
+
+
+def _angular_density(phi: Floats, c: float) -> Floats:
+    """Derivative of `_bulk_mass`: (2/pi) sin^2(phi) / (1 + c^2 - 2 c cos(phi))."""
+    s = np.sin(phi / 2) ** 2
+    return 8 / math.pi * s * (1 - s) / ((1 - c) ** 2 + 4 * c * s)
+
+
+def _bulk_angle(share: Floats, c: float) -> Floats:
+    """Inverse of `_bulk_mass` for shares in [0, 1/2]: Newton's method inside a cell of a table."""
+    table, masses = _angle_table(c)
+    cell = np.clip(np.searchsorted(masses, share, side="right"), 1, masses.size - 1)
+    low, high = table[cell - 1], table[cell]
+    # a share grows like the cube of its angle at a soft edge: interpolate the cube root
+    phi = np.interp(np.cbrt(share), np.cbrt(masses), table)
+    for _ in range(30):
+        usable = phi > 1e-150  # the density of a smaller angle underflows
+        slope = np.where(usable, _angular_density(np.where(usable, phi, 1.0), c), 1.0)
+        previous = phi
+        phi = np.clip(phi - (_bulk_mass(phi, c) - share) / slope, low, high)
+        if np.all(np.abs(phi - previous) <= 1e-8 * phi):  # the next step would be its square
+            break
+    return phi
+
+
+@functools.lru_cache(maxsize=64)
+def _angle_table(c: float) -> tuple[Floats, Floats]:
+    """Angles, dense on both scales of the bulk, 1 and 1 - c, and the shares below them."""
+    grid = np.linspace(0.0, math.pi, 129)
+    fine = 2 * np.arctan2((1 - c) * np.sin(grid / 2), (1 + c) * np.cos(grid / 2))
+    angles = np.unique(np.concatenate([grid, fine]))
+    return angles, np.maximum.accumulate(_bulk_mass(angles, c))
+
+
+@functools.lru_cache(maxsize=4)
+def _gauss_legendre(n: int) -> tuple[Floats, Floats]:
+    """Nodes and weights on [0, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(n)
+    return (nodes + 1) / 2, weights / 2

@@ -1,0 +1,1 @@
+"""Verdicts: the only place where prediction and measurement meet. ``pytest verify/`` is the correctness report."""

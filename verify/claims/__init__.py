@@ -1,0 +1,1 @@
+"""The inventory: what each paper states, and which experiment judges it."""

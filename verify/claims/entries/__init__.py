@@ -1,0 +1,1 @@
+"""Statements of the papers, one table per paper."""

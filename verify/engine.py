@@ -1,0 +1,356 @@
+"""Runs what a selection of claims needs, look by look, and turns it into rows.
+
+Every block of replicates, on whatever worker, is the same computation; a run asks only for the blocks of its next
+look, and each reading of a claim keeps the verdict of the first look that decides it. So scores and verdicts
+depend on the claim, the seed and the budget, and neither on the number of workers nor on what else was selected.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one_thread, run_block
+from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings
+from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Simulator, Tier, Verdict
+from verify.properties import explore_exact, explore_statistical
+from verify.results import Look, PointOutcome, Row, RunRecord
+from verify.rows import broken_row, claim_row, identity_outcome, identity_row, property_row
+
+__all__ = ["Progress", "Session", "Settings", "judge_claim"]
+
+FULL_FACTOR = 8
+EXAMPLES = {Tier.SMOKE: 10, Tier.DEFAULT: 10, Tier.FULL: 100}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a selection is run. `replicates`, where given, replaces the budget of every experiment."""
+
+    seed: int = 2024
+    tier: Tier = Tier.DEFAULT
+    device: str = "cpu"
+    workers: int = 1
+    replicates: int | None = None
+
+    def budget(self, experiment: Experiment) -> int:
+        """Most replicates per point."""
+        if self.replicates is not None:
+            return self.replicates
+        return experiment.budget * (FULL_FACTOR if self.tier is Tier.FULL else 1)
+
+
+class Progress(NamedTuple):
+    """Claims judged, claims in all, seconds elapsed and an estimate of the seconds left."""
+
+    done: int
+    total: int
+    elapsed: float
+    left: float
+
+
+@dataclass
+class _Reading:
+    """One reading of a claim at one point, until it is decided."""
+
+    claim: Claim
+    reading: Reading
+    trail: list[Look] = field(default_factory=list[Look])
+    judgement: Judgement | None = None
+    error: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Decided, or crashed: more replicates change nothing."""
+        return bool(self.error) or (self.judgement is not None and self.judgement.verdict is not Verdict.UNDECIDED)
+
+    def look(self, point: Point, scores: Scores, alpha: float) -> None:
+        """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
+        try:
+            self.judgement = judge(self.claim, self.reading, point, scores, alpha)
+            self.trail.append(_trail(self.judgement))
+        except Exception as error:
+            self.error = _traceback(error)
+
+
+class _Run:
+    """An experiment at one point: blocks in, verdicts out."""
+
+    def __init__(self, experiment: Experiment, point: Point, settings: Settings, alpha: float) -> None:
+        self.experiment, self.point, self.settings, self.alpha = experiment, point, settings, alpha
+        self.readings: list[_Reading] = []
+        self.blocks: dict[int, Scores] = {}
+        self.seconds = 0.0
+        self.error = ""
+        self._looks = looks(settings.budget(experiment))
+        self._submitted = 0
+
+    def add(self, claim: Claim) -> None:
+        self.readings += [_Reading(claim, r) for r in readings(claim) if applies(claim, r, self.point)]
+
+    @property
+    def done(self) -> bool:
+        return bool(self.error) or not self._looks or all(r.settled for r in self.readings)
+
+    @property
+    def replicates(self) -> int:
+        return BLOCK * len(self.blocks)
+
+    def next_block(self) -> int | None:
+        """The next block that the present look still needs."""
+        if self.done or BLOCK * self._submitted >= self._looks[0]:
+            return None
+        self._submitted += 1
+        return self._submitted - 1
+
+    def receive(self, index: int, result: BlockResult) -> None:
+        """Take a finished block; judge when the look is complete."""
+        self.blocks[index] = result.scores
+        self.seconds += result.seconds
+        if self.replicates == self._looks[0]:
+            self._look()
+            self._looks.pop(0)
+
+    def fail(self, error: BaseException) -> None:
+        self.error = _traceback(error)
+
+    def error_of(self, claim: Claim) -> str:
+        """What broke the experiment or the claim's own formulas, if anything did."""
+        return self.error or next((r.error for r in self.readings if r.claim is claim and r.error), "")
+
+    def scores(self) -> Scores:
+        """All replicates so far, in order."""
+        blocks = [self.blocks[i] for i in sorted(self.blocks)]
+        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+
+    def seconds_left(self) -> float:
+        return 0.0 if self.done else max(self.experiment.seconds - self.seconds, 0.05 * self.experiment.seconds)
+
+    def record(self) -> RunRecord:
+        return RunRecord(
+            experiment=self.experiment.id,
+            parameters=dict(self.point),
+            replicates=self.replicates,
+            seconds=round(self.seconds, 3),
+            sha256=_digest(self.scores()) if self.blocks else "",
+        )
+
+    def outcomes(self, claim: Claim, label: str) -> PointOutcome:
+        for r in self.readings:
+            if r.claim is claim and r.reading.label == label and r.judgement is not None:
+                return outcome(claim, r.reading, self.point, r.judgement, self.scores(), r.trail, self.alpha)
+        raise KeyError(label)
+
+    def _look(self) -> None:
+        scores = self.scores()
+        for r in self.readings:
+            if not r.settled:
+                r.look(self.point, scores, self.alpha)
+
+
+class Session:
+    """Judges a selection of claims on one executor.
+
+    Parameters
+    ----------
+    claims
+        What to judge, in the order of the report.
+    settings
+        Seed, tier, device and budget.
+    executor
+        Where blocks run; see `simulate.monte_carlo.open_executor`.
+    alpha
+        Error of each interval.
+    """
+
+    def __init__(
+        self, claims: Sequence[AnyClaim], settings: Settings, executor: Executor, *, alpha: float = ALPHA
+    ) -> None:
+        self.claims, self.settings, self.executor, self.alpha = tuple(claims), settings, executor, alpha
+        self._rows: dict[str, list[Row]] = {}
+        self._started = time.perf_counter()
+        self._runs: dict[tuple[str, Point], _Run] = {}
+        self._flying: dict[Future[Any], tuple[_Run, int]] = {}
+        self.listener: Callable[[], None] = lambda: None
+        for claim in self.claims:
+            if isinstance(claim, Claim):
+                for point in claim.experiment.points:
+                    self._run_of(claim.experiment, point).add(claim)
+
+    def rows(self, claim: AnyClaim) -> list[Row]:
+        """The rows of one claim, run now as far as they have not been."""
+        if claim.id not in self._rows:
+            self._rows[claim.id] = self._judge(claim)
+            self.listener()
+        return self._rows[claim.id]
+
+    def finished_rows(self) -> list[Row]:
+        """The rows of all claims judged so far, in the order of the selection."""
+        return [row for claim in self.claims for row in self._rows.get(claim.id, [])]
+
+    def records(self) -> list[RunRecord]:
+        """One record per experiment and point that drew replicates."""
+        return [run.record() for run in self._runs.values() if run.blocks]
+
+    def progress(self) -> Progress:
+        """How far the selection is."""
+        waiting = [c for c in self.claims if c.id not in self._rows]
+        seconds = sum(run.seconds_left() for run in self._runs.values())
+        seconds += sum(c.seconds for c in waiting if not isinstance(c, Claim))
+        elapsed = time.perf_counter() - self._started
+        return Progress(len(self._rows), len(self.claims), elapsed, seconds / self.settings.workers)
+
+    def _judge(self, claim: AnyClaim) -> list[Row]:
+        try:
+            if isinstance(claim, Claim):
+                return self._judge_claim(claim)
+            if isinstance(claim, Identity):
+                return self._judge_identity(claim)
+            examples = EXAMPLES[self.settings.tier]
+            if isinstance(claim, ExactProperty):
+                return [property_row(claim, explore_exact(claim, self.settings.seed, examples), self.settings)]
+            explored = explore_statistical(claim, self._judge_example, self.settings.seed, examples, self.alpha)
+            return [property_row(claim, explored, self.settings)]
+        except Exception as error:  # a check that crashes is shown as broken, the others still run
+            return [broken_row(claim, _traceback(error), self.settings)]
+
+    def _judge_claim(self, claim: Claim) -> list[Row]:
+        runs = [self._run_of(claim.experiment, point) for point in claim.experiment.points]
+        while not all(run.done for run in runs):
+            self._pump(first=runs)
+        failed = next((error for run in runs if (error := run.error_of(claim))), "")
+        if failed:
+            return [broken_row(claim, failed, self.settings)]
+        seconds = sum(run.seconds for run in runs)
+        return [
+            claim_row(
+                claim,
+                r,
+                [run.outcomes(claim, r.label) for run in runs if applies(claim, r, run.point)],
+                seconds,
+                self.settings,
+            )
+            for r in readings(claim)
+        ]
+
+    def _judge_identity(self, claim: Identity) -> list[Row]:
+        started = time.perf_counter()
+        jobs = [
+            self.executor.submit(run_routes, claim.routes, f"{claim.id}\n{point.canonical()}", point, self.settings.seed)
+            for point in claim.points
+        ]
+        routes = [job.result() for job in jobs]
+        seconds = time.perf_counter() - started
+        labels = ("corrected", "as our copy reads") if claim.printed else ("theory",)
+        return [
+            identity_row(
+                claim,
+                label,
+                [identity_outcome(claim, label, p, found) for p, found in zip(claim.points, routes, strict=True)],
+                seconds,
+                self.settings,
+            )
+            for label in labels
+        ]
+
+    def _judge_example(self, claim: Claim, budget: int, alpha: float) -> PointOutcome:
+        return judge_claim(claim, self.settings, self.executor, budget=budget, alpha=alpha)[0]
+
+    def _run_of(self, experiment: Experiment, point: Point) -> _Run:
+        key = (experiment.id, point)
+        if key not in self._runs:
+            self._runs[key] = _Run(experiment, point, self.settings, self.alpha)
+        return self._runs[key]
+
+    def _pump(self, first: Iterable[_Run]) -> None:
+        """Keep the workers fed, the requested runs first, and take in what has finished."""
+        self._submit([*first, *self._runs.values()])
+        finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
+        for future in finished:
+            run, index = self._flying.pop(future)
+            error = future.exception()
+            if error is not None:
+                run.fail(error)
+            elif not run.error:
+                run.receive(index, future.result())
+        self.listener()
+
+    def _submit(self, runs: Iterable[_Run]) -> None:
+        room = (1 if self.settings.workers == 1 else 2 * self.settings.workers) - len(self._flying)
+        for run in runs:
+            while room > 0 and (index := run.next_block()) is not None:
+                self._flying[_submit_block(self.executor, run, index)] = (run, index)
+                room -= 1
+
+
+def judge_claim(
+    claim: Claim, settings: Settings, executor: Executor, *, budget: int | None = None, alpha: float = ALPHA
+) -> list[PointOutcome]:
+    """Judge one claim by itself, at each of its points, on the reading the suite stands behind."""
+    found: list[PointOutcome] = []
+    for point in claim.experiment.points:
+        run = _Run(claim.experiment, point, _with_budget(settings, budget), alpha)
+        run.readings = [_Reading(claim, readings(claim)[0])]
+        while not run.done:
+            indices = list(iter(run.next_block, None))
+            for index, job in [(i, _submit_block(executor, run, i)) for i in indices]:
+                run.receive(index, job.result())
+        if run.error_of(claim):
+            raise RuntimeError(run.error_of(claim))
+        found.append(run.outcomes(claim, run.readings[0].reading.label))
+    return found
+
+
+def run_routes(routes: Callable[..., Any], name: str, point: Point, seed: int) -> dict[str, Any]:
+    """The routes of an identity at one point, as arrays, on one thread."""
+    with one_thread():
+        found = routes(fixture(seed, name), point)
+    return {key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value) for key, value in found.items()}
+
+
+def _submit_block(executor: Executor, run: _Run, index: int) -> Future[BlockResult]:
+    simulate: Simulator = run.experiment.simulate
+    return executor.submit(
+        run_block,
+        simulate,
+        experiment=run.experiment.id,
+        point=run.point,
+        seed=run.settings.seed,
+        index=index,
+        device=run.settings.device,
+    )
+
+
+def _with_budget(settings: Settings, budget: int | None) -> Settings:
+    return Settings(
+        seed=settings.seed,
+        tier=settings.tier,
+        device=settings.device,
+        workers=settings.workers,
+        replicates=settings.replicates if budget is None else budget,
+    )
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def _trail(judgement: Judgement) -> Look:
+    interval = judgement.interval
+    return Look(
+        replicates=judgement.replicates, measured=interval.estimate, lower=interval.lower, upper=interval.upper
+    )
+
+
+def _digest(scores: Scores) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(scores):
+        digest.update(name.encode() + b"\0" + np.ascontiguousarray(scores[name], dtype="<f8").tobytes())
+    return digest.hexdigest()

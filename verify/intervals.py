@@ -1,0 +1,220 @@
+r"""Confidence intervals that hold at every look at once.
+
+| function | for | reference |
+|---|---|---|
+| `mean_interval` | mean of iid replicates | Wang and Ramdas (2023), Gaussian-mixture t martingale; widened for skewness |
+| `ratio_interval` | E[A] / E[B] | Fieller's inversion of `mean_interval` of A - r B |
+| `proportion_interval` | probability of an event | Robbins (1970), beta-binomial mixture, Jeffreys' prior |
+
+Stopping when decided, crashing, resuming and adding replicates are all legal: the chance that the interval ever
+misses, over all n at once, is at most alpha - exactly so for Gaussian replicates of unknown variance and for
+proportions. For skewed replicates the widening is a self-normalised large-deviation correction (Q. Wang 2005),
+checked by simulation rather than proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FEWEST", "Interval", "mean_interval", "multiplier", "proportion_interval", "ratio_interval", "widened"]
+
+Floats = NDArray[np.float64]
+
+FEWEST = 64
+"""No verdict before this many replicates: from 16 the interval misses 6 times too often on lognormal(1) at 1e-5."""
+
+TIGHTEST_AT = 128
+"""Number of replicates at which the mixture is tuned to be tightest; any constant is valid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """`estimate` and its confidence limits; `obstacle` says why there is none (then the limits are infinite)."""
+
+    estimate: float
+    lower: float = -math.inf
+    upper: float = math.inf
+    numerical: float = 0.0
+    skewness: float = 0.0
+    obstacle: str = ""
+
+    @property
+    def half_width(self) -> float:
+        """The larger of the two distances from the estimate to a limit."""
+        return max(self.upper - self.estimate, self.estimate - self.lower)
+
+    def shifted(self, by: float) -> Interval:
+        """The interval of the same quantity plus a constant."""
+        return Interval(
+            estimate=self.estimate + by,
+            lower=self.lower + by,
+            upper=self.upper + by,
+            numerical=self.numerical,
+            skewness=self.skewness,
+            obstacle=self.obstacle,
+        )
+
+
+def mean_interval(
+    values: Floats, *, alpha: float, numerical: float = 0.0, exact: bool = False, fewest: int = FEWEST
+) -> Interval:
+    r"""Interval for the mean of iid replicates, valid at every number of replicates at once.
+
+    Parameters
+    ----------
+    values
+        Shape (n,), one number per replicate, finite.
+    alpha
+        Chance in (0, 1) of ever missing the mean.
+    numerical
+        Bound on the rounding or truncation error of each replicate, added to the half-width.
+    exact
+        Replicates that do not vary are no obstacle (the quantity is deterministic).
+
+    References
+    ----------
+    Wang and Ramdas, arXiv:2310.03722, Theorem 4.1 (t martingale under a Gaussian mixture).
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(1).normal(3.0, 1.0, 256)
+    >>> interval = mean_interval(x, alpha=1e-6)
+    >>> bool(interval.lower < 3.0 < interval.upper), round(interval.half_width, 2)
+    (True, 0.34)
+    """
+    n = len(values)
+    mean = float(values.mean())
+    spread = float(values.std(ddof=1)) if n > 1 else math.inf
+    # a spread at the level of rounding is no spread: its "shape" would be the shape of rounding errors
+    if spread <= 1e-14 * max(abs(mean), numerical) or spread == 0.0:
+        if exact and n >= fewest:
+            return Interval(estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical)
+        return Interval(estimate=mean, numerical=numerical, obstacle="zero variance")
+    skewness = float((((values - mean) / spread) ** 3).mean())
+    k = multiplier(n, alpha) if n >= fewest else math.inf
+    if math.isinf(k):
+        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too few replicates")
+    k = widened(k, n, skewness)
+    if math.isinf(k):
+        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too skewed")
+    half = k * spread / math.sqrt(n) + numerical
+    return Interval(estimate=mean, lower=mean - half, upper=mean + half, numerical=numerical, skewness=skewness)
+
+
+def multiplier(n: int, alpha: float) -> float:
+    r"""Half-width in standard errors after `n` replicates; infinite where it is too early to say anything.
+
+    With :math:`f = c^2/(n + c^2)` and :math:`A = (\alpha^2 f)^{-1/n}` the martingale stays below
+    :math:`1/\alpha` while :math:`t^2 < (n-1)(A-1)/(1-Af)`.
+
+    >>> [round(multiplier(n, 1e-3 / 1024), 2) for n in (64, 256, 4096)]
+    [6.53, 5.86, 5.9]
+    """
+    level = 2 * math.log(1 / alpha)
+    c2 = TIGHTEST_AT / (level + math.log1p(level))
+    f = c2 / (n + c2)
+    exponent = (level - math.log(f)) / n
+    if exponent + math.log(f) >= 0:
+        return math.inf
+    return math.sqrt((n - 1) * math.expm1(exponent) / (1 - math.exp(exponent + math.log(f))))
+
+
+def widened(k: float, n: int, skewness: float) -> float:
+    r"""Smallest :math:`k' \ge k` with :math:`k'^2/2 - ck'^3 = k^2/2`, :math:`c = |g|/(3\sqrt n)`.
+
+    Infinite where :math:`ck' > 1/6`: there the correction is no longer small and nothing is promised.
+
+    >>> widened(6.0, 100, 0.0), round(widened(6.0, 100, 0.5), 3), widened(6.0, 100, 9.0)
+    (6.0, 6.827, inf)
+    """
+    c = abs(skewness) / (3 * math.sqrt(n))
+    if c == 0.0:
+        return k
+    low, high = k, 1 / (6 * c)
+    if high < low or high * high / 3 < k * k / 2:  # the left side at ck' = 1/6 is k'^2/3
+        return math.inf
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle**2 / 2 - c * middle**3 < k * k / 2 else (low, middle)
+    return high
+
+
+def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float, fewest: int = FEWEST) -> Interval:
+    r"""Interval for E[A] / E[B], B of positive mean: all r for which the mean of A - rB may be 0.
+
+    Parameters
+    ----------
+    numerator, denominator
+        Shape (n,) each, drawn together in one replicate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(2)
+    >>> b = rng.normal(5.0, 1.0, 512)
+    >>> interval = ratio_interval(2 * b + rng.normal(size=512), b, alpha=1e-6)
+    >>> bool(interval.lower < 2.0 < interval.upper)
+    True
+    """
+    estimate = float(numerator.mean() / denominator.mean())
+    centre = mean_interval(numerator - estimate * denominator, alpha=alpha, fewest=fewest)
+    positive = mean_interval(denominator, alpha=alpha, fewest=fewest, exact=True)
+    if centre.obstacle or positive.obstacle or positive.lower <= 0:
+        obstacle = centre.obstacle or positive.obstacle or "denominator not resolved from 0"
+        return Interval(estimate=estimate, skewness=centre.skewness, obstacle=obstacle)
+
+    def excluded(r: float) -> bool:
+        at = mean_interval(numerator - r * denominator, alpha=alpha, fewest=fewest)
+        return not at.obstacle and (at.lower > 0 or at.upper < 0)
+
+    step = centre.half_width / positive.lower
+    return Interval(
+        estimate=estimate,
+        lower=_first(excluded, estimate, -step),
+        upper=_first(excluded, estimate, step),
+        skewness=centre.skewness,
+    )
+
+
+def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> Interval:
+    r"""Interval for a probability, valid at every n at once.
+
+    The set of p with :math:`B(h+\frac12, n-h+\frac12)/B(\frac12,\frac12) < p^h(1-p)^{n-h}/\alpha`.
+
+    Examples
+    --------
+    >>> interval = proportion_interval(256, 256, alpha=1e-6)
+    >>> round(interval.lower, 3), interval.upper
+    (0.935, 1.0)
+    """
+    from scipy.special import betaln, xlog1py, xlogy
+
+    estimate = hits / n
+    if n < fewest:
+        return Interval(estimate=estimate, obstacle="too few replicates")
+    threshold = float(betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5)) + math.log(alpha)
+
+    def excluded(p: float) -> bool:
+        return float(xlogy(hits, p) + xlog1py(n - hits, -p)) <= threshold
+
+    lower = 0.0 if hits == 0 else _boundary(excluded, estimate, 0.0)
+    upper = 1.0 if hits == n else _boundary(excluded, estimate, 1.0)
+    return Interval(estimate=estimate, lower=lower, upper=upper)
+
+
+def _first(excluded: Callable[[float], bool], start: float, step: float) -> float:
+    for doubling in range(60):
+        if excluded(start + step * 2**doubling):
+            return _boundary(excluded, start, start + step * 2**doubling)
+    return math.copysign(math.inf, step)
+
+
+def _boundary(excluded: Callable[[float], bool], inside: float, outside: float) -> float:
+    for _ in range(80):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if excluded(middle) else (middle, outside)
+    return outside

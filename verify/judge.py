@@ -1,0 +1,247 @@
+"""From the scores of one experiment at one point to a verdict on one reading of a claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import BLOCK, Point
+from verify.intervals import FEWEST, Interval, mean_interval, proportion_interval, ratio_interval
+from verify.model import Claim, Kind, Prediction, Verdict
+from verify.results import Look, PointOutcome, RivalOutcome
+
+__all__ = [
+    "PRINTED",
+    "SEPARATION",
+    "Judgement",
+    "Reading",
+    "applies",
+    "decide",
+    "judge",
+    "looks",
+    "outcome",
+    "readings",
+    "separation",
+]
+
+PRINTED = "as our copy reads"
+GROWTH = 1.25
+
+SEPARATION = 2.0
+"""A rival must be this many margins away from the theory to be told apart from it."""
+
+Scores = Mapping[str, NDArray[np.float64]]
+
+
+class Reading(NamedTuple):
+    """A claim as corrected (or undisputed), or as our copy of the paper reads."""
+
+    label: str
+    predict: Prediction
+    score: str | tuple[str, str]
+    expected: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The verdict on one reading at one point, after so many replicates."""
+
+    verdict: Verdict
+    interval: Interval
+    predicted: float
+    margin: float
+    replicates: int
+
+
+def readings(claim: Claim) -> tuple[Reading, ...]:
+    """The reading the suite stands behind and, where the paper reads otherwise in our copy, that one too."""
+    if claim.printed is None:
+        return (Reading("theory", claim.predict, claim.score, claim.expected),)
+    printed = claim.printed
+    other = (
+        Reading(PRINTED, claim.predict, printed, Verdict.DISAGREES)
+        if isinstance(printed, str)
+        else Reading(PRINTED, printed, claim.score, Verdict.DISAGREES)
+    )
+    return (Reading("corrected", claim.predict, claim.score, claim.expected), other)
+
+
+def separation(claim: Claim, point: Point, formula: Prediction) -> float:
+    """Distance of a formula from the theory at a point, in margins; infinite where it gives no real number."""
+    try:
+        value = claim.prediction(point, formula)
+    except TypeError:  # complex
+        return math.inf
+    distance = abs(value - claim.prediction(point))
+    return distance / claim.margin_at(point) if math.isfinite(distance) else math.inf
+
+
+def applies(claim: Claim, reading: Reading, point: Point) -> bool:
+    """Whether a reading is judged at a point: one that coincides with the theory there has nothing to be judged."""
+    if reading.label != PRINTED or reading.score != claim.score:
+        return True
+    return separation(claim, point, reading.predict) >= SEPARATION
+
+
+def looks(budget: int) -> list[int]:
+    """Numbers of replicates at which a verdict is tried: from 64 on, growing by a quarter, whole blocks.
+
+    >>> looks(200)
+    [64, 80, 112, 144, 192, 208]
+    """
+    last = BLOCK * math.ceil(budget / BLOCK)
+    steps = [min(FEWEST, last)]
+    while steps[-1] < last:
+        steps.append(min(BLOCK * math.ceil(GROWTH * steps[-1] / BLOCK), last))
+    return steps
+
+
+def decide(interval: Interval, low: float, high: float) -> Verdict:
+    """Agrees with the interval strictly inside (low, high), disagrees with it outside [low, high].
+
+    >>> decide(Interval(estimate=1.0, lower=0.9, upper=1.1), 0.8, 1.2)
+    <Verdict.AGREES: 'agrees'>
+    """
+    if interval.obstacle:
+        return Verdict.UNDECIDED
+    if low < interval.lower and interval.upper < high:
+        return Verdict.AGREES
+    if interval.upper < low or interval.lower > high:
+        return Verdict.DISAGREES
+    return Verdict.UNDECIDED
+
+
+def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: float) -> Judgement:
+    """Judge one reading on all replicates drawn so far.
+
+    Raises
+    ------
+    ValueError
+        If a score is missing or not finite.
+    """
+    interval, predicted = _measure(claim, reading.predict, reading.score, point, scores, alpha)
+    margin = claim.margin_at(point)
+    # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
+    low, high = predicted - margin, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
+    verdict = decide(interval, low, high) if math.isfinite(predicted) else _beyond(interval)
+    return Judgement(
+        verdict=verdict, interval=interval, predicted=predicted, margin=margin, replicates=_count(scores)
+    )
+
+
+def outcome(
+    claim: Claim,
+    reading: Reading,
+    point: Point,
+    judged: Judgement,
+    scores: Scores,
+    trail: list[Look],
+    alpha: float,
+) -> PointOutcome:
+    """The record of a judgement: interval in its parts, rivals, inputs, and the way to it."""
+    interval, n = judged.interval, judged.replicates
+    used = {name: column[:n] for name, column in scores.items()}
+    distance = abs(interval.estimate - judged.predicted)
+    reason, needed = _undecided(judged, n) if judged.verdict is Verdict.UNDECIDED else ("", None)
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=judged.verdict,
+        predicted=judged.predicted,
+        margin=judged.margin,
+        measured=interval.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
+        statistical=interval.half_width - interval.numerical,
+        numerical=interval.numerical,
+        skewness=interval.skewness,
+        replicates=n,
+        reason=reason,
+        needed=needed,
+        offset_resolved=judged.verdict is Verdict.AGREES
+        and claim.kind is not Kind.AT_LEAST
+        and distance > interval.half_width,
+        inputs={name: float(used[name].mean()) for name in claim.inputs},
+        rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
+        if reading.label != PRINTED
+        else [],
+        looks=trail,
+    )
+
+
+def _measure(
+    claim: Claim,
+    predict: Prediction,
+    score: str | tuple[str, str],
+    point: Point,
+    scores: Scores,
+    alpha: float,
+) -> tuple[Interval, float]:
+    if claim.inputs:
+        joined = SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
+        predicted = np.broadcast_to(_evaluate(predict, joined), _count(scores))
+        residual = mean_interval(_column(scores, score) - predicted, alpha=alpha, numerical=claim.numerical)
+        centre = float(predicted.mean())
+        return residual.shifted(centre), centre
+    predicted = float(_evaluate(predict, point))
+    if claim.kind is Kind.RATIO:
+        top, bottom = (column for _, column in _columns(scores, *score))
+        return ratio_interval(top, bottom, alpha=alpha), predicted
+    values = _column(scores, score)
+    if claim.kind is Kind.PROPORTION:
+        return proportion_interval(int(values.sum()), len(values), alpha=alpha), predicted
+    return mean_interval(values, alpha=alpha, numerical=claim.numerical), predicted
+
+
+def _evaluate(predict: Prediction, point: Point | SimpleNamespace) -> NDArray[np.float64]:
+    value = np.asarray(predict(point))
+    return np.where(np.isreal(value), value.real, np.nan).astype(np.float64)
+
+
+def _rival(claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float) -> RivalOutcome:
+    interval, value = judged.interval, judged.predicted
+    if claim.inputs:
+        interval, value = _measure(claim, claim.rivals[name], claim.score, point, scores, alpha)
+    else:
+        value = float(_evaluate(claim.rivals[name], point))
+    return RivalOutcome(
+        name=name,
+        value=value,
+        margins=abs(value - judged.predicted) / judged.margin,
+        rejected=not interval.obstacle and not interval.lower <= value <= interval.upper,
+    )
+
+
+def _undecided(judged: Judgement, n: int) -> tuple[str, float | None]:
+    """Why no verdict was reached, and the replicates it would take at the present estimate and spread."""
+    if judged.interval.obstacle:
+        return judged.interval.obstacle, None
+    gap = abs(judged.margin - abs(judged.interval.estimate - judged.predicted))
+    needed = n * (judged.interval.half_width / gap) ** 2 if gap > 0 else math.inf
+    return "budget", float(BLOCK * math.ceil(needed / BLOCK)) if math.isfinite(needed) else needed
+
+
+def _beyond(interval: Interval) -> Verdict:
+    return Verdict.UNDECIDED if interval.obstacle else Verdict.DISAGREES
+
+
+def _columns(scores: Scores, *names: str) -> list[tuple[str, NDArray[np.float64]]]:
+    return [(name, _column(scores, name)) for name in names]
+
+
+def _column(scores: Scores, name: Any) -> NDArray[np.float64]:
+    if name not in scores:
+        raise ValueError(f"score must be one of {', '.join(scores)}, got {name!r}")
+    if not np.isfinite(scores[name]).all():
+        index = int(np.flatnonzero(~np.isfinite(scores[name]))[0])
+        raise ValueError(f"score {name!r} must be finite, got {scores[name][index]} in replicate {index}")
+    return scores[name]
+
+
+def _count(scores: Scores) -> int:
+    return len(next(iter(scores.values())))

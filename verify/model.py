@@ -1,0 +1,351 @@
+"""What is judged: experiments, the kinds of claims that read them, and the entries of the inventory.
+
+| record | judged by |
+|---|---|
+| `Claim` | replicates of an `Experiment`: a mean, a ratio of means, a probability, or a lower bound on a mean |
+| `Identity` | two independent routes to one deterministic quantity; digits of agreement, no statistics |
+| `ExactProperty` | an inequality or identity over parameters drawn by hypothesis |
+| `StatisticalProperty` | a `Claim` at every set of parameters drawn by hypothesis |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "ALPHA",
+    "PAPERS",
+    "AnyClaim",
+    "Claim",
+    "Entry",
+    "ExactProperty",
+    "Experiment",
+    "Identity",
+    "Kind",
+    "Paper",
+    "StatisticalProperty",
+    "Status",
+    "Tier",
+    "Verdict",
+]
+
+FAMILY_ERROR = 1e-3
+"""Chance that any directly judged claim of the whole registry is ever judged wrongly."""
+
+FAMILY_SIZE = 1024
+"""Intervals the registry may hold: the error of one is fixed, whatever is selected for a run."""
+
+ALPHA = FAMILY_ERROR / FAMILY_SIZE
+
+Simulator = Callable[[Block, Point], Mapping[str, Any]]
+Prediction = Callable[[Any], Any]
+"""Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores."""
+
+
+class Verdict(StrEnum):
+    """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    UNDECIDED = "undecided"
+    BROKEN = "broken"
+
+
+class Tier(StrEnum):
+    """How much is run: cheap checks, everything once, or everything with eight times the replicates."""
+
+    SMOKE = "smoke"
+    DEFAULT = "default"
+    FULL = "full"
+
+
+class Kind(StrEnum):
+    """How replicates become an interval."""
+
+    MEAN = "mean"
+    RATIO = "ratio of means"
+    PROPORTION = "probability"
+    AT_LEAST = "lower bound on a mean"
+
+
+class Status(StrEnum):
+    """Where an entry of the inventory stands; *judged* is derived from the claims that cover it."""
+
+    JUDGED = "judged"
+    OPEN = "open"
+    DEFINITION = "definition"
+    OBSERVED = "observed"
+    NOT_CHECKABLE = "not checkable here"
+
+
+class Paper(NamedTuple):
+    """A source of statements."""
+
+    id: str
+    authors: str
+    title: str
+
+
+PAPERS = (
+    Paper(
+        "vysogorets2024",
+        "Vysogorets, Dawid and Kempe (2024)",
+        "Deconstructing the Goldilocks Zone of Neural Network Initialization",
+    ),
+    Paper(
+        "granziol2022",
+        "Granziol, Zohren and Roberts (2022)",
+        "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
+    ),
+    Paper(
+        "karakida2019",
+        "Karakida, Akaho and Amari (2019)",
+        "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
+    ),
+    Paper("beyond", "losscurv", "Beyond the papers"),
+)
+
+
+class Entry(NamedTuple):
+    """One statement of a paper, as the inventory lists it while nothing judges it."""
+
+    id: str
+    title: str
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Draws replicates and returns named scores; any number of claims read them.
+
+    Attributes
+    ----------
+    id
+        Stable: random streams are filed under it.
+    replicate
+        What one replicate is, in words: "one noise matrix", "one network with its inputs".
+    simulate
+        A function at module level (workers find it by name) from a block and a point to scores.
+    points
+        The parameters of its runs, generic enough to keep rival formulas apart.
+    budget
+        Most replicates per point in the default tier.
+    seconds
+        Measured cost of one point on one core, for the progress bar and for nothing else.
+    smoke
+        Cheap enough for the smoke tier.
+    data
+        The real data set behind it, if any: such claims stand in a section of their own.
+    special
+        Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
+    """
+
+    id: str
+    replicate: str
+    simulate: Simulator
+    points: tuple[Point, ...]
+    budget: int = 4096
+    seconds: float = 1.0
+    smoke: bool = False
+    data: str = ""
+    special: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stated:
+    """What every judged statement says of itself.
+
+    Attributes
+    ----------
+    id
+        ``paper/name``, stable: reports and plots are filed under it.
+    entries
+        The entries of the paper's page in docs/claims that it judges.
+    statement
+        LaTeX, without dollar signs.
+    rivals
+        Formulas a careless author would have written; each must lie two margins away somewhere.
+    expected
+        The verdict on the theory; anything else is a surprise, and a surprise fails the test.
+    finding
+        For a statement that disagrees as our copy reads: what is wrong with it, in a sentence.
+    """
+
+    id: str
+    entries: tuple[str, ...]
+    source: str
+    statement: str
+    expected: Verdict = Verdict.AGREES
+    finding: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The short name of its paper."""
+        return self.id.partition("/")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(_Stated):
+    """A prediction for the mean (or ratio, probability, lower bound) of a score over replicates.
+
+    Attributes
+    ----------
+    score
+        Name of the score; for a ratio the names of numerator and denominator.
+    predict
+        The theory's value at a point.
+    margin
+        Half-width of the band in which the theory counts as right, declared before the run:
+        a fraction of the prediction, or in its own unit if not `relative`.
+    printed
+        The formula as our copy of the paper reads, or the name of the score it describes instead:
+        judged beside `predict` on the same replicates, expected to disagree.
+    inputs
+        For predictions from measured inputs (a variance, an eigenvalue measured on the same replicate): names of
+        these scores with typical values. `predict`, `printed` and `rivals` then read them like parameters and the
+        mean of score - predict is judged against 0; the typical values serve to place margins and rivals.
+    numerical
+        Bound on the rounding or truncation error of a score, added to the half-width.
+    axis
+        The parameter on the horizontal axis of the agreement plot.
+    quantity
+        Label of the vertical axis, with its unit.
+    """
+
+    experiment: Experiment
+    score: str | tuple[str, str]
+    predict: Prediction
+    margin: float
+    margin_reason: str
+    rivals: Mapping[str, Prediction] = field(default_factory=dict[str, Prediction])
+    relative: bool = True
+    kind: Kind = Kind.MEAN
+    printed: Prediction | str | None = None
+    inputs: Mapping[str, float] = field(default_factory=dict[str, float])
+    numerical: float = 0.0
+    axis: str = ""
+    quantity: str = ""
+
+    def prediction(self, point: Point, formula: Prediction | None = None) -> float:
+        """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
+        return float(np.asarray((formula or self.predict)(point | self.inputs)))
+
+    def margin_at(self, point: Point) -> float:
+        """The margin in the unit of the prediction."""
+        return self.margin * abs(self.prediction(point)) if self.relative else self.margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(_Stated):
+    """Two independent routes to one deterministic quantity.
+
+    Attributes
+    ----------
+    routes
+        A function at module level from a generator and a point to named arrays: the two routes and the rivals.
+    measured, theory
+        Names of the two routes; agreement is the largest difference relative to the largest entry.
+    tolerance
+        Relative difference up to which the routes agree.
+    rivals, printed
+        Names of routes that must differ from `measured` by more than twice the tolerance.
+    """
+
+    routes: Callable[[np.random.Generator, Point], Mapping[str, Any]]
+    points: tuple[Point, ...]
+    measured: str
+    theory: str
+    tolerance: float
+    tolerance_reason: str
+    rivals: tuple[str, ...] = ()
+    printed: str = ""
+    seconds: float = 1.0
+    smoke: bool = True
+    data: str = ""
+    quantity: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactProperty(_Stated):
+    """A statement that must hold at every point hypothesis can find.
+
+    Attributes
+    ----------
+    strategies
+        Called when needed: parameter name to hypothesis strategy.
+    violation
+        By how much the statement fails at a point (0 where it holds); rounding is judged by `tolerance`.
+    examples
+        Points always tried first; on at least one of them each rival must fail by twice the tolerance.
+    rivals
+        Statements a careless author would have made, as functions like `violation`.
+    """
+
+    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    violation: Callable[[np.random.Generator, Point], float]
+    examples: tuple[Point, ...]
+    tolerance: float
+    tolerance_reason: str
+    rivals: Mapping[str, Callable[[np.random.Generator, Point], float]]
+    seconds: float = 1.0
+    smoke: bool = True
+    data: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticalProperty(_Stated):
+    """A prediction for the mean of a score, at every point hypothesis draws.
+
+    The fields are those of `Claim` and `Experiment`; `examples` are always tried first.
+    """
+
+    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    simulate: Simulator
+    replicate: str
+    examples: tuple[Point, ...]
+    score: str
+    predict: Prediction
+    margin: float
+    margin_reason: str
+    rivals: Mapping[str, Prediction]
+    relative: bool = True
+    budget: int = 2048
+    seconds: float = 1.0
+    smoke: bool = False
+    data: str = ""
+    quantity: str = ""
+
+    def claim_at(self, point: Point) -> Claim:
+        """The claim that judges one example."""
+        experiment = Experiment(
+            id=self.id, replicate=self.replicate, simulate=self.simulate, points=(point,), budget=self.budget
+        )
+        return Claim(
+            id=self.id,
+            entries=self.entries,
+            source=self.source,
+            statement=self.statement,
+            experiment=experiment,
+            score=self.score,
+            predict=self.predict,
+            margin=self.margin,
+            margin_reason=self.margin_reason,
+            rivals=self.rivals,
+            relative=self.relative,
+            quantity=self.quantity,
+        )
+
+
+AnyClaim = Claim | Identity | ExactProperty | StatisticalProperty
+Claims = Sequence[AnyClaim]

@@ -1,0 +1,144 @@
+"""Property claims: hypothesis explores the parameters, the engine judges every example.
+
+Random streams are a hash of claim and drawn parameters, never a drawn value and never shared between examples:
+hypothesis resets numpy's global generator before each example, so anything that read it would repeat one draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from simulate.monte_carlo import Point, fixture
+from verify.model import Claim, ExactProperty, StatisticalProperty, Verdict
+from verify.results import PointOutcome, RivalOutcome
+
+__all__ = ["Explored", "explore_exact", "explore_statistical"]
+
+SHRINKS = 24
+"""Further examples tried to make a failing one simpler; each may cost a full set of replicates."""
+
+CONTINUED = 4
+"""A failing example is believed only after this many times the replicates of its stream."""
+
+JudgeExample = Callable[[Claim, int, float], PointOutcome]
+
+
+class Explored(NamedTuple):
+    """The verdicts at every example, the simplest failing one (if any), and the seconds taken."""
+
+    outcomes: list[PointOutcome]
+    failing: PointOutcome | None
+    seconds: float
+
+
+class _CounterexampleError(Exception):
+    """Tells hypothesis that an example disagrees."""
+
+
+def explore_exact(claim: ExactProperty, seed: int, max_examples: int) -> Explored:
+    """Look for an example that violates an exact statement by more than its tolerance."""
+
+    def judged(point: Point) -> PointOutcome:
+        violation = claim.violation(_stream(claim.id, seed, point), point)
+        return PointOutcome(
+            parameters=dict(point),
+            verdict=Verdict.AGREES if violation <= claim.tolerance else Verdict.DISAGREES,
+            predicted=0.0,
+            margin=claim.tolerance,
+            measured=violation,
+            lower=violation,
+            upper=violation,
+            rivals=[_exact_rival(claim, name, seed, point) for name in claim.rivals if point in claim.examples],
+        )
+
+    return _explore(claim, judged, seed, max_examples)
+
+
+def explore_statistical(
+    claim: StatisticalProperty, judge: JudgeExample, seed: int, max_examples: int, alpha: float
+) -> Explored:
+    """Look for parameters at which the mean of the score is not what the theory predicts.
+
+    The examples share the error of one claim.
+    """
+    share = alpha / (max_examples + len(claim.examples))
+
+    def judged(point: Point) -> PointOutcome:
+        found = judge(claim.claim_at(point), claim.budget, share)
+        if found.verdict == Verdict.DISAGREES:
+            return judge(claim.claim_at(point), max(CONTINUED * found.replicates, claim.budget), share)
+        return found
+
+    return _explore(claim, judged, seed, max_examples)
+
+
+def _explore(
+    claim: ExactProperty | StatisticalProperty,
+    judged: Callable[[Point], PointOutcome],
+    seed: int,
+    max_examples: int,
+) -> Explored:
+    started = time.perf_counter()
+    known: dict[Point, PointOutcome] = {}
+    failing: list[PointOutcome] = []
+
+    def check(point: Point) -> None:
+        if point not in known:
+            if failing and len(known) >= max_examples + len(claim.examples) + SHRINKS:
+                return
+            known[point] = judged(point)
+        if known[point].verdict == Verdict.DISAGREES:
+            failing.append(known[point])
+            raise _CounterexampleError
+
+    for point in claim.examples:
+        _tolerate(check, point)
+    if not failing:
+        _search(check, claim.strategies(), _number(claim.id, seed), max_examples)
+    return Explored(list(known.values()), failing[-1] if failing else None, time.perf_counter() - started)
+
+
+def _search(check: Callable[[Point], None], strategies: Mapping[str, Any], seed: int, max_examples: int) -> None:
+    import hypothesis
+    from hypothesis import HealthCheck, Phase, strategies as st
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=max_examples,
+        deadline=None,
+        database=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @hypothesis.given(st.fixed_dictionaries(dict(strategies)))
+    def search(drawn: Mapping[str, Any]) -> None:
+        check(Point(**drawn))
+
+    _tolerate(search)
+
+
+def _tolerate(call: Callable[..., None], *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except _CounterexampleError:
+        return  # the search is over; what failed is on record
+
+
+def _exact_rival(claim: ExactProperty, name: str, seed: int, point: Point) -> RivalOutcome:
+    violation = claim.rivals[name](_stream(claim.id, seed, point), point)
+    return RivalOutcome(
+        name=name, value=violation, margins=violation / claim.tolerance, rejected=violation > 2 * claim.tolerance
+    )
+
+
+def _stream(claim: str, seed: int, point: Point) -> Any:
+    return fixture(seed, f"{claim}\n{point.canonical()}")
+
+
+def _number(claim: str, seed: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{claim}\n{seed}".encode()).digest()[:8], "big")

@@ -1,0 +1,310 @@
+"""Rows of the report: verdicts over all points of a claim, what the run could have seen, and how to rerun it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from simulate.monte_carlo import Point
+from verify.judge import PRINTED, Reading, readings
+from verify.model import AnyClaim, Claim, ExactProperty, Identity, StatisticalProperty, Verdict
+from verify.results import Curve, PointOutcome, RivalOutcome, Row
+
+if TYPE_CHECKING:
+    from verify.engine import Settings
+    from verify.properties import Explored
+
+__all__ = ["broken_row", "claim_row", "combine", "identity_outcome", "identity_row", "property_row", "rerun_command"]
+
+CURVE_POINTS = 97
+MOST_CURVES = 3
+AGREEING_SHARE = 0.9
+TIMES = 2.0
+"""From here on a relative deviation reads better as a factor than in percent."""
+
+
+def claim_row(
+    claim: Claim, reading: Reading, outcomes: list[PointOutcome], seconds: float, settings: Settings
+) -> Row:
+    """The row of one reading of a claim."""
+    return _row(
+        claim,
+        reading.label,
+        settings,
+        kind=claim.kind.value,
+        expected=reading.expected,
+        verdict=combine([o.verdict for o in outcomes]),
+        margin=claim.margin,
+        relative=claim.relative,
+        margin_reason=claim.margin_reason,
+        experiment=claim.experiment.id,
+        replicate=claim.experiment.replicate,
+        data=claim.experiment.data,
+        quantity=claim.quantity,
+        power=_power(claim.relative, outcomes),
+        seconds=seconds,
+        points=outcomes,
+        curves=_curves(claim, reading),
+    )
+
+
+def identity_outcome(claim: Identity, label: str, point: Point, found: Mapping[str, Any]) -> PointOutcome:
+    """The difference of two routes, relative to the largest entry, against the tolerance."""
+    measured = found[claim.measured]
+    difference = _difference(measured, found[claim.printed if label == PRINTED else claim.theory])
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
+        predicted=0.0,
+        margin=claim.tolerance,
+        measured=difference,
+        lower=difference,
+        upper=difference,
+        rivals=[]
+        if label == PRINTED
+        else [_route_rival(name, _difference(measured, found[name]), claim.tolerance) for name in claim.rivals],
+    )
+
+
+def identity_row(
+    claim: Identity, label: str, outcomes: list[PointOutcome], seconds: float, settings: Settings
+) -> Row:
+    """The row of one reading of an identity."""
+    _require_separated(claim.rivals if label != PRINTED else (), outcomes)
+    worst = max(o.measured for o in outcomes)
+    return _row(
+        claim,
+        label,
+        settings,
+        kind="identity",
+        expected=Verdict.DISAGREES if label == PRINTED else claim.expected,
+        verdict=combine([o.verdict for o in outcomes]),
+        margin=claim.tolerance,
+        margin_reason=claim.tolerance_reason,
+        quantity=claim.quantity,
+        data=claim.data,
+        power=f"The two routes agree to {_digits(worst)} digits; a difference beyond {claim.tolerance:.1g} is seen.",
+        seconds=seconds,
+        points=outcomes,
+    )
+
+
+def property_row(claim: ExactProperty | StatisticalProperty, explored: Explored, settings: Settings) -> Row:
+    """The row of a property: one disagreeing example is enough, nine in ten must agree."""
+    exact = isinstance(claim, ExactProperty)
+    if exact:
+        _require_separated(tuple(claim.rivals), explored.outcomes)
+    return _row(
+        claim,
+        "theory",
+        settings,
+        kind="exact property" if exact else "property",
+        expected=claim.expected,
+        verdict=_explored_verdict(explored),
+        margin=claim.tolerance if exact else claim.margin,
+        relative=not exact and claim.relative,
+        margin_reason=claim.tolerance_reason if exact else claim.margin_reason,
+        replicate="" if exact else claim.replicate,
+        quantity="" if exact else claim.quantity,
+        data=claim.data,
+        power=_explored_power(claim, explored),
+        seconds=explored.seconds,
+        # the simplest failing example last, where a reader looks for it
+        points=[o for o in explored.outcomes if o is not explored.failing]
+        + ([explored.failing] if explored.failing else []),
+    )
+
+
+def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
+    """The row of a check that crashed, or that could not have failed."""
+    return _row(claim, "theory", settings, kind="check", expected=claim.expected, verdict=Verdict.BROKEN, error=error)
+
+
+def combine(verdicts: Sequence[str]) -> Verdict:
+    """One verdict over all points: any disagreement disagrees, all must agree to agree.
+
+    >>> combine(["agrees", "undecided"])
+    <Verdict.UNDECIDED: 'undecided'>
+    """
+    if Verdict.DISAGREES in verdicts:
+        return Verdict.DISAGREES
+    return Verdict.AGREES if all(v == Verdict.AGREES for v in verdicts) else Verdict.UNDECIDED
+
+
+def rerun_command(claim: str, settings: Settings) -> str:
+    """The shell command that runs one claim again with the same streams."""
+    words = ["losscurv", "report", "--claim", claim, "--seed", str(settings.seed), "--tier", settings.tier.value]
+    words += ["--replicates", str(settings.replicates)] if settings.replicates is not None else []
+    words += ["--device", settings.device] if settings.device != "cpu" else []
+    return shlex.join(words)
+
+
+def _row(
+    claim: AnyClaim,
+    label: str,
+    settings: Settings,
+    *,
+    kind: str,
+    expected: Verdict,
+    verdict: Verdict,
+    margin: float = 0.0,
+    relative: bool = False,
+    margin_reason: str = "",
+    experiment: str = "",
+    replicate: str = "",
+    data: str = "",
+    quantity: str = "",
+    power: str = "",
+    seconds: float = 0.0,
+    points: list[PointOutcome] | None = None,
+    curves: list[Curve] | None = None,
+    error: str = "",
+) -> Row:
+    return Row(
+        id=f"{claim.id} [{label}]" if label == PRINTED else claim.id,
+        claim=claim.id,
+        paper=claim.paper,
+        reading=label,
+        kind=kind,
+        entries=list(claim.entries),
+        source=claim.source,
+        statement=claim.statement,
+        expected=expected.value,
+        verdict=verdict.value,
+        surprise=verdict not in (expected, Verdict.UNDECIDED),
+        margin=margin,
+        relative=relative,
+        margin_reason=margin_reason,
+        quantity=quantity,
+        experiment=experiment or claim.id,
+        replicate=replicate,
+        data=data,
+        power=power,
+        finding=claim.finding if label == PRINTED or expected is Verdict.DISAGREES else "",
+        rerun=rerun_command(claim.id, settings),
+        seconds=round(seconds, 3),
+        points=points or [],
+        curves=curves or [],
+        error=error,
+    )
+
+
+def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
+    """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
+    wrong = [o for o in outcomes if o.verdict == Verdict.DISAGREES]
+    if wrong:
+        return _shortfall(relative, wrong)
+    if any(not math.isfinite(o.lower + o.upper) or not math.isfinite(o.predicted) for o in outcomes):
+        return "No interval yet: this run excludes nothing."
+    scales = [abs(o.predicted) if relative and o.predicted else 1.0 for o in outcomes]
+    half = [max(o.upper - o.measured, o.measured - o.lower) for o in outcomes]
+    excluded = max((abs(o.measured - o.predicted) + h) / s for o, h, s in zip(outcomes, half, scales, strict=True))
+    caught = max((o.margin + 2 * h) / s for o, h, s in zip(outcomes, half, scales, strict=True))
+    return (
+        f"A deviation beyond {_size(excluded, relative)} is excluded by this run; "
+        f"one beyond {_size(caught, relative)} would have been caught."
+    )
+
+
+def _shortfall(relative: bool, wrong: list[PointOutcome]) -> str:
+    """By how much a rejected formula is off, at least, where it is off the most."""
+    gaps = [
+        max(o.lower - o.predicted, o.predicted - o.upper) / (abs(o.measured) if relative and o.measured else 1.0)
+        for o in wrong
+    ]
+    gap = max(gaps)
+    return f"It is off by at least {_size(gap, relative)}{' of' * (gap < TIMES) if relative else ''}" + (
+        " what was measured." if relative else "."
+    )
+
+
+def _explored_power(claim: ExactProperty | StatisticalProperty, explored: Explored) -> str:
+    count = len(explored.outcomes)
+    if explored.failing:
+        return f"{count} examples tried; the simplest that disagrees is shown."
+    if isinstance(claim, ExactProperty):
+        return f"None of {count} examples violates it by more than {claim.tolerance:.1g}."
+    decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
+    return f"{count} examples. {_power(claim.relative, decided)}" if decided else f"{count} examples, none decided."
+
+
+def _explored_verdict(explored: Explored) -> Verdict:
+    if explored.failing:
+        return Verdict.DISAGREES
+    agreeing = sum(o.verdict == Verdict.AGREES for o in explored.outcomes)
+    return Verdict.AGREES if agreeing >= AGREEING_SHARE * len(explored.outcomes) else Verdict.UNDECIDED
+
+
+def _require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
+    """A rival that is nowhere two tolerances away would make the check one that cannot fail."""
+    rejected = {rival.name for o in outcomes for rival in o.rivals if rival.rejected}
+    for name in rivals:
+        if name not in rejected:
+            raise ValueError(f"rival {name!r} must differ by two tolerances at one point, this check cannot fail")
+
+
+def _route_rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
+    return RivalOutcome(
+        name=name, value=difference, margins=difference / tolerance, rejected=difference > 2 * tolerance
+    )
+
+
+def _difference(a: Any, b: Any) -> float:
+    """Largest difference of two arrays relative to their largest entry; infinite where one is not finite."""
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.shape != y.shape:
+        raise ValueError(f"routes must have one shape, got {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return math.inf
+    scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
+    return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
+
+
+def _digits(difference: float) -> str:
+    return "all" if difference == 0.0 else f"{-math.log10(difference):.1f}"
+
+
+def _size(value: float, relative: bool) -> str:
+    if relative and value >= TIMES:
+        return f"{value:.2g} times"
+    return f"{100 * value:.2g} %" if relative else f"{value:.2g}"
+
+
+def _curves(claim: Claim, reading: Reading) -> list[Curve]:
+    """Prediction and rivals over the claim's axis, once per setting of the other parameters."""
+    if not claim.axis:
+        return []
+    points = claim.experiment.points
+    values = [float(p[claim.axis]) for p in points]
+    low, high = min(values), max(values)
+    reach = 0.25 * (high - low) or 0.5 * abs(high)
+    start = max(low - reach, low / 2) if low > 0 else low - reach
+    x = np.linspace(start, high + reach, CURVE_POINTS)
+    settings = {Point(**{k: v for k, v in p.items() if k != claim.axis}): p for p in points}
+    return [_curve(claim, reading, at, x) for at in list(settings.values())[:MOST_CURVES]]
+
+
+def _curve(claim: Claim, reading: Reading, at: Point, x: np.ndarray[Any, Any]) -> Curve:
+    others = {r.label: r.predict for r in readings(claim) if r.label != reading.label and r.score == reading.score}
+    rivals = {**claim.rivals, **others} if reading.label != PRINTED else others
+    return Curve(
+        axis=claim.axis,
+        at={k: v for k, v in at.items() if k != claim.axis},
+        x=x.tolist(),
+        predicted=[_value(claim, reading.predict, at, float(v)) for v in x],
+        rivals={name: [_value(claim, rival, at, float(v)) for v in x] for name, rival in rivals.items()},
+    )
+
+
+def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:
+    """A formula on the curve's grid; NaN, a gap in the line, where it is not defined."""
+    whole = isinstance(at[claim.axis], int)
+    try:
+        return claim.prediction(at | {claim.axis: round(x) if whole else x}, formula)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return math.nan
+

@@ -1,0 +1,118 @@
+"""What a run says at the command line: a table of verdicts, a block for each surprise, and the line that counts."""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from verify import wording
+from verify.results import PointOutcome, Results, Row
+
+__all__ = ["surprise_block", "table", "tally"]
+
+STYLES = {"agrees": "green", "disagrees": "red", "undecided": "yellow", "broken": "bold magenta"}
+WORDS_PER_LINE = 76
+
+
+def table(results: Results | Sequence[Row]) -> Table:
+    """One line per row, as wide as the terminal allows; nothing in it hangs on colour.
+
+    Numbers are those of the point that the verdict hangs on.
+    """
+    rows = results.rows if isinstance(results, Results) else results
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    made.add_column("verdict", no_wrap=True)
+    made.add_column("claim", overflow="fold", min_width=13, ratio=3)
+    made.add_column("reading", overflow="fold", min_width=9, max_width=18)
+    made.add_column("measured", justify="right", min_width=8)
+    made.add_column("predicted", justify="right", min_width=10)
+    made.add_column("n", justify="right", no_wrap=True)
+    made.add_column("rivals", justify="right", no_wrap=True)
+    made.add_column("s", justify="right", no_wrap=True)
+    for row in rows:
+        made.add_row(*_cells(row))
+    return made
+
+
+def surprise_block(row: Row) -> str:
+    """Everything needed to look into a verdict that was not expected.
+
+    Theory, margin, measured value and half-width are those of the point that the verdict hangs on.
+    """
+    heading = f"SURPRISE {row.id}: {row.verdict}, expected {row.expected}"
+    if row.verdict == "broken":
+        last = (row.error.strip().splitlines() or ["no message"])[-1]
+        facts = {"error": last, "rerun": row.rerun}
+        return _block(heading.replace("SURPRISE", "BROKEN", 1), facts)
+    point = wording.telling(row)
+    if point is None:
+        return _block(heading, {"points": "none", "rerun": row.rerun})
+    return _block(heading, {**_numbers(row, point), "seed": _seed(row), "rerun": row.rerun})
+
+
+def tally(rows: Sequence[Row]) -> str:
+    """The last line of a run.
+
+    >>> tally([])
+    '0 agrees, 0 disagrees (0 expected)'
+    """
+    count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in wording.SYMBOLS}
+    expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
+    parts = [f"{count['agrees']} agrees", f"{count['disagrees']} disagrees ({expected} expected)"]
+    parts += [f"{count[verdict]} {verdict}" for verdict in ("undecided", "broken") if count[verdict]]
+    return ", ".join(parts)
+
+
+def _cells(row: Row) -> list[Text]:
+    point = wording.telling(row)
+    rivals = wording.rival_tally(row)
+    verdict = Text(f"{wording.SYMBOLS.get(row.verdict, '?')} {row.verdict}", style=STYLES.get(row.verdict, ""))
+    if row.surprise and row.verdict != "broken":
+        verdict.append("\n  SURPRISE", style="bold")
+    return [
+        verdict,
+        Text(row.claim),
+        Text(row.reading),
+        Text(wording.number(point.measured, plain=True) if point else ""),
+        Text(wording.prediction(point, plain=True) if point else ""),
+        Text(str(point.replicates or "exact") if point else ""),
+        Text(f"{rivals.rejected}/{rivals.total}" if rivals.total else ""),
+        Text(f"{row.seconds:.1f}"),
+    ]
+
+
+def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
+    half = wording.half_width(point)
+    statistical, numerical = (wording.number(v, 3, plain=True) for v in (point.statistical, point.numerical))
+    off = abs(point.measured - point.predicted)
+    in_margins = wording.number(abs(wording.deviation(point)), 3, plain=True)
+    halves = f"{wording.number(off / half, 3, plain=True)} half-widths, " if half > 0 and math.isfinite(half) else ""
+    return {
+        "theory": wording.number(point.predicted, 6, plain=True),
+        "margin": f"{wording.number(point.margin, 3, plain=True)} ({row.margin_reason})",
+        "measured": wording.number(point.measured, 6, plain=True),
+        "half-width": f"{wording.number(half, 3, plain=True)} (statistical {statistical}, numerical {numerical})",
+        "deviation": f"{halves}{in_margins} margins",
+        "sizes": wording.parameters(point.parameters),
+        "replicates": str(point.replicates) if point.replicates else "none needed",
+    }
+
+
+def _seed(row: Row) -> str:
+    found = re.search(r"--seed[= ](\S+)", row.rerun)
+    return found.group(1) if found else "that of the run"
+
+
+def _block(heading: str, facts: dict[str, str]) -> str:
+    lines = [heading]
+    for name, value in facts.items():
+        # a command is one line, however long, so that it can be copied
+        room = WORDS_PER_LINE - 14 if name != "rerun" else len(value) + 1
+        first, *others = textwrap.wrap(value, room) or [""]
+        lines += [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in others)]
+    return "\n".join(lines)
