@@ -415,22 +415,21 @@ class MarchenkoPastur:
         return self._scale * np.where(near_low, low + rise, low + width - fall)
 
 
-def _scalar(name: str, value: object) -> float:
-    array = positive(name, value)  # type: ignore[arg-type]
+def _scalar(name: str, value: float) -> float:
+    array = positive(name, value)
     require(array.ndim == 0, name, "a scalar", value)
     return float(array)
 
 
 def _one_scale(sigma: float | None, variance: float | None) -> tuple[float, float]:
     """Standard deviation and variance from exactly one of them."""
-    require(
-        (sigma is None) != (variance is None), "sigma or variance", "given, exactly one", (sigma, variance)
-    )
-    if variance is None:
+    if sigma is not None and variance is None:
         sigma = _scalar("sigma", sigma)
         return sigma, _scalar("sigma squared", sigma * sigma)
-    variance = _scalar("variance", variance)
-    return math.sqrt(variance), variance
+    if variance is not None and sigma is None:
+        variance = _scalar("variance", variance)
+        return math.sqrt(variance), variance
+    raise ValueError(f"sigma or variance must be given, exactly one, got {(sigma, variance)!r}")
 
 
 def _points(name: str, x: ArrayLike) -> Floats:

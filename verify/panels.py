@@ -42,6 +42,9 @@ from verify.results import Curve, PointOutcome, Row
 
 __all__ = ["draw_overview", "row_panels"]
 
+EN = "\u2002"
+"""A space that SVG does not collapse."""
+
 # Panels of one row.
 
 
@@ -363,7 +366,7 @@ def _curve_key(row: Row) -> str:
         names = (
             wording.parameters({k: v for k, v in _others(c).items() if k in varying}) for c in row.curves
         )
-        lines += [f"{shape}   {shorten(name, 64)}" for shape, name in zip("●■▲", names, strict=False)]
+        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip("●■▲", names, strict=False)]
     hidden = sum(place is None for _, place in _on_axis(row))
     if hidden:
         lines.append(
@@ -386,7 +389,7 @@ def _letter_key(letters: dict[str, str]) -> str:
 
 
 def _letter_line(letter: str, name: str) -> str:
-    return "\n".join(textwrap.wrap(f"{letter}   rival: {name}", 72, subsequent_indent="     "))
+    return "\n".join(textwrap.wrap(f"{letter}{EN}{EN}rival: {name}", 72, subsequent_indent=5 * EN))
 
 
 def _title(text: str) -> str:

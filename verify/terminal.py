@@ -1,4 +1,4 @@
-"""What a run says at the command line: a table of verdicts, a block for each surprise, and the line that counts."""
+"""What a run says at the command line: verdicts in a table, a block per surprise, the line that counts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def tally(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> list[Text]:
     point = wording.telling(row)
     rivals = wording.rival_tally(row)
-    verdict = Text(f"{wording.SYMBOLS.get(row.verdict, '?')} {row.verdict}", style=STYLES.get(row.verdict, ""))
+    verdict = Text(
+        f"{wording.SYMBOLS.get(row.verdict, '?')} {row.verdict}", style=STYLES.get(row.verdict, "")
+    )
     if row.surprise and row.verdict != "broken":
         verdict.append("\n  SURPRISE", style="bold")
     return [
@@ -91,16 +93,24 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     statistical, numerical = (wording.number(v, 3, plain=True) for v in (point.statistical, point.numerical))
     off = abs(point.measured - point.predicted)
     in_margins = wording.number(abs(wording.deviation(point)), 3, plain=True)
-    halves = f"{wording.number(off / half, 3, plain=True)} half-widths, " if half > 0 and math.isfinite(half) else ""
+    halves = (
+        f"{wording.number(off / half, 3, plain=True)} half-widths, "
+        if half > 0 and math.isfinite(half)
+        else ""
+    )
     return {
         "theory": wording.number(point.predicted, 6, plain=True),
-        "margin": f"{wording.number(point.margin, 3, plain=True)} ({row.margin_reason})",
+        "margin": f"{_short(point.margin)} ({row.margin_reason})",
         "measured": wording.number(point.measured, 6, plain=True),
-        "half-width": f"{wording.number(half, 3, plain=True)} (statistical {statistical}, numerical {numerical})",
-        "deviation": f"{halves}{in_margins} margins",
+        "half-width": f"{_short(half)} ({parts})",
+        "deviation": f"{_short(halves)} half-widths, {margins}" if half > 0 else margins,
         "sizes": wording.parameters(point.parameters),
         "replicates": str(point.replicates) if point.replicates else "none needed",
     }
+
+
+def _short(value: float) -> str:
+    return wording.number(value, 3, plain=True)
 
 
 def _seed(row: Row) -> str:

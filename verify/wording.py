@@ -74,9 +74,9 @@ def prediction(point: PointOutcome, *, plain: bool = False) -> str:
     >>> from verify.results import PointOutcome
     >>> prediction(PointOutcome(parameters={}, verdict="agrees", predicted=2.04, margin=0.0204, measured=2.03,
     ...                         lower=2.02, upper=2.04))
-    '2.0400 ± 0.0204'
+    '2.040 ± 0.020'
     """
-    return _plus_minus(point.predicted, point.margin, 3, plain)
+    return _plus_minus(point.predicted, point.margin, 2, plain)
 
 
 def measurement(point: PointOutcome, *, plain: bool = False) -> str:

@@ -16,7 +16,7 @@ from scipy import integrate
 
 from theory.rmt import MarchenkoPastur, Semicircle
 
-RATIOS = [1e-12, 1e-6, 9e-5, 1.1e-4, 0.03, 0.25, 0.9, 1 - 1e-8, 1.0, 1 + 1e-12, 1.01, 4.0, 30.0, 1e6]
+RATIOS = [1e-12, 1e-6, 9e-5, 1.1e-4, 0.03, 0.25, 0.9, 1 - 1e-8, 1.0, 1 + 1e-12, 1.01, 4.0, 7.3, 30.0, 1e6]
 LAWS = [Semicircle(sigma=1.7), Semicircle(variance=0.04)] + [
     MarchenkoPastur(q=q, variance=1.3) for q in RATIOS
 ]

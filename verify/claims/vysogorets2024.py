@@ -207,7 +207,7 @@ def collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     logits = np.zeros(s)
     logits[0] = point.gap
     return {
-        "symbolic": float(limit.expression.subs(limit.symbols[0], s)),
+        "symbolic": float(limit.expression.subs(limit.symbols[0], s).evalf()),
         "numeric": softmax.gamma_from_logits(logits) ** 2,
         "1 for every S": 1.0,
         "(S - 1) / 3, what rounding gives": (s - 1) / 3,
