@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["Images", "Split", "digits", "load", "named", "sample"]
+__all__ = ["Images", "Split", "digits", "load", "named", "opened", "sample"]
 
 Split = Literal["train", "test"]
 
@@ -145,6 +145,41 @@ def load(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
     return Images(_standardised(wanted, str(path), reference=train), labels)
 
 
+@cache
+def opened(source: str, size: tuple[int, int, int]) -> Images:
+    """The digits, or the training images of an ``.npz`` archive, at the size a network wants.
+
+    Parameters
+    ----------
+    source
+        ``digits``, or the path of an archive as for :func:`load`.
+    size
+        (channels, height, width). Colours are averaged where one channel is wanted and the only channel is
+        repeated where three are; pixels are resized bilinearly, smoothed first where they become fewer.
+
+    Returns
+    -------
+    Images, standardised at that size, read once per process and shared: the arrays are read-only.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be used, see :func:`load`.
+
+    Examples
+    --------
+    >>> opened("digits", (1, 8, 8)).images.shape
+    (1797, 1, 8, 8)
+    """
+    if source == "digits":
+        return digits(size)
+    loaded = load(source)
+    images = _standardised(_fitted(torch.from_numpy(loaded.images), size).numpy(), source)
+    for array in (images, loaded.labels):
+        array.flags.writeable = False
+    return Images(images, loaded.labels)
+
+
 def named(name: str, root: str | os.PathLike[str], *, split: Split = "train") -> Images:
     """A torchvision data set that is already below `root`; nothing is ever downloaded.
 
@@ -237,6 +272,18 @@ def _resized(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
         return functional.adaptive_avg_pool2d(pixels, (height, width))
     pixels = functional.interpolate(pixels, size=(height, width), mode="bilinear", align_corners=False)
     return pixels.repeat(1, channels, 1, 1)
+
+
+def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
+    from torch.nn import functional
+
+    channels, height, width = size
+    if channels == 1:
+        pixels = pixels.mean(1, keepdim=True)
+    pixels = functional.interpolate(
+        pixels, size=(height, width), mode="bilinear", align_corners=False, antialias=True
+    )
+    return pixels if pixels.shape[1] == channels else pixels.repeat(1, channels, 1, 1)
 
 
 def _standardised(

@@ -7,14 +7,14 @@ generator of torch is neither read nor advanced. Layers are numbered 0 (next to 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
+
+from simulate import _checks, activations
 
 __all__ = [
     "LENET_300_100",
@@ -22,7 +22,6 @@ __all__ = [
     "LeNet5",
     "Mlp",
     "Weights",
-    "activation_function",
     "mlp_logits",
     "mlp_weights",
     "parameter_count",
@@ -39,17 +38,6 @@ LENET_300_100 = (784, 300, 100, 10)
 
 _GAINS = {"kaiming": 2.0, "lecun": 1.0}
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu,
-    "leaky_relu": functional.leaky_relu,
-    "linear": lambda x: x,
-    "tanh": torch.tanh,
-    "erf": torch.erf,
-    "sigmoid": torch.sigmoid,
-    "softplus": functional.softplus,
-    "gelu": functional.gelu,
-}
-
 
 def parameter_count(widths: Sequence[int]) -> int:
     """Number of weights of a bias-free multilayer perceptron.
@@ -59,20 +47,7 @@ def parameter_count(widths: Sequence[int]) -> int:
     >>> parameter_count(LENET_300_100)
     266200
     """
-    return sum(fan_in * fan_out for fan_in, fan_out in _layers(widths))
-
-
-def activation_function(name: str) -> Callable[[Tensor], Tensor]:
-    """The elementwise function of that name (erf is erf(x), gelu is x Phi(x)).
-
-    Raises
-    ------
-    ValueError
-        If there is no such activation.
-    """
-    if name not in _ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(_ACTIVATIONS)}, got {name!r}")
-    return _ACTIVATIONS[name]
+    return sum(fan_in * fan_out for fan_in, fan_out in _checks.layers(widths))
 
 
 def mlp_weights(
@@ -103,7 +78,7 @@ def mlp_weights(
     >>> [tuple(w.shape) for w in mlp_weights(np.random.default_rng(0), (4, 3, 2))]
     [(3, 4), (2, 3)]
     """
-    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _layers(widths))
+    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _checks.layers(widths))
 
 
 def mlp_logits(weights: Weights, x: Tensor, activation: str = "relu") -> Tensor:
@@ -114,7 +89,7 @@ def mlp_logits(weights: Weights, x: Tensor, activation: str = "relu") -> Tensor:
     ValueError
         If the activation is unknown.
     """
-    nonlinearity = activation_function(activation)
+    nonlinearity = activations.named(activation).function
     for weight in weights[:-1]:
         x = nonlinearity(x @ weight.mT)
     return x @ weights[-1].mT
@@ -147,8 +122,10 @@ class Mlp(nn.Module):
         gain: Gain = "kaiming",
     ) -> None:
         super().__init__()
-        self.activation = activation_function(activation)
-        self.layers = nn.ModuleList(_linear(rng, i, out, bias=bias, gain=gain) for i, out in _layers(widths))
+        self.activation = activations.named(activation).function
+        self.layers = nn.ModuleList(
+            _linear(rng, i, out, bias=bias, gain=gain) for i, out in _checks.layers(widths)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, K) of inputs whose trailing axes are flattened."""
@@ -191,12 +168,6 @@ class LeNet5(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, classes) of images of shape (N, channels, 32, 32)."""
         return self.head(self.features(x))
-
-
-def _layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
-    if len(widths) < 2 or min(widths) < 1:
-        raise ValueError(f"widths must be at least two positive numbers, got {tuple(widths)}")
-    return pairwise(widths)
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain: Gain) -> Tensor:

@@ -8,19 +8,18 @@ read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from simulate import _checks
+from simulate.activations import Activation, named
 from simulate.monte_carlo import Block
 
 __all__ = [
-    "ACTIVATIONS",
-    "Activation",
     "ActivationLike",
     "Signals",
     "WideNetwork",
@@ -30,42 +29,8 @@ __all__ = [
     "wide_network",
 ]
 
-
-class Activation(NamedTuple):
-    """An elementwise function of tensors and its derivative."""
-
-    function: Callable[[Tensor], Tensor]
-    derivative: Callable[[Tensor], Tensor]
-
-
 ActivationLike = str | Activation | Sequence[str | Activation]
-"""A name of `ACTIVATIONS` or an `Activation`: one for all hidden layers, or a sequence with one for each."""
-
-
-def _piecewise_linear(slope: float) -> Activation:
-    # scalars inside where() would be single precision
-    return Activation(
-        lambda u: torch.where(u > 0, u, slope * u),
-        lambda u: torch.where(u > 0, torch.ones_like(u), torch.full_like(u, slope)),
-    )
-
-
-def _gelu_slope(u: Tensor) -> Tensor:
-    return torch.special.ndtr(u) + u * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
-
-
-ACTIVATIONS: dict[str, Activation] = {
-    "relu": _piecewise_linear(0.0),
-    "leaky_relu": _piecewise_linear(0.01),
-    "linear": Activation(torch.clone, torch.ones_like),
-    "tanh": Activation(torch.tanh, lambda u: 1 / torch.cosh(u) ** 2),
-    "erf": Activation(torch.erf, lambda u: 2 / math.sqrt(math.pi) * torch.exp(-u * u)),
-    "sigmoid": Activation(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
-    # not torch's softplus, which turns linear at 20 and is 2e-9 off there
-    "softplus": Activation(lambda u: torch.logaddexp(u, torch.zeros_like(u)), torch.sigmoid),
-    "gelu": Activation(lambda u: u * torch.special.ndtr(u), _gelu_slope),
-}
-"""Names that experiments use, each with its derivative (of a kink: that of its left side)."""
+"""An `Activation` or the name of one: a single one for all hidden layers, or a sequence with one for each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,16 +88,14 @@ def wide_network(
     >>> [tuple(w.shape) for w in network.weights], tuple(network.inputs.shape)
     ([(2, 7, 5), (2, 3, 7)], (2, 4, 5))
     """
-    if len(widths) < 2 or min(widths) < 1:
-        raise ValueError(f"widths must be at least two positive integers (M_0, ..., M_L), got {widths!r}")
+    layers = tuple(_checks.layers(widths))
     if samples < 1:
         raise ValueError(f"samples must be a positive integer, got {samples!r}")
     for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
         if not 0 <= variance < math.inf:
             raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
     weights = tuple(
-        block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow))
-        for narrow, wide in pairwise(widths)
+        block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow)) for narrow, wide in layers
     )
     biases = tuple(block.normal(units).mul_(math.sqrt(bias_variance)) for units in widths[1:])
     return WideNetwork(weights=weights, biases=biases, inputs=block.normal(samples, widths[0]))
@@ -226,8 +189,4 @@ def _resolve(activation: ActivationLike, hidden: int) -> tuple[Activation, ...]:
 
 
 def _single(activation: str | Activation) -> Activation:
-    if isinstance(activation, Activation):
-        return activation
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {activation!r}")
-    return ACTIVATIONS[activation]
+    return activation if isinstance(activation, Activation) else named(activation)

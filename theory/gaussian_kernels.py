@@ -121,15 +121,16 @@ class PiecewiseLinear(Kernels):
         """Moments of the activation itself."""
         o, e = self._parts()
         scale = 2 * e * variance / math.pi
-        overlap = self.slope * covariance + scale * _sine_excess(_angle(variance + covariance, variance))
-        difference = (o + e) * gap - scale * _sine_excess(_angle(gap, variance))
+        theta, beta = _angles(variance, covariance, gap)
+        overlap = self.slope * covariance + scale * _sine_excess(beta)
+        difference = (o + e) * gap - scale * _sine_excess(theta)
         return Moments((o + e) * variance, overlap, max(difference, 0.0))
 
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the derivative; at variance 0 the average over the two sides of the kink."""
         o, e = self._parts()
-        overlap = self.slope + 2 * e * _angle(variance + covariance, variance, at_zero=math.pi) / math.pi
-        return Moments(o + e, overlap, 2 * e * _angle(gap, variance) / math.pi)
+        theta, beta = _angles(variance, covariance, gap)
+        return Moments(o + e, self.slope + 2 * e * beta / math.pi, 2 * e * theta / math.pi)
 
     def curvature(self, variance: float, covariance: float, gap: float) -> float:
         """Overlap of the second derivative, a Dirac delta of weight 1 - slope; needs a gap > 0."""
@@ -156,11 +157,12 @@ class PiecewiseLinear(Kernels):
         return (0.5 * (1 + self.slope)) ** 2, (0.5 * (1 - self.slope)) ** 2
 
 
-def _angle(chord: float, variance: float, *, at_zero: float = 0.0) -> float:
-    """Angle whose 1 - cos is chord/variance: exact for small angles, where arccos is not."""
+def _angles(variance: float, covariance: float, gap: float) -> tuple[float, float]:
+    """Angle between the inputs and its supplement, from the smaller one: arccos would lose it."""
     if variance == 0:
-        return at_zero
-    return 2 * math.asin(math.sqrt(min(max(0.5 * chord / variance, 0.0), 1.0)))
+        return 0.0, math.pi
+    small = 2 * math.asin(math.sqrt(max(min(gap, variance + covariance), 0.0) / variance / 2))
+    return (small, math.pi - small) if covariance >= 0 else (math.pi - small, small)
 
 
 def _sine_excess(x: float) -> float:

@@ -109,8 +109,8 @@ class _Trapezoid:
         mp = mpmath()
 
         coarse, fine = (_pair(f, a, b, s, self.digits) for s in (mp.mpf(3) / 2, mp.mpf(1)))
-        # the error is exp(-const/step): a step 3/2 as long has 2/3 of the digits
-        slack = mp.mpf(10) ** (-0.6 * self.digits) * fine.moment
+        # the error is exp(-const/step) or exp(-const/step^2): a step 3/2 as long keeps 4/9 of the digits
+        slack = mp.mpf(10) ** (-0.4 * self.digits) * fine.moment
         if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
             raise ConvergenceError(f"Gaussian averages did not reach {self.digits} digits", estimate=fine)
         return fine
@@ -122,7 +122,10 @@ def _step(scale: Any, digits: int) -> Any:
 
     needed = (digits + 5) * mp.log(10)
     growth = mp.pi / mp.sqrt(needed * (1 + scale**2))
-    return min(mp.pi**2 / needed / scale, growth) if scale > 0 else growth
+    if scale == 0:
+        return growth
+    strip = mp.pi / 2 / scale  # the Gaussian itself grows to exp(strip^2/2) at the singularity
+    return min(2 * mp.pi * strip / (needed + strip**2 / 2), growth)
 
 
 def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int) -> Moments:

@@ -32,6 +32,7 @@ __all__ = [
     "draw_letter",
     "draw_mark",
     "draw_measured",
+    "drawable",
     "example_axis",
     "finite",
     "line_axis",
@@ -68,10 +69,13 @@ DASHES = ((4, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
 CURVE_MARKS = ("o", "s", "^")
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
 
-WIDTH = 5.3
+WIDTH = 4.8
 LINE = 0.175
 SIDES_LINEAR = 12.0
 """Deviations up to so many margins are drawn linearly; beyond, the axis is logarithmic outside the band."""
+
+LARGEST = 1e100
+"""Numbers beyond are treated like infinity: the arithmetic of a drawing would overflow."""
 
 NEAR_RIVALS = 4.5
 """Rivals up to so many margins away are always inside the frame."""
@@ -356,7 +360,7 @@ def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, floa
     decades(getattr(axes, f"{axis}axis"), low, high)
     span, line = (axes.axvspan, axes.axvline) if axis == "x" else (axes.axhspan, axes.axhline)
     for tolerance in sorted({p.margin for p in row.points}):
-        if tolerance > 0:
+        if 0 < tolerance < LARGEST:
             span(low, tolerance, color=PALETTE["band"], linewidth=0)
             line(tolerance, color=PALETTE["theory"], lw=1.2)
             _tolerance(axes, tolerance, axis)
@@ -366,8 +370,8 @@ def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, floa
 def _tolerance(axes: Axes, value: float, axis: str) -> None:
     if axis == "x":
         axes.annotate(
-            "tolerance", (value, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
-            textcoords="offset points", ha="center", va="bottom", fontsize=7.5, color=PALETTE["theory"],
+            "tolerance", (value, 1), xycoords=("data", "axes fraction"), xytext=(3, -2),
+            textcoords="offset points", ha="left", va="top", fontsize=7.5, color=PALETTE["theory"],
         )  # fmt: skip
     else:
         axes.annotate(
@@ -426,5 +430,11 @@ def shorten(text: str, length: int) -> str:
 
 def finite(*groups: Sequence[float]) -> Floats:
     """The finite numbers of all groups."""
-    values = np.array([value for group in groups for value in group], dtype=float)
-    return values[np.isfinite(values)]
+    values = drawable([value for group in groups for value in group])
+    return values[~np.isnan(values)]
+
+
+def drawable(values: Sequence[float]) -> Floats:
+    """NaN, a gap in a line, for numbers too large for a drawing."""
+    array = np.array(values, dtype=float)
+    return np.where(np.abs(array) < LARGEST, array, np.nan)

@@ -83,17 +83,23 @@ class _Reading:
 class _Run:
     """An experiment at one point: blocks in, verdicts out."""
 
-    def __init__(self, experiment: Experiment, point: Point, settings: Settings, alpha: float) -> None:
+    def __init__(
+        self, experiment: Experiment, point: Point, settings: Settings, alpha: float, tried_at: Sequence[int]
+    ) -> None:
         self.experiment, self.point, self.settings, self.alpha = experiment, point, settings, alpha
         self.readings: list[_Reading] = []
         self.blocks: dict[int, Scores] = {}
         self.seconds = 0.0
         self.error = ""
-        self._looks = looks(settings.budget(experiment))
+        self._looks = list(tried_at)
         self._submitted = 0
 
     def add(self, claim: Claim) -> None:
-        self.readings += [_Reading(claim, r) for r in readings(claim) if applies(claim, r, self.point)]
+        for reading in readings(claim):
+            try:
+                self.readings += [_Reading(claim, reading)] if applies(claim, reading, self.point) else []
+            except Exception as error:  # the formula crashes here as it would at a look
+                self.readings.append(_Reading(claim, reading, error=_traceback(error)))
 
     @property
     def done(self) -> bool:
@@ -112,6 +118,9 @@ class _Run:
 
     def receive(self, index: int, result: BlockResult) -> None:
         """Take a finished block; judge when the look is complete."""
+        names = next(iter(self.blocks.values()), result.scores).keys()
+        if result.scores.keys() != names:
+            raise ValueError(f"scores must be {', '.join(names)} in every block, got {', '.join(result.scores)}")
         self.blocks[index] = result.scores
         self.seconds += result.seconds
         if self.replicates == self._looks[0]:
@@ -196,8 +205,8 @@ class Session:
         return [row for claim in self.claims for row in self._rows.get(claim.id, [])]
 
     def records(self) -> list[RunRecord]:
-        """One record per experiment and point that drew replicates."""
-        return [run.record() for run in self._runs.values() if run.blocks]
+        """One record per experiment and point that ran to its end: what a replay must find again."""
+        return [run.record() for run in self._runs.values() if run.blocks and run.done and not run.error]
 
     def progress(self) -> Progress:
         """How far the selection is."""
@@ -260,13 +269,14 @@ class Session:
             for label in labels
         ]
 
-    def _judge_example(self, claim: Claim, budget: int, alpha: float) -> PointOutcome:
-        return judge_claim(claim, self.settings, self.executor, budget=budget, alpha=alpha)[0]
+    def _judge_example(self, claim: Claim, replicates: int | None, alpha: float) -> PointOutcome:
+        return judge_claim(claim, self.settings, self.executor, replicates=replicates, alpha=alpha)[0]
 
     def _run_of(self, experiment: Experiment, point: Point) -> _Run:
         key = (experiment.id, point)
         if key not in self._runs:
-            self._runs[key] = _Run(experiment, point, self.settings, self.alpha)
+            tried_at = looks(self.settings.budget(experiment))
+            self._runs[key] = _Run(experiment, point, self.settings, self.alpha, tried_at)
         return self._runs[key]
 
     def _pump(self, first: Iterable[_Run]) -> None:
@@ -275,28 +285,35 @@ class Session:
         finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
         for future in finished:
             run, index = self._flying.pop(future)
-            error = future.exception()
-            if error is not None:
+            try:
+                if not run.error:
+                    run.receive(index, future.result())
+            except Exception as error:  # breaks the claims on this run and no others
                 run.fail(error)
-            elif not run.error:
-                run.receive(index, future.result())
         self.listener()
 
     def _submit(self, runs: Iterable[_Run]) -> None:
         room = (1 if self.settings.workers == 1 else 2 * self.settings.workers) - len(self._flying)
         for run in runs:
             while room > 0 and (index := run.next_block()) is not None:
-                self._flying[_submit_block(self.executor, run, index)] = (run, index)
-                room -= 1
+                try:
+                    self._flying[_submit_block(self.executor, run, index)] = (run, index)
+                    room -= 1
+                except Exception as error:  # the workers have died: a block that is not underway never arrives
+                    run.fail(error)
 
 
 def judge_claim(
-    claim: Claim, settings: Settings, executor: Executor, *, budget: int | None = None, alpha: float = ALPHA
+    claim: Claim, settings: Settings, executor: Executor, *, replicates: int | None = None, alpha: float = ALPHA
 ) -> list[PointOutcome]:
-    """Judge one claim by itself, at each of its points, on the reading the suite stands behind."""
+    """Judge one claim by itself, at each of its points, on the reading the suite stands behind.
+
+    With `replicates` the verdict is the one after exactly so many, whatever earlier looks would have said.
+    """
+    tried_at = looks(settings.budget(claim.experiment)) if replicates is None else [replicates]
     found: list[PointOutcome] = []
     for point in claim.experiment.points:
-        run = _Run(claim.experiment, point, _with_budget(settings, budget), alpha)
+        run = _Run(claim.experiment, point, settings, alpha, tried_at)
         run.readings = [_Reading(claim, readings(claim)[0])]
         while not run.done:
             indices = list(iter(run.next_block, None))
@@ -325,16 +342,6 @@ def _submit_block(executor: Executor, run: _Run, index: int) -> Future[BlockResu
         seed=run.settings.seed,
         index=index,
         device=run.settings.device,
-    )
-
-
-def _with_budget(settings: Settings, budget: int | None) -> Settings:
-    return Settings(
-        seed=settings.seed,
-        tier=settings.tier,
-        device=settings.device,
-        workers=settings.workers,
-        replicates=settings.replicates if budget is None else budget,
     )
 
 

@@ -135,10 +135,10 @@ def widened(k: float, n: int, skewness: float) -> float:
     c = abs(skewness) / (3 * math.sqrt(n))
     if c == 0.0:
         return k
-    low, high = k, 1 / (6 * c)
-    if high < low or high * high / 3 < k * k / 2:  # the left side at ck' = 1/6 is k'^2/3
+    low, high = k, math.sqrt(1.5) * k  # k'^2 = k^2/(1 - 2ck') is at most 3/2 k^2 while ck' <= 1/6
+    if c * high > 1 / 6:
         return math.inf
-    for _ in range(100):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if middle**2 / 2 - c * middle**3 < k * k / 2 else (low, middle)
     return high
@@ -160,12 +160,13 @@ def ratio_interval(numerator: Floats, denominator: Floats, *, alpha: float, fewe
     >>> bool(interval.lower < 2.0 < interval.upper)
     True
     """
-    estimate = float(numerator.mean() / denominator.mean())
-    centre = mean_interval(numerator - estimate * denominator, alpha=alpha, fewest=fewest)
     positive = mean_interval(denominator, alpha=alpha, fewest=fewest, exact=True)
-    if centre.obstacle or positive.obstacle or positive.lower <= 0:
-        obstacle = centre.obstacle or positive.obstacle or "denominator not resolved from 0"
-        return Interval(estimate=estimate, skewness=centre.skewness, obstacle=obstacle)
+    estimate = float(numerator.mean()) / positive.estimate if positive.estimate else math.nan
+    if positive.obstacle or positive.lower <= 0:
+        return Interval(estimate=estimate, obstacle=positive.obstacle or "denominator not resolved from 0")
+    centre = mean_interval(numerator - estimate * denominator, alpha=alpha, fewest=fewest)
+    if centre.obstacle:
+        return Interval(estimate=estimate, skewness=centre.skewness, obstacle=centre.obstacle)
 
     def excluded(r: float) -> bool:
         at = mean_interval(numerator - r * denominator, alpha=alpha, fewest=fewest)

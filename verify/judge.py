@@ -128,8 +128,7 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     interval, predicted = _measure(claim, reading.predict, reading.score, point, scores, alpha)
     margin = claim.margin_at(point)
     # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
-    low, high = predicted - margin, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
-    verdict = decide(interval, low, high) if math.isfinite(predicted) else _beyond(interval)
+    verdict = decide(interval, *_band(claim, predicted, margin)) if math.isfinite(predicted) else _beyond(interval)
     return Judgement(
         verdict=verdict, interval=interval, predicted=predicted, margin=margin, replicates=_count(scores)
     )
@@ -147,8 +146,7 @@ def outcome(
     """The record of a judgement: interval in its parts, rivals, inputs, and the way to it."""
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
-    distance = abs(interval.estimate - judged.predicted)
-    reason, needed = _undecided(judged, n) if judged.verdict is Verdict.UNDECIDED else ("", None)
+    reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
     return PointOutcome(
         parameters=dict(point),
         verdict=judged.verdict,
@@ -165,7 +163,7 @@ def outcome(
         needed=needed,
         offset_resolved=judged.verdict is Verdict.AGREES
         and claim.kind is not Kind.AT_LEAST
-        and distance > interval.half_width,
+        and not interval.lower <= judged.predicted <= interval.upper,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
         rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
         if reading.label != PRINTED
@@ -183,9 +181,11 @@ def _measure(
     alpha: float,
 ) -> tuple[Interval, float]:
     if claim.inputs:
-        joined = SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
-        predicted = np.broadcast_to(_evaluate(predict, joined), _count(scores))
-        residual = mean_interval(_column(scores, score) - predicted, alpha=alpha, numerical=claim.numerical)
+        values, joined = _column(scores, score), SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
+        predicted = np.broadcast_to(_evaluate(predict, joined), values.shape)
+        if not np.isfinite(predicted).all():
+            return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
+        residual = mean_interval(values - predicted, alpha=alpha, numerical=claim.numerical)
         centre = float(predicted.mean())
         return residual.shifted(centre), centre
     predicted = float(_evaluate(predict, point))
@@ -194,6 +194,8 @@ def _measure(
         return ratio_interval(top, bottom, alpha=alpha), predicted
     values = _column(scores, score)
     if claim.kind is Kind.PROPORTION:
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {_stray(values)}")
         return proportion_interval(int(values.sum()), len(values), alpha=alpha), predicted
     return mean_interval(values, alpha=alpha, numerical=claim.numerical), predicted
 
@@ -204,26 +206,35 @@ def _evaluate(predict: Prediction, point: Point | SimpleNamespace) -> NDArray[np
 
 
 def _rival(claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float) -> RivalOutcome:
-    interval, value = judged.interval, judged.predicted
     if claim.inputs:
         interval, value = _measure(claim, claim.rivals[name], claim.score, point, scores, alpha)
     else:
-        value = float(_evaluate(claim.rivals[name], point))
+        interval, value = judged.interval, float(_evaluate(claim.rivals[name], point))
+    # a rival bound below what was measured holds too, however far away it is
+    possible = value <= interval.upper if claim.kind is Kind.AT_LEAST else interval.lower <= value <= interval.upper
     return RivalOutcome(
         name=name,
         value=value,
         margins=abs(value - judged.predicted) / judged.margin,
-        rejected=not interval.obstacle and not interval.lower <= value <= interval.upper,
+        rejected=not interval.obstacle and not possible,
     )
 
 
-def _undecided(judged: Judgement, n: int) -> tuple[str, float | None]:
+def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
     """Why no verdict was reached, and the replicates it would take at the present estimate and spread."""
-    if judged.interval.obstacle:
-        return judged.interval.obstacle, None
-    gap = abs(judged.margin - abs(judged.interval.estimate - judged.predicted))
-    needed = n * (judged.interval.half_width / gap) ** 2 if gap > 0 else math.inf
+    interval = judged.interval
+    if interval.obstacle:
+        return interval.obstacle, None
+    low, high = _band(claim, judged.predicted, judged.margin)
+    # only the statistical part of the half-width shrinks
+    room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
+    shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
+    needed = judged.replicates * shrink * shrink
     return "budget", float(BLOCK * math.ceil(needed / BLOCK)) if math.isfinite(needed) else needed
+
+
+def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:
+    return predicted - margin, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
 
 
 def _beyond(interval: Interval) -> Verdict:
@@ -241,6 +252,10 @@ def _column(scores: Scores, name: Any) -> NDArray[np.float64]:
         index = int(np.flatnonzero(~np.isfinite(scores[name]))[0])
         raise ValueError(f"score {name!r} must be finite, got {scores[name][index]} in replicate {index}")
     return scores[name]
+
+
+def _stray(values: NDArray[np.float64]) -> float:
+    return float(values[~np.isin(values, (0.0, 1.0))][0])
 
 
 def _count(scores: Scores) -> int:

@@ -26,6 +26,7 @@ from verify.drawing import (
     draw_letter,
     draw_mark,
     draw_measured,
+    drawable,
     example_axis,
     finite,
     line_axis,
@@ -41,6 +42,9 @@ from verify.drawing import (
 from verify.results import Curve, PointOutcome, Row
 
 __all__ = ["draw_overview", "row_panels"]
+
+TITLE = 50
+"""Longest line of a title."""
 
 EN = "\u2002"
 """A space that SVG does not collapse."""
@@ -78,13 +82,12 @@ def _curve_panel(row: Row) -> Panel:
         else:
             plain_ticks(axes.yaxis)
         for curve in row.curves:
-            x, y = np.array(curve.x), np.array(curve.predicted, dtype=float)
+            x, y = np.array(curve.x), drawable(curve.predicted)
             half = row.margin * np.abs(y) if row.relative else np.full_like(y, row.margin)
             axes.fill_between(x, y - half, y + half, color=PALETTE["band"], linewidth=0)
             for name, values in curve.rivals.items():
-                axes.plot(
-                    x, values, color=PALETTE["rival"], lw=1.1, dashes=DASHES[names.index(name) % len(DASHES)]
-                )
+                dashes = DASHES[names.index(name) % len(DASHES)]
+                axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
             axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
         for name, place in _labelled_rivals(row, names, limits).items():
             draw_letter(axes, *place, letters[name])
@@ -101,7 +104,7 @@ def _curve_panel(row: Row) -> Panel:
     key = [
         _letter_line(letters[name], name + ("" if name in shown else " (off the scale)")) for name in names
     ]
-    return Panel(1.9, draw, notes="\n".join([_curve_key(row), *key]))
+    return Panel(1.9, draw, notes="\n".join([_curve_key(row), *key]), top=_top(row.quantity))
 
 
 def _labelled_rivals(
@@ -113,7 +116,7 @@ def _labelled_rivals(
     for k, name in enumerate(names):
         best = 0.0
         for curve in row.curves:
-            y = np.array(curve.rivals.get(name, []), dtype=float)
+            y = drawable(curve.rivals.get(name, []))
             for i in np.flatnonzero((y > limits[0]) & (y < limits[1])).tolist():
                 distance = abs(y[i] - curve.predicted[i]) / (limits[1] - limits[0])
                 # every rival has its own stretch of the axis, so that letters do not pile up
@@ -159,7 +162,8 @@ def _forest_panel(row: Row) -> Panel:
         axes.set_xlabel("(measured − predicted) / margin")
         axes.set_title(_title(row.quantity or "Deviation in margins"))
 
-    return Panel((0.54 if letters else 0.44) * len(points) + 0.1, draw, left=0.22, notes=_letter_key(letters))
+    height = (0.54 if letters else 0.44) * len(points) + 0.1
+    return Panel(height, draw, left=0.22, top=_top(row.quantity), notes=_letter_key(letters))
 
 
 def _identity_panel(row: Row) -> Panel:
@@ -183,7 +187,9 @@ def _identity_panel(row: Row) -> Panel:
         axes.set_xlabel("largest difference of the two routes, relative")
         axes.set_title(_title(row.quantity or "Two routes to one quantity"))
 
-    return Panel(0.44 * len(row.points) + 0.1, draw, left=0.22, notes=_letter_key(letters))
+    return Panel(
+        0.44 * len(row.points) + 0.1, draw, left=0.22, top=_top(row.quantity), notes=_letter_key(letters)
+    )
 
 
 def _violation_panel(row: Row) -> Panel:
@@ -221,7 +227,7 @@ def _examples_panel(row: Row) -> Panel:
             _title(row.quantity + ": deviation in margins" if row.quantity else "Deviation in margins")
         )
 
-    return Panel(1.9, draw)
+    return Panel(1.9, draw, top=_top(f"{row.quantity}: deviation in margins"))
 
 
 def _looks_panel(row: Row) -> list[Panel]:
@@ -235,7 +241,7 @@ def _looks_panel(row: Row) -> list[Panel]:
         n = np.array([look.replicates for look in looks], dtype=float)
         limits = _look_limits(point)
         lower, upper = (np.clip([getattr(k, side) for k in looks], *limits) for side in ("lower", "upper"))
-        if math.isfinite(point.predicted):
+        if np.isfinite(drawable([point.predicted, point.margin])).all():
             top = limits[1] if _one_sided(row) else point.predicted + point.margin
             axes.axhspan(point.predicted - point.margin, top, color=PALETTE["band"], linewidth=0)
             axes.axhline(point.predicted, color=PALETTE["theory"], lw=1.4)
@@ -253,7 +259,7 @@ def _looks_panel(row: Row) -> list[Panel]:
         axes.grid(axis="y")
         axes.set_xlabel("replicates")
         at = wording.parameters(wording.differing(point, row.points)) if len(row.points) > 1 else ""
-        axes.set_title("The interval shrinking" + (shorten(f" at {at}", 44) if at else ""))
+        axes.set_title("The interval shrinking" + (shorten(f" at {at}", 30) if at else ""))
 
     return [Panel(1.25, draw)] if looks else []
 
@@ -393,7 +399,13 @@ def _letter_line(letter: str, name: str) -> str:
 
 
 def _title(text: str) -> str:
-    return shorten(text, 66)
+    """A title of at most two lines."""
+    return "\n".join(textwrap.wrap(text, TITLE, max_lines=2, placeholder="…"))
+
+
+def _top(text: str) -> float:
+    """Room above a panel with this title."""
+    return 0.42 + 0.16 * _title(text).count("\n")
 
 
 def _order(value: float) -> float:

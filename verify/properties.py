@@ -7,6 +7,7 @@ hypothesis resets numpy's global generator before each example, so anything that
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ SHRINKS = 24
 CONTINUED = 4
 """A failing example is believed only after this many times the replicates of its stream."""
 
-JudgeExample = Callable[[Claim, int, float], PointOutcome]
+JudgeExample = Callable[[Claim, int | None, float], PointOutcome]
+"""Of a claim, replicates to judge after (None: stop when decided), and the error of its interval."""
 
 
 class Explored(NamedTuple):
@@ -67,9 +69,9 @@ def explore_statistical(
     share = alpha / (max_examples + len(claim.examples))
 
     def judged(point: Point) -> PointOutcome:
-        found = judge(claim.claim_at(point), claim.budget, share)
+        found = judge(claim.claim_at(point), None, share)
         if found.verdict == Verdict.DISAGREES:
-            return judge(claim.claim_at(point), max(CONTINUED * found.replicates, claim.budget), share)
+            return judge(claim.claim_at(point), CONTINUED * found.replicates, share)
         return found
 
     return _explore(claim, judged, seed, max_examples)
@@ -84,13 +86,16 @@ def _explore(
     started = time.perf_counter()
     known: dict[Point, PointOutcome] = {}
     failing: list[PointOutcome] = []
+    most = math.inf
 
     def check(point: Point) -> None:
+        nonlocal most
         if point not in known:
-            if failing and len(known) >= max_examples + len(claim.examples) + SHRINKS:
+            if len(known) >= most:
                 return
             known[point] = judged(point)
         if known[point].verdict == Verdict.DISAGREES:
+            most = min(most, len(known) + SHRINKS)
             failing.append(known[point])
             raise _CounterexampleError
 

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import combinations
 
 from simulate.monte_carlo import Point
-from verify.judge import SEPARATION, readings, separation
+from verify.judge import SEPARATION, applies, readings, separation
 from verify.model import (
     FAMILY_SIZE,
     PAPERS,
@@ -97,9 +97,12 @@ def select(
 
 
 def intervals(listed: Iterable[AnyClaim]) -> int:
-    """Statistical intervals of these claims: one per claim and point; a property shares one among its examples."""
+    """Statistical intervals of these claims; two readings of one score share one, so do a property's examples."""
     return sum(
-        len(c.experiment.points) if isinstance(c, Claim) else int(isinstance(c, StatisticalProperty)) for c in listed
+        sum(_intervals_at(c, point) for point in c.experiment.points)
+        if isinstance(c, Claim)
+        else int(isinstance(c, StatisticalProperty))
+        for c in listed
     )
 
 
@@ -131,7 +134,7 @@ def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> No
     _rule(bool(claim.entries), claim.id, "cover an entry of the inventory")
     for entry in claim.entries:
         paper, name = _where(claim, entry)
-        _rule(name in {e.id for e in known[paper]}, claim.id, f"cover known entries, not {entry}")
+        _rule(name in {e.id for e in known.get(paper, ())}, claim.id, f"cover known entries, not {entry}")
     _rule(bool(claim.source and claim.statement), claim.id, "name its source and statement")
     _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
 
@@ -140,13 +143,17 @@ def _problems(claim: AnyClaim) -> Iterator[str]:
     if isinstance(claim, Claim):
         yield from _claim_problems(claim)
     elif isinstance(claim, StatisticalProperty):
-        yield from _rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
         yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+        if not claim.examples:
+            yield "have at least one point"
+        yield from _rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
     else:
         if not (0 < claim.tolerance < 1 and claim.tolerance_reason):
             yield "have a tolerance in (0, 1), with its reason"
         if not (claim.points if isinstance(claim, Identity) else claim.examples):
             yield "have at least one point"
+        if isinstance(claim, Identity) and claim.measured in (claim.theory, claim.printed, *claim.rivals):
+            yield "compare routes that differ"
         if isinstance(claim, Identity) and claim.printed and not claim.finding:
             yield "say what is wrong with the formula as our copy reads"
 
@@ -154,9 +161,13 @@ def _problems(claim: AnyClaim) -> Iterator[str]:
 def _claim_problems(claim: Claim) -> Iterator[str]:
     experiment = claim.experiment
     yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+    if not experiment.points or len(set(experiment.points)) < len(experiment.points):
+        yield "have points, all different"
     yield from _rival_problems(claim, experiment.points)
     if claim.kind is Kind.RATIO and not isinstance(claim.score, tuple):
         yield "name numerator and denominator of its ratio"
+    if claim.numerical and claim.kind not in (Kind.MEAN, Kind.AT_LEAST):
+        yield "be a mean, if its scores have a numerical error"
     if claim.inputs and claim.kind is not Kind.MEAN:
         yield "be a mean, if it reads measured inputs"
     if claim.axis and any(claim.axis not in p for p in experiment.points):
@@ -175,6 +186,9 @@ def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str
 
 
 def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+    for point in points:
+        if not claim.margin_at(point) > 0:
+            yield f"have a margin in its own unit where it predicts 0, at {point}"
     printed = [r.predict for r in readings(claim)[1:] if r.score == claim.score]
     formulas = [*claim.rivals.items(), *(("as our copy reads", formula) for formula in printed)]
     for name, formula in formulas:
@@ -191,6 +205,11 @@ def _point_problems(points: Sequence[Point]) -> Iterator[str]:
         for (a, x), (b, y) in combinations(sizes, 2):
             if x == y:
                 yield f"keep {a} and {b} apart, both are {x}"
+
+
+def _intervals_at(claim: Claim, point: Point) -> int:
+    judged = [r for r in readings(claim) if applies(claim, r, point)]
+    return len({(r.score, r.predict if claim.inputs else None) for r in judged})
 
 
 def _where(claim: AnyClaim, entry: str) -> tuple[str, str]:

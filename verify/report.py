@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -99,8 +100,10 @@ class Reading:
         """Name, greatest distance in margins, and whether it is rejected."""
         best: dict[str, float] = {}
         for rival in (rival for point in self.row.points for rival in point.rivals):
-            best[rival.name] = max(best.get(rival.name, 0.0), abs(rival.margins))
-        return [(name, wording.number(far, 2), name not in self.rivals.missed) for name, far in best.items()]
+            best[rival.name] = np.fmax(best.get(rival.name, math.nan), abs(rival.margins))
+        return [
+            (name, _margins_away(float(far)), name not in self.rivals.missed) for name, far in best.items()
+        ]
 
 
 @dataclass(frozen=True)
@@ -164,9 +167,11 @@ def document(results: Results) -> str:
         number=wording.number,
         parameters=wording.parameters,
         measurement=wording.measurement,
+        prediction=wording.prediction,
         duration=_duration,
         percent=_percent,
         span=_span,
+        centre=_centre,
     )
     anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
     observed = [card for card in cards if card.first.data]
@@ -179,10 +184,8 @@ def document(results: Results) -> str:
         matrix=_matrix(results.rows, anchors),
         cards=[card for card in cards if not card.first.data],
         observed=observed,
-        overview=_themed(plots.to_svg(plots.overview(results.rows, plots.stamp(results))))
-        if results.rows
-        else None,
-        seconds=_themed(plots.to_svg(plots.seconds_chart(results))) if results.runs else None,
+        overview=_themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
+        seconds=_themed(plots.seconds_chart(results)) if results.runs else None,
         margins=_margins(results.rows, anchors),
         planted=results.planted,
         derivations=results.derivations,
@@ -311,17 +314,14 @@ def _cell(row: Row, anchors: dict[str, str]) -> tuple[Row, str, str]:
 def _margins(rows: Sequence[Row], anchors: dict[str, str]) -> list[tuple[Row, str, str, str]]:
     """Claims by the width of their margin relative to what they predict, widest first."""
     claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
-    widths = sorted(
-        ((_width(row), row) for row in claims.values()), key=lambda pair: (-pair[0], pair[1].claim)
-    )
     return [
         (
             row,
             anchors[row.id],
-            _percent(width) if math.isfinite(width) else "—",
+            _percent(_width(row)) if math.isfinite(_width(row)) else "—",
             "of the prediction" if row.relative else f"{wording.number(row.margin)} in its own unit",
         )
-        for width, row in widths
+        for row in sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
     ]
 
 
@@ -360,6 +360,10 @@ def _order(paper: str) -> tuple[int, str]:
     return (known.index(paper) if paper in known else len(known), paper)
 
 
+def _margins_away(far: float) -> str:
+    return "no number there" if math.isnan(far) else f"{wording.number(far, 2)} margins"
+
+
 def _chance(error: float) -> str:
     """A small probability in words.
 
@@ -386,11 +390,16 @@ def _duration(seconds: float) -> str:
 
 
 def _span(point: PointOutcome) -> str:
-    """The interval, to the digits its width makes meaningful."""
-    half = wording.half_width(point)
-    if math.isnan(point.lower + point.upper) and math.isnan(point.measured):
+    """The interval, to the digits that its width makes meaningful."""
+    if math.isnan(point.measured):
         return "none"
-    digits = 4
-    if 0 < half < math.inf and point.measured:
-        digits = max(3, min(12, 2 + math.ceil(math.log10(max(1.0, abs(point.measured) / half)))))
-    return f"{wording.number(point.lower, digits)} … {wording.number(point.upper, digits)}"
+    centre = _centre(point)
+    decimals = len(centre.partition(".")[2])
+    if wording.half_width(point) == math.inf or "×" in centre:
+        return f"{wording.number(point.lower)} … {wording.number(point.upper)}"
+    return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
+
+
+def _centre(point: PointOutcome) -> str:
+    """The measured value, to the digits that the interval makes meaningful."""
+    return wording.measurement(point).partition(" ± ")[0]

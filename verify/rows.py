@@ -121,7 +121,17 @@ def property_row(claim: ExactProperty | StatisticalProperty, explored: Explored,
 
 def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
     """The row of a check that crashed, or that could not have failed."""
-    return _row(claim, "theory", settings, kind="check", expected=claim.expected, verdict=Verdict.BROKEN, error=error)
+    return _row(
+        claim,
+        "theory",
+        settings,
+        kind="check",
+        expected=claim.expected,
+        verdict=Verdict.BROKEN,
+        experiment=claim.experiment.id if isinstance(claim, Claim) else "",
+        data=claim.experiment.data if isinstance(claim, Claim) else claim.data,
+        error=error,
+    )
 
 
 def combine(verdicts: Sequence[str]) -> Verdict:
@@ -132,7 +142,8 @@ def combine(verdicts: Sequence[str]) -> Verdict:
     """
     if Verdict.DISAGREES in verdicts:
         return Verdict.DISAGREES
-    return Verdict.AGREES if all(v == Verdict.AGREES for v in verdicts) else Verdict.UNDECIDED
+    agree = bool(verdicts) and all(v == Verdict.AGREES for v in verdicts)
+    return Verdict.AGREES if agree else Verdict.UNDECIDED
 
 
 def rerun_command(claim: str, settings: Settings) -> str:
@@ -212,6 +223,8 @@ def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
 
 def _shortfall(relative: bool, wrong: list[PointOutcome]) -> str:
     """By how much a rejected formula is off, at least, where it is off the most."""
+    if any(not math.isfinite(o.predicted) for o in wrong):
+        return "It gives no finite number."
     gaps = [
         max(o.lower - o.predicted, o.predicted - o.upper) / (abs(o.measured) if relative and o.measured else 1.0)
         for o in wrong
@@ -235,8 +248,8 @@ def _explored_power(claim: ExactProperty | StatisticalProperty, explored: Explor
 def _explored_verdict(explored: Explored) -> Verdict:
     if explored.failing:
         return Verdict.DISAGREES
-    agreeing = sum(o.verdict == Verdict.AGREES for o in explored.outcomes)
-    return Verdict.AGREES if agreeing >= AGREEING_SHARE * len(explored.outcomes) else Verdict.UNDECIDED
+    agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
+    return Verdict.AGREES if count and agreeing >= AGREEING_SHARE * count else Verdict.UNDECIDED
 
 
 def _require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
@@ -255,7 +268,7 @@ def _route_rival(name: str, difference: float, tolerance: float) -> RivalOutcome
 
 def _difference(a: Any, b: Any) -> float:
     """Largest difference of two arrays relative to their largest entry; infinite where one is not finite."""
-    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    x, y = (np.asarray(v, dtype=np.result_type(v, np.float64)) for v in (a, b))
     if x.shape != y.shape:
         raise ValueError(f"routes must have one shape, got {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -265,6 +278,8 @@ def _difference(a: Any, b: Any) -> float:
 
 
 def _digits(difference: float) -> str:
+    if difference >= 1.0:
+        return "no"
     return "all" if difference == 0.0 else f"{-math.log10(difference):.1f}"
 
 
@@ -304,7 +319,8 @@ def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:
     """A formula on the curve's grid; NaN, a gap in the line, where it is not defined."""
     whole = isinstance(at[claim.axis], int)
     try:
-        return claim.prediction(at | {claim.axis: round(x) if whole else x}, formula)
-    except (ValueError, ZeroDivisionError, OverflowError):
+        with np.errstate(all="ignore"):
+            return claim.prediction(at | {claim.axis: round(x) if whole else x}, formula)
+    except (ValueError, ArithmeticError, TypeError):  # a complex number is a TypeError
         return math.nan
 

@@ -71,9 +71,7 @@ def tally(rows: Sequence[Row]) -> str:
 def _cells(row: Row) -> list[Text]:
     point = wording.telling(row)
     rivals = wording.rival_tally(row)
-    verdict = Text(
-        f"{wording.SYMBOLS.get(row.verdict, '?')} {row.verdict}", style=STYLES.get(row.verdict, "")
-    )
+    verdict = Text(f"{wording.SYMBOLS[row.verdict]} {row.verdict}", style=STYLES[row.verdict])
     if row.surprise and row.verdict != "broken":
         verdict.append("\n  SURPRISE", style="bold")
     return [
@@ -90,14 +88,9 @@ def _cells(row: Row) -> list[Text]:
 
 def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     half = wording.half_width(point)
-    statistical, numerical = (wording.number(v, 3, plain=True) for v in (point.statistical, point.numerical))
-    off = abs(point.measured - point.predicted)
-    in_margins = wording.number(abs(wording.deviation(point)), 3, plain=True)
-    halves = (
-        f"{wording.number(off / half, 3, plain=True)} half-widths, "
-        if half > 0 and math.isfinite(half)
-        else ""
-    )
+    parts = f"statistical {_short(point.statistical)}, numerical {_short(point.numerical)}"
+    halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
+    margins = f"{_short(abs(wording.deviation(point)))} margins"
     return {
         "theory": wording.number(point.predicted, 6, plain=True),
         "margin": f"{_short(point.margin)} ({row.margin_reason})",

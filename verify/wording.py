@@ -43,10 +43,10 @@ class RivalTally(NamedTuple):
 
 
 def number(value: float, digits: int = 4, *, plain: bool = False) -> str:
-    """A number to so many significant digits; `plain` writes powers of ten in letters of the keyboard.
+    r"""A number to so many significant digits; `plain` writes powers of ten in letters of the keyboard.
 
     >>> number(0.0123456), number(3.2e-16), number(3.2e-16, plain=True), number(float("-inf")), number(1500.0)
-    ('0.01235', '3.2 × 10⁻¹⁶', '3.2e-16', '−∞', '1500')
+    ('0.01235', '3.2\xa0×\xa010⁻¹⁶', '3.2e-16', '−∞', '1500')
     """
     if math.isnan(value):
         return "not a number"
@@ -202,4 +202,4 @@ def _scientific(text: str, plain: bool) -> str:
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     if plain:
         return f"{mantissa}e{int(exponent):+03d}".replace("e+", "e")
-    return f"{_minus(mantissa)} × {power_of_ten(int(exponent))}"
+    return f"{_minus(mantissa)}\u00a0×\u00a0{power_of_ten(int(exponent))}"

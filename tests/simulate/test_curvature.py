@@ -1,9 +1,8 @@
-"""Laws of curvature: the exact routes against dense autograd, differences and high precision."""
+"""Laws of curvature: frames, and the projected route against dense autograd and high precision."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -13,72 +12,21 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import curvature
-from simulate.curvature import ProjectedMlp, full_space_norms, latent_gradient, latent_loss_hessian
-from simulate.networks import mlp_logits, mlp_weights
+from simulate import _relu, _softmax, curvature
+from simulate.curvature import ProjectedMlp, latent_gradient, latent_loss_hessian
+from tests.simulate.perceptrons import (
+    SCALES,
+    WIDTHS,
+    Problem,
+    assert_same,
+    dense_g_term,
+    dense_hessian,
+    flat,
+    flat_logits,
+    problem,
+)
 
-WIDTHS = {1: (6, 5), 2: (6, 7, 5), 3: (6, 7, 6, 5), 4: (5, 6, 5, 6, 4)}
-SCALES = [(1.0, 1.0), (0.4, 1.0), (1.3, 1.7), (2.5, 4.0)]
-
-
-class Problem(NamedTuple):
-    weights: tuple[Tensor, ...]
-    x: np.ndarray
-    labels: np.ndarray
-
-    @property
-    def size(self) -> int:
-        return sum(w.numel() for w in self.weights)
-
-    def scaled(self, alpha: float) -> Problem:
-        return self._replace(weights=tuple(alpha * w for w in self.weights))
-
-    def frame(self, columns: int = 4) -> Tensor:
-        return curvature.haar(np.random.default_rng(9), self.size, columns)
-
-
-def problem(depth: int, samples: int = 11, seed: int = 0) -> Problem:
-    rng = np.random.default_rng(seed)
-    widths = WIDTHS[depth]
-    labels = rng.integers(0, widths[-1], samples)
-    return Problem(mlp_weights(rng, widths), rng.standard_normal((samples, widths[0])), labels)
-
-
-def flat_logits(net: Problem) -> Any:
-    sizes = [w.numel() for w in net.weights]
-
-    def logits(theta: Tensor) -> Tensor:
-        parts = zip(theta.split(sizes), net.weights, strict=True)
-        return mlp_logits([part.view_as(w) for part, w in parts], torch.from_numpy(net.x))
-
-    return logits
-
-
-def flat(net: Problem) -> Tensor:
-    return torch.cat([w.flatten() for w in net.weights])
-
-
-def dense_hessian(net: Problem, alpha: float, temperature: float) -> Any:
-    """Hessian of the loss in all parameters, by torch.autograd alone."""
-    logits, labels = flat_logits(net), torch.from_numpy(net.labels)
-    return torch.autograd.functional.hessian(
-        lambda theta: functional.cross_entropy(logits(theta) / temperature, labels), alpha * flat(net)
-    )
-
-
-def dense_g_term(net: Problem, alpha: float, temperature: float) -> Tensor:
-    """mean J' (diag(p) - p p') J / T^2 with a dense Jacobian."""
-    logits, theta = flat_logits(net), alpha * flat(net)
-    jacobian = torch.autograd.functional.jacobian(logits, theta)
-    p = torch.softmax(logits(theta) / temperature, -1)
-    covariance = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
-    return torch.einsum("nkp,nkc,ncq->pq", jacobian, covariance, jacobian) / len(p) / temperature**2
-
-
-def assert_same(actual: Tensor, expected: Any, tolerance: float = 1e-12) -> None:
-    """Relative to the Frobenius norm."""
-    assert actual.shape == expected.shape
-    assert float((actual - expected).norm()) <= tolerance * float(expected.norm())
+NET = problem(2)
 
 
 # --- frames and scalars ---------------------------------------------------------------------------
@@ -193,7 +141,7 @@ def test_logit_derivatives_are_those_of_autograd_class_by_class() -> None:
 def test_many_samples_are_taken_in_parts_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     net = problem(3)
     whole = ProjectedMlp(*net, net.frame()).second_derivatives
-    monkeypatch.setattr(curvature, "_CHUNK_ELEMENTS", 400)
+    monkeypatch.setattr(_relu, "_CHUNK_ELEMENTS", 400)
     assert_same(ProjectedMlp(*net, net.frame()).second_derivatives, whole, 1e-15)
 
 
@@ -290,55 +238,9 @@ def test_scaled_g_term_survives_where_the_g_term_is_zero_in_float64() -> None:
 @pytest.mark.parametrize("shift", [0.0, 30.0, 700.0])
 def test_residuals_of_confident_predictions_keep_their_digits(shift: float) -> None:
     logits, labels = torch.tensor([[shift, 0.0, 0.5]]).double(), torch.tensor([0])
-    residuals = curvature._residuals(logits, labels)
+    residuals = _softmax.residuals(logits, labels)
     others = np.exp([-shift, 0.5 - shift]) / (1 + np.exp(-shift) + np.exp(0.5 - shift))
     assert_allclose(residuals[0].numpy(), [-others.sum(), *others], rtol=1e-14)
-
-
-# --- full space -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("depth", WIDTHS)
-@pytest.mark.parametrize(("alpha", "temperature"), SCALES)
-def test_full_space_norms_are_those_of_the_dense_matrices(
-    depth: int, alpha: float, temperature: float
-) -> None:
-    net = problem(depth)
-    hessian, g_term = dense_hessian(net, alpha, temperature), dense_g_term(net, alpha, temperature)
-    h_term = hessian - g_term
-    norms = full_space_norms(*net, alpha, temperature)
-    scale = float(hessian.norm())
-    assert_allclose(norms.trace_g, float(g_term.trace()), rtol=1e-12)
-    assert_allclose(norms.norm_g, float(g_term.norm()), rtol=1e-12)
-    assert_allclose(norms.norm_h_term, float(h_term.norm()), rtol=1e-11, atol=1e-14 * scale)
-    assert_allclose(norms.inner, float((g_term * h_term).sum()), rtol=1e-11, atol=1e-14 * scale**2)
-    assert_allclose(norms.trace_hessian, float(hessian.trace()), rtol=1e-12)
-    assert_allclose(norms.norm_hessian, scale, rtol=1e-12)
-    assert_allclose(norms.excess_g, float(curvature.excess(g_term)), rtol=1e-12)
-    assert_allclose(norms.excess_hessian, float(curvature.excess(hessian)), rtol=1e-12)
-
-
-@pytest.mark.parametrize("depth", [2, 3, 4])
-def test_full_space_spectral_norms_are_those_of_the_dense_matrices(depth: int) -> None:
-    net = problem(depth)
-    hessian, g_term = dense_hessian(net, 1.3, 1.7), dense_g_term(net, 1.3, 1.7)
-    expected = [float(curvature.spectral_norm(m)) for m in (g_term, hessian - g_term)]
-    assert_allclose(curvature.full_space_spectral_norms(*net, 1.3, 1.7), expected, rtol=1e-11)
-
-
-def test_a_linear_model_has_no_h_term_in_full_space() -> None:
-    norms = full_space_norms(*problem(1))
-    assert norms.norm_h_term == norms.inner == 0
-    assert curvature.full_space_spectral_norms(*problem(1))[1] == 0
-
-
-def test_full_space_excess_survives_underflow_and_agrees_with_the_projection() -> None:
-    net = problem(3, samples=3)
-    frame = torch.eye(net.size, dtype=torch.float64)
-    norms = full_space_norms(*net, alpha=2e3)
-    matrix, _ = ProjectedMlp(*net, frame).scaled_g_term(2e3)
-    assert norms.norm_g == 0
-    assert_allclose(norms.excess_g, float(curvature.excess(matrix)), rtol=1e-9)
 
 
 # --- automatic differentiation --------------------------------------------------------------------
@@ -365,85 +267,6 @@ def test_latent_gradient_and_hessian_are_limits_of_differences() -> None:
     assert_same(latent_loss_hessian(*net, frame, alpha=1.3, temperature=0.7), differences, 1e-8)
 
 
-@pytest.mark.parametrize(
-    ("widths", "activation"), [((4, 3, 5), "tanh"), ((4, 6, 3, 3), "gelu"), ((4, 3), "relu")]
-)
-def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
-    widths: tuple[int, ...], activation: str
-) -> None:
-    rng = np.random.default_rng(0)
-    theta = torch.from_numpy(0.5 * rng.standard_normal(curvature.flat_mlp_size(widths)))
-    x, labels = (
-        torch.from_numpy(rng.standard_normal((70, 4))),
-        torch.from_numpy(rng.integers(0, widths[-1], 70)),
-    )
-    layers = [(torch.nn.Linear(i, o, dtype=torch.float64)) for i, o in pairwise(widths)]
-    act = {"tanh": torch.nn.Tanh(), "gelu": torch.nn.GELU(), "relu": torch.nn.ReLU()}[activation]
-    stack = torch.nn.Sequential(*[m for layer in layers for m in (layer, act)][:-1])
-    sizes = [p.numel() for p in stack.parameters()]
-
-    def loss(theta: Tensor) -> Tensor:
-        parts = zip(stack.named_parameters(), theta.split(sizes), strict=True)
-        values = {name: part.view_as(p) for (name, p), part in parts}
-        return functional.cross_entropy(torch.func.functional_call(stack, values, x), labels)
-
-    hessians = curvature.per_sample_hessians(widths, theta, x, labels, activation)
-    assert hessians.shape == (70, len(theta), len(theta))
-    assert_same(hessians.mean(0), torch.autograd.functional.hessian(loss, theta))
-    single = curvature.per_sample_hessians(widths, theta, x[3:4], labels[3:4], activation)
-    assert_same(hessians[3], single[0])
-
-
-def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:
-    """Equal to the Hessian for a linear model; else to J' (diag(p) - p p') J, J by differences."""
-    rng = np.random.default_rng(0)
-    x, labels = rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
-    linear = torch.from_numpy(rng.standard_normal(15))
-    assert_same(
-        curvature.per_sample_gauss_newtons((4, 3), linear, x, labels),
-        curvature.per_sample_hessians((4, 3), linear, x, labels),
-    )
-    widths, step = (4, 2, 3), 1e-5
-    theta = torch.from_numpy(rng.standard_normal(curvature.flat_mlp_size(widths)))
-
-    def logits(t: np.ndarray) -> np.ndarray:
-        hidden = np.tanh(x @ t[:8].reshape(2, 4).T + t[8:10])
-        return hidden @ t[10:16].reshape(3, 2).T + t[16:]
-
-    base = theta.numpy()
-    jacobian = np.stack([(logits(base + s) - logits(base - s)) / (2 * step) for s in step * np.eye(19)], -1)
-    p = np.exp(logits(base)) / np.exp(logits(base)).sum(1, keepdims=True)
-    expected = np.einsum("nkp,nk,nkq->npq", jacobian, p, jacobian)
-    mean = np.einsum("nk,nkp->np", p, jacobian)
-    expected -= mean[:, :, None] * mean[:, None, :]
-    actual = curvature.per_sample_gauss_newtons(widths, theta, x, labels)
-    assert_same(actual, torch.from_numpy(expected), 1e-8)
-
-
-def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:
-    theta = curvature.flat_mlp_initial(np.random.default_rng(0), (100, 50, 20))
-    assert len(theta) == curvature.flat_mlp_size((100, 50, 20)) == 6070
-    first, first_bias, second, second_bias = theta.split([5000, 50, 1000, 20])
-    assert not first_bias.any() and not second_bias.any()
-    assert abs(float(first.square().mean()) * 100 - 1) < 5 * np.sqrt(2 / 5000)
-    assert abs(float(second.square().mean()) * 50 - 1) < 5 * np.sqrt(2 / 1000)
-
-
-def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
-    rng = np.random.default_rng(0)
-    raw = torch.from_numpy(rng.standard_normal((70, 6, 6)))
-    hessians = raw + raw.mT
-    probes = curvature.haar(rng, 6, 6).T
-    pieces = curvature.algorithm_1_probes(hessians, probes)
-    mean, v = hessians.mean(0), probes[2]
-    assert_allclose(float(pieces.mean_square[2]), float((hessians @ v).square().sum(1).mean()), rtol=1e-13)
-    assert_allclose(float(pieces.square_of_mean[2]), float(v @ mean @ mean @ v), rtol=1e-12)
-    assert_allclose(float(pieces.quadratic_form_squared[2]), float(v @ mean @ v) ** 2, rtol=1e-12)
-    # an orthonormal basis of probes gives the Frobenius norms
-    assert_allclose(float(pieces.mean_square.sum()), float(hessians.square().sum() / 70), rtol=1e-13)
-    assert_allclose(float(pieces.square_of_mean.sum()), float(mean.square().sum()), rtol=1e-13)
-
-
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_gives_the_numbers_of_the_cpu() -> None:
@@ -453,42 +276,9 @@ def test_cuda_gives_the_numbers_of_the_cpu() -> None:
     here = ProjectedMlp(*net, net.frame()).terms(1.3, 1.7).hessian
     assert_same(ProjectedMlp(*there, frame).terms(1.3, 1.7).hessian.cpu(), here)
     assert_same(latent_loss_hessian(*there, frame).cpu(), latent_loss_hessian(*net, net.frame()))
-    assert_allclose(full_space_norms(*there).norm_hessian, full_space_norms(*net).norm_hessian, rtol=1e-12)
-    norms = curvature.full_space_spectral_norms(*there)
-    assert_allclose(norms, curvature.full_space_spectral_norms(*net), rtol=1e-11)
 
 
 # --- errors ---------------------------------------------------------------------------------------
-
-NET = problem(2)
-FLAT = torch.zeros(curvature.flat_mlp_size((4, 3)), dtype=torch.float64)
-UNIT = np.eye(3)
-
-
-@pytest.mark.parametrize("route", [full_space_norms, curvature.full_space_spectral_norms])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((NET.x[:, :3], NET.labels), r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
-        ((NET.x[:0], NET.labels[:0]), r"x must be of shape \(N, 6\) with N >= 1, got \(0, 6\)"),
-        ((NET.x * np.nan, NET.labels), "x must be finite"),
-        ((NET.x, NET.labels[:5]), r"labels must be 11 integers, got torch.int64 of shape \(5,\)"),
-        ((NET.x, NET.labels * 1.0), "labels must be 11 integers, got torch.float64"),
-        ((NET.x, NET.labels + 1), r"labels must be between 0 and 4, got 1\.\.5"),
-        ((NET.x, NET.labels - 1), r"labels must be between 0 and 4, got -1"),
-        ((NET.x, NET.labels, 0.0), "alpha must be finite and positive, got 0.0"),
-        ((NET.x, NET.labels, 1.0, -2.0), "temperature must be finite and positive, got -2.0"),
-        ((NET.x, NET.labels, 1e160), r"alpha must keep the scaled logits finite, got 1e\+160"),
-    ],
-)
-def test_full_space_errors_name_the_argument(route: Any, arguments: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        route(NET.weights, *arguments)
-
-
-def test_a_network_that_cannot_move_has_no_excess() -> None:
-    with pytest.raises(ValueError, match="weights must move the logits at some input, got a G-term of zero"):
-        full_space_norms(NET.weights, 0 * NET.x, NET.labels)
 
 
 def test_projection_errors_name_the_argument() -> None:
@@ -513,33 +303,11 @@ def test_latent_errors_name_the_argument(route: Any) -> None:
         route(*NET, NET.frame(), temperature=0)
 
 
-@pytest.mark.parametrize("route", [curvature.per_sample_hessians, curvature.per_sample_gauss_newtons])
-def test_per_sample_errors_name_the_argument(route: Any) -> None:
-    with pytest.raises(ValueError, match=r"theta must be of shape \(15,\), got \(14,\)"):
-        route((4, 3), FLAT[1:], np.ones((2, 4)), [0, 1])
-    with pytest.raises(ValueError, match=r"x must be of shape \(N, 4\)"):
-        route((4, 3), FLAT, np.ones((2, 5)), [0, 1])
-    with pytest.raises(ValueError, match=r"labels must be between 0 and 2, got 0\.\.3"):
-        route((4, 3), FLAT, np.ones((2, 4)), [0, 3])
-    with pytest.raises(ValueError, match="activation must be one of"):
-        route((4, 3), FLAT, np.ones((2, 4)), [0, 1], "swish")
-
-
 def test_network_errors_name_the_argument() -> None:
     first, second = NET.weights
     with pytest.raises(ValueError, match=r"weights must be matrices .*, got \[\(7, 6\), \(7, 6\)\]"):
-        full_space_norms([first, first], NET.x, NET.labels)
+        ProjectedMlp([first, first], NET.x, NET.labels, NET.frame())
     with pytest.raises(ValueError, match=r"weights must be matrices .*, got \[\]"):
         latent_gradient([], NET.x, NET.labels, NET.frame())
     with pytest.raises(ValueError, match="the last width must be at least 2 classes, got 1"):
-        full_space_norms([first, second[:1]], NET.x, 0 * NET.labels)
-
-
-def test_probe_errors_name_the_argument() -> None:
-    hessians = torch.ones(2, 3, 3, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"probes must be \(m, P\) for hessians \(N, P, P\), got \(3,\)"):
-        curvature.algorithm_1_probes(hessians, UNIT[0])
-    with pytest.raises(ValueError, match=r"probes must be \(m, P\) .* \(3, 3\) and \(2, 3, 2\)"):
-        curvature.algorithm_1_probes(hessians[:, :, :2], UNIT)
-    with pytest.raises(ValueError, match=r"probes must have norm 1, got \[2.0"):
-        curvature.algorithm_1_probes(hessians, 2 * UNIT)
+        ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())

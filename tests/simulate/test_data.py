@@ -380,3 +380,24 @@ def test_every_image_is_equally_likely() -> None:
 def test_samples_that_are_not_possible_are_refused(count: int, balanced: bool, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         data.sample(small(), np.random.default_rng(0), count, balanced=balanced)
+
+
+def test_an_archive_comes_at_the_size_a_network_wants(tmp_path: Path) -> None:
+    """Grey is the mean of the colours, and a constant image stays constant whatever its size."""
+    rng = np.random.default_rng(3)
+    flat = np.repeat(rng.integers(0, 255, (12, 1, 1, 3), dtype=np.uint8), 32, axis=1).repeat(32, axis=2)
+    path = tmp_path / "flat.npz"
+    np.savez(path, x_train=flat, y_train=np.arange(12) % 4)
+
+    found = data.opened(str(path), (1, 28, 28))
+
+    grey = flat[:, 0, 0].mean(1)
+    assert found.images.shape == (12, 1, 28, 28)
+    assert found.classes == 4
+    np.testing.assert_allclose(np.ptp(found.images, axis=(1, 2, 3)), 0, atol=1e-12)
+    np.testing.assert_allclose(found.images[:, 0, 0, 0], (grey - grey.mean()) / grey.std(), atol=1e-12)
+    assert data.opened(str(path), (3, 32, 32)).images.shape == (12, 3, 32, 32)
+
+
+def test_opening_the_digits_is_the_digits() -> None:
+    assert data.opened("digits", (1, 8, 8)) is data.digits((1, 8, 8))

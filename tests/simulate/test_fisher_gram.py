@@ -9,8 +9,9 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate import fisher_gram, signals
+from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import ACTIVATIONS, WideNetwork
+from simulate.signals import WideNetwork
 
 SHAPES = [
     ((3, 2), 4),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from scipy import special
 
 from simulate import networks
 from simulate.networks import LENET_300_100, LeNet5, Mlp, mlp_logits, mlp_weights, parameter_count
@@ -91,31 +90,12 @@ def test_lenet_takes_any_number_of_channels_and_classes() -> None:
     assert LeNet5(1, 7, rng=generator())(images(2, 1, 32, 32)).shape == (2, 7)
 
 
-REFERENCES = {
-    "relu": lambda x: np.maximum(x, 0),
-    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
-    "linear": lambda x: x,
-    "tanh": np.tanh,
-    "erf": special.erf,
-    "sigmoid": special.expit,
-    "softplus": lambda x: np.logaddexp(0, x),
-    "gelu": lambda x: x * special.ndtr(x),
-}
-
-
-@pytest.mark.parametrize("name", REFERENCES)
-def test_activations_are_the_functions_they_are_named_after(name: str) -> None:
-    x = np.linspace(-6, 6, 49)
-    value = networks.activation_function(name)(torch.from_numpy(x)).numpy()
-    assert_allclose(value, REFERENCES[name](x), rtol=1e-12, atol=1e-15)
-
-
 def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
         mlp_logits(mlp_weights(generator(), (2, 2)), torch.ones(1, 2), "swish")
-    with pytest.raises(ValueError, match=r"widths must be at least two positive numbers, got \(5,\)"):
+    with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(5,\)"):
         parameter_count((5,))
-    with pytest.raises(ValueError, match=r"widths must be at least two positive numbers, got \(5, 0\)"):
+    with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(5, 0\)"):
         mlp_weights(generator(), (5, 0))
     with pytest.raises(ValueError, match="gain must be one of kaiming, lecun, got 'xavier'"):
         mlp_weights(generator(), (5, 2), gain="xavier")  # pyright: ignore[reportArgumentType]

@@ -10,19 +10,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import signals
+from simulate.activations import ACTIVATIONS, Activation
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import ACTIVATIONS, Activation, WideNetwork
-
-SMOOTH_ORACLES = {
-    "linear": lambda u: u,
-    "tanh": torch.tanh,
-    "erf": torch.erf,
-    "sigmoid": torch.sigmoid,
-    "softplus": lambda u: functional.softplus(u, threshold=700),
-    "gelu": functional.gelu,
-    "relu": torch.relu,
-    "leaky_relu": lambda u: functional.leaky_relu(u, 0.01),
-}
+from simulate.signals import WideNetwork
 
 
 def block_of(count: int, *, seed: int = 0) -> Block:
@@ -38,44 +28,6 @@ def network_of(count: int = 2, *, widths=(4, 6, 5, 3), samples: int = 3, seed: i
 def assert_mean(draws: Tensor, exact: float) -> None:
     """The mean of independent draws, within five standard errors of its exact value."""
     assert abs(draws.mean() - exact) <= 5 * draws.std() / math.sqrt(draws.numel()) + 1e-14
-
-
-# --- activations
-
-
-def test_every_name_has_an_oracle() -> None:
-    assert set(ACTIVATIONS) == set(SMOOTH_ORACLES)
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activation_and_derivative_agree_with_torch_and_autograd(name: str) -> None:
-    u = torch.cat([torch.linspace(-9.05, 9.05, 200), torch.tensor([-40.0, 30.0])]).double().requires_grad_()
-    values = SMOOTH_ORACLES[name](u)
-    (slopes,) = torch.autograd.grad(values.sum(), u)
-
-    assert_allclose(ACTIVATIONS[name].function(u.detach()), values.detach(), rtol=1e-12, atol=1e-14)
-    assert_allclose(ACTIVATIONS[name].derivative(u.detach()), slopes, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activation_keeps_dtype_and_input(name: str) -> None:
-    u = torch.linspace(-2, 2, 9, dtype=torch.float32)
-    kept = u.clone()
-    results = [part(u) for part in ACTIVATIONS[name]]
-
-    assert all(result.dtype == torch.float32 and result is not u for result in results)
-    assert torch.equal(u, kept)
-
-
-def test_piecewise_linear_slopes_at_the_kink_are_those_of_the_left_side() -> None:
-    zero = torch.zeros(1, dtype=torch.float64)
-    assert ACTIVATIONS["relu"].derivative(zero).item() == 0.0
-    assert ACTIVATIONS["leaky_relu"].derivative(zero).item() == 0.01
-
-
-def test_tanh_slope_does_not_overflow() -> None:
-    far = torch.tensor([-1e4, 1e4], dtype=torch.float64)
-    assert ACTIVATIONS["tanh"].derivative(far).tolist() == [0.0, 0.0]
 
 
 # --- the draw
@@ -137,7 +89,7 @@ def test_forward_is_a_stack_of_linear_layers(name: str) -> None:
             assert_allclose(flow.activations[layer][n], h, rtol=1e-12, atol=1e-13)
             u = functional.linear(h, network.weights[layer][n], network.biases[layer][n])
             assert_allclose(flow.preactivations[layer][n], u, rtol=1e-12, atol=1e-13)
-            h = SMOOTH_ORACLES[name](u)
+            h = ACTIVATIONS[name].function(u)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
@@ -152,7 +104,7 @@ def test_backward_is_the_derivative_by_the_preactivations(name: str, widths: tup
         above = u.clone().requires_grad_()
         h = above
         for weight, bias in zip(network.weights[layer + 1 :], network.biases[layer + 1 :], strict=True):
-            h = SMOOTH_ORACLES[name](h) @ weight.mT + bias[:, None]
+            h = ACTIVATIONS[name].function(h) @ weight.mT + bias[:, None]
         for k in range(widths[-1]):
             (slope,) = torch.autograd.grad(h[..., k].sum(), above, retain_graph=True)
             assert_allclose(deltas[layer][:, k], slope, rtol=1e-12, atol=1e-13)
@@ -213,8 +165,8 @@ def test_input_order_parameters_are_those_of_the_normal_law() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"widths": (3,)}, r"widths must be at least two positive integers \(M_0, ..., M_L\), got \(3,\)"),
-        ({"widths": (3, 0, 1)}, r"widths must be at least two positive integers .*got \(3, 0, 1\)"),
+        ({"widths": (3,)}, r"widths must be at least two positive integers, got \(3,\)"),
+        ({"widths": (3, 0, 1)}, r"widths must be at least two positive integers, got \(3, 0, 1\)"),
         ({"samples": 0}, r"samples must be a positive integer, got 0"),
         ({"weight_variance": -1.0}, r"weight_variance must be non-negative and finite, got -1.0"),
         ({"bias_variance": math.inf}, r"bias_variance must be non-negative and finite, got inf"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -67,7 +68,7 @@ def polar_overlap(f: Callable, a: float, b: float) -> float:
     # both arguments are r times a cosine; on a sector a piecewise linear f is linear: E r^2 = 2
     x, w = np.polynomial.legendre.leggauss(40)
     total = 0.0
-    for lo, hi in zip(cuts, cuts[1:], strict=False):
+    for lo, hi in pairwise(cuts):
         t = 0.5 * (lo + hi) + 0.5 * (hi - lo) * x
         total += 0.5 * (hi - lo) * float(w @ (f(sa * np.cos(t)) * f(sb * np.cos(t) + sd * np.sin(t))))
     return total * 2 / (2 * math.pi)
@@ -204,7 +205,7 @@ def test_gap_of_nearly_equal_inputs_keeps_its_digits(name: str, d: float) -> Non
     r"""E phi^2 - I_phi = d E phi'^2 - d^2 E phi''^2/2 + ... by Price's theorem at covariance a."""
     k, a = kernel(name), 2.0
     gap = k.value(a, a - d, d).gap
-    assert 0 < gap
+    assert gap > 0
     order = 0.51 if name in ("relu", "leaky_relu") else 1.0  # a kink corrects at relative order sqrt(d)
     assert_allclose(gap, d * k.derivative(a, a, 0.0).moment, rtol=5 * d**order + 1e-12)
 
@@ -221,7 +222,7 @@ def test_erf_quadrature_agrees_with_the_closed_form_where_differences_cancel(d: 
 @pytest.mark.parametrize("slope", [0.0, 0.2])
 def test_arccosine_gap_matches_mpmath_where_it_cancels(slope: float) -> None:
     a = mp.mpf(2)
-    for d in (1e-2, 1e-8, 1e-25):
+    for d in (3.6e-2, 1e-2, 1e-8, 1e-25):
         with mp.workdps(80):
             c = 1 - mp.mpf(d) / a
             even = ((1 - mp.mpf(slope)) / 2) ** 2 * 2 * a / mp.pi * (mp.sqrt(1 - c * c) + c * mp.asin(c))
@@ -239,6 +240,23 @@ def test_relu_near_opposite_inputs_keeps_its_digits() -> None:
     # the covariance argument itself is rounded to 1e-16, its sum with the variance to 1e-7 of 1e-9
     got = kernel("relu").value(1.0, float(c), 2.0 - 1e-9).overlap
     assert_allclose(got, float(exact), rtol=1e-6)
+
+
+def test_relu_series_meets_its_closed_form() -> None:
+    """Opposite inputs leave only sin x - x cos x, here on both sides of the change at x = 0.2."""
+    for angle in (0.19999, 0.20001, 0.1):
+        c = -math.cos(angle)
+        with mp.workdps(40):
+            x = mp.acos(-mp.mpf(c))
+            exact = float((mp.sin(x) - x * mp.cos(x)) / (2 * mp.pi))
+        assert_allclose(kernel("relu").value(1.0, c, 1 - c).overlap, exact, rtol=5e-14)
+
+
+def test_small_gap_at_a_large_variance_still_settles() -> None:
+    """Squares of size 1e4 must not be subtracted to find a gap of 5; softplus is a ReLU there."""
+    a, c = 1e4, 0.999
+    gap = kernel("softplus").value(a, c * a, (1 - c) * a).gap
+    assert gap == pytest.approx(kernel("relu").value(a, c * a, (1 - c) * a).gap, rel=2e-2)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -323,7 +341,7 @@ def test_sequence_must_fit_the_layers() -> None:
         resolve(["relu", "tanh"], 3)
     for wrong in (3.0, [np.tanh, "relu"]):
         with pytest.raises(ValueError, match="activation must be an Activation, a name or a sequence"):
-            resolve(wrong, 2)  # type: ignore[arg-type]
+            resolve(wrong, 2)
 
 
 @pytest.mark.parametrize("slope", [math.nan, math.inf])
@@ -348,9 +366,9 @@ def test_undeclared_kink_is_found_out() -> None:
 
 
 def test_wrong_derivatives_are_found_out() -> None:
-    with pytest.raises(ValueError, match="^derivative must be the derivative of what stands before it"):
+    with pytest.raises(ValueError, match=r"^derivative must be the derivative of what stands before it"):
         gaussian_kernels(Activation("bad", np.tanh, np.cos))
-    with pytest.raises(ValueError, match="^second_derivative must be the derivative of what"):
+    with pytest.raises(ValueError, match=r"^second_derivative must be the derivative of what"):
         gaussian_kernels(Activation("bad", np.sin, np.cos, np.sin))
 
 

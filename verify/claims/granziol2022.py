@@ -248,15 +248,17 @@ WIDTHS = (16, 8, 10)
 
 def algorithm_1(block: Block, point: Point) -> Mapping[str, Any]:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
-    from simulate import curvature, data
+    from simulate import data, per_sample
 
     found = []
     for rng in block.streams:
         images = data.sample(data.digits((1, 4, 4)), rng, point.samples).flat()
-        theta = curvature.flat_mlp_initial(rng, WIDTHS).to(block.device)
-        hessians = curvature.per_sample_hessians(WIDTHS, theta, images.images, images.labels)
+        theta = per_sample.initial_parameters(rng, WIDTHS).to(block.device)
+        hessians = per_sample.hessians(WIDTHS, theta, images.images, images.labels)
         probes = rng.standard_normal((point.probes, len(theta)))
-        pieces = curvature.algorithm_1_probes(hessians, probes / np.linalg.norm(probes, axis=1, keepdims=True))
+        pieces = per_sample.algorithm_1_probes(
+            hessians, probes / np.linalg.norm(probes, axis=1, keepdims=True)
+        )
         total = float(hessians.var(dim=0, correction=0).mean()) * len(theta)
         corrected = float((pieces.mean_square - pieces.square_of_mean).mean())
         as_read = float((point.samples * pieces.mean_square - pieces.quadratic_form_squared).mean())

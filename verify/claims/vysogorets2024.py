@@ -343,13 +343,13 @@ def _projected(rng: np.random.Generator, point: Point, device: str) -> Any:
 
 def full_space(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network each."""
-    from simulate import curvature, data, networks
+    from simulate import data, full_space, networks
 
     found = []
     for rng in block.streams:
         images = data.sample(data.digits((1, 8, 8)), rng, point.samples).flat()
         weights = [w.to(block.device) for w in networks.mlp_weights(rng, (64, 30, 20, 10))]
-        norms = curvature.full_space_norms(tuple(weights), images.images, images.labels, point.alpha)
+        norms = full_space.norms(tuple(weights), images.images, images.labels, point.alpha)
         found.append((norms.excess_hessian, norms.excess_g, norms.norm_h_term / norms.norm_g))
     excess, excess_g, ratio = np.array(found).T
     return {"excess": excess, "excess_g": excess_g, "ratio": ratio}

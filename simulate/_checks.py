@@ -1,0 +1,58 @@
+"""Argument checks that modules share: the validated value, or a ``ValueError`` that says what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+__all__ = ["finite_logits", "labelled", "layers", "positive"]
+
+
+def positive(name: str, value: ArrayLike) -> np.ndarray:
+    """`value` as float64, every entry finite and > 0."""
+    array = np.asarray(value, dtype=np.float64)
+    if not np.all(np.isfinite(array) & (array > 0)):
+        raise ValueError(f"{name} must be finite and positive, got {value}")
+    return array
+
+
+def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
+    """`logits` of a network whose weights were multiplied by `alpha`, unless they overflow."""
+    if not bool(logits.isfinite().all()):
+        raise ValueError(f"alpha must keep the scaled logits finite, got {alpha}")
+    return logits
+
+
+def layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Units before and after each layer of a perceptron."""
+    if len(widths) < 2 or min(widths) < 1:
+        raise ValueError(f"widths must be at least two positive integers, got {tuple(widths)}")
+    return pairwise(widths)
+
+
+def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs (N, width), of the type and on the device of `like`, and their classes (N,)."""
+    inputs = torch.as_tensor(x, dtype=like.dtype, device=like.device)
+    if inputs.ndim != 2 or len(inputs) == 0 or inputs.shape[1] != width:
+        raise ValueError(f"x must be of shape (N, {width}) with N >= 1, got {tuple(inputs.shape)}")
+    if not bool(inputs.isfinite().all()):
+        raise ValueError("x must be finite, got NaN or infinity")
+    return inputs, _classes(torch.as_tensor(labels, device=like.device), len(inputs), classes)
+
+
+def _classes(labels: Tensor, samples: int, classes: int) -> Tensor:
+    if classes < 2:
+        raise ValueError(f"the last width must be at least 2 classes, got {classes}")
+    if labels.shape != (samples,) or labels.is_floating_point():
+        got = f"{labels.dtype} of shape {tuple(labels.shape)}"
+        raise ValueError(f"labels must be {samples} integers, got {got}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels must be between 0 and {classes - 1}, got {low}..{high}")
+    return labels.long()

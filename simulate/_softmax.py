@@ -1,0 +1,41 @@
+"""Derivatives of the softmax cross-entropy in the logits that keep their digits near one-hot probabilities."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+__all__ = ["contrasts", "factor", "residuals"]
+
+
+def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
+    """Rows (N, K, d) minus the row of the likeliest class: all that the softmax covariance sees."""
+    top = logits.argmax(-1)
+    return jacobian - jacobian.gather(1, top[:, None, None].expand(-1, 1, jacobian.shape[-1]))
+
+
+def factor(logits: Tensor, contrasts: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows F and logarithm s such that exp(s) F_n' F_n = J_n' (diag(p) - p p') J_n on every sample.
+
+    With q the probabilities of all but the likeliest class, whose own is 1 - sum q = t, and D the contrasts,
+    F_k = sqrt(q_k) (D_k - sum_j q_j D_j / (1 + sqrt(t))). No small number arises as a difference of large
+    ones, and exp(s), the largest q of all, is taken out first, so that the largest rows never underflow.
+    """
+    log_p = functional.log_softmax(logits, -1)
+    top = torch.zeros_like(log_p, dtype=torch.bool).scatter_(-1, logits.argmax(-1, keepdim=True), value=True)
+    log_q = log_p.masked_fill(top, -math.inf)
+    log_scale = log_q.amax((-2, -1))
+    roots = ((log_q - log_scale[..., None, None]) / 2).exp()
+    top_root = (log_p.amax(-1) / 2).exp()
+    mean = log_q.exp()[..., None, :] @ contrasts / (1 + top_root)[..., None, None]
+    return roots[..., None] * (contrasts - mean), log_scale
+
+
+def residuals(logits: Tensor, labels: Tensor) -> Tensor:
+    """Probabilities minus one-hot labels, (..., N, K); the label's entry is minus the sum of the others."""
+    index = labels[:, None].expand(*logits.shape[:-1], 1)
+    others = functional.softmax(logits, -1).scatter(-1, index, 0.0)
+    return others.scatter(-1, index, -others.sum(-1, keepdim=True))

@@ -1,0 +1,87 @@
+"""Activations and their derivatives: against numpy and scipy, torch's own functions and autograd."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import special
+from torch.nn import functional
+
+from simulate.activations import ACTIVATIONS, named
+
+REFERENCES = {
+    "relu": lambda x: np.maximum(x, 0),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "linear": lambda x: x,
+    "tanh": np.tanh,
+    "erf": special.erf,
+    "sigmoid": special.expit,
+    "softplus": lambda x: np.logaddexp(0, x),
+    "gelu": lambda x: x * special.ndtr(x),
+}
+
+OWN_OF_TORCH = {
+    "relu": torch.relu,
+    "leaky_relu": lambda u: functional.leaky_relu(u, 0.01),
+    "linear": lambda u: u,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sigmoid": torch.sigmoid,
+    "softplus": lambda u: functional.softplus(u, threshold=700),
+    "gelu": functional.gelu,
+}
+
+
+def test_every_name_has_its_references() -> None:
+    assert set(ACTIVATIONS) == set(REFERENCES) == set(OWN_OF_TORCH)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_are_the_functions_they_are_named_after(name: str) -> None:
+    x = np.concatenate([np.linspace(-9.05, 9.05, 200), np.linspace(15, 45, 301), [-800.0, -40.0, 800.0]])
+    value = ACTIVATIONS[name].function(torch.from_numpy(x)).numpy()
+    assert_allclose(value, REFERENCES[name](x), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_derivatives_are_those_of_autograd(name: str) -> None:
+    u = torch.cat([torch.linspace(-9.05, 9.05, 200), torch.tensor([-40.0, 30.0])]).double().requires_grad_()
+    for function in (ACTIVATIONS[name].function, OWN_OF_TORCH[name]):
+        (slopes,) = torch.autograd.grad(function(u).sum(), u)
+        assert_allclose(ACTIVATIONS[name].derivative(u.detach()), slopes, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_second_derivatives_by_autograd_are_finite_far_out(name: str) -> None:
+    far = torch.tensor([-800.0, -30.0, 0.0, 30.0, 800.0], dtype=torch.float64)
+    second = torch.func.vmap(torch.func.grad(torch.func.grad(ACTIVATIONS[name].function)))(far)
+    assert bool(second.isfinite().all())
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_keep_the_type_and_the_input(name: str) -> None:
+    u = torch.linspace(-2, 2, 9, dtype=torch.float32)
+    kept = u.clone()
+    results = [part(u) for part in ACTIVATIONS[name]]
+
+    assert all(result.dtype == torch.float32 and result is not u for result in results)
+    assert torch.equal(u, kept)
+
+
+@pytest.mark.parametrize(("name", "slope"), [("relu", 0.0), ("leaky_relu", 0.01)])
+def test_slopes_at_a_kink_are_those_of_the_left_side(name: str, slope: float) -> None:
+    zero = torch.zeros((), dtype=torch.float64)
+    assert ACTIVATIONS[name].derivative(zero).item() == slope
+    assert torch.func.grad(ACTIVATIONS[name].function)(zero).item() == slope
+
+
+def test_slope_of_tanh_does_not_overflow() -> None:
+    far = torch.tensor([-1e4, 1e4], dtype=torch.float64)
+    assert ACTIVATIONS["tanh"].derivative(far).tolist() == [0.0, 0.0]
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*gelu, got 'swish'"):
+        named("swish")
