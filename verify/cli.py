@@ -6,69 +6,62 @@ Exit status 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupt
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
+import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 if TYPE_CHECKING:
     from verify.engine import Session
     from verify.options import Plan
-    from verify.results import Results
+    from verify.results import Results, Row
 
 __all__ = ["main"]
 
-REPORT_DIR = "losscurv-report"
-INTERRUPTED = 130
+AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; bad input and a full disk end in one line."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    """Run one command and return its exit status; bad input ends in one line that says what to do."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters gets question marks
     try:
-        return options.run(options)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader has gone; the interpreter would complain while closing
-        return 0
-    except (ValueError, OSError) as error:
-        print(f"losscurv: {_one_line(error)}", file=sys.stderr)
-        return 2
+        return _flushed(_run(words))
+    except BrokenPipeError:  # the reader, say `head`, has what it wanted
+        _discard(sys.stdout)
+        return AS_EXPECTED
+    except (ValueError, OSError, ImportError) as error:
+        return _refuse(_one_line(error))
     except KeyboardInterrupt:
         print("losscurv: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
-    from verify import estimate
-    from verify.model import Status
+def _run(words: list[str]) -> int:
+    if words[:1] == ["estimate"]:  # its words belong to the function: argparse would take -1,2 for an option
+        from verify import estimate
 
-    parser = argparse.ArgumentParser(prog="losscurv", description="Theory against simulation for loss curvature.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+        return estimate.run(words[1:])
+    try:
+        options = _parser().parse_args(words)
+    except SystemExit as end:  # after --help, --version or a wrong option
+        return int(end.code or 0)
+    return options.run(options)
 
-    report = _command(commands, "report", _report, "judge the claims and write the report")
-    _run_options(report)
-    report.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
 
-    replay = _command(commands, "replay", _replay, "repeat a recorded run and compare every score")
-    replay.add_argument("file", metavar="RESULTS.JSON")
-    _run_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates"))
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
 
-    claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
-    claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
-    claims.add_argument("--status", choices=[s.value for s in Status], help="this status only")
-    claims.add_argument("--json", action="store_true", help="print as JSON")
-
-    estimates = _command(commands, "estimate", estimate.run, "evaluate a theory function")
-    estimate.add_arguments(estimates)
-
-    plot = _command(commands, "plot", _plot, "redraw report and plots from a results file, without a rerun")
-    plot.add_argument("file", nargs="?", default=f"{REPORT_DIR}/results.json", metavar="RESULTS.JSON")
-    plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
-    return parser
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -77,16 +70,68 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from verify.suite import version
 
-        parser.exit(message=f"losscurv {version()}\n")
+        print(f"losscurv {version()}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="losscurv",
+        description="Theory against simulation for the curvature of neural-network losses.",
+        epilog="Exit status: 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupted.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_report(commands)
+    _add_claims(commands)
+    _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
+    _add_plot(commands)
+    _add_replay(commands)
+    return parser
 
 
 def _command(commands: Any, name: str, run: Callable[..., int], help_text: str) -> argparse.ArgumentParser:
-    command = commands.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
+    command = commands.add_parser(
+        name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".", allow_abbrev=False
+    )
     command.set_defaults(run=run)
     return command
 
 
-def _run_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
+def _add_report(commands: Any) -> None:
+    report = _command(commands, "report", _report, "judge the claims and write the report")
+    _add_options(report)
+    report.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
+
+
+def _add_replay(commands: Any) -> None:
+    replay = _command(commands, "replay", _replay, "repeat a recorded run and compare every score")
+    replay.add_argument("file", metavar="RESULTS.JSON", help="what an earlier run left, or its folder")
+    _add_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates"))
+    replay.add_argument(
+        "--json", action="store_true", help="print the new results as JSON instead of the table"
+    )
+
+
+def _add_claims(commands: Any) -> None:
+    claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
+    claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
+    claims.add_argument("--status", metavar="STATUS", help="this status only: judged, open, definition, ...")
+    claims.add_argument("--json", action="store_true", help="print as JSON")
+
+
+def _add_plot(commands: Any) -> None:
+    plot = _command(commands, "plot", _plot, "redraw report and plots from a results file, without a rerun")
+    plot.add_argument(
+        "file",
+        nargs="?",
+        metavar="RESULTS.JSON",
+        help="what a run left, or its folder (default: losscurv-report)",
+    )
+    plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
+
+
+def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
     from verify.options import OPTIONS
 
     for flag, keywords in OPTIONS:
@@ -96,7 +141,7 @@ def _run_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
 
 def _report(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.options import plan
+    from verify.options import REPORT_DIR, plan
 
     return _judge(plan(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR), as_json=options.json)
 
@@ -106,98 +151,125 @@ def _replay(options: argparse.Namespace) -> int:
     from verify.options import plan
 
     values = {**vars(options), "replay": options.file}
-    return _judge(plan(values, tier=Tier.DEFAULT, report_dir=None), as_json=False)
+    return _judge(plan(values, tier=Tier.DEFAULT, report_dir=None), as_json=options.json)
 
 
 def _judge(chosen: Plan, *, as_json: bool) -> int:
-    from simulate.monte_carlo import open_executor
     from verify import suite
     from verify.engine import Session
+    from verify.options import require_writable
+    from verify.workers import open_workers
 
-    settings = chosen.settings
-    print(f"tier {settings.tier}, seed {settings.seed}, {settings.workers} workers", file=sys.stderr)
-    interrupted = False
-    with open_executor(settings.workers, chosen.executor) as executor:
-        session = Session(chosen.claims, settings, executor)
-        try:
+    if chosen.report_dir:
+        require_writable(chosen.report_dir)
+    print(f"losscurv: {chosen}", file=sys.stderr)
+    session, interrupted = None, False
+    try:
+        with open_workers(chosen.settings.workers, chosen.executor) as executor:
+            session = Session(chosen.claims, chosen.settings, executor)
             with _Progress(session):
                 for claim in chosen.claims:
                     session.rows(claim)
-        except KeyboardInterrupt:  # what is finished is kept
-            interrupted = True
+    except KeyboardInterrupt:
+        if session is None or not session.finished_rows():
+            raise
+        interrupted = True  # what is finished is kept
+        print("losscurv: interrupted, keeping what is finished", file=sys.stderr)
     results = suite.collect(session, chosen, interrupted=interrupted)
-    return _conclude(results, chosen, as_json=as_json, interrupted=interrupted)
+    status = _conclude(results, chosen, as_json=as_json)
+    return INTERRUPTED if interrupted and status != BAD_INPUT else status
 
 
-def _conclude(results: Results, chosen: Plan, *, as_json: bool, interrupted: bool) -> int:
-    from rich.console import Console
+def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
+    """Write the report first and print after: the page is there even if nobody reads the terminal."""
+    from verify import report, suite
 
-    from verify import report, suite, terminal
-
-    written = report.write(results, chosen.report_dir) if chosen.report_dir else None
+    try:
+        written = report.write(results, chosen.report_dir) if chosen.report_dir else None
+        problem = ""
+    except (OSError, ValueError) as error:
+        written, problem = None, _one_line(error)
     bad = [row for row in results.rows if suite.failed(row, strict_undecided=chosen.strict_undecided)]
     changed = suite.differences(chosen.replay, results) if chosen.replay else []
-    if as_json:
-        from verify.results import dumps
-
-        sys.stdout.write(dumps(results))
-    else:
-        Console(highlight=False).print(terminal.table(results.rows))
-        for row in bad:
-            print(f"\n{row.error or terminal.surprise_block(row)}")
-        for line in changed:
-            print(f"replay differs: {line}")
-        if chosen.replay and not changed:
-            print("replay: every score and verdict is the same")
-        if written:
-            print(f"report: {written}")
-        print(terminal.tally(results.rows))
-    if interrupted:
-        print(f"losscurv: interrupted after {len(results.rows)} rows, which are kept", file=sys.stderr)
-        return INTERRUPTED
-    return 1 if bad or changed or _uncaught(results) else 0
-
-
-def _uncaught(results: Results) -> bool:
-    """A planted error that was not caught makes the whole run worthless."""
     missed = [row.claim for row in results.planted if row.verdict != "disagrees"]
+    with contextlib.suppress(BrokenPipeError):
+        if as_json:
+            _print_json(results, changed)
+        else:
+            _print_table(results, chosen, bad, changed, written)
     if missed:
-        print(f"planted errors not caught: {', '.join(missed)}", file=sys.stderr)
-    return bool(missed)
+        print(
+            f"losscurv: planted errors not caught, this run proves nothing: {', '.join(missed)}",
+            file=sys.stderr,
+        )
+    if problem:
+        return _refuse(problem)
+    return SURPRISE if bad or changed or missed else AS_EXPECTED
+
+
+def _print_json(results: Results, changed: list[str]) -> None:
+    from verify.results import dumps
+
+    sys.stdout.write(dumps(results))
+    for line in changed:
+        print(f"losscurv: replay differs: {line}", file=sys.stderr)
+
+
+def _print_table(
+    results: Results, chosen: Plan, bad: list[Row], changed: list[str], written: Path | None
+) -> None:
+    from verify import terminal
+
+    terminal.console().print(terminal.table(results.rows))
+    for row in bad:
+        print(f"\n{row.error}{terminal.surprise_block(row)}")
+    for line in changed:
+        print(f"replay differs: {line}")
+    if chosen.replay and not changed:
+        print("replay: every score and verdict is the same")
+    if written:
+        print(f"report: {written}")
+    print(terminal.tally(results.rows))
 
 
 def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from rich.console import Console
-
     from verify import registry, terminal
+    from verify.model import Status
 
-    registry.select(paper=options.paper or [])
+    papers, status = options.paper or [], options.status
+    statuses = [s.value for s in Status]
+    if status and status not in statuses:
+        raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}")
+    registry.select(paper=papers)  # refuses an unknown paper
     rows = [
         row
         for row in registry.inventory()
-        if (not options.paper or row.paper in options.paper) and (not options.status or row.status == options.status)
+        if (not papers or row.paper in papers) and (not status or row.status == status)
     ]
     if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))
     else:
-        Console(highlight=False).print(terminal.inventory_table(rows))
-    return 0
+        terminal.console().print(terminal.inventory_table(rows))
+        count = {s: sum(row.status == s for row in rows) for s in statuses}
+        print(f"{len(rows)} entries: {', '.join(f'{n} {s}' for s, n in count.items() if n)}")
+    return AS_EXPECTED
 
 
 def _plot(options: argparse.Namespace) -> int:
     from verify import plots, report
-    from verify.results import load
+    from verify.options import REPORT_DIR, load_results
 
-    file = Path(options.file)
-    results = load(file)
-    folder = Path(options.output) if options.output else file.parent
+    file = Path(options.file or REPORT_DIR)
+    results = load_results(str(file))
+    folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     folder.mkdir(parents=True, exist_ok=True)
     written = plots.save_all(results, folder / "plots")
-    print(f"{len(written)} plots in {folder / 'plots'}")
-    print(f"report: {report.write(results, folder)}")
-    return 0
+    page = report.write(results, folder)
+    print(f"{len(written)} plots: {folder / 'plots'}")
+    print(f"report: {page}")
+    return AS_EXPECTED
 
 
 class _Progress:
@@ -206,11 +278,12 @@ class _Progress:
     EVERY = 10.0
 
     def __init__(self, session: Session) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+        from verify.terminal import console as console_of
+
         self.session = session
-        console = Console(stderr=True)
+        console = console_of(sys.stderr)
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -240,9 +313,37 @@ class _Progress:
             print(f"  {progress.done} of {progress.total} claims, {left}", file=sys.stderr)
 
 
+def _flushed(status: int) -> int:
+    """A full disk or a reader that has gone shows here, not while the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    return status
+
+
+def _refuse(line: str) -> int:
+    print(f"losscurv: {line}", file=sys.stderr)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return BAD_INPUT
+    _discard(sys.stdout)
+    return BAD_INPUT
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is still buffered nowhere: the interpreter would complain about it while closing."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename or 'output'}: {error.strerror}"
+        what = f"{error.filename}" if error.filename else "the output cannot be written"
+        hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
+        return f"{what}: {error.strerror}{hint}"
     return " ".join(str(error).split())
 
 

@@ -69,7 +69,9 @@ class _Reading:
     @property
     def settled(self) -> bool:
         """Decided, or crashed: more replicates change nothing."""
-        return bool(self.error) or (self.judgement is not None and self.judgement.verdict is not Verdict.UNDECIDED)
+        return bool(self.error) or (
+            self.judgement is not None and self.judgement.verdict is not Verdict.UNDECIDED
+        )
 
     def look(self, point: Point, scores: Scores, alpha: float) -> None:
         """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
@@ -120,7 +122,9 @@ class _Run:
         """Take a finished block; judge when the look is complete."""
         names = next(iter(self.blocks.values()), result.scores).keys()
         if result.scores.keys() != names:
-            raise ValueError(f"scores must be {', '.join(names)} in every block, got {', '.join(result.scores)}")
+            raise ValueError(
+                f"scores must be {', '.join(names)} in every block, got {', '.join(result.scores)}"
+            )
         self.blocks[index] = result.scores
         self.seconds += result.seconds
         if self.replicates == self._looks[0]:
@@ -140,7 +144,9 @@ class _Run:
         return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
     def seconds_left(self) -> float:
-        return 0.0 if self.done else max(self.experiment.seconds - self.seconds, 0.05 * self.experiment.seconds)
+        return (
+            0.0 if self.done else max(self.experiment.seconds - self.seconds, 0.05 * self.experiment.seconds)
+        )
 
     def record(self) -> RunRecord:
         return RunRecord(
@@ -224,8 +230,12 @@ class Session:
                 return self._judge_identity(claim)
             examples = EXAMPLES[self.settings.tier]
             if isinstance(claim, ExactProperty):
-                return [property_row(claim, explore_exact(claim, self.settings.seed, examples), self.settings)]
-            explored = explore_statistical(claim, self._judge_example, self.settings.seed, examples, self.alpha)
+                return [
+                    property_row(claim, explore_exact(claim, self.settings.seed, examples), self.settings)
+                ]
+            explored = explore_statistical(
+                claim, self._judge_example, self.settings.seed, examples, self.alpha
+            )
             return [property_row(claim, explored, self.settings)]
         except Exception as error:  # a check that crashes is shown as broken, the others still run
             return [broken_row(claim, _traceback(error), self.settings)]
@@ -252,7 +262,9 @@ class Session:
     def _judge_identity(self, claim: Identity) -> list[Row]:
         started = time.perf_counter()
         jobs = [
-            self.executor.submit(run_routes, claim.routes, f"{claim.id}\n{point.canonical()}", point, self.settings.seed)
+            self.executor.submit(
+                run_routes, claim.routes, f"{claim.id}\n{point.canonical()}", point, self.settings.seed
+            )
             for point in claim.points
         ]
         routes = [job.result() for job in jobs]
@@ -262,7 +274,10 @@ class Session:
             identity_row(
                 claim,
                 label,
-                [identity_outcome(claim, label, p, found) for p, found in zip(claim.points, routes, strict=True)],
+                [
+                    identity_outcome(claim, label, p, found)
+                    for p, found in zip(claim.points, routes, strict=True)
+                ],
                 seconds,
                 self.settings,
             )
@@ -299,12 +314,17 @@ class Session:
                 try:
                     self._flying[_submit_block(self.executor, run, index)] = (run, index)
                     room -= 1
-                except Exception as error:  # the workers have died: a block that is not underway never arrives
+                except Exception as error:  # the workers have died; a block never sent would never arrive
                     run.fail(error)
 
 
 def judge_claim(
-    claim: Claim, settings: Settings, executor: Executor, *, replicates: int | None = None, alpha: float = ALPHA
+    claim: Claim,
+    settings: Settings,
+    executor: Executor,
+    *,
+    replicates: int | None = None,
+    alpha: float = ALPHA,
 ) -> list[PointOutcome]:
     """Judge one claim by itself, at each of its points, on the reading the suite stands behind.
 
@@ -329,7 +349,10 @@ def run_routes(routes: Callable[..., Any], name: str, point: Point, seed: int) -
     """The routes of an identity at one point, as arrays, on one thread."""
     with one_thread():
         found = routes(fixture(seed, name), point)
-    return {key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value) for key, value in found.items()}
+    return {
+        key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        for key, value in found.items()
+    }
 
 
 def _submit_block(executor: Executor, run: _Run, index: int) -> Future[BlockResult]:
@@ -352,7 +375,10 @@ def _traceback(error: BaseException) -> str:
 def _trail(judgement: Judgement) -> Look:
     interval = judgement.interval
     return Look(
-        replicates=judgement.replicates, measured=interval.estimate, lower=interval.lower, upper=interval.upper
+        replicates=judgement.replicates,
+        measured=interval.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
     )
 
 

@@ -5,135 +5,223 @@
 
 from __future__ import annotations
 
-import argparse
+import difflib
 import importlib
 import inspect
 import json
 import math
-from collections.abc import Callable
+import re
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FUNCTIONS", "add_arguments", "evaluate", "run"]
+from verify import docstrings
 
-FUNCTIONS: dict[str, tuple[str, ...]] = {
-    "softmax": ("eigenvalues", "gamma", "gamma_from_logits", "collapse_limit"),
-    "gauss_newton": (
-        "expected_eigenvalues",
-        "expected_excess",
-        "expected_gradient_norm",
-        "projected_excess",
-        "hessian_excess",
-        "excess_noise_floor",
-    ),
-    "outliers": ("additive_wigner", "additive_wishart", "information_plus_noise", "spiked_covariance"),
-    "batch_hessian": (
-        "effective_batch_size",
-        "batch_eigenvalue",
-        "batch_overlap",
-        "batch_ggn_eigenvalue",
-        "second_order_eigenvalue",
-        "element_variance",
-        "element_fluctuation",
-        "crossover_batch_size",
-    ),
-    "learning_rates": ("stability_limit", "sgd_limit", "mean_square_limit", "heavy_ball", "nesterov"),
-    "order_parameters": ("order_parameters",),
-    "fisher": ("kappas", "eigenvalue_statistics", "mean_subtracted_statistics", "parameter_count"),
+__all__ = ["FUNCTIONS", "evaluate", "run"]
+
+NETWORK = "relu --depth 3 --weight-variance 2 --bias-variance 0.1"
+BATCH = "--sigma 0.06 --dim 226 --batch-size 64 --dataset-size 1797"
+
+FUNCTIONS: dict[str, str] = {
+    "softmax.eigenvalues": "0.7,0.2,0.1",
+    "softmax.gamma": "0.7,0.2,0.1",
+    "softmax.gamma_from_logits": "3.1,-0.4,-1.2 --temperature 0.5",
+    "softmax.collapse_limit": "3,2,1",
+    "gauss_newton.expected_eigenvalues": "0.7,0.2,0.1 --dim 6 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.expected_excess": "1.3 --dim 50 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.expected_gradient_norm": "0.7,0.2,0.1 0.5,0.3,0.2 --dim 50 --sigma-c 1.1",
+    "gauss_newton.projected_excess": "-12.5 --dim 50",
+    "gauss_newton.hessian_excess": "3.1 --frobenius-ratio 0.7",
+    "gauss_newton.excess_noise_floor": "50",
+    "outliers.additive_wigner": "1.7,-1.7 --sigma 0.6",
+    "outliers.additive_wishart": "1.7 --q 0.4 --variance 0.6",
+    "outliers.information_plus_noise": "1.7 --q 0.4 --variance 0.6",
+    "outliers.spiked_covariance": "1.7 --q 0.4 --variance 0.6",
+    "batch_hessian.effective_batch_size": "64 1797",
+    "batch_hessian.batch_eigenvalue": f"0.56 {BATCH}",
+    "batch_hessian.batch_overlap": f"0.56 {BATCH}",
+    "batch_hessian.batch_ggn_eigenvalue": "1.4 --variance 0.3 --dim 226 --batch-size 64 --dataset-size inf",
+    "batch_hessian.second_order_eigenvalue": "0.56 --coefficient 2.4 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.element_variance": "0.81 --dim 226",
+    "batch_hessian.element_fluctuation": "--variance 0.0036 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.crossover_batch_size": "0.56 --sigma 0.06 --dim 226 --dataset-size 1797",
+    "learning_rates.stability_limit": "4.2",
+    "learning_rates.sgd_limit": f"0.56 {BATCH}",
+    "learning_rates.mean_square_limit": "0.56 --noise 0.3 --batch-size 64 --dataset-size 1797",
+    "learning_rates.heavy_ball": "4.2 0.3",
+    "learning_rates.nesterov": "4.2 0.3",
+    "order_parameters.order_parameters": f"{NETWORK} --input-overlap -0.3",
+    "fisher.kappas": NETWORK,
+    "fisher.eigenvalue_statistics": f"{NETWORK} --width 1000 --samples 100 --outputs 10",
+    "fisher.mean_subtracted_statistics": f"{NETWORK} --width 1000 --samples 1000 --outputs 10",
+    "fisher.fluctuation_constants": f"{NETWORK} --outputs 10",
+    "fisher.parameter_count": "--depth 3 --width 100 --outputs 10 --width-ratios 7.84,1,1",
 }
-"""Module of theory to the functions a shell can call: numbers, lists and names in, numbers out."""
+"""The functions a shell can call (numbers, lists and names in, numbers out), each with arguments to try."""
+
+USAGE = """\
+usage: losscurv estimate [MODULE.FUNCTION [ARGUMENT ...]] [--json] [--help]
+
+Evaluate a theory function. Without one, all are listed; a module lists its own.
+
+ARGUMENTS are values in the order of the function's signature, or options by name (--sigma 0.6).
+  numbers    1.7  -2  1e-3  inf
+  lists      0.7,0.2,0.1        matrices  "0.7,0.3;0.4,0.6"
+  names      relu  tanh  erf    one per hidden layer: relu,tanh
+
+options:
+  --json      print as JSON; NaN and infinity are strings there
+  -h, --help  this text, or that of a function"""
+
+WIDTH = 100
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments; those of the function itself are read from its signature."""
-    parser.add_argument("function", nargs="?", metavar="MODULE.FUNCTION", help="which; without it, all are listed")
-    parser.add_argument("--json", action="store_true", help="print as JSON")
-    parser.add_argument(
-        "arguments", nargs=argparse.REMAINDER, help="the function's arguments; see losscurv estimate FUNCTION --help"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """List the functions, or evaluate one and print what it returns."""
-    if options.function is None:
-        _print_list(options.json)
-        return 0
-    words = [word for word in options.arguments if word != "--json"]
-    result = evaluate(options.function, words)
-    as_json = options.json or "--json" in options.arguments
-    print(json.dumps(_plain(result), indent=1) if as_json else _text(result))
+def run(words: Sequence[str]) -> int:
+    """List the functions, explain one, or evaluate one and print what it returns."""
+    as_json, asked = "--json" in words, {"-h", "--help"} & set(words)
+    name, *rest = [word for word in words if word not in ("--json", "-h", "--help")] or [""]
+    if not name and asked:
+        print(USAGE)
+    elif not rest and (not name or name in _modules()):
+        _print_list(name, as_json)
+    elif asked:
+        print(_help(_known(name)))
+    else:
+        result = evaluate(name, rest)
+        print(json.dumps(_plain(result), indent=1) if as_json else _text(result))
     return 0
 
 
-def evaluate(name: str, words: list[str]) -> Any:
+def evaluate(name: str, words: Sequence[str]) -> Any:
     """Call a theory function with shell words as arguments.
 
     Raises
     ------
     ValueError
-        If the function is unknown or an argument is out of its domain.
+        If the function or an option is unknown, an argument is missing or out of its domain, or the function
+        cannot compute it.
 
     Examples
     --------
-    >>> evaluate("learning_rates.stability_limit", ["4"])
-    array(0.5)
+    >>> float(evaluate("learning_rates.stability_limit", ["4"]))
+    0.5
+    >>> float(evaluate("outliers.additive_wigner", ["-2", "--sigma", "1"]).eigenvalue)
+    -2.5
     """
+    name = _known(name)
     function = _function(name)
-    options = _function_parser(name, function).parse_args(words)
-    return function(**{key: value for key, value in vars(options).items() if value is not None})
+    arguments = _bind(name, inspect.signature(function).parameters, words)
+    try:
+        return _spelled(function(**arguments), arguments.get("digits"))
+    except ValueError as error:
+        raise ValueError(f"{str(error).rstrip('.')}; see losscurv estimate {name} --help") from None
+    except (ArithmeticError, TypeError, MemoryError) as error:
+        raise ValueError(f"{name} cannot be computed: {error or type(error).__name__}") from None
+
+
+def _known(name: str) -> str:
+    """The full name, which may be given without its module; the nearest ones are suggested."""
+    asked = name.removeprefix("theory.").replace("-", "_")
+    same = [known for known in FUNCTIONS if asked in (known, known.partition(".")[2])]
+    if len(same) == 1:
+        return same[0]
+    short = {known.partition(".")[2]: known for known in FUNCTIONS}
+    near = [*difflib.get_close_matches(asked, FUNCTIONS, n=3), *_nearest(asked.rpartition(".")[2], short)]
+    hint = f"did you mean {' or '.join(dict.fromkeys(short.get(n, n) for n in near))}?" if near else ""
+    raise ValueError(f"no function {name!r}; {hint or 'losscurv estimate lists all'}")
 
 
 def _function(name: str) -> Callable[..., Any]:
-    module, _, function = name.rpartition(".")
-    if function not in FUNCTIONS.get(module, ()):
-        known = [f"{m}.{f}" for m, functions in FUNCTIONS.items() for f in functions]
-        raise ValueError(f"function must be one of {', '.join(known)}, got {name!r}")
+    module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"theory.{module}"), function)
 
 
-def _function_parser(name: str, function: Callable[..., Any]) -> argparse.ArgumentParser:
-    """Positional parameters may be given in order or by option, keyword-only ones by option."""
-    summary = inspect.getdoc(function) or ""
-    parser = argparse.ArgumentParser(
-        prog=f"losscurv estimate {name}",
-        description=summary,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    for parameter in inspect.signature(function).parameters.values():
-        positional = parameter.kind is not inspect.Parameter.KEYWORD_ONLY
-        required = parameter.default is inspect.Parameter.empty
-        if positional and required:
-            parser.add_argument(parameter.name, type=_value, metavar=parameter.name.upper())
-        elif isinstance(parameter.default, bool):
-            parser.add_argument(f"--{_flag(parameter)}", action="store_true", default=None, dest=parameter.name)
+def _modules() -> list[str]:
+    return list(dict.fromkeys(name.partition(".")[0] for name in FUNCTIONS))
+
+
+def _bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> dict[str, Any]:
+    """Words to arguments: by option name, or in the order of the signature where it has an order."""
+    given: dict[str, Any] = {}
+    places = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    for option, word in _pairs(parameters, words):
+        target = option or next((place for place in places if place not in given), "")
+        if not target:
+            free = f"only {' '.join(places).upper()} may" if places else "nothing may"
+            raise ValueError(f"no place for {word!r}: {free} stand without an option, see {_options(parameters)}")
+        if target in given:
+            raise ValueError(f"{_flag(target)} must be given once")
+        switch = isinstance(parameters[target].default, bool)
+        given[target] = _switch(target, word) if switch else _value(target, word)
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
+    if missing:
+        listed = ", ".join(place.upper() if place in places else _flag(place) for place in missing)
+        raise ValueError(f"{name} needs {listed}; see losscurv estimate {name} --help")
+    return given
+
+
+def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each word with the option it belongs to, if any; a switch may stand alone."""
+    rest = iter(words)
+    for word in rest:
+        if not re.match(r"--?[A-Za-z]", word) or re.match(r"-(inf|nan)", word, re.IGNORECASE):
+            yield "", word
+            continue
+        flag, equals, value = word.partition("=")
+        target = flag.lstrip("-").replace("-", "_")
+        if target not in parameters:
+            near = [_flag(found) for found in _nearest(target, parameters)]
+            hint = f"did you mean {near[0]}?" if near else f"there are {_options(parameters)}"
+            raise ValueError(f"no option {flag}; {hint}")
+        if isinstance(parameters[target].default, bool) and not equals:
+            yield target, "true"
+        elif (found := value if equals else next(rest, None)) is None:
+            raise ValueError(f"{flag} needs a value")
         else:
-            parser.add_argument(
-                f"--{_flag(parameter)}",
-                type=_value,
-                required=required,
-                metavar="VALUE",
-                dest=parameter.name,
-                help="" if required else f"default {parameter.default}",
-            )
-    return parser
+            yield target, found
 
 
-def _flag(parameter: inspect.Parameter) -> str:
-    return parameter.name.replace("_", "-")
+def _options(parameters: Iterable[str]) -> str:
+    return ", ".join(map(_flag, parameters))
 
 
-def _value(word: str) -> Any:
+def _nearest(name: str, known: Iterable[str]) -> list[str]:
+    return difflib.get_close_matches(name, list(known), n=1)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _value(name: str, word: str) -> Any:
     """A number, a list with commas, a list of lists with semicolons, or a name.
 
-    >>> _value("64"), _value("0.2,0.3,0.5"), _value("relu"), _value("inf")
-    (64, [0.2, 0.3, 0.5], 'relu', inf)
+    >>> [_value("x", word) for word in ("64", "0.2,0.3,0.5", "1,2;3,4", "relu", "-inf", "1,")]
+    [64, [0.2, 0.3, 0.5], [[1, 2], [3, 4]], 'relu', -inf, [1]]
     """
     if ";" in word:
-        return [_value(part) for part in word.split(";")]
-    if "," in word:
-        return [_value(part) for part in word.split(",") if part]
+        rows = [_row(part) for part in word.split(";") if part.strip()]
+        if len({len(row) for row in rows}) != 1:
+            raise ValueError(f"{_flag(name)} must have rows of one length, got {word!r}")
+        return rows
+    return _row(word) if "," in word else _scalar(word.strip())
+
+
+def _switch(name: str, word: str) -> bool:
+    if word.lower() not in ("true", "false"):
+        raise ValueError(f"{_flag(name)} must stand alone or be true or false, got {word!r}")
+    return word.lower() == "true"
+
+
+def _row(word: str) -> list[Any]:
+    return [_scalar(part.strip()) for part in word.split(",") if part.strip()]
+
+
+def _scalar(word: str) -> Any:
     for kind in (int, float):
         try:
             return kind(word)
@@ -142,29 +230,74 @@ def _value(word: str) -> Any:
     return word
 
 
-def _print_list(as_json: bool) -> None:
+def _print_list(module: str, as_json: bool) -> None:
     listed = {
-        f"{module}.{function}": (inspect.getdoc(_function(f"{module}.{function}")) or "").partition("\n")[0]
-        for module, functions in FUNCTIONS.items()
-        for function in functions
+        name: docstrings.summary(_function(name))
+        for name in FUNCTIONS
+        if not module or name.partition(".")[0] == module
     }
     if as_json:
-        print(json.dumps(listed, indent=1))
+        print(json.dumps(listed, indent=1, ensure_ascii=False))
         return
     width = max(map(len, listed))
     for name, summary in listed.items():
         print(f"{name:{width}}  {summary}")
+    print("\nArguments and an example: losscurv estimate FUNCTION --help")
+
+
+def _help(name: str) -> str:
+    function = _function(name)
+    parameters = inspect.signature(function).parameters.values()
+    usage = f"usage: losscurv estimate {name} {' '.join(_usage(p) for p in parameters)} [--json]"
+    lines = [*_wrapped(usage, "", " " * 7), "", docstrings.description(function), "", "Arguments:"]
+    for text, sharing in groupby(parameters, lambda p: _explained(function, p)):
+        lines += [f"  {', '.join(_usage(p, short=True) for p in sharing)}", *_wrapped(text, " " * 6, " " * 6)]
+    return "\n".join([*lines, "", "Example:", f"  losscurv estimate {name} {FUNCTIONS[name]}"])
+
+
+def _explained(function: Callable[..., Any], p: inspect.Parameter) -> str:
+    default = "" if p.default in (p.empty, None, False) else f" Default {p.default}."
+    return docstrings.parameter(function, p.name) + default
+
+
+def _usage(p: inspect.Parameter, *, short: bool = False) -> str:
+    if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty:
+        return p.name.upper()
+    text = _flag(p.name) if isinstance(p.default, bool) else f"{_flag(p.name)} VALUE"
+    return text if p.default is p.empty or short else f"[{text}]"
+
+
+def _wrapped(text: str, first: str, later: str) -> list[str]:
+    width = max(40, min(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH))
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=later, break_on_hyphens=False)
+
+
+def _spelled(result: Any, digits: int | None) -> Any:
+    """Numbers of mpmath as text, to the digits asked for: printed plainly they would show fifteen."""
+    if digits is None:
+        return result
+    from mpmath import nstr
+
+    return {
+        name: [nstr(value, int(digits)) for value in values]
+        for name, values in (_fields(result) or {}).items()
+    }
 
 
 def _text(result: Any) -> str:
     fields = _fields(result)
     if fields is None:
-        return _number(result)
+        return _numbers(result)
     width = max(map(len, fields))
-    return "\n".join(f"{name:{width}}  {_number(value)}" for name, value in fields.items())
+    indent = "\n" + " " * (width + 2)
+    return "\n".join(
+        f"{name:{width}}  {_numbers(value).replace(chr(10), indent)}" for name, value in fields.items()
+    )
 
 
 def _fields(result: Any) -> dict[str, Any] | None:
+    if isinstance(result, dict):
+        return result
     if hasattr(result, "_asdict"):
         return result._asdict()
     if hasattr(result, "__dataclass_fields__"):
@@ -172,19 +305,25 @@ def _fields(result: Any) -> dict[str, Any] | None:
     return None
 
 
-def _number(value: Any) -> str:
-    return np.array2string(np.asarray(value), precision=10, separator=", ", threshold=10_000)
+def _numbers(value: Any) -> str:
+    """Twelve digits of floats, all digits of what was asked for with more."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{array.item():.12g}" if array.dtype.kind == "f" else str(array.item())
+    texts = np.vectorize(_numbers, otypes=[object])(array) if array.size else array
+    return np.array2string(
+        texts, separator=", ", threshold=array.size + 1, max_line_width=WIDTH, formatter={"object": str}
+    )
 
 
 def _plain(value: Any) -> Any:
+    """What JSON can hold: NaN and infinity, and numbers of more digits than a float has, as strings."""
     fields = _fields(value)
     if fields is not None:
         return {name: _plain(item) for name, item in fields.items()}
-    listed = np.asarray(value).tolist()
-    return _finite(listed)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value):
+        return [_plain(item) for item in value]
+    plain = value.item() if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(plain, bool | int) or (isinstance(plain, float) and math.isfinite(plain)):
+        return plain
+    return str(plain)

@@ -2,7 +2,7 @@ r"""Confidence intervals that hold at every look at once.
 
 | function | for | reference |
 |---|---|---|
-| `mean_interval` | mean of iid replicates | Wang and Ramdas (2023), Gaussian-mixture t martingale; widened for skewness |
+| `mean_interval` | mean of iid replicates | Wang and Ramdas (2023), t martingale; widened for skewness |
 | `ratio_interval` | E[A] / E[B] | Fieller's inversion of `mean_interval` of A - r B |
 | `proportion_interval` | probability of an event | Robbins (1970), beta-binomial mixture, Jeffreys' prior |
 
@@ -17,11 +17,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FEWEST", "Interval", "mean_interval", "multiplier", "proportion_interval", "ratio_interval", "widened"]
+__all__ = [
+    "FEWEST",
+    "Interval",
+    "mean_interval",
+    "multiplier",
+    "proportion_interval",
+    "ratio_interval",
+    "widened",
+]
 
 Floats = NDArray[np.float64]
 
@@ -93,7 +102,9 @@ def mean_interval(
     # a spread at the level of rounding is no spread: its "shape" would be the shape of rounding errors
     if spread <= 1e-14 * max(abs(mean), numerical) or spread == 0.0:
         if exact and n >= fewest:
-            return Interval(estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical)
+            return Interval(
+                estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical
+            )
         return Interval(estimate=mean, numerical=numerical, obstacle="zero variance")
     skewness = float((((values - mean) / spread) ** 3).mean())
     k = multiplier(n, alpha) if n >= fewest else math.inf
@@ -103,7 +114,9 @@ def mean_interval(
     if math.isinf(k):
         return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too skewed")
     half = k * spread / math.sqrt(n) + numerical
-    return Interval(estimate=mean, lower=mean - half, upper=mean + half, numerical=numerical, skewness=skewness)
+    return Interval(
+        estimate=mean, lower=mean - half, upper=mean + half, numerical=numerical, skewness=skewness
+    )
 
 
 def multiplier(n: int, alpha: float) -> float:
@@ -192,15 +205,15 @@ def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST
     >>> round(interval.lower, 3), interval.upper
     (0.935, 1.0)
     """
-    from scipy.special import betaln, xlog1py, xlogy
-
+    special = import_module("scipy.special")
     estimate = hits / n
     if n < fewest:
         return Interval(estimate=estimate, obstacle="too few replicates")
-    threshold = float(betaln(hits + 0.5, n - hits + 0.5) - betaln(0.5, 0.5)) + math.log(alpha)
+    mixture = special.betaln(hits + 0.5, n - hits + 0.5) - special.betaln(0.5, 0.5)
+    threshold = float(mixture) + math.log(alpha)
 
     def excluded(p: float) -> bool:
-        return float(xlogy(hits, p) + xlog1py(n - hits, -p)) <= threshold
+        return float(special.xlogy(hits, p) + special.xlog1py(n - hits, -p)) <= threshold
 
     lower = 0.0 if hits == 0 else _boundary(excluded, estimate, 0.0)
     upper = 1.0 if hits == n else _boundary(excluded, estimate, 1.0)

@@ -128,7 +128,8 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     interval, predicted = _measure(claim, reading.predict, reading.score, point, scores, alpha)
     margin = claim.margin_at(point)
     # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
-    verdict = decide(interval, *_band(claim, predicted, margin)) if math.isfinite(predicted) else _beyond(interval)
+    band = _band(claim, predicted, margin)
+    verdict = decide(interval, *band) if math.isfinite(predicted) else _beyond(interval)
     return Judgement(
         verdict=verdict, interval=interval, predicted=predicted, margin=margin, replicates=_count(scores)
     )
@@ -181,7 +182,8 @@ def _measure(
     alpha: float,
 ) -> tuple[Interval, float]:
     if claim.inputs:
-        values, joined = _column(scores, score), SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
+        values = _column(scores, score)
+        joined = SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
         predicted = np.broadcast_to(_evaluate(predict, joined), values.shape)
         if not np.isfinite(predicted).all():
             return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
@@ -202,21 +204,23 @@ def _measure(
 
 def _evaluate(predict: Prediction, point: Point | SimpleNamespace) -> NDArray[np.float64]:
     value = np.asarray(predict(point))
-    return np.where(np.isreal(value), value.real, np.nan).astype(np.float64)
+    return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
 
 
-def _rival(claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float) -> RivalOutcome:
+def _rival(
+    claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float
+) -> RivalOutcome:
     if claim.inputs:
         interval, value = _measure(claim, claim.rivals[name], claim.score, point, scores, alpha)
     else:
         interval, value = judged.interval, float(_evaluate(claim.rivals[name], point))
     # a rival bound below what was measured holds too, however far away it is
-    possible = value <= interval.upper if claim.kind is Kind.AT_LEAST else interval.lower <= value <= interval.upper
+    lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
     return RivalOutcome(
         name=name,
         value=value,
         margins=abs(value - judged.predicted) / judged.margin,
-        rejected=not interval.obstacle and not possible,
+        rejected=not interval.obstacle and not lower <= value <= interval.upper,
     )
 
 

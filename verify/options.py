@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,22 +15,57 @@ from verify.engine import Settings
 from verify.model import AnyClaim, Tier
 from verify.results import Results, load
 
-__all__ = ["OPTIONS", "Plan", "plan"]
+__all__ = ["OPTIONS", "REPORT_DIR", "Plan", "load_results", "plan", "require_writable"]
 
 SEED = 2024
+REPORT_DIR = "losscurv-report"
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--claim", {"action": "append", "metavar": "ID", "help": "judge this claim only (repeatable)"}),
-    ("--paper", {"action": "append", "metavar": "NAME", "help": "judge this paper's claims only (repeatable)"}),
-    ("--tier", {"choices": [t.value for t in Tier], "help": "how much to run"}),
-    ("--seed", {"type": int, "metavar": "N", "help": f"suite seed (default {SEED})"}),
+    (
+        "--claim",
+        {"action": "append", "metavar": "ID", "help": "judge this claim only (repeatable), from any tier"},
+    ),
+    (
+        "--paper",
+        {"action": "append", "metavar": "NAME", "help": "judge this paper's claims only (repeatable)"},
+    ),
+    (
+        "--tier",
+        {
+            "choices": [t.value for t in Tier],
+            "help": "cheap checks only (smoke), every claim (default), or every claim with eight times the replicates",
+        },
+    ),
+    ("--seed", {"type": int, "metavar": "N", "help": f"suite seed, an integer >= 0 (default {SEED})"}),
     ("--vary-seed", {"action": "store_true", "help": "draw a new suite seed and print it"}),
-    ("--replicates", {"type": int, "metavar": "N", "help": "most replicates per point, for every experiment"}),
+    (
+        "--replicates",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": "most replicates per point, in place of each experiment's own number",
+        },
+    ),
     ("--device", {"default": "cpu", "metavar": "NAME", "help": "cpu (default), cuda, cuda:<index> or auto"}),
     ("--workers", {"type": int, "metavar": "N", "help": "local processes (default: one per core)"}),
-    ("--executor", {"metavar": "dask://HOST:PORT", "help": "run on this Dask cluster instead"}),
-    ("--report-dir", {"metavar": "FOLDER", "help": "where report.html and results.json go"}),
-    ("--replay", {"metavar": "FILE", "help": "repeat the run of a results file and compare every score"}),
+    (
+        "--executor",
+        {"metavar": "dask://HOST:PORT", "help": "run on this Dask cluster instead of local processes"},
+    ),
+    (
+        "--report-dir",
+        {
+            "metavar": "FOLDER",
+            "help": "where report.html and results.json go; those of an earlier run are replaced",
+        },
+    ),
+    (
+        "--replay",
+        {
+            "metavar": "FILE",
+            "help": "repeat the run of a results file, with its seed, and compare every score",
+        },
+    ),
     ("--strict-undecided", {"action": "store_true", "help": "an undecided claim counts as a failure"}),
 )
 
@@ -46,80 +82,139 @@ class Plan:
     strict_undecided: bool
     selection: str
 
+    def __str__(self) -> str:
+        s = self.settings
+        where = self.executor or f"{s.workers} worker{'s' * (s.workers > 1)}"
+        return f"tier {s.tier}, seed {s.seed}, {where}, {s.device}"
+
 
 def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Plan:
     """Check the options and resolve them; `tier` and `report_dir` are what holds where the option is not given.
+
+    A replay leaves no report unless it is told where: it must not replace the one it is compared with.
 
     Raises
     ------
     ValueError
         Naming the option that cannot be used, and why.
     """
-    replay = load(Path(values["replay"])) if values.get("replay") else None
-    if values.get("vary_seed") and (values.get("seed") is not None or replay):
-        raise ValueError("--vary-seed must stand without --seed and --replay, which fix the seed")
-    chosen_tier = Tier(values["tier"]) if values.get("tier") else Tier(replay.suite.tier) if replay else tier
-    names = values.get("claim") or (_judged(replay) if replay else [])
-    claims = registry.select(chosen_tier, claim=names, paper=values.get("paper") or [])
-    if not claims:
-        raise ValueError("--claim and --paper must leave at least one claim, got none")
-    folder = values.get("report_dir") or report_dir
+    replay = load_results(values["replay"]) if values.get("replay") else None
+    _require_consistent(values)
+    chosen_tier = Tier(values.get("tier") or (replay.suite.tier if replay else tier))
+    folder = values.get("report_dir") or (None if replay else report_dir)
     workers = default_workers() if values.get("workers") is None else values["workers"]
+    replicates = values.get("replicates")
     return Plan(
-        claims=claims,
+        claims=_selected(values, replay, chosen_tier),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
-            device=resolve_device(values.get("device") or "cpu"),
-            workers=_at_least_one("--workers", workers),
-            replicates=_replicates(values, replay),
+            device=_device(values.get("device") or "cpu"),
+            workers=_at_least("--workers", 1, workers),
+            replicates=_at_least("--replicates", 1, replicates)
+            if replicates is not None
+            else (replay.suite.replicates if replay else None),
         ),
         executor=values.get("executor"),
-        report_dir=_writable(Path(folder)) if folder else None,
+        report_dir=Path(folder) if folder else None,
         replay=replay,
         strict_undecided=bool(values.get("strict_undecided")),
         selection=_selection(values, replay),
     )
 
 
+def load_results(name: str) -> Results:
+    """A results file, named by itself or by its folder.
+
+    Raises
+    ------
+    ValueError
+        If it is missing or corrupt.
+    """
+    path = Path(name)
+    return load(path / "results.json" if path.is_dir() else path)
+
+
+def require_writable(folder: Path) -> None:
+    """Fail before the run, not after it.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"--report-dir must be a folder that can be written, got {folder}: {error.strerror}"
+        ) from None
+
+
+def _require_consistent(values: Mapping[str, Any]) -> None:
+    fixed = [
+        name for name in ("seed", "vary_seed", "tier", "replicates") if values.get(name) not in (None, False)
+    ]
+    if values.get("replay") and fixed:
+        raise ValueError(
+            f"--{fixed[0].replace('_', '-')} must not stand beside --replay, which takes it from the file"
+        )
+    if values.get("vary_seed") and values.get("seed") is not None:
+        raise ValueError("--vary-seed must not stand beside --seed, which fixes it")
+
+
+def _selected(values: Mapping[str, Any], replay: Results | None, tier: Tier) -> tuple[AnyClaim, ...]:
+    names, papers = values.get("claim") or [], values.get("paper") or []
+    if replay:
+        names = _replayed(names, list(dict.fromkeys(row.claim for row in replay.rows)))
+    found = registry.select(tier, claim=names, paper=papers)
+    if not found:
+        asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(papers)])
+        reason = f"--tier {tier}" if not names else "these"
+        raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
+    return found
+
+
+def _replayed(names: list[str], recorded: list[str]) -> list[str]:
+    """The recorded claims to judge again."""
+    known = {claim.id for claim in registry.claims()}
+    absent = [name for name in names if name not in recorded]
+    unknown = [name for name in names or recorded if name not in known]
+    if absent:
+        raise ValueError(f"--claim must name what the results file judges, got {', '.join(absent)}")
+    if unknown:
+        raise ValueError(
+            f"--replay: this version has no claim {', '.join(unknown)}; choose others with --claim"
+        )
+    if not recorded:
+        raise ValueError("--replay must name a run that judged at least one claim, this one judged none")
+    return names or recorded
+
+
+def _device(name: str) -> str:
+    return (
+        name if name == "cpu" else resolve_device(name)
+    )  # the rest is torch's to answer, and it loads slowly
+
+
 def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
     if values.get("vary_seed"):
         return secrets.randbits(32)
     if values.get("seed") is not None:
-        if values["seed"] < 0:
-            raise ValueError(f"--seed must be non-negative, got {values['seed']}")
-        return values["seed"]
+        return _at_least("--seed", 0, values["seed"])
     return replay.suite.seed if replay else SEED
 
 
-def _replicates(values: Mapping[str, Any], replay: Results | None) -> int | None:
-    if values.get("replicates") is not None:
-        return _at_least_one("--replicates", values["replicates"])
-    return replay.suite.replicates if replay else None
-
-
-def _at_least_one(option: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{option} must be at least 1, got {value}")
+def _at_least(option: str, least: int, value: int) -> int:
+    if value < least:
+        raise ValueError(f"{option} must be at least {least}, got {value}")
     return value
-
-
-def _judged(results: Results) -> list[str]:
-    return list(dict.fromkeys(row.claim for row in results.rows))
 
 
 def _selection(values: Mapping[str, Any], replay: Results | None) -> str:
     parts = [*(values.get("claim") or []), *(values.get("paper") or [])]
-    return ", ".join(parts) or (replay.suite.selection if replay else "all claims")
-
-
-def _writable(folder: Path) -> Path:
-    """Fail before the run, not after it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.write_text("", encoding="utf-8")
-        probe.unlink()
-    except OSError as error:
-        raise ValueError(f"--report-dir must be a folder that can be written, {folder}: {error.strerror}") from None
-    return folder
+    return ", ".join(parts) or (
+        replay.suite.selection.removesuffix(" (interrupted)") if replay else "all claims"
+    )

@@ -261,7 +261,7 @@ def _looks_panel(row: Row) -> list[Panel]:
         at = wording.parameters(wording.differing(point, row.points)) if len(row.points) > 1 else ""
         axes.set_title("The interval shrinking" + (shorten(f" at {at}", 30) if at else ""))
 
-    return [Panel(1.25, draw)] if looks else []
+    return [Panel(1.25, draw)] if len(looks) > 1 else []
 
 
 # The overview.

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, StatisticalProperty, Verdict
+from verify.model import (
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Kind,
+    StatisticalProperty,
+    Verdict,
+)
 
 __all__ = ["PLANTED"]
 
@@ -30,14 +39,16 @@ def routes(rng: np.random.Generator, point: Point) -> dict[str, Any]:
     """A determinant two ways, and a wrong third."""
     a = rng.standard_normal((point.dim, point.dim))
     spectrum = np.linalg.eigvals(a)
-    return {"lu": np.linalg.det(a), "eigenvalues": spectrum.prod().real, "singular values": np.linalg.svd(a)[1].prod() + 1}
+    return {
+        "lu": np.linalg.det(a),
+        "eigenvalues": spectrum.prod().real,
+        "singular values": np.linalg.svd(a)[1].prod() + 1,
+    }
 
 
 def _cauchy_schwarz(rng: np.random.Generator, point: Point) -> float:
     x, y = rng.standard_normal((2, point.dim))
     return max(0.0, abs(x @ y) / (0.05 * np.linalg.norm(x) * np.linalg.norm(y)) - 1)
-
-
 
 
 def _dimensions() -> dict[str, Any]:
@@ -53,7 +64,11 @@ def _scales() -> dict[str, Any]:
 
 
 SUMS = Experiment(
-    id="planted/sums", replicate="24 exponential variables", simulate=sums, points=(Point(scale=1.7),), budget=8192
+    id="planted/sums",
+    replicate="24 exponential variables",
+    simulate=sums,
+    points=(Point(scale=1.7),),
+    budget=8192,
 )
 
 COMMON: dict[str, Any] = {"entries": (), "source": "planted error", "expected": Verdict.DISAGREES}

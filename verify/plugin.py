@@ -6,89 +6,155 @@ Loaded by the root conftest.py, or from an installed package with ``pytest -p ve
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import io
 import time
-from collections.abc import Generator
-from concurrent.futures import Executor
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simulate.monte_carlo import open_executor
 from verify.engine import Session
 from verify.judge import readings
 from verify.model import AnyClaim, Claim, Identity, Tier
-from verify.options import OPTIONS, Plan, plan
+from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
 from verify.results import Row
+from verify.workers import open_workers
 
 __all__ = ["Verification"]
 
 EVERY = 10.0
 """Seconds between two lines of progress."""
 
-REPORT_DIR = "losscurv-report"
-
-SHOWN = {
+AS_EXPECTED = {
     "agrees": ("agrees", ".", ("AGREES", {"green": True})),
-    "disagrees": ("disagrees (expected)", "d", ("DISAGREES (expected)", {"yellow": True})),
+    "disagrees": ("disagrees (expected)", "d", ("DISAGREES (expected)", {"green": True})),
     "undecided": ("undecided", "u", ("UNDECIDED", {"yellow": True})),
 }
+FAILED = {
+    "agrees": ("failed", "F", ("AGREES (surprise)", {"red": True})),
+    "disagrees": ("failed", "F", ("DISAGREES (surprise)", {"red": True})),
+    "undecided": ("failed", "F", ("UNDECIDED (strict)", {"red": True})),
+    "broken": ("failed", "B", ("BROKEN", {"purple": True})),
+}
+"""Category, letter and word of each verdict."""
 
 
 class Verification:
-    """One run of the claims: made when the first claim is tested, closed with the test session."""
+    """The run of the claims in one test session.
 
-    def __init__(self, plan: Plan, config: pytest.Config) -> None:
-        self.plan = plan
+    The options are resolved when they are first needed: a run that collects no claim does not load them.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._stack = contextlib.ExitStack()
+        self._plan: Plan | None = None
         self._session: Session | None = None
+        self._stack = contextlib.ExitStack()
         self._spoken = time.monotonic()
         self.notes: list[str] = []
         self.differences: list[str] = []
 
     @property
-    def session(self) -> Session:
-        """The session behind the claims, with its workers."""
-        if self._session is None:
-            executor: Executor = self._stack.enter_context(
-                open_executor(self.plan.settings.workers, self.plan.executor)
+    def planned(self) -> bool:
+        """Whether the options have been resolved."""
+        return self._plan is not None
+
+    @property
+    def plan(self) -> Plan:
+        """What was asked for.
+
+        Raises
+        ------
+        ValueError
+            If an option cannot be used.
+        """
+        if self._plan is None:
+            named = _names_verify(self._config)
+            self._plan = plan(
+                {name: self._config.getoption(name) for name in _names()},
+                tier=Tier.DEFAULT if named else Tier.SMOKE,
+                report_dir=REPORT_DIR if named else None,
             )
-            self._session = Session(self.plan.claims, self.plan.settings, executor)
-            self._session.listener = self._speak
-        return self._session
+        return self._plan
+
+    def restrict(self, claims: list[AnyClaim]) -> None:
+        """Only these claims are left after pytest's own selection."""
+        chosen = {claim.id for claim in claims}
+        left = tuple(claim for claim in self.plan.claims if claim.id in chosen)
+        if len(left) < len(self.plan.claims):
+            selection = (
+                f"{self.plan.selection}: {len(left)} of {len(self.plan.claims)} claims, chosen by pytest"
+            )
+            self._plan = dataclasses.replace(self.plan, claims=left, selection=selection)
+
+    def start(self) -> None:
+        """Check where the report goes and open the workers, before the first claim is judged.
+
+        Raises
+        ------
+        ValueError, OSError
+            If the folder cannot be written or the workers cannot be had.
+        """
+        if self.plan.report_dir is not None:
+            require_writable(self.plan.report_dir)
+        executor = self._stack.enter_context(open_workers(self.plan.settings.workers, self.plan.executor))
+        self._session = Session(self.plan.claims, self.plan.settings, executor)
+        self._session.listener = self._speak
 
     def row(self, claim: AnyClaim, label: str) -> Row:
         """One reading of a claim; a broken claim has one row for all of its readings."""
-        rows = self.session.rows(claim)
+        if self._session is None:
+            self.start()
+        rows = self._session.rows(claim) if self._session else []
         return next((row for row in rows if row.reading == label), rows[0])
 
     def rows(self) -> list[Row]:
         """What has been judged so far."""
         return self._session.finished_rows() if self._session else []
 
-    def close(self) -> None:
-        """Stop the workers and write the report, if one was asked for."""
-        self._stack.close()
-        if self._session is None:
-            return
-        if self.plan.report_dir is not None or self.plan.replay is not None:
-            from verify import report, suite
+    def interrupt(self) -> None:
+        """Stop the workers without waiting for what they are at."""
+        self._stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
-            results = suite.collect(self._session, self.plan, interrupted=len(self.rows()) < len(_readings(self.plan)))
-            if self.plan.report_dir is not None:
-                self.notes.append(f"report: {report.write(results, self.plan.report_dir)}")
-            if self.plan.replay is not None:
-                self.differences = suite.differences(self.plan.replay, results)
-                self.notes += self.differences or ["replay: every score and verdict is the same"]
+    def close(self) -> None:
+        """Stop the workers and write the report, if one was asked for.
+
+        Raises
+        ------
+        ValueError, OSError
+            If the report cannot be written.
+        """
+        self._stack.close()
+        if self._session is None or not self.rows() or not (self.plan.report_dir or self.plan.replay):
+            return
+        from verify import report, suite
+
+        done = {row.claim for row in self.rows()}
+        results = suite.collect(self._session, self.plan, interrupted=len(done) < len(self.plan.claims))
+        if self.plan.replay is not None:
+            self.differences = suite.differences(self.plan.replay, results)
+            self.notes += [f"replay differs: {line}" for line in self.differences]
+            self.notes += [] if self.differences else ["replay: every score and verdict is the same"]
+        missed = [row.claim for row in results.planted if row.verdict != "disagrees"]
+        if missed:
+            self.differences.append("planted errors")
+            self.notes.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
+        if self.plan.report_dir is not None:
+            self.notes.append(f"report: {report.write(results, self.plan.report_dir)}")
 
     def _speak(self) -> None:
-        progress = self.session.progress()
+        """Say from time to time how far the run is, and how long it takes yet."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if self._session is None or reporter is None or self._config.option.verbose < 0:
+            return
+        progress = self._session.progress()
         if time.monotonic() - self._spoken < EVERY or progress.done == progress.total:
             return
         self._spoken = time.monotonic()
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and not self._config.option.verbose < 0:
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             reporter.ensure_newline()
             reporter.write_line(
                 f"  {progress.done} of {progress.total} claims, {progress.elapsed:.0f} s, "
@@ -108,24 +174,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options before anything runs."""
-    named = _names_verify(config)
-    try:
-        chosen = plan(
-            {flag.lstrip("-").replace("-", "_"): config.getoption(flag) for flag, _ in OPTIONS},
-            tier=Tier.DEFAULT if named else Tier.SMOKE,
-            report_dir=REPORT_DIR if named and not config.option.collectonly else None,
-        )
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
-    config.stash[KEY] = Verification(chosen, config)
+    verification = config.stash[KEY] = Verification(config)
+    if config.option.help or config.option.version:
+        return
+    if _names_verify(config) or any(config.getoption(name) not in (None, False, "cpu") for name in _names()):
+        with _usage_errors():
+            _ = verification.plan
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """What is judged and how: what it takes to run the same again."""
+    verification = config.stash[KEY]
+    return f"verification: {verification.plan}" if verification.planned else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per claim and reading."""
-    if "row" in metafunc.fixturenames:
-        cases = _readings(metafunc.config.stash[KEY].plan)
+    if "judged" in metafunc.fixturenames:
+        with _usage_errors():
+            cases = [(c, label) for c in metafunc.config.stash[KEY].plan.claims for label in _labels(c)]
         ids = [claim.id + (f" [{label}]" if label.startswith("as our") else "") for claim, label in cases]
-        metafunc.parametrize("row", cases, ids=ids, indirect=True)
+        metafunc.parametrize("judged", cases, ids=ids, indirect=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Judge only what pytest has selected; find out now whether that is possible."""
+    config = session.config
+    specs = [getattr(item, "callspec", None) for item in session.items]
+    claims = [spec.params["judged"][0] for spec in specs if spec and "judged" in spec.params]
+    if not claims:
+        return
+    verification = config.stash[KEY]
+    verification.restrict(claims)
+    if not config.option.collectonly:
+        with _usage_errors():
+            verification.start()
 
 
 @pytest.fixture(scope="session")
@@ -135,38 +218,35 @@ def verification(request: pytest.FixtureRequest) -> Verification:
 
 
 @pytest.fixture
-def row(request: pytest.FixtureRequest, verification: Verification, record_property: Any) -> Row:
-    """The row of one reading of one claim."""
+def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
+    """The row of one reading of one claim, its numbers among the properties of the test."""
     claim, label = request.param
-    found = verification.row(claim, label)
-    record_property("verdict", found.verdict)
-    record_property("expected", found.expected)
-    for i, point in enumerate(found.points):
-        record_property(f"measured[{i}]", point.measured)
-        record_property(f"predicted[{i}]", point.predicted)
-        record_property(f"replicates[{i}]", point.replicates)
-    return found
+    row = verification.row(claim, label)
+    seed = verification.plan.settings.seed
+    # not record_property: it warns of a schema that pytest's own files do not keep, and warnings are errors here
+    request.node.user_properties += [("verdict", row.verdict), ("expected", row.expected), ("seed", seed)]
+    for i, point in enumerate(row.points):
+        request.node.user_properties += [
+            (f"{name}[{i}]", getattr(point, name))
+            for name in ("measured", "lower", "upper", "predicted", "margin", "replicates")
+        ]
+    return row
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Tier, seed and workers: what it takes to run the same again."""
-    settings = config.stash[KEY].plan.settings
-    return f"verification: tier {settings.tier}, seed {settings.seed}, workers {settings.workers}, {settings.device}"
-
-
-def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
+def pytest_report_teststatus(report: pytest.TestReport) -> Any:
     """Verdict words for claims; other tests keep pytest's own."""
-    verdict = dict(report.user_properties).get("verdict")
-    if report.when == "call" and report.passed and verdict in SHOWN:
-        return SHOWN[str(verdict)]
-    return None
+    words = AS_EXPECTED if report.passed else FAILED if report.failed else {}
+    verdict = dict(report.user_properties).get("verdict") if report.when == "call" else None
+    return words.get(str(verdict))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None]:
     """Write the report; a replay that differs fails the run."""
     verification = session.config.stash[KEY]
     try:
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            verification.interrupt()
         verification.close()
     except (OSError, ValueError) as error:
         verification.notes.append(f"report not written: {error}")
@@ -182,21 +262,30 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = verification.rows()
     if not rows:
         return
-    from rich.console import Console
+    from verify.terminal import console, table, tally
 
-    from verify.terminal import table, tally
-
-    terminalreporter.section("theory against simulation")
-    console = Console(file=terminalreporter._tw._file, highlight=False)  # noqa: SLF001 - pytest offers no public file
-    if not config.option.verbose < 0:
-        console.print(table(rows))
+    terminalreporter.section(f"theory against simulation: {verification.plan}")
+    if config.option.verbose >= 0:
+        text = io.StringIO()
+        console(text, colour=terminalreporter.hasmarkup).print(table(rows))
+        for line in text.getvalue().splitlines():
+            terminalreporter.write_line(line.rstrip())
     for note in verification.notes:
         terminalreporter.write_line(note)
     terminalreporter.write_line(tally(rows))
 
 
-def _readings(plan: Plan) -> list[tuple[AnyClaim, str]]:
-    return [(claim, label) for claim in plan.claims for label in _labels(claim)]
+@contextlib.contextmanager
+def _usage_errors() -> Iterator[None]:
+    """What cannot be used is one line of pytest's, not a traceback."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _names() -> list[str]:
+    return [flag.removeprefix("--").replace("-", "_") for flag, _ in OPTIONS]
 
 
 def _labels(claim: AnyClaim) -> list[str]:
@@ -209,8 +298,12 @@ def _labels(claim: AnyClaim) -> list[str]:
 
 def _names_verify(config: pytest.Config) -> bool:
     """Whether the command line names the verify folder or something in it."""
-    if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return False
-    here = Path(__file__).parent
-    named = [Path(str(arg).partition("::")[0]) for arg in config.args]
-    return any(str(p) == "verify" or (config.invocation_params.dir / p).resolve().is_relative_to(here) for p in named)
+    here, started = Path(__file__).parent, config.invocation_params.dir
+    named = [arg.partition("::")[0] for arg in config.args]
+    return any(
+        (started / arg).resolve().is_relative_to(here)
+        or (config.option.pyargs and arg.partition(".")[0] == __package__)
+        for arg in named
+    )

@@ -44,7 +44,7 @@ def explore_exact(claim: ExactProperty, seed: int, max_examples: int) -> Explore
     """Look for an example that violates an exact statement by more than its tolerance."""
 
     def judged(point: Point) -> PointOutcome:
-        violation = claim.violation(_stream(claim.id, seed, point), point)
+        violation = float(claim.violation(_stream(claim.id, seed, point), point))
         return PointOutcome(
             parameters=dict(point),
             verdict=Verdict.AGREES if violation <= claim.tolerance else Verdict.DISAGREES,
@@ -53,7 +53,9 @@ def explore_exact(claim: ExactProperty, seed: int, max_examples: int) -> Explore
             measured=violation,
             lower=violation,
             upper=violation,
-            rivals=[_exact_rival(claim, name, seed, point) for name in claim.rivals if point in claim.examples],
+            rivals=[
+                _exact_rival(claim, name, seed, point) for name in claim.rivals if point in claim.examples
+            ],
         )
 
     return _explore(claim, judged, seed, max_examples)
@@ -106,9 +108,12 @@ def _explore(
     return Explored(list(known.values()), failing[-1] if failing else None, time.perf_counter() - started)
 
 
-def _search(check: Callable[[Point], None], strategies: Mapping[str, Any], seed: int, max_examples: int) -> None:
+def _search(
+    check: Callable[[Point], None], strategies: Mapping[str, Any], seed: int, max_examples: int
+) -> None:
     import hypothesis
-    from hypothesis import HealthCheck, Phase, strategies as st
+    from hypothesis import HealthCheck, Phase
+    from hypothesis import strategies as st
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -135,9 +140,12 @@ def _tolerate(call: Callable[..., None], *arguments: Any) -> None:
 
 
 def _exact_rival(claim: ExactProperty, name: str, seed: int, point: Point) -> RivalOutcome:
-    violation = claim.rivals[name](_stream(claim.id, seed, point), point)
+    violation = float(claim.rivals[name](_stream(claim.id, seed, point), point))
     return RivalOutcome(
-        name=name, value=violation, margins=violation / claim.tolerance, rejected=violation > 2 * claim.tolerance
+        name=name,
+        value=violation,
+        margins=violation / claim.tolerance,
+        rejected=violation > 2 * claim.tolerance,
     )
 
 

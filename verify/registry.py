@@ -87,13 +87,17 @@ def select(
     papers = [p.id for p in PAPERS]
     for name in claim:
         if name not in known:
-            raise ValueError(f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}")
+            raise ValueError(
+                f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}"
+            )
     for name in paper:
         if name not in papers:
             raise ValueError(f"paper must be one of {', '.join(papers)}, got {name!r}")
     if claim:
         return tuple(c for c in claims() if c.id in claim and (not paper or c.paper in paper))
-    return tuple(c for c in claims() if (not paper or c.paper in paper) and (tier is not Tier.SMOKE or _cheap(c)))
+    return tuple(
+        c for c in claims() if (not paper or c.paper in paper) and (tier is not Tier.SMOKE or _cheap(c))
+    )
 
 
 def intervals(listed: Iterable[AnyClaim]) -> int:
@@ -121,7 +125,11 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
         _admit_statement(claim, known)
         if isinstance(claim, Claim):
             same = experiments.setdefault(claim.experiment.id, claim.experiment)
-            _rule(same is claim.experiment, claim.id, f"share one experiment {same.id!r} with the claims that read it")
+            _rule(
+                same is claim.experiment,
+                claim.id,
+                f"share one experiment {same.id!r} with the claims that read it",
+            )
         for problem in _problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
     used = intervals(listed)

@@ -6,9 +6,11 @@ import json
 import math
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 __all__ = [
     "SCHEMA",
@@ -28,6 +30,9 @@ __all__ = [
 
 SCHEMA = 1
 """Version of the file's layout; verify/results.schema.json is checked against it in the tests."""
+
+NOT_FINITE = ("nan", "inf", "-inf")
+"""What has no number in JSON and is written as a string."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,36 +220,48 @@ def load(path: Path) -> Results:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
     try:
-        return _results(_numbers(raw))
-    except (KeyError, TypeError, AttributeError) as error:
+        return _decoded(Results, raw, "results")
+    except (TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
 
 
-def _results(raw: dict[str, Any]) -> Results:
-    return Results(
-        suite=Suite(**raw["suite"]),
-        rows=[_row(row) for row in raw["rows"]],
-        runs=[RunRecord(**run) for run in raw["runs"]],
-        inventory=[InventoryRow(**entry) for entry in raw["inventory"]],
-        planted=[_row(row) for row in raw["planted"]],
-        derivations=list(raw["derivations"]),
-        schema=raw["schema"],
+def _decoded(kind: Any, value: Any, where: str) -> Any:
+    """A value of JSON as what the annotation says, checked all the way down."""
+    plain, inner = get_origin(kind) or kind, get_args(kind)
+    if plain is UnionType:
+        return None if value is None else _decoded(inner[0], value, where)
+    if is_dataclass(plain):
+        return _record(plain, value, where)
+    if plain is float:
+        value = _number(value)
+    if plain is Any:
+        return _numbers(value)
+    if type(value) is not plain:
+        raise TypeError(f"{where} must be a {plain.__name__}, got a {type(value).__name__}")
+    if plain is dict:
+        return {key: _decoded(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+    return (
+        [_decoded(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
+        if plain is list
+        else value
     )
 
 
-def _row(raw: dict[str, Any]) -> Row:
-    points = [_point(point) for point in raw["points"]]
-    return Row(**{**raw, "points": points, "curves": [Curve(**curve) for curve in raw["curves"]]})
+def _record(kind: Any, value: Any, where: str) -> Any:
+    types = _types(kind)
+    if not isinstance(value, dict) or value.keys() != types.keys():
+        raise TypeError(f"{where} must have the fields {', '.join(types)}")
+    return kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
 
 
-def _point(raw: dict[str, Any]) -> PointOutcome:
-    rivals = [RivalOutcome(**rival) for rival in raw["rivals"]]
-    return PointOutcome(**{**raw, "rivals": rivals, "looks": [Look(**look) for look in raw["looks"]]})
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _plain(value: Any) -> Any:
@@ -259,8 +276,13 @@ def _plain(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
+    """What a dictionary of any values holds, its NaN and infinities numbers again."""
     if isinstance(value, dict):
         return {key: _numbers(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_numbers(item) for item in value]
-    return float(value) if value in ("nan", "inf", "-inf") else value
+    return float(value) if value in NOT_FINITE else value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if type(value) is int or value in NOT_FINITE else value

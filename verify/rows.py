@@ -11,14 +11,22 @@ import numpy as np
 
 from simulate.monte_carlo import Point
 from verify.judge import PRINTED, Reading, readings
-from verify.model import AnyClaim, Claim, ExactProperty, Identity, StatisticalProperty, Verdict
+from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty, Verdict
 from verify.results import Curve, PointOutcome, RivalOutcome, Row
 
 if TYPE_CHECKING:
     from verify.engine import Settings
     from verify.properties import Explored
 
-__all__ = ["broken_row", "claim_row", "combine", "identity_outcome", "identity_row", "property_row", "rerun_command"]
+__all__ = [
+    "broken_row",
+    "claim_row",
+    "combine",
+    "identity_outcome",
+    "identity_row",
+    "property_row",
+    "rerun_command",
+]
 
 CURVE_POINTS = 97
 MOST_CURVES = 3
@@ -45,7 +53,7 @@ def claim_row(
         replicate=claim.experiment.replicate,
         data=claim.experiment.data,
         quantity=claim.quantity,
-        power=_power(claim.relative, outcomes),
+        power=_power(claim.relative, outcomes, bound=claim.kind is Kind.AT_LEAST),
         seconds=seconds,
         points=outcomes,
         curves=_curves(claim, reading),
@@ -66,7 +74,9 @@ def identity_outcome(claim: Identity, label: str, point: Point, found: Mapping[s
         upper=difference,
         rivals=[]
         if label == PRINTED
-        else [_route_rival(name, _difference(measured, found[name]), claim.tolerance) for name in claim.rivals],
+        else [
+            _route_rival(name, _difference(measured, found[name]), claim.tolerance) for name in claim.rivals
+        ],
     )
 
 
@@ -148,7 +158,16 @@ def combine(verdicts: Sequence[str]) -> Verdict:
 
 def rerun_command(claim: str, settings: Settings) -> str:
     """The shell command that runs one claim again with the same streams."""
-    words = ["losscurv", "report", "--claim", claim, "--seed", str(settings.seed), "--tier", settings.tier.value]
+    words = [
+        "losscurv",
+        "report",
+        "--claim",
+        claim,
+        "--seed",
+        str(settings.seed),
+        "--tier",
+        settings.tier.value,
+    ]
     words += ["--replicates", str(settings.replicates)] if settings.replicates is not None else []
     words += ["--device", settings.device] if settings.device != "cpu" else []
     return shlex.join(words)
@@ -204,7 +223,7 @@ def _row(
     )
 
 
-def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
+def _power(relative: bool, outcomes: list[PointOutcome], *, bound: bool = False) -> str:
     """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
     wrong = [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     if wrong:
@@ -213,8 +232,16 @@ def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
         return "No interval yet: this run excludes nothing."
     scales = [abs(o.predicted) if relative and o.predicted else 1.0 for o in outcomes]
     half = [max(o.upper - o.measured, o.measured - o.lower) for o in outcomes]
-    excluded = max((abs(o.measured - o.predicted) + h) / s for o, h, s in zip(outcomes, half, scales, strict=True))
     caught = max((o.margin + 2 * h) / s for o, h, s in zip(outcomes, half, scales, strict=True))
+    if bound:
+        slack = min((o.measured - o.predicted) / s for o, s in zip(outcomes, scales, strict=True))
+        return (
+            f"The mean lies {_size(abs(slack), relative)} {'above' if slack >= 0 else 'below'} the bound where it "
+            f"is tightest; one {_size(caught, relative)} below it would have been caught."
+        )
+    excluded = max(
+        (abs(o.measured - o.predicted) + h) / s for o, h, s in zip(outcomes, half, scales, strict=True)
+    )
     return (
         f"A deviation beyond {_size(excluded, relative)} is excluded by this run; "
         f"one beyond {_size(caught, relative)} would have been caught."
@@ -226,7 +253,8 @@ def _shortfall(relative: bool, wrong: list[PointOutcome]) -> str:
     if any(not math.isfinite(o.predicted) for o in wrong):
         return "It gives no finite number."
     gaps = [
-        max(o.lower - o.predicted, o.predicted - o.upper) / (abs(o.measured) if relative and o.measured else 1.0)
+        max(o.lower - o.predicted, o.predicted - o.upper)
+        / (abs(o.measured) if relative and o.measured else 1.0)
         for o in wrong
     ]
     gap = max(gaps)
@@ -242,7 +270,11 @@ def _explored_power(claim: ExactProperty | StatisticalProperty, explored: Explor
     if isinstance(claim, ExactProperty):
         return f"None of {count} examples violates it by more than {claim.tolerance:.1g}."
     decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
-    return f"{count} examples. {_power(claim.relative, decided)}" if decided else f"{count} examples, none decided."
+    return (
+        f"{count} examples. {_power(claim.relative, decided)}"
+        if decided
+        else f"{count} examples, none decided."
+    )
 
 
 def _explored_verdict(explored: Explored) -> Verdict:
@@ -257,7 +289,9 @@ def _require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> N
     rejected = {rival.name for o in outcomes for rival in o.rivals if rival.rejected}
     for name in rivals:
         if name not in rejected:
-            raise ValueError(f"rival {name!r} must differ by two tolerances at one point, this check cannot fail")
+            raise ValueError(
+                f"rival {name!r} must differ by two tolerances at one point, this check cannot fail"
+            )
 
 
 def _route_rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
@@ -304,7 +338,9 @@ def _curves(claim: Claim, reading: Reading) -> list[Curve]:
 
 
 def _curve(claim: Claim, reading: Reading, at: Point, x: np.ndarray[Any, Any]) -> Curve:
-    others = {r.label: r.predict for r in readings(claim) if r.label != reading.label and r.score == reading.score}
+    others = {
+        r.label: r.predict for r in readings(claim) if r.label != reading.label and r.score == reading.score
+    }
     rivals = {**claim.rivals, **others} if reading.label != PRINTED else others
     return Curve(
         axis=claim.axis,
@@ -323,4 +359,3 @@ def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:
             return claim.prediction(at | {claim.axis: round(x) if whole else x}, formula)
     except (ValueError, ArithmeticError, TypeError):  # a complex number is a TypeError
         return math.nan
-

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
+import json
 import platform
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from verify.engine import Session
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.options import Plan
 from verify.planted import PLANTED
-from verify.results import Results, Row, Suite
+from verify.results import Results, Row, RunRecord, Suite
 
 __all__ = ["collect", "commit", "differences", "failed", "version"]
 
@@ -36,8 +38,11 @@ def collect(session: Session, plan: Plan, *, interrupted: bool = False) -> Resul
 
 
 def planted_rows(plan: Plan) -> list[Row]:
-    """One wrong theory per kind of check, judged like any other claim; each must come out *disagrees*."""
-    session = Session(PLANTED, plan.settings, SerialExecutor())
+    """One wrong theory per kind of check, judged like any other claim; each must come out *disagrees*.
+
+    They keep their own budget: a run of few replicates would not catch them.
+    """
+    session = Session(PLANTED, replace(plan.settings, replicates=None), SerialExecutor())
     return [row for claim in PLANTED for row in session.rows(claim)]
 
 
@@ -47,22 +52,35 @@ def failed(row: Row, *, strict_undecided: bool = False) -> bool:
 
 
 def differences(recorded: Results, repeated: Results) -> list[str]:
-    """What a repeated run has otherwise than the recorded one: scores (by hash) and verdicts."""
-    again_runs = {(r.experiment, str(r.parameters)): r for r in repeated.runs}
+    """What a repeated run has otherwise than the recorded one: scores (by hash), measured values and verdicts.
+
+    What was not repeated is not compared. Other claims on the same experiment may have asked for more of the same
+    replicates; then the measured values, each after its own number of replicates, stand for the scores.
+    """
+    again_runs = {_name(run): run for run in repeated.runs}
     again_rows = {row.id: row for row in repeated.rows}
     found: list[str] = []
     for run in recorded.runs:
-        other = again_runs.get((run.experiment, str(run.parameters)))
-        if other is None:
-            continue  # not part of this selection
-        if (run.replicates, run.sha256) != (other.replicates, other.sha256):
+        other = again_runs.get(_name(run), run)
+        if run.replicates == other.replicates and run.sha256 != other.sha256:
             found.append(f"{run.experiment} at {run.parameters}: {run.replicates} replicates, scores differ")
-    found += [
-        f"{row.id}: {row.verdict} was recorded, now {again_rows[row.id].verdict}"
-        for row in recorded.rows
-        if row.id in again_rows and row.verdict != again_rows[row.id].verdict
-    ]
+    for row in recorded.rows:
+        again = again_rows.get(row.id, row)
+        if row.verdict != again.verdict:
+            found.append(f"{row.id}: {row.verdict} was recorded, now {again.verdict}")
+        elif _measured(row) != _measured(again):
+            found.append(f"{row.id}: measured {_measured(row)} was recorded, now {_measured(again)}")
     return found
+
+
+def _name(run: RunRecord) -> tuple[str, str]:
+    return run.experiment, json.dumps(
+        run.parameters, sort_keys=True
+    )  # a file has lists where a run has tuples
+
+
+def _measured(row: Row) -> str:
+    return ", ".join(f"{point.measured!r} ({point.replicates})" for point in row.points)
 
 
 @cache
@@ -136,6 +154,11 @@ def _derivations() -> list[dict[str, str]]:
     from theory.derivations import derivations
 
     return [
-        {"name": d.name, "statement": d.statement, "expression": latex(d.expression), "steps": "\n".join(d.steps)}
+        {
+            "name": d.name,
+            "statement": d.statement,
+            "expression": latex(d.expression),
+            "steps": "\n".join(d.steps),
+        }
         for d in derivations()
     ]

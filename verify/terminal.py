@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
 import textwrap
 from collections.abc import Sequence
+from typing import IO
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from verify import wording
-from verify.results import PointOutcome, Results, Row
+from verify.results import InventoryRow, PointOutcome, Results, Row
 
-__all__ = ["surprise_block", "table", "tally"]
+__all__ = ["console", "inventory_table", "surprise_block", "table", "tally"]
 
 STYLES = {"agrees": "green", "disagrees": "red", "undecided": "yellow", "broken": "bold magenta"}
 WORDS_PER_LINE = 76
+PIPE_WIDTH = 132
 
 
 def table(results: Results | Sequence[Row]) -> Table:
@@ -37,6 +42,27 @@ def table(results: Results | Sequence[Row]) -> Table:
     for row in rows:
         made.add_row(*_cells(row))
     return made
+
+
+def inventory_table(rows: Sequence[InventoryRow]) -> Table:
+    """One line per entry of the papers: where it stands, and the claims that judge it or the reason why none does."""
+    made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    made.add_column("paper", no_wrap=True)
+    made.add_column("entry", no_wrap=True)
+    made.add_column("status", no_wrap=True)
+    made.add_column("statement", overflow="fold", ratio=1)
+    made.add_column("claims, or why none", overflow="fold", ratio=1)
+    for row in rows:
+        why = "\n".join(row.claims) or row.reason
+        made.add_row(*(Text(cell) for cell in (row.paper, row.id, row.status, row.title, why)))
+    return made
+
+
+def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Console:
+    """Where tables go; a file or a pipe gets room for whole claim names, which a search can then find."""
+    tty = (file or sys.stdout).isatty() or bool(colour)
+    width = None if tty or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(file=file, highlight=False, width=width, force_terminal=colour)
 
 
 def surprise_block(row: Row) -> str:

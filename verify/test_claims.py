@@ -10,6 +10,6 @@ from verify.suite import failed
 from verify.terminal import surprise_block
 
 
-def test_claim(row: Row, verification: Verification) -> None:
-    if failed(row, strict_undecided=verification.plan.strict_undecided):
-        pytest.fail(row.error or surprise_block(row), pytrace=False)
+def test_claim(judged: Row, verification: Verification) -> None:
+    if failed(judged, strict_undecided=verification.plan.strict_undecided):
+        pytest.fail(f"{judged.error}{surprise_block(judged)}", pytrace=False)

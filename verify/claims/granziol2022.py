@@ -132,7 +132,7 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/theorem-10",
         entries=("B17", "B18"),
         source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
-        statement=r"|\phi_1'^\top \phi_1|^2 = 1 - \frac{P}{b} \frac{\sigma^2}{\lambda_1^2} \text{ if } "
+        statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - \frac{P}{b} \frac{\sigma^2}{\lambda_1^2} \text{ if } "
         r"\lambda_1 > \sqrt{P/b}\,\sigma,\text{ else } 0",
         experiment=WIGNER,
         score="overlap",
@@ -295,7 +295,6 @@ NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="an unbiased estimator; 2 % resolves the subtracted term, four times as large",
         rivals={
             "variance per element": lambda p: p.exact / 226,
-            "standard deviation": lambda p: np.sqrt(p.exact),
             "mean not subtracted": lambda p: p.exact + p.of_mean,
         },
         quantity="noise of the per-sample Hessian, P sigma^2",

@@ -423,7 +423,7 @@ NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
         margin=0.03,
         margin_reason="half a point of a grid of 17: the resolution of the share",
         relative=False,
-        rivals={"on the whole grid": lambda _: 1.0, "by chance": lambda _: 0.5},
+        rivals={"on the whole grid": lambda _: 1.0},
         quantity="share of the alpha grid",
     ),
     Claim(

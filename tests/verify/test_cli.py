@@ -1,0 +1,475 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verify import toy_claims
+from tests.verify.sample_results import sample
+from tests.verify.toy_claims import plant
+from verify import cli, registry, report, results, suite
+from verify.cli import main
+from verify.options import OPTIONS, plan, require_writable
+from verify.results import load
+
+__all__ = ["plant"]
+
+Planter = Callable[..., None]
+COMMANDS = ("report", "claims", "estimate", "plot", "replay")
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def judged(*words: str) -> int:
+    return main(["report", "--workers", "1", *words])
+
+
+def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    """A command as a user types it, with `losscurv` standing for the program."""
+    program = f"losscurv() {{ '{sys.executable}' -m verify.cli \"$@\"; }}\nset -o pipefail\n"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
+    return subprocess.run(
+        ["bash", "-c", program + command], capture_output=True, text=True, timeout=60, env=environment
+    )
+
+
+def test_as_expected_is_status_0_and_leaves_a_report(
+    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT)
+
+    assert judged("--report-dir", "out") == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[-1] == "3 agrees, 1 disagrees (1 expected)"
+    assert f"report: {Path('out/report.html')}" in output.out
+    assert "tier default, seed 2024, 1 worker, cpu" in output.err
+    assert [row.verdict for row in load(tmp_path / "out/results.json").rows].count("agrees") == 3
+
+
+def test_a_surprise_is_status_1_and_a_block_of_numbers(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.WRONG)
+
+    assert judged("--seed", "7") == 1
+    text = capsys.readouterr().out
+    for word in ("theory", "margin", "measured", "half-width", "deviation", "sizes", "seed        7"):
+        assert word in text
+    assert "rerun       losscurv report --claim beyond/wrong --seed 7 --tier default" in text
+
+
+def test_a_broken_check_is_shown_and_the_others_still_run(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.BROKEN, toy_claims.RIGHT)
+
+    assert judged() == 1
+    text = capsys.readouterr().out
+    assert "RuntimeError: the detector is off" in text
+    assert "BROKEN beyond/broken" in text
+    assert text.splitlines()[-1] == "1 agrees, 0 disagrees (0 expected), 1 broken"
+
+
+def test_undecided_passes_unless_strict(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.TIGHT)
+
+    assert judged() == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 agrees, 0 disagrees (0 expected), 1 undecided"
+    assert judged("--strict-undecided") == 1
+
+
+def test_a_planted_error_that_is_missed_fails_the_run(
+    plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT)
+    monkeypatch.setattr(suite, "PLANTED", (toy_claims.RIGHT,))
+
+    assert judged() == 1
+    assert "planted errors not caught, this run proves nothing: beyond/right" in capsys.readouterr().err
+
+
+def test_json_is_the_results_file(
+    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.TIGHT)
+
+    assert judged("--json", "--report-dir", "out") == 0
+    assert capsys.readouterr().out == (tmp_path / "out/results.json").read_text(encoding="utf-8")
+
+
+def test_infinity_is_a_string_in_json(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT)
+
+    assert judged("--json", "--replicates", "16") == 0
+    point = json.loads(capsys.readouterr().out)["rows"][0]["points"][0]
+    assert point["upper"] == "inf"
+
+
+def test_options_decide_what_is_judged_and_how(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT, toy_claims.WRONG, toy_claims.EXACT)
+
+    assert judged("--tier", "smoke", "--json", "--replicates", "80", "--seed", "11") == 0
+    smoke = json.loads(capsys.readouterr().out)
+    assert [row["id"] for row in smoke["rows"]] == ["beyond/right", "beyond/exact"]
+    assert (smoke["suite"]["seed"], smoke["suite"]["replicates"]) == (11, 80)
+    assert judged("--claim", "beyond/wrong", "--json", "--tier", "smoke", "--report-dir", "one") == 1
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["beyond/wrong"]
+
+
+def test_a_varied_seed_is_printed_and_can_be_given_again(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT)
+
+    assert judged("--vary-seed", "--json") == 0
+    output = capsys.readouterr()
+    first = json.loads(output.out)
+    assert f"seed {first['suite']['seed']}" in output.err
+    assert judged("--seed", str(first["suite"]["seed"]), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["sha256"] == first["runs"][0]["sha256"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--claim beyond/rihgt", "got 'beyond/rihgt'; did you mean beyond/right?"),
+        ("--paper nobody2020", "paper must be one of vysogorets2024, "),
+        ("--paper karakida2019", "--paper must leave at least one claim, got none with --tier default"),
+        ("--claim beyond/right --paper karakida2019", "--claim and --paper must leave at least one claim"),
+        ("--workers 0", "--workers must be at least 1, got 0"),
+        ("--replicates 0", "--replicates must be at least 1, got 0"),
+        ("--seed -1", "--seed must be at least 0, got -1"),
+        ("--vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
+        ("--device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
+        ("--device cuda:99", "device must be present on this machine, got 'cuda:99'; use --device cpu or auto"),
+        ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
+        ("--replay nowhere.json", "results file nowhere.json cannot be read"),
+        ("--replay x --tier full", "cannot be read"),
+        ("--report-dir file/below", "--report-dir must be a folder that can be written, got file"),
+        ("--report-dir file", "--report-dir must be a folder that can be written, got file"),
+        ("--tier huge", "losscurv report: argument --tier: invalid choice: 'huge'"),
+        ("--seed x", "losscurv report: argument --seed: invalid int value: 'x'; see losscurv report --help"),
+        ("--frobnicate", "unrecognized arguments: --frobnicate"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(
+    words: str, message: str, plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT)
+    Path("file").write_text("", encoding="utf-8")
+
+    assert main(["report", *words.split()]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    last = output.err.splitlines()[-1]
+    assert message in last
+    assert last.startswith("losscurv")
+    assert len([line for line in output.err.splitlines() if "tier " not in line]) == 1
+
+
+def test_a_missing_extra_says_how_to_install_it(
+    plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+
+    assert main(["report", "--executor", "dask://localhost:1"]) == 2
+    assert "pip install 'losscurv[cluster]'" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_still_prints_what_was_judged(
+    plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "losscurv-report/results.json")
+
+    monkeypatch.setattr(report, "write", full)
+    assert judged() == 2
+    output = capsys.readouterr()
+    assert output.out.splitlines()[-1] == "1 agrees, 0 disagrees (0 expected)"
+    expected = "losscurv: losscurv-report/results.json: No space left on device; free some space and run again"
+    assert output.err.splitlines()[-1] == expected
+
+
+def test_an_interruption_keeps_what_is_finished(
+    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
+
+    assert judged("--report-dir", "out") == 130
+    output = capsys.readouterr()
+    assert "interrupted, keeping what is finished" in output.err
+    kept = load(tmp_path / "out/results.json")
+    assert [row.id for row in kept.rows] == ["beyond/right"]
+    assert kept.suite.selection == "all claims (interrupted)"
+    assert main(["replay", "out", "--workers", "1"]) == 0
+
+
+def test_an_interruption_before_anything_is_finished_leaves_nothing(
+    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.STOPS)
+
+    assert judged("--report-dir", "out") == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "losscurv: interrupted"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_replay_finds_the_same_scores(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT)
+    assert judged("--report-dir", "out", "--seed", "5", "--replicates", "80") == 0
+    before = Path("out/results.json").read_bytes()
+    capsys.readouterr()
+
+    assert main(["replay", "out/results.json", "--workers", "1"]) == 0
+    output = capsys.readouterr()
+    assert "replay: every score and verdict is the same" in output.out
+    assert "seed 5" in output.err
+    assert main(["report", "--replay", "out", "--workers", "1", "--claim", "beyond/right", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["suite"]["replicates"] == 80
+    assert Path("out/results.json").read_bytes() == before
+    assert not Path("losscurv-report").exists()
+
+
+def test_a_replay_that_differs_is_status_1(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT)
+    assert judged("--report-dir", "out") == 0
+    recorded = load(Path("out/results.json"))
+    other = replace(recorded, runs=[replace(run, sha256="0" * 64) for run in recorded.runs])
+    results.save(other, Path("out/results.json"))
+
+    assert main(["replay", "out", "--workers", "1"]) == 1
+    assert "replay differs: toy/uniform" in capsys.readouterr().out
+    assert main(["replay", "out", "--workers", "1", "--json"]) == 1
+    output = capsys.readouterr()
+    assert "replay differs: toy/uniform" in output.err
+    assert json.loads(output.out)["rows"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "is corrupt: not JSON; run losscurv report again"),
+        ("[]", "must have schema"),
+        ('{"schema": 99}', "must have schema"),
+        ('{"schema": 1}', "is corrupt"),
+        ("\0\xff", "is corrupt"),
+    ],
+)
+@pytest.mark.parametrize("command", ["replay", "plot"])
+def test_a_corrupt_file_is_refused(
+    command: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("results.json").write_text(content, encoding="latin-1")
+
+    assert main([command, "results.json"]) == 2
+    output = capsys.readouterr()
+    assert message in output.err
+    assert output.err.count("\n") == 1
+
+
+def test_a_truncated_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("results.json").write_text(results.dumps(sample())[:4000], encoding="utf-8")
+
+    assert main(["replay", "results.json"]) == 2
+    assert "is corrupt" in capsys.readouterr().err
+
+
+def test_a_replay_names_claims_that_are_gone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT, toy_claims.EXACT)
+    assert judged("--report-dir", "out") == 0
+    plant(toy_claims.RIGHT)
+    capsys.readouterr()
+
+    assert main(["replay", "out", "--workers", "1"]) == 2
+    assert "this version has no claim beyond/exact; choose others with --claim" in capsys.readouterr().err
+    assert main(["replay", "out", "--workers", "1", "--claim", "beyond/right"]) == 0
+    assert main(["replay", "out", "--claim", "beyond/wrong"]) == 2
+    assert "--claim must name what the results file judges" in capsys.readouterr().err
+    for extra in (["--seed", "3"], ["--tier", "full"], ["--replicates", "32"], ["--vary-seed"]):
+        assert main(["report", "--replay", "out", *extra]) == 2
+        assert f"{extra[0]} must not stand beside --replay" in capsys.readouterr().err
+
+
+def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
+    plant(toy_claims.RIGHT)
+    results.save(replace(sample(), rows=[]), Path("results.json"))
+
+    assert main(["replay", "."]) == 2
+    assert "--replay must name a run that judged at least one claim" in capsys.readouterr().err
+
+
+def test_claims_lists_every_entry_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert len(listed) == len(registry.inventory())
+    assert main(["claims"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(f"{len(listed)} entries: ")
+    known = {name for row in listed for name in row["claims"]}
+    assert known
+    assert all(any(name in line for line in lines) for name in known)
+
+
+def test_claims_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--json", "--paper", "karakida2019", "--status", "definition"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {(row["paper"], row["status"]) for row in listed} == {("karakida2019", "definition")}
+    assert main(["claims", "--paper", "nobody2020"]) == 2
+    assert "paper must be one of" in capsys.readouterr().err
+    assert main(["claims", "--status", "unheard-of"]) == 2
+    assert "--status must be one of judged, open, " in capsys.readouterr().err
+
+
+def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    small = replace(sample(), rows=sample().rows[:2], planted=[])
+    Path("run").mkdir()
+    results.save(small, Path("run/results.json"))
+
+    assert main(["plot", "run", "--output", "drawn"]) == 0
+    assert "report: drawn" in capsys.readouterr().out
+    assert Path("drawn/report.html").exists()
+    assert list(Path("drawn/plots").glob("*.svg"))
+    assert not Path("run/plots").exists()
+    assert main(["plot", "run/results.json", "--output", "run/results.json/x"]) == 2
+    assert capsys.readouterr().err.startswith("losscurv: run/results.json")
+    assert main(["plot"]) == 2
+    assert "losscurv-report" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    assert f"usage: losscurv {command}" in capsys.readouterr().out
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
+    assert main(["report", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(flag in text for flag, _ in OPTIONS)
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("losscurv ")
+    assert main([]) == 2
+    assert main(["frobnicate"]) == 2
+    assert all(line.endswith("; see losscurv --help") for line in capsys.readouterr().err.splitlines())
+
+
+def test_progress_tells_the_time_left(
+    plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.EXACT)
+    monkeypatch.setattr(cli._Progress, "EVERY", -1.0)
+
+    assert judged() == 0
+    assert "1 of 2 claims, " in (text := capsys.readouterr().err)
+    assert " s left" in text
+
+
+def test_a_writable_folder_is_left_as_it_was(tmp_path: Path) -> None:
+    require_writable(tmp_path / "a/b")
+
+    assert list((tmp_path / "a/b").iterdir()) == []
+
+
+def test_a_plan_speaks_of_what_it_runs(plant: Planter) -> None:
+    from verify.model import Tier
+
+    plant(toy_claims.RIGHT)
+    made = plan({"workers": 3, "seed": 4}, tier=Tier.FULL, report_dir=None)
+    assert str(made) == "tier full, seed 4, 3 workers, cpu"
+    far = plan({"workers": 3, "executor": "dask://host:8786"}, tier=Tier.SMOKE, report_dir="x")
+    assert str(far) == "tier smoke, seed 2024, dask://host:8786, cpu"
+    assert far.report_dir == Path("x")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_pipes_and_disks_that_end_early() -> None:
+    run = shell(
+        """
+        losscurv estimate | head -n 1; echo "status $?"
+        losscurv estimate > /dev/full; echo "status $?"
+        losscurv claims --json | head -n 1; echo "status $?"
+        losscurv claims > /dev/full; echo "status $?"
+        """
+    )
+    assert [line for line in run.stdout.splitlines() if "status" in line] == [
+        f"status {n}" for n in (0, 2, 0, 2)
+    ]
+    said = "losscurv: the output cannot be written: No space left on device; free some space and run again"
+    assert run.stderr.splitlines() == [said, said]
+
+
+def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
+    run = shell("losscurv estimate outliers", PYTHONIOENCODING="ascii")
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "?" in run.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_path: Path) -> None:
+    script = tmp_path / "busy.py"
+    script.write_text(
+        textwrap.dedent("""
+            import multiprocessing, signal, sys, time
+            from concurrent.futures import wait
+            from verify.workers import open_workers
+
+            if __name__ == "__main__":
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                try:
+                    with open_workers(2) as executor:
+                        jobs = [executor.submit(time.sleep, 0.01) for _ in range(4)]
+                        wait(jobs)
+                        jobs = [executor.submit(time.sleep, 60) for _ in range(4)]
+                        print("ready", flush=True)
+                        wait(jobs)
+                except KeyboardInterrupt:
+                    print("children", len(multiprocessing.active_children()))
+                    sys.exit(130)
+        """),
+        encoding="utf-8",
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        if name == "SIGINT":
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        else:
+            process.terminate()
+        out, err = process.communicate(timeout=20)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    assert (process.returncode, out, err) == (130, "children 0\n", "")

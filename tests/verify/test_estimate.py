@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from verify import docstrings, estimate
+from verify.cli import main
+
+BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
+NETWORK = "'relu', depth=3, weight_variance=2, bias_variance=0.1"
+
+PYTHON = {
+    "softmax.eigenvalues": "[0.7, 0.2, 0.1]",
+    "softmax.gamma": "[0.7, 0.2, 0.1]",
+    "softmax.gamma_from_logits": "[3.1, -0.4, -1.2], temperature=0.5",
+    "softmax.collapse_limit": "[3, 2, 1]",
+    "gauss_newton.expected_eigenvalues": "[0.7, 0.2, 0.1], dim=6, sigma_c=1.1, sigma_e=0.7",
+    "gauss_newton.expected_excess": "1.3, dim=50, sigma_c=1.1, sigma_e=0.7",
+    "gauss_newton.expected_gradient_norm": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], dim=50, sigma_c=1.1",
+    "gauss_newton.projected_excess": "-12.5, dim=50",
+    "gauss_newton.hessian_excess": "3.1, frobenius_ratio=0.7",
+    "gauss_newton.excess_noise_floor": "50",
+    "outliers.additive_wigner": "[1.7, -1.7], sigma=0.6",
+    "outliers.additive_wishart": "1.7, q=0.4, variance=0.6",
+    "outliers.information_plus_noise": "1.7, q=0.4, variance=0.6",
+    "outliers.spiked_covariance": "1.7, q=0.4, variance=0.6",
+    "batch_hessian.effective_batch_size": "64, 1797",
+    "batch_hessian.batch_eigenvalue": f"0.56, {BATCH}",
+    "batch_hessian.batch_overlap": f"0.56, {BATCH}",
+    "batch_hessian.batch_ggn_eigenvalue": "1.4, variance=0.3, dim=226, batch_size=64, dataset_size=math.inf",
+    "batch_hessian.second_order_eigenvalue": "0.56, coefficient=2.4, batch_size=64, dataset_size=1797",
+    "batch_hessian.element_variance": "0.81, dim=226",
+    "batch_hessian.element_fluctuation": "variance=0.0036, batch_size=64, dataset_size=1797",
+    "batch_hessian.crossover_batch_size": "0.56, sigma=0.06, dim=226, dataset_size=1797",
+    "learning_rates.stability_limit": "4.2",
+    "learning_rates.sgd_limit": f"0.56, {BATCH}",
+    "learning_rates.mean_square_limit": "0.56, noise=0.3, batch_size=64, dataset_size=1797",
+    "learning_rates.heavy_ball": "4.2, 0.3",
+    "learning_rates.nesterov": "4.2, 0.3",
+    "order_parameters.order_parameters": f"{NETWORK}, input_overlap=-0.3",
+    "fisher.kappas": NETWORK,
+    "fisher.eigenvalue_statistics": f"{NETWORK}, width=1000, samples=100, outputs=10",
+    "fisher.mean_subtracted_statistics": f"{NETWORK}, width=1000, samples=1000, outputs=10",
+    "fisher.fluctuation_constants": f"{NETWORK}, outputs=10",
+    "fisher.parameter_count": "depth=3, width=100, outputs=10, width_ratios=[7.84, 1, 1]",
+}
+
+NOT_FOR_A_SHELL = {
+    "outliers.additive": "takes a law",
+    "softmax.covariance": "returns matrices",
+    "order_parameters.propagate": "returns what other theory functions build on",
+}
+
+
+def call(name: str, words: str) -> Any:
+    """The Python call that a user would write."""
+    module, _, function = name.partition(".")
+    made = importlib.import_module(f"theory.{module}")
+    return eval(f"function({words})", {"function": getattr(made, function), "math": math})
+
+
+def values(result: Any) -> list[Any]:
+    fields = estimate._fields(result)
+    return list(fields.values()) if fields else [result]
+
+
+def test_every_function_of_its_modules_is_offered() -> None:
+    names = {name.partition(".")[0] for name in estimate.FUNCTIONS}
+    modules = {name: importlib.import_module(f"theory.{name}") for name in names}
+    public = {
+        f"{name}.{function}"
+        for name, module in modules.items()
+        for function in module.__all__
+        if inspect.isfunction(getattr(module, function))
+    }
+    assert public - set(NOT_FOR_A_SHELL) == set(estimate.FUNCTIONS)
+
+
+def test_every_function_has_its_python_call_here() -> None:
+    assert PYTHON.keys() == estimate.FUNCTIONS.keys()
+
+
+@pytest.mark.parametrize("name", estimate.FUNCTIONS)
+def test_the_example_of_the_help_gives_what_python_gives(name: str) -> None:
+    found = estimate.evaluate(name, estimate.FUNCTIONS[name].split())
+
+    for one, other in zip(values(found), values(call(name, PYTHON[name])), strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", estimate.FUNCTIONS)
+def test_json_holds_every_digit(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert estimate.run([name, *estimate.FUNCTIONS[name].split(), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+
+    found = printed.values() if isinstance(printed, dict) else [printed]
+    for one, other in zip(found, values(call(name, PYTHON[name])), strict=True):
+        assert_array_equal(one, np.asarray(other).tolist())
+
+
+@pytest.mark.parametrize("name", estimate.FUNCTIONS)
+def test_help_explains_every_argument(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert estimate.run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+
+    function = estimate._function(name)
+    for parameter in inspect.signature(function).parameters:
+        assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
+        assert docstrings.parameter(function, parameter)
+    assert estimate.FUNCTIONS[name] in text
+    assert ":math:" not in text
+    assert "`" not in text
+    assert "\\" not in text
+
+
+def test_named_and_ordered_arguments_mean_the_same() -> None:
+    ordered = estimate.evaluate("batch_hessian.effective_batch_size", ["64", "1797"])
+
+    for words in ("--dataset-size 1797 64", "64 --dataset-size=1797", "--dataset_size 1797 --batch-size 64"):
+        assert estimate.evaluate("effective_batch_size", words.split()) == ordered
+
+
+@pytest.mark.parametrize(
+    ("words", "eigenvalue"),
+    [
+        ("-2 --sigma 1", -2.5),
+        ("-.5e1 --sigma 2", -5.8),
+        ("--sigma 1 -2,2", [-2.5, 2.5]),
+        ("--spike=-2,2 --sigma=1", [-2.5, 2.5]),
+        ("--spike -2,2 --sigma 1", [-2.5, 2.5]),
+        ("-2, --sigma 1", [-2.5]),
+        ("2,4 --sigma 1;2", [[2.5, 4.25], [4.0, 5.0]]),
+    ],
+)
+def test_negative_numbers_lists_and_matrices_are_values(words: str, eigenvalue: Any) -> None:
+    assert_array_equal(estimate.evaluate("outliers.additive_wigner", words.split()).eigenvalue, eigenvalue)
+
+
+def test_a_switch_stands_alone_or_takes_a_word() -> None:
+    batch = "0.7,0.3;0.2,0.5".replace("0.5", "0.8")
+    mean = estimate.evaluate("softmax.gamma", [batch, "--average"])
+
+    assert np.shape(mean) == ()
+    assert estimate.evaluate("softmax.gamma", ["--average=true", batch]) == mean
+    assert np.shape(estimate.evaluate("softmax.gamma", [batch, "--average=false"])) == (2,)
+
+
+def test_digits_beyond_a_float_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "relu --depth 2 --weight-variance 2 --bias-variance 0 --digits 30".split()
+
+    assert estimate.run(["order_parameters", *words]) == 0
+    assert "0.318309886183790671537767526745" in capsys.readouterr().out  # 1/pi
+    assert estimate.run(["order_parameters", *words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["q_hat_st"][1] == "0.318309886183790671537767526745"
+
+
+def test_infinity_and_nan_are_strings_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert estimate.run(["--json", "effective_batch_size", "64", "64"]) == 0
+    assert json.loads(capsys.readouterr().out) == "inf"
+    assert estimate._plain(np.array([math.nan, -math.inf, 1.0])) == ["nan", "-inf", 1.0]
+
+
+def test_plain_output_is_one_line_per_field(capsys: pytest.CaptureFixture[str]) -> None:
+    assert estimate.run("outliers.additive_wigner -2 --sigma 1".split()) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "eigenvalue  -2.5",
+        "overlap     0.75",
+        "threshold   -1",
+        "edge        -2",
+        "visible     True",
+    ]
+
+
+def test_without_a_function_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert estimate.run([]) == 0
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in estimate.FUNCTIONS)
+    assert estimate.run(["--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == estimate.FUNCTIONS.keys()
+    assert estimate.run(["outliers"]) == 0
+    assert "softmax" not in capsys.readouterr().out
+    assert estimate.run(["--help"]) == 0
+    assert "usage: losscurv estimate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("additive_wiger 2", r"no function 'additive_wiger'; did you mean outliers\.additive_wigner"),
+        ("outliers.aditive_wigner 2", r"did you mean outliers\.additive_wigner"),
+        ("frobnicate 2", r"no function 'frobnicate'; losscurv estimate lists all"),
+        ("additive_wigner 2", r"outliers\.additive_wigner needs --sigma; see losscurv estimate outliers"),
+        ("additive_wigner --sigma 1", r"outliers\.additive_wigner needs SPIKE"),
+        ("additive_wigner 2 --sgima 1", r"no option --sgima; did you mean --sigma\?"),
+        ("additive_wigner 2 --frob 1", r"no option --frob; there are --spike, --sigma"),
+        ("additive_wigner 2 --sigma", r"--sigma needs a value"),
+        ("additive_wigner 2 --sigma 1 --sigma 2", r"--sigma must be given once"),
+        ("additive_wigner 2 3 --sigma 1", r"no place for '3': only SPIKE may stand without an option"),
+        ("parameter_count 3", r"no place for '3': nothing may stand without an option, see --depth, --width"),
+        ("additive_wigner 1,2;3 --sigma 1", r"--spike must have rows of one length, got '1,2;3'"),
+        ("additive_wigner two --sigma 1", r"spike must be real numbers, got 'two'; see losscurv estimate"),
+        ("additive_wigner 2 --sigma -1", r"sigma must be non-negative"),
+        ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average must stand alone or be true or false"),
+        ("order_parameters rellu --depth 2 --weight-variance 1 --bias-variance 0", r"activation must be one of"),
+    ],
+)
+def test_wrong_words_are_refused_in_one_line(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        estimate.run(words.split())
+
+    assert main(["estimate", *words.split()]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("losscurv: ")
+    assert output.err.count("\n") == 1
+
+
+def test_what_a_function_cannot_compute_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    for error in (OverflowError("too large"), TypeError("no"), MemoryError()):
+
+        def failing(sharpness: Any, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(estimate, "_function", lambda _, failing=failing: failing)
+        with pytest.raises(ValueError, match=r"learning_rates\.stability_limit cannot be computed: "):
+            estimate.evaluate("learning_rates.stability_limit", ["2"])
+
+
+NUMBERS = st.sampled_from(
+    ["0", "1", "-1", "2", "3", "0.5", "-0.5", "7.25", "1e-300", "-1e-9", "nan", "inf", "-inf", "+2", "1_0"]
+)
+LISTS = st.one_of(
+    st.lists(NUMBERS, min_size=1, max_size=3).map(",".join),
+    st.lists(NUMBERS, min_size=2, max_size=4).map(";".join),
+    st.sampled_from(["0.5,0.5", "0.7,0.2,0.1", "0.5,0.5;1,0", ",", ";", "1,;2"]),
+)
+JUNK = st.sampled_from(["", "-", "--", "---", "relu", "relu,tanh", "x", "--help=1", "-h1", "--json=1", "é", "--="])
+
+
+@st.composite
+def commands(draw: st.DrawFn) -> list[str]:
+    """A function, most of its arguments, some twice, most of them numbers."""
+    name = draw(st.sampled_from(sorted(estimate.FUNCTIONS)))
+    word = st.one_of(NUMBERS, NUMBERS, LISTS, JUNK)
+    words = draw(st.lists(word, max_size=2))
+    for parameter in inspect.signature(estimate._function(name)).parameters:
+        if draw(st.integers(0, 9)):
+            words += [f"--{parameter.replace('_', '-')}", draw(word)]
+    return [name, *words]
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(words=commands())
+def test_any_words_give_a_value_or_one_line(words: list[str]) -> None:
+    try:
+        result = estimate.evaluate(words[0], words[1:])
+    except ValueError as error:
+        assert str(error)
+    else:
+        json.dumps(estimate._plain(result), allow_nan=False)
+        assert estimate._text(result)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    spike=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4),
+    sigma=st.floats(0, 1e3),
+    named=st.booleans(),
+)
+def test_printed_numbers_read_back_are_the_same_call(spike: list[float], sigma: float, named: bool) -> None:
+    from theory import outliers
+
+    text = ",".join(map(repr, spike)) + "," * (len(spike) == 1)
+    words = [*(["--spike"] if named else []), text, "--sigma", repr(sigma)]
+    expected = outliers.additive_wigner(spike, sigma=sigma)
+
+    found = estimate.evaluate("additive_wigner", words)
+    for one, other in zip(values(found), values(expected), strict=True):
+        assert_array_equal(one, other)

@@ -1,0 +1,368 @@
+"""Intervals: each formula against an independent derivation, and their promise against simulated streams."""
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from verify.intervals import (
+    FEWEST,
+    TIGHTEST_AT,
+    Interval,
+    mean_interval,
+    multiplier,
+    proportion_interval,
+    ratio_interval,
+    widened,
+)
+from verify.judge import looks
+from verify.model import ALPHA
+
+quick = settings(deadline=None, max_examples=50, derandomize=True)
+STREAMS = 500
+LOOKS = looks(640)
+
+
+def t_martingale(t: float, n: int, alpha: float) -> mp.mpf:
+    """E[likelihood ratio of Student's t under effect d to no effect], d ~ N(0, 1/c^2), by quadrature over d.
+
+    The density of the noncentral t with m = n - 1 degrees of freedom and noncentrality u, over that of the central
+    one, is exp(-u^2/2) E exp(u t y / sqrt(t^2 + m)) with y chi-distributed, n degrees of freedom.
+    """
+    level = 2 * mp.log(1 / mp.mpf(alpha))
+    c2 = TIGHTEST_AT / (level + mp.log(1 + level))
+    lean = t / mp.sqrt(t**2 + n - 1)
+
+    def ratio(d: mp.mpf) -> mp.mpf:
+        u = d * mp.sqrt(n)
+        b = u * lean
+        half = b**2 / 2
+        odd = b * mp.sqrt(2) * mp.gamma(mp.mpf(n + 1) / 2) / mp.gamma(mp.mpf(n) / 2)
+        mean = mp.hyp1f1(mp.mpf(n) / 2, mp.mpf(1) / 2, half) + odd * mp.hyp1f1(
+            mp.mpf(n + 1) / 2, mp.mpf(3) / 2, half
+        )
+        return mp.exp(-(u**2) / 2) * mean * mp.sqrt(c2 / (2 * mp.pi)) * mp.exp(-c2 * d**2 / 2)
+
+    scale = 1 / mp.sqrt(n + c2)
+    return mp.quad(ratio, [scale * k for k in (-12, -4, 0, 4, 8, 12, 16, 24)])
+
+
+@pytest.mark.parametrize("n", [64, 208, 1008])
+@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+def test_multiplier_is_where_the_mixture_of_noncentral_t_reaches_one_over_alpha(n: int, alpha: float) -> None:
+    k = multiplier(n, alpha)
+
+    with mp.workdps(30):
+        assert_allclose(float(t_martingale(k, n, alpha) * alpha), 1.0, rtol=1e-9)
+        assert t_martingale(0.99 * k, n, alpha) < 1 / alpha
+
+
+def test_multiplier_is_infinite_while_no_t_reaches_one_over_alpha() -> None:
+    """With n replicates the mixture is bounded in t; its supremum is 1/alpha where the multiplier diverges."""
+    finite = [math.isfinite(multiplier(n, 1e-6)) for n in range(2, FEWEST)]
+
+    assert not finite[0] and finite[-1] and finite == sorted(finite)
+    last = finite.index(True) + 1
+    with mp.workdps(30):
+        assert t_martingale(1e12, last, 1e-6) < 1e6 < t_martingale(1e12, last + 1, 1e-6)
+
+
+@quick
+@given(st.integers(FEWEST, 10**5), st.floats(1e-9, 0.1))
+def test_multiplier_falls_with_alpha_and_always_exceeds_the_fixed_sample_t(n: int, alpha: float) -> None:
+    assert multiplier(n, alpha) > multiplier(n, 1.1 * alpha) > 0
+    assert multiplier(n, alpha) > stats.t.isf(alpha / 2, n - 1)
+
+
+@quick
+@given(st.integers(FEWEST, 10**5), st.floats(1e-9, 0.1))
+def test_half_width_shrinks_with_replicates(n: int, alpha: float) -> None:
+    assert multiplier(n + 16, alpha) / math.sqrt(n + 16) < multiplier(n, alpha) / math.sqrt(n)
+
+
+@quick
+@given(st.floats(2.0, 12.0), st.integers(FEWEST, 10**6), st.floats(-30.0, 30.0))
+def test_widening_solves_its_equation_and_is_refused_past_one_sixth(
+    k: float, n: int, skewness: float
+) -> None:
+    wide, c = widened(k, n, skewness), abs(skewness) / (3 * math.sqrt(n))
+
+    if math.isinf(wide):  # refused exactly where the solution would lie past c k' = 1/6
+        assert (1 / (6 * c)) ** 2 / 3 <= k**2 / 2 * (1 + 1e-12)
+    else:
+        assert wide >= k and c * wide <= (1 + 1e-12) / 6
+        assert_allclose(wide**2 / 2 - c * wide**3, k**2 / 2, rtol=1e-12)
+    assert wide == widened(k, n, -skewness)
+
+
+@quick
+@given(st.floats(2.0, 12.0), st.integers(FEWEST, 10**6), st.floats(0.0, 3.0), st.floats(1.0, 2.0))
+def test_widening_grows_with_skewness_and_fades_with_replicates(
+    k: float, n: int, skewness: float, factor: float
+) -> None:
+    assert k <= widened(k, n, skewness) <= widened(k, n, factor * skewness)
+    assert widened(k, 2 * n, skewness) <= widened(k, n, skewness)
+
+
+def test_widening_is_the_smallest_root_of_the_cubic() -> None:
+    k, n, g = 6.0, 400, 1.3
+    c = g / (3 * math.sqrt(n))
+    roots = np.roots([-c, 0.5, 0.0, -(k**2) / 2])
+    assert_allclose(widened(k, n, g), min(r.real for r in roots if abs(r.imag) < 1e-9 and r.real >= k))
+
+
+@pytest.mark.parametrize("skewness", [1e-17, 1e-30, 1e-110, 1e-300, 5e-324])
+def test_tiny_skewness_widens_nothing(skewness: float) -> None:
+    assert_allclose(widened(6.0, 100, skewness), 6.0, rtol=1e-12)
+
+
+# --- means
+
+
+def test_mean_interval_has_the_parts_the_rule_names() -> None:
+    x = np.random.default_rng(0).gamma(4.0, size=300)
+    found = mean_interval(x, alpha=1e-4, numerical=0.01)
+
+    k = widened(multiplier(300, 1e-4), 300, float(stats.skew(x)) * (299 / 300) ** 1.5)
+    half = k * x.std(ddof=1) / math.sqrt(300) + 0.01
+    assert_allclose([found.estimate, found.lower, found.upper], [x.mean(), x.mean() - half, x.mean() + half])
+    assert_allclose(found.half_width, half)
+    assert found.numerical == 0.01 and found.obstacle == "" and found.skewness > 0.5
+
+
+@quick
+@given(st.floats(-100.0, 100.0), st.floats(0.01, 100.0), st.booleans())
+def test_mean_interval_moves_and_scales_with_the_data(shift: float, scale: float, flip: bool) -> None:
+    x = np.random.default_rng(3).gamma(9.0, size=160)
+    plain = mean_interval(x, alpha=1e-3)
+    moved = mean_interval((-scale if flip else scale) * x + shift, alpha=1e-3)
+
+    ends = sorted((-scale if flip else scale) * np.array([plain.lower, plain.upper]) + shift)
+    assert_allclose([moved.lower, moved.upper], ends, rtol=1e-9, atol=1e-9)
+    assert_allclose(
+        [plain.shifted(shift).lower, plain.shifted(shift).upper, plain.shifted(shift).estimate],
+        [plain.lower + shift, plain.upper + shift, plain.estimate + shift],
+    )
+
+
+def heavy() -> np.ndarray:
+    x = np.zeros(256)
+    x[0] = 1.0
+    return x
+
+
+@pytest.mark.parametrize(
+    ("values", "obstacle"),
+    [
+        (np.random.default_rng(1).normal(size=FEWEST - 1), "too few replicates"),
+        (np.array([1.0]), "too few replicates"),
+        (np.full(100, 0.1), "zero variance"),
+        (0.1 + 1e-17 * np.arange(100), "zero variance"),
+        (1e9 * (1 + 1e-16 * np.random.default_rng(1).normal(size=100)), "zero variance"),
+        (heavy(), "too skewed"),
+    ],
+)
+def test_what_stands_in_the_way_of_an_interval(values: np.ndarray, obstacle: str) -> None:
+    found = mean_interval(values, alpha=1e-6)
+    assert found.obstacle == obstacle
+    assert (found.lower, found.upper, found.half_width) == (-math.inf, math.inf, math.inf)
+
+
+def test_replicates_that_do_not_vary_are_enough_only_where_exactness_is_declared() -> None:
+    same = np.full(FEWEST, 0.3)
+    exact = mean_interval(same, alpha=1e-6, numerical=0.001, exact=True)
+    assert_allclose([exact.lower, exact.upper], [0.299, 0.301])
+    assert exact.obstacle == ""
+    assert mean_interval(same[:-1], alpha=1e-6, exact=True).obstacle == "zero variance"
+
+
+# --- ratios
+
+
+def fieller(a: np.ndarray, b: np.ndarray, k: float) -> list[float]:
+    """Roots of (mean a - r mean b)^2 = k^2 var(a - r b) / n, a quadratic in r."""
+    n, cov = len(a), np.cov(a, b) / len(a)
+    assert n > 1
+    return sorted(
+        np.roots(
+            [
+                b.mean() ** 2 - k**2 * cov[1, 1],
+                -2 * (a.mean() * b.mean() - k**2 * cov[0, 1]),
+                a.mean() ** 2 - k**2 * cov[0, 0],
+            ]
+        ).real
+    )
+
+
+@pytest.mark.parametrize("slope", [2.0, -3.0, 0.0])
+def test_ratio_interval_is_fiellers(slope: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the widening for skewness, which depends on the ratio tried, the inversion is a quadratic."""
+    monkeypatch.setattr("verify.intervals.widened", lambda k, n, skewness: k)
+    rng = np.random.default_rng(5)
+    b = rng.normal(2.0, 1.0, 400)
+    a = slope * b + rng.normal(size=400)
+    found = ratio_interval(a, b, alpha=1e-4)
+    assert_allclose([found.lower, found.upper], fieller(a, b, multiplier(400, 1e-4)), rtol=1e-9)
+    assert_allclose(found.estimate, a.mean() / b.mean())
+
+
+def test_ratio_interval_ends_where_the_mean_of_the_difference_may_just_be_zero() -> None:
+    rng = np.random.default_rng(6)
+    b = rng.gamma(3.0, size=400)
+    a = 2 * b + rng.gamma(6.0, size=400)
+    found = ratio_interval(a, b, alpha=1e-4)
+    assert found.lower < found.estimate < found.upper
+    assert_allclose(mean_interval(a - found.upper * b, alpha=1e-4).upper, 0.0, atol=1e-9)
+    assert_allclose(mean_interval(a - found.lower * b, alpha=1e-4).lower, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("denominator", "obstacle"),
+    [
+        (np.random.default_rng(7).normal(0.1, 1.0, 100), "denominator not resolved from 0"),
+        (np.random.default_rng(7).normal(-9.0, 1.0, 100), "denominator not resolved from 0"),
+        (np.zeros(100), "denominator not resolved from 0"),
+        (heavy(), "too skewed"),
+        (np.ones(63), "zero variance"),
+    ],
+)
+def test_ratio_needs_a_denominator_resolved_from_zero(denominator: np.ndarray, obstacle: str) -> None:
+    a = np.random.default_rng(8).normal(size=len(denominator))
+    found = ratio_interval(a, denominator, alpha=1e-3)
+    assert found.obstacle == obstacle and (found.lower, found.upper) == (-math.inf, math.inf)
+
+
+def test_ratio_of_proportional_replicates_does_not_vary() -> None:
+    b = np.random.default_rng(9).normal(5.0, 1.0, 100)
+    assert ratio_interval(2 * b, b, alpha=1e-3).obstacle == "zero variance"
+
+
+def test_ratio_over_a_constant_is_the_mean_interval_over_it() -> None:
+    a = np.random.default_rng(10).gamma(4.0, size=200)
+    ratio, mean = ratio_interval(a, np.full(200, 4.0), alpha=1e-3), mean_interval(a, alpha=1e-3)
+    assert_allclose([ratio.lower, ratio.upper], [mean.lower / 4, mean.upper / 4], rtol=1e-9)
+
+
+# --- proportions
+
+
+def bounds(h: int, n: int, alpha: float) -> list[float]:
+    """Where the Jeffreys mixture over the likelihood, by quadrature of the mixture, is 1/alpha."""
+    with mp.workdps(40):
+
+        def likelihood(p: mp.mpf) -> mp.mpf:
+            return mp.mpf(p) ** h * (1 - mp.mpf(p)) ** (n - h)
+
+        # p = sin^2 x turns Jeffreys' prior into the uniform one
+        peak = mp.asin(mp.sqrt(mp.mpf(h) / n))
+        steps = sorted(
+            {mp.mpf(0), mp.pi / 2, *(min(max(peak + j / mp.sqrt(n), 0), mp.pi / 2) for j in range(-6, 7))}
+        )
+        mixture = mp.quad(lambda x: likelihood(mp.sin(x) ** 2), steps) * 2 / mp.pi
+
+        def excluded(p: mp.mpf) -> bool:
+            return mixture >= likelihood(p) / mp.mpf(alpha)
+
+        return [float(boundary(excluded, mp.mpf(h) / n, mp.mpf(end))) for end in (0, 1)]
+
+
+def boundary(excluded, inside: mp.mpf, outside: mp.mpf) -> mp.mpf:
+    if not excluded(outside):
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if excluded(middle) else (middle, outside)
+    return outside
+
+
+@pytest.mark.parametrize(("h", "n"), [(0, 64), (3, 80), (40, 80), (80, 80), (517, 1024)])
+@pytest.mark.parametrize("alpha", [1e-2, ALPHA])
+def test_proportion_interval_is_where_the_beta_mixture_reaches_one_over_alpha(
+    h: int, n: int, alpha: float
+) -> None:
+    found = proportion_interval(h, n, alpha=alpha)
+    turned = proportion_interval(n - h, n, alpha=alpha)
+    assert_allclose([found.lower, found.upper], bounds(h, n, alpha), rtol=1e-9, atol=1e-12)
+    assert_allclose([1 - turned.upper, 1 - turned.lower], [found.lower, found.upper], atol=1e-12)
+    assert found.estimate == h / n
+
+
+@quick
+@given(st.integers(FEWEST, 4096), st.data())
+def test_proportion_interval_holds_the_share_and_moves_with_it(n: int, data: st.DataObject) -> None:
+    h = data.draw(st.integers(0, n - 1))
+    one, more = proportion_interval(h, n, alpha=1e-4), proportion_interval(h + 1, n, alpha=1e-4)
+    assert 0 <= one.lower <= one.estimate <= one.upper <= 1
+    assert one.lower <= more.lower and one.upper <= more.upper
+    wider = proportion_interval(h, n, alpha=1e-5)
+    assert wider.lower <= one.lower and one.upper <= wider.upper
+
+
+def test_a_proportion_waits_for_enough_replicates() -> None:
+    found = proportion_interval(5, FEWEST - 1, alpha=1e-2)
+    assert found.obstacle == "too few replicates" and found.half_width == math.inf
+
+
+# --- the promise: never missing, at all looks together
+
+
+def missed(interval: Interval, truth: float) -> bool:
+    return not interval.lower <= truth <= interval.upper
+
+
+def most(alpha: float) -> int:
+    """Misses that a promise of alpha exceeds once in a thousand tests."""
+    return int(stats.binom.isf(1e-3, STREAMS, alpha))
+
+
+def misses(draw, truth: float, interval) -> int:
+    rng = np.random.default_rng(11)
+    streams = (draw(rng, LOOKS[-1]) for _ in range(STREAMS))
+    return sum(any(missed(interval(x[:n]), truth) for n in LOOKS) for x in streams)
+
+
+STREAMS_OF = {
+    "normal": (lambda rng, n: rng.normal(0.3, 2.0, n), 0.3),
+    "lognormal": (lambda rng, n: rng.lognormal(0.0, 1.0, n), math.exp(0.5)),
+    "exponential": (lambda rng, n: rng.exponential(size=n), 1.0),
+}
+
+
+@pytest.mark.parametrize("law", STREAMS_OF)
+def test_mean_interval_keeps_its_promise_over_all_looks(law: str) -> None:
+    draw, truth = STREAMS_OF[law]
+    assert misses(draw, truth, lambda x: mean_interval(x, alpha=1e-2)) <= most(1e-2)
+
+
+def test_an_interval_for_a_fixed_number_of_replicates_would_break_the_promise() -> None:
+    """The check above can fail: Student's t, valid at any one look, misses far too often over all."""
+
+    def student(x: np.ndarray) -> Interval:
+        half = stats.t.isf(0.005, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x))
+        return Interval(estimate=x.mean(), lower=x.mean() - half, upper=x.mean() + half)
+
+    assert misses(*STREAMS_OF["normal"], student) > most(1e-2)
+
+
+def test_proportion_interval_keeps_its_promise_over_all_looks() -> None:
+    rng = np.random.default_rng(12)
+    counts = np.cumsum(rng.random((150, LOOKS[-1])) < 0.04, axis=1)
+    found = [
+        any(missed(proportion_interval(int(c[n - 1]), n, alpha=1e-2), 0.04) for n in LOOKS) for c in counts
+    ]
+    assert sum(found) <= stats.binom.isf(1e-3, 150, 1e-2)
+
+
+def test_ratio_interval_keeps_its_promise_over_all_looks() -> None:
+    rng = np.random.default_rng(13)
+    found = []
+    for _ in range(25):
+        b = rng.gamma(4.0, size=LOOKS[-1])
+        a = 1.5 * b * rng.gamma(9.0, 1 / 9, size=LOOKS[-1])
+        found.append(any(missed(ratio_interval(a[:n], b[:n], alpha=1e-1), 1.5) for n in LOOKS[::3]))
+    assert sum(found) <= stats.binom.isf(1e-3, 25, 1e-1)

@@ -1,0 +1,75 @@
+"""A suite that misses a planted error would miss a real one: each must come out *disagrees*."""
+
+from pathlib import Path
+
+import pytest
+
+from simulate.monte_carlo import SerialExecutor
+from verify import suite
+from verify.engine import Session, Settings
+from verify.model import (
+    ALPHA,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Identity,
+    Kind,
+    StatisticalProperty,
+    Tier,
+    Verdict,
+)
+from verify.options import Plan
+from verify.planted import PLANTED
+
+
+def kind_of(claim: AnyClaim) -> str:
+    if isinstance(claim, Claim):
+        return "measured inputs" if claim.inputs else claim.kind.value
+    return type(claim).__name__
+
+
+@pytest.mark.parametrize("claim", PLANTED, ids=lambda c: c.id)
+@pytest.mark.parametrize("seed", [1, 2024])
+def test_a_planted_error_is_caught(claim: AnyClaim, seed: int) -> None:
+    (row,) = Session((claim,), Settings(seed=seed), SerialExecutor()).rows(claim)
+    assert (row.verdict, row.expected, row.surprise) == ("disagrees", "disagrees", False), row.error
+    assert row.power and not row.error
+
+
+def test_every_kind_of_check_has_one_planted_error() -> None:
+    kinds = [kind_of(claim) for claim in PLANTED]
+    checks = (Identity, ExactProperty, StatisticalProperty)
+    assert sorted(kinds) == sorted(
+        [*(k.value for k in Kind), "measured inputs", *(c.__name__ for c in checks)]
+    )
+    assert all(claim.expected is Verdict.DISAGREES for claim in PLANTED)
+    assert len({claim.id for claim in PLANTED}) == len(PLANTED)
+
+
+@pytest.mark.parametrize("claim", [c for c in PLANTED if isinstance(c, Claim)], ids=lambda c: c.id)
+def test_a_planted_error_is_caught_by_the_interval_and_not_by_luck(claim: Claim) -> None:
+    """The true mean lies outside the band, so no interval that holds it can agree."""
+    (row,) = Session((claim,), Settings(seed=3), SerialExecutor(), alpha=ALPHA).rows(claim)
+    (point,) = row.points
+    if claim.kind is Kind.AT_LEAST:
+        assert point.upper < point.predicted - point.margin
+    else:
+        assert point.upper < point.predicted - point.margin or point.lower > point.predicted + point.margin
+    assert point.replicates < claim.experiment.budget
+
+
+def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
+    """They stand in every report, whatever the options of the run."""
+    settings = Settings(seed=4, replicates=16, tier=Tier.SMOKE, workers=2)
+    plan = Plan(
+        claims=(),
+        settings=settings,
+        executor=None,
+        report_dir=Path("unused"),
+        replay=None,
+        strict_undecided=False,
+        selection="",
+    )
+    rows = suite.planted_rows(plan)
+    assert [row.claim for row in rows] == [claim.id for claim in PLANTED]
+    assert {row.verdict for row in rows} == {"disagrees"}

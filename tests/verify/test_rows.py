@@ -1,0 +1,166 @@
+"""Rows: one verdict over all points, what a run could have seen, curves, and the command that repeats it."""
+
+import math
+import shlex
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Point, SerialExecutor
+from verify import rows
+from verify.engine import Session, Settings
+from verify.model import Claim, Experiment, Kind, Tier, Verdict
+from verify.results import Row
+from verify.rows import combine, rerun_command
+
+
+def steady(block, point) -> dict[str, np.ndarray]:
+    """Replicates of mean `scale` whose spread is a fiftieth of it."""
+    return {"x": np.array([point.scale * rng.normal(1.0, 0.02) for rng in block.streams])}
+
+
+EXPERIMENT = Experiment(
+    id="paper/steady",
+    replicate="one x",
+    simulate=steady,
+    points=(Point(scale=3.7, kind="a"), Point(scale=7.3, kind="b")),
+)
+
+
+def rows_of(**changes) -> list[Row]:
+    plain = {
+        "id": "paper/claim",
+        "entries": ("A1",),
+        "source": "a paper",
+        "statement": "x",
+        "experiment": EXPERIMENT,
+        "score": "x",
+        "predict": lambda p: p.scale,
+        "margin": 0.05,
+        "margin_reason": "a test",
+        "axis": "scale",
+    }
+    claim = Claim(**{**plain, **changes})
+    return Session((claim,), Settings(seed=1), SerialExecutor()).rows(claim)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        (["agrees"] * 3, "agrees"),
+        (["agrees", "undecided"], "undecided"),
+        (["agrees", "undecided", "disagrees"], "disagrees"),
+        ([], "undecided"),  # nothing judged is nothing confirmed
+    ],
+)
+def test_any_point_disagrees_and_all_must_agree(verdicts: list[str], verdict: str) -> None:
+    assert combine(verdicts) == verdict
+
+
+@pytest.mark.parametrize(
+    ("predict", "expected", "verdict", "surprise"),
+    [
+        (lambda p: p.scale, Verdict.AGREES, "agrees", False),
+        (lambda p: p.scale, Verdict.DISAGREES, "agrees", True),
+        (lambda p: 2 * p.scale, Verdict.AGREES, "disagrees", True),
+        (lambda p: 2 * p.scale, Verdict.DISAGREES, "disagrees", False),
+        (lambda p: 1.05 * p.scale, Verdict.AGREES, "undecided", False),
+    ],
+)
+def test_a_verdict_other_than_expected_is_a_surprise_but_for_undecided(
+    predict, expected, verdict, surprise
+) -> None:
+    (row,) = rows_of(predict=predict, expected=expected, margin=0.0475, finding="known")
+    assert (row.verdict, row.surprise) == (verdict, surprise)
+    assert row.finding == ("known" if expected is Verdict.DISAGREES else "")
+
+
+def test_power_says_what_is_excluded_and_what_would_have_been_caught() -> None:
+    """|m - theta| + h and delta + 2 h, relative, at the least sharp point."""
+    (row,) = rows_of()
+    half = [max(p.upper - p.measured, p.measured - p.lower) for p in row.points]
+    excluded = max(
+        (abs(p.measured - p.predicted) + h) / p.predicted for p, h in zip(row.points, half, strict=True)
+    )
+    caught = max((p.margin + 2 * h) / p.predicted for p, h in zip(row.points, half, strict=True))
+    assert row.power == (
+        f"A deviation beyond {100 * excluded:.2g} % is excluded by this run; "
+        f"one beyond {100 * caught:.2g} % would have been caught."
+    )
+
+
+@pytest.mark.parametrize(
+    ("factor", "sentence"),
+    [
+        (1.5, "It is off by at least 49 % of what was measured."),
+        (4, "It is off by at least 3 times what was measured."),
+        (math.inf, "It gives no finite number."),
+        (1j, "It gives no finite number."),
+    ],
+)
+def test_a_rejected_formula_says_by_how_much_it_is_off(factor: complex, sentence: str) -> None:
+    _, row = rows_of(printed=lambda p: factor * p.scale, finding="wrong")
+    assert row.verdict == "disagrees" and row.power == sentence
+
+
+def test_a_lower_bound_says_how_loose_it_is() -> None:
+    (row,) = rows_of(kind=Kind.AT_LEAST, predict=lambda p: 0.8 * p.scale)
+    assert row.verdict == "agrees"
+    assert row.power.startswith("The mean lies 25 % above the bound where it is tightest; one ")
+    assert row.power.endswith(" % below it would have been caught.")
+
+
+def test_nothing_is_claimed_without_an_interval() -> None:
+    claim_rows = rows_of(experiment=Experiment(**{**vars(EXPERIMENT), "id": "paper/few", "budget": 32}))
+    assert claim_rows[0].verdict == "undecided"
+    assert claim_rows[0].power == "No interval yet: this run excludes nothing."
+
+
+def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefined() -> None:
+    corrected, printed = rows_of(
+        printed=lambda p: 2 * p.scale, finding="twice", rivals={"complex": lambda p: (p.scale - 5) ** 0.5}
+    )
+    assert [curve.at for curve in corrected.curves] == [{"kind": "a"}, {"kind": "b"}]
+    curve = corrected.curves[0]
+    assert curve.predicted == curve.x and set(curve.rivals) == {"complex", "as our copy reads"}
+    for x, value, twice in zip(
+        curve.x, curve.rivals["complex"], curve.rivals["as our copy reads"], strict=True
+    ):
+        assert math.isnan(value) if x < 5 else value == pytest.approx(math.sqrt(x - 5))
+        assert twice == 2 * x
+    assert set(printed.curves[0].rivals) == {"corrected"}
+    assert rows_of(axis="")[0].curves == []
+
+
+@pytest.mark.parametrize(
+    "formula", [lambda p: math.sqrt(p.scale - 3.6), lambda p: float(np.log(p.scale - 3.6))]
+)
+def test_a_curve_has_gaps_where_its_formula_is_not_defined(formula) -> None:
+    (row,) = rows_of(rivals={"rival": formula})
+    gaps = [math.isnan(v) for v in row.curves[0].rivals["rival"]]
+    assert row.verdict == "agrees" and gaps == [x < 3.6 for x in row.curves[0].x]
+
+
+def test_the_command_repeats_the_run() -> None:
+    settings = Settings(seed=9, tier=Tier.FULL, replicates=77, device="cuda:1")
+    assert shlex.split(rerun_command("paper/a claim", settings)) == [
+        "losscurv",
+        "report",
+        "--claim",
+        "paper/a claim",
+        "--seed",
+        "9",
+        "--tier",
+        "full",
+        "--replicates",
+        "77",
+        "--device",
+        "cuda:1",
+    ]
+    assert "--replicates" not in rerun_command("a", Settings()) and "--device" not in rerun_command(
+        "a", Settings()
+    )
+
+
+def test_public_names_exist() -> None:
+    assert all(hasattr(rows, name) for name in rows.__all__)

@@ -1,0 +1,93 @@
+"""Claims that take milliseconds: one of each verdict, for tests of the front doors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Block, Point
+from verify import registry, suite
+from verify.model import AnyClaim, Claim, Experiment, Identity
+
+
+def uniform(block: Block, point: Point) -> Mapping[str, Any]:
+    return {"x": np.array([point.scale * rng.random() for rng in block.streams])}
+
+
+def crash(_block: Block, _point: Point) -> Mapping[str, Any]:
+    raise RuntimeError("the detector is off")
+
+
+def stop(_block: Block, _point: Point) -> Mapping[str, Any]:
+    raise KeyboardInterrupt
+
+
+def two_routes(rng: np.random.Generator, _point: Point) -> dict[str, Any]:
+    x = rng.random(3)
+    return {"sum": x.sum(), "product": x @ np.ones(3), "one short": x[1:].sum()}
+
+
+def _experiment(name: str, simulate: Any = uniform, *, smoke: bool = False) -> Experiment:
+    return Experiment(
+        id=f"toy/{name}",
+        replicate="one uniform variable",
+        simulate=simulate,
+        points=(Point(scale=1.7),),
+        budget=256,
+        smoke=smoke,
+    )
+
+
+def _claim(name: str, experiment: Experiment, *, predict: float = 0.5, **more: Any) -> Claim:
+    return Claim(
+        id=f"beyond/{name}",
+        entries=("D1",),
+        source="toy",
+        statement=r"\\mathbb{E} x = s/2",
+        experiment=experiment,
+        score="x",
+        predict=lambda p: predict * p.scale,
+        margin=more.pop("margin", 0.5),
+        margin_reason="a toy",
+        **more,
+    )
+
+
+UNIFORM = _experiment("uniform", smoke=True)
+
+RIGHT = _claim("right", UNIFORM)
+MISPRINT = _claim("misprint", _experiment("other"), printed=lambda p: 3.0 * p.scale, finding="too large")
+WRONG = _claim("wrong", _experiment("wrong"), predict=1.3, margin=0.1)
+TIGHT = _claim("tight", _experiment("tight"), margin=1e-4)
+BROKEN = _claim("broken", _experiment("crash", crash))
+STOPS = _claim("stops", _experiment("stop", stop))
+EXACT = Identity(
+    id="beyond/exact",
+    entries=("D1",),
+    source="toy",
+    statement="a = b",
+    routes=two_routes,
+    points=(Point(dim=3),),
+    measured="sum",
+    theory="product",
+    tolerance=1e-12,
+    tolerance_reason="rounding",
+    rivals=("one short",),
+)
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A function that makes the given claims all there are; the costly parts of a results file are left out."""
+
+    def planted(*claims: AnyClaim) -> None:
+        monkeypatch.setattr(registry, "claims", lambda: claims)
+
+    monkeypatch.setattr(suite, "PLANTED", ())
+    monkeypatch.setattr(suite, "_derivations", list)
+    monkeypatch.setitem(os.environ, "COLUMNS", "100")
+    return planted

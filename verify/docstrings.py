@@ -1,0 +1,154 @@
+"""Numpy docstrings as plain text: what ``losscurv estimate FUNCTION --help`` shows of a theory function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["description", "parameter", "plain", "summary"]
+
+_SIGNS = {
+    r"\^?\\top\b": "ᵀ",
+    r"\\pm\b": "±",
+    r"\\le\b": "≤",
+    r"\\ge\b": "≥",
+    r"\\ne\b": "≠",
+    r"\\to\b": "→",
+    r"\\sum": "Σ",
+    r"\\sqrt\s*": "√",
+    r"\\cdot\b": "·",
+    r"\\infty\b": "∞",
+    r"\\nabla\s*": "∇",
+    r"\\succeq\b": "⪰",
+    r"\\langle\s*": "⟨",
+    r"\s*\\rangle": "⟩",
+    r"\\\|": "‖",
+    r"\\q?quad\b": " ",
+    r"\\[,;]": " ",
+    r"\\[Bb]ig": "",
+}
+_ACCENTS = {
+    "hat": "\N{COMBINING CIRCUMFLEX ACCENT}",
+    "tilde": "\N{COMBINING TILDE}",
+    "bar": "\N{COMBINING MACRON}",
+}
+_GROUP = r"\{([^{}]*)\}"
+
+
+def summary(function: Callable[..., Any]) -> str:
+    """The first line.
+
+    >>> from theory.outliers import spiked_covariance
+    >>> summary(spiked_covariance)
+    'Top eigenvalue of the covariance of n samples from N(0, σ^2 I + θ u uᵀ).'
+    """
+    return plain(_doc(function).partition("\n")[0])
+
+
+def description(function: Callable[..., Any]) -> str:
+    """All that a reader at a shell needs, the parameters apart."""
+    sections = _sections(function)
+    wanted = [
+        f"{name}:\n{_indented(sections[name])}" for name in ("Returns", "References") if name in sections
+    ]
+    return "\n\n".join([plain(sections[""]), *wanted])
+
+
+def parameter(function: Callable[..., Any], name: str) -> str:
+    """What is said of one parameter, followed to the function that says it where only "As in" is written.
+
+    >>> from theory.fisher import eigenvalue_statistics
+    >>> parameter(eigenvalue_statistics, "depth")
+    'L >= 2: without a hidden layer α = 0.'
+    """
+    for names, text in _parameters(function):
+        if name in names:
+            elsewhere = re.search(r"\b[Aa]s in (?::func:)?`~?([\w.]+)`", text)
+            other = _other(function, elsewhere[1]) if elsewhere else None
+            return (parameter(other, name) if other else "") or plain(text)
+    return ""
+
+
+def plain(text: str) -> str:
+    r"""Text without roles, backticks and TeX.
+
+    >>> plain(r"Edge :math:`\pm 2\sigma\sqrt{P/b}` of `noise`, at least :math:`\frac{T-1}{T} \hat q_{st}`.")
+    'Edge ± 2σ√(P/b) of noise, at least (T-1)/T q̂_st.'
+    """
+    text = re.sub(r"\.\. math::\s*((?:.+\n?)+)", lambda found: _tex(found[1]), text)
+    text = re.sub(r":math:`([^`]*)`", lambda found: _tex(found[1]), text)
+    text = re.sub(r"(?::\w+:)?`+~?([^`]*)`+", lambda found: found[1].rpartition("theory.")[2], text)
+    return text.strip()
+
+
+def _tex(text: str) -> str:
+    """TeX as a reader would type it; what is not known keeps its name."""
+    text = re.sub(r"\\(?:mathrm|mathbb|text|operatorname)\s*" + _GROUP, r"\1", text)
+    text = re.sub(r"\\(hat|tilde|bar)\s*\\?([A-Za-z]+)", _accented, text)
+    for pattern, sign in _SIGNS.items():
+        text = re.sub(pattern, sign, text)
+    before = ""
+    while text != before:  # from the innermost braces outwards
+        before = text
+        text = re.sub(r"([_^√])" + _GROUP, lambda found: found[1] + _bracketed(found[2]), text)
+        text = re.sub(rf"\\frac\s*(?:{_GROUP}|(\w))\s*(?:{_GROUP}|(\w))", _fraction, text)
+    text = re.sub(_GROUP, r"\1", re.sub(r"\\([A-Za-z]+)", lambda found: _greek(found[1]), text))
+    return "\n".join(re.sub(r"(?<=\S)  +", " ", line).strip() for line in text.splitlines())
+
+
+def _accented(found: re.Match[str]) -> str:
+    name = _greek(found[2])
+    return name[0] + _ACCENTS[found[1]] + name[1:]
+
+
+def _fraction(found: re.Match[str]) -> str:
+    return f"{_bracketed(found[1] or found[2])}/{_bracketed(found[3] or found[4])}"
+
+
+def _bracketed(text: str) -> str:
+    """In brackets, unless it is one word or has them already."""
+    return text if re.fullmatch(r"\\?\w*|\([^()]*\)", text) else f"({text})"
+
+
+def _greek(name: str) -> str:
+    kind = "CAPITAL" if name[0].isupper() else "SMALL"
+    letter = {"lambda": "lamda"}.get(name.lower(), name).upper()
+    try:
+        return unicodedata.lookup(f"GREEK {kind} LETTER {letter}")
+    except KeyError:
+        return name
+
+
+def _doc(function: Callable[..., Any]) -> str:
+    return inspect.getdoc(function) or ""
+
+
+def _sections(function: Callable[..., Any]) -> dict[str, str]:
+    """Section name to text; what stands before the first section has no name."""
+    parts = re.split(r"^(\w+)\n-+\n", _doc(function), flags=re.MULTILINE)
+    return {
+        "": parts[0].strip(),
+        **{name: text.strip("\n") for name, text in zip(parts[1::2], parts[2::2], strict=True)},
+    }
+
+
+def _parameters(function: Callable[..., Any]) -> list[tuple[list[str], str]]:
+    """Names and text of each entry of the section of parameters."""
+    parts = re.split(r"^(\S.*)\n", _sections(function).get("Parameters", "") + "\n", flags=re.MULTILINE)
+    return [
+        (re.findall(r"\w+", names), " ".join(text.split()))
+        for names, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
+
+
+def _other(function: Callable[..., Any], name: str) -> Callable[..., Any] | None:
+    module, _, found = name.rpartition(".")
+    return getattr(sys.modules.get(module or function.__module__), found, None)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}".rstrip() for line in plain(inspect.cleandoc(text)).splitlines())
