@@ -21,7 +21,7 @@ from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one
 from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Simulator, Tier, Verdict
 from verify.properties import explore_exact, explore_statistical
-from verify.results import Look, PointOutcome, Row, RunRecord
+from verify.results import PointOutcome, Row, RunRecord
 from verify.rows import broken_row, claim_row, identity_outcome, identity_row, property_row
 
 __all__ = ["Progress", "Session", "Settings", "judge_claim"]
@@ -62,7 +62,7 @@ class _Reading:
 
     claim: Claim
     reading: Reading
-    trail: list[Look] = field(default_factory=list[Look])
+    trail: list[Judgement] = field(default_factory=list[Judgement])
     judgement: Judgement | None = None
     error: str = ""
 
@@ -77,7 +77,7 @@ class _Reading:
         """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
         try:
             self.judgement = judge(self.claim, self.reading, point, scores, alpha)
-            self.trail.append(_trail(self.judgement))
+            self.trail.append(self.judgement)
         except Exception as error:
             self.error = _traceback(error)
 
@@ -370,16 +370,6 @@ def _submit_block(executor: Executor, run: _Run, index: int) -> Future[BlockResu
 
 def _traceback(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
-
-
-def _trail(judgement: Judgement) -> Look:
-    interval = judgement.interval
-    return Look(
-        replicates=judgement.replicates,
-        measured=interval.estimate,
-        lower=interval.lower,
-        upper=interval.upper,
-    )
 
 
 def _digest(scores: Scores) -> str:

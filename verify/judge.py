@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -141,10 +141,10 @@ def outcome(
     point: Point,
     judged: Judgement,
     scores: Scores,
-    trail: list[Look],
+    trail: Sequence[Judgement],
     alpha: float,
 ) -> PointOutcome:
-    """The record of a judgement: interval in its parts, rivals, inputs, and the way to it."""
+    """The record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it."""
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
@@ -169,7 +169,18 @@ def outcome(
         rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
         if reading.label != PRINTED
         else [],
-        looks=trail,
+        looks=[_look(claim, judged, earlier) for earlier in trail],
+    )
+
+
+def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
+    """An earlier interval; a prediction from measured inputs has moved since, and the interval with it."""
+    interval = earlier.interval.shifted(judged.predicted - earlier.predicted if claim.inputs else 0.0)
+    return Look(
+        replicates=earlier.replicates,
+        measured=interval.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
     )
 
 

@@ -52,6 +52,10 @@ Prediction = Callable[[Any], Any]
 """Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores."""
 
 
+Typical = float | Callable[[Point], float]
+"""The typical value of a measured input, at every point or at a given one."""
+
+
 class Verdict(StrEnum):
     """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
 
@@ -232,14 +236,15 @@ class Claim(_Stated):
     relative: bool = True
     kind: Kind = Kind.MEAN
     printed: Prediction | str | None = None
-    inputs: Mapping[str, float] = field(default_factory=dict[str, float])
+    inputs: Mapping[str, Typical] = field(default_factory=dict[str, Typical])
     numerical: float = 0.0
     axis: str = ""
     quantity: str = ""
 
     def prediction(self, point: Point, formula: Prediction | None = None) -> float:
         """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
-        return float(np.asarray((formula or self.predict)(point | self.inputs)))
+        typical = {name: v(point) if callable(v) else v for name, v in self.inputs.items()}
+        return float(np.asarray((formula or self.predict)(point | typical)))
 
     def margin_at(self, point: Point) -> float:
         """The margin in the unit of the prediction."""

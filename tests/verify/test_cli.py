@@ -103,9 +103,7 @@ def test_a_planted_error_that_is_missed_fails_the_run(
     assert "planted errors not caught, this run proves nothing: beyond/right" in capsys.readouterr().err
 
 
-def test_json_is_the_results_file(
-    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_is_the_results_file(plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.TIGHT)
 
     assert judged("--json", "--report-dir", "out") == 0
@@ -156,7 +154,10 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
         ("--seed -1", "--seed must be at least 0, got -1"),
         ("--vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
         ("--device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
-        ("--device cuda:99", "device must be present on this machine, got 'cuda:99'; use --device cpu or auto"),
+        (
+            "--device cuda:99",
+            "device must be present on this machine, got 'cuda:99'; use --device cpu or auto",
+        ),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
         ("--replay nowhere.json", "results file nowhere.json cannot be read"),
         ("--replay x --tier full", "cannot be read"),
@@ -179,7 +180,7 @@ def test_bad_input_is_one_line_and_status_2(
     last = output.err.splitlines()[-1]
     assert message in last
     assert last.startswith("losscurv")
-    assert len([line for line in output.err.splitlines() if "tier " not in line]) == 1
+    assert len([line for line in output.err.splitlines() if not line.startswith("losscurv: tier ")]) == 1
 
 
 def test_a_missing_extra_says_how_to_install_it(
@@ -204,7 +205,9 @@ def test_a_report_that_cannot_be_written_still_prints_what_was_judged(
     assert judged() == 2
     output = capsys.readouterr()
     assert output.out.splitlines()[-1] == "1 agrees, 0 disagrees (0 expected)"
-    expected = "losscurv: losscurv-report/results.json: No space left on device; free some space and run again"
+    expected = (
+        "losscurv: losscurv-report/results.json: No space left on device; free some space and run again"
+    )
     assert output.err.splitlines()[-1] == expected
 
 

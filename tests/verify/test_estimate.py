@@ -155,7 +155,7 @@ def test_a_switch_stands_alone_or_takes_a_word() -> None:
 
 
 def test_digits_beyond_a_float_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "relu --depth 2 --weight-variance 2 --bias-variance 0 --digits 30".split()
+    words = ["relu", "--depth", "2", "--weight-variance", "2", "--bias-variance", "0", "--digits", "30"]
 
     assert estimate.run(["order_parameters", *words]) == 0
     assert "0.318309886183790671537767526745" in capsys.readouterr().out  # 1/pi
@@ -170,7 +170,7 @@ def test_infinity_and_nan_are_strings_in_json(capsys: pytest.CaptureFixture[str]
 
 
 def test_plain_output_is_one_line_per_field(capsys: pytest.CaptureFixture[str]) -> None:
-    assert estimate.run("outliers.additive_wigner -2 --sigma 1".split()) == 0
+    assert estimate.run(["outliers.additive_wigner", "-2", "--sigma", "1"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "eigenvalue  -2.5",
         "overlap     0.75",
@@ -210,7 +210,10 @@ def test_without_a_function_all_are_listed(capsys: pytest.CaptureFixture[str]) -
         ("additive_wigner two --sigma 1", r"spike must be real numbers, got 'two'; see losscurv estimate"),
         ("additive_wigner 2 --sigma -1", r"sigma must be non-negative"),
         ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average must stand alone or be true or false"),
-        ("order_parameters rellu --depth 2 --weight-variance 1 --bias-variance 0", r"activation must be one of"),
+        (
+            "order_parameters rellu --depth 2 --weight-variance 1 --bias-variance 0",
+            r"activation must be one of",
+        ),
     ],
 )
 def test_wrong_words_are_refused_in_one_line(
@@ -245,7 +248,9 @@ LISTS = st.one_of(
     st.lists(NUMBERS, min_size=2, max_size=4).map(";".join),
     st.sampled_from(["0.5,0.5", "0.7,0.2,0.1", "0.5,0.5;1,0", ",", ";", "1,;2"]),
 )
-JUNK = st.sampled_from(["", "-", "--", "---", "relu", "relu,tanh", "x", "--help=1", "-h1", "--json=1", "é", "--="])
+JUNK = st.sampled_from(
+    ["", "-", "--", "---", "relu", "relu,tanh", "x", "--help=1", "-h1", "--json=1", "é", "--="]
+)
 
 
 @st.composite
@@ -265,11 +270,10 @@ def commands(draw: st.DrawFn) -> list[str]:
 def test_any_words_give_a_value_or_one_line(words: list[str]) -> None:
     try:
         result = estimate.evaluate(words[0], words[1:])
-    except ValueError as error:
-        assert str(error)
-    else:
-        json.dumps(estimate._plain(result), allow_nan=False)
-        assert estimate._text(result)
+    except ValueError:
+        return  # one line of the command's, tested above
+    json.dumps(estimate._plain(result), allow_nan=False)
+    assert estimate._text(result)
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)

@@ -29,9 +29,8 @@ def kind_of(claim: AnyClaim) -> str:
 
 
 @pytest.mark.parametrize("claim", PLANTED, ids=lambda c: c.id)
-@pytest.mark.parametrize("seed", [1, 2024])
-def test_a_planted_error_is_caught(claim: AnyClaim, seed: int) -> None:
-    (row,) = Session((claim,), Settings(seed=seed), SerialExecutor()).rows(claim)
+def test_a_planted_error_is_caught(claim: AnyClaim) -> None:
+    (row,) = Session((claim,), Settings(), SerialExecutor()).rows(claim)
     assert (row.verdict, row.expected, row.surprise) == ("disagrees", "disagrees", False), row.error
     assert row.power and not row.error
 

@@ -36,7 +36,7 @@ from verify.results import (
 )
 
 LAYOUT = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
-quick = settings(deadline=None, max_examples=50, derandomize=True)
+quick = settings(deadline=None, max_examples=30, derandomize=True)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ EXPERIMENT = Experiment(
     replicate="one x",
     simulate=steady,
     points=(Point(scale=3.7, kind="a"), Point(scale=7.3, kind="b")),
+    budget=256,
 )
 
 
