@@ -1,1 +1,1 @@
-"""Measurements: draws, networks and curvature. Import the module of a topic, e.g. ``from simulate import ensembles``."""
+"""Measurements: draws, networks and curvature. Import the module of a topic: ``from simulate import ensembles``."""

@@ -32,13 +32,17 @@ EXAMPLES = {Tier.SMOKE: 10, Tier.DEFAULT: 10, Tier.FULL: 100}
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a selection is run. `replicates`, where given, replaces the budget of every experiment."""
+    """How a selection is run.
+
+    `replicates`, where given, replaces the budget of every experiment; `data` names the images of real networks.
+    """
 
     seed: int = 2024
     tier: Tier = Tier.DEFAULT
     device: str = "cpu"
     workers: int = 1
     replicates: int | None = None
+    data: str = "digits"
 
     def budget(self, experiment: Experiment) -> int:
         """Most replicates per point."""

@@ -12,6 +12,7 @@ from typing import Any
 from simulate.monte_carlo import default_workers, resolve_device
 from verify import registry
 from verify.engine import Settings
+from verify.images import DIGITS, on_images
 from verify.model import AnyClaim, Tier
 from verify.results import Results, load
 
@@ -44,6 +45,13 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "type": int,
             "metavar": "N",
             "help": "most replicates per point, in place of each experiment's own number",
+        },
+    ),
+    (
+        "--data",
+        {
+            "metavar": "FILE.npz",
+            "help": "images for the real networks (x_train, y_train) in place of the embedded digits",
         },
     ),
     ("--device", {"default": "cpu", "metavar": "NAME", "help": "cpu (default), cuda, cuda:<index> or auto"}),
@@ -104,8 +112,9 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
     folder = values.get("report_dir") or (None if replay else report_dir)
     workers = default_workers() if values.get("workers") is None else values["workers"]
     replicates = values.get("replicates")
+    images = values.get("data") or (replay.suite.data if replay else DIGITS)
     return Plan(
-        claims=_selected(values, replay, chosen_tier),
+        claims=on_images(_selected(values, replay, chosen_tier), images),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
@@ -114,6 +123,7 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
             replicates=_at_least("--replicates", 1, replicates)
             if replicates is not None
             else (replay.suite.replicates if replay else None),
+            data=images,
         ),
         executor=values.get("executor"),
         report_dir=Path(folder) if folder else None,

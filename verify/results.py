@@ -166,6 +166,7 @@ class Suite:
     intervals_allowed: int
     selection: str
     replicates: int | None
+    data: str
     host: dict[str, Any]
 
 

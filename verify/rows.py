@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Point
+from verify.images import DIGITS
 from verify.judge import PRINTED, Reading, readings
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty, Verdict
 from verify.results import Curve, PointOutcome, RivalOutcome, Row
@@ -170,6 +171,7 @@ def rerun_command(claim: str, settings: Settings) -> str:
     ]
     words += ["--replicates", str(settings.replicates)] if settings.replicates is not None else []
     words += ["--device", settings.device] if settings.device != "cpu" else []
+    words += ["--data", settings.data] if settings.data != DIGITS else []
     return shlex.join(words)
 
 

@@ -129,6 +129,7 @@ def _suite(session: Session, plan: Plan, interrupted: bool) -> Suite:
         intervals_allowed=FAMILY_SIZE,
         selection=plan.selection + (" (interrupted)" if interrupted else ""),
         replicates=settings.replicates,
+        data=settings.data,
         host=_host(session, plan),
     )
 

@@ -487,6 +487,7 @@ def sample() -> Results:
             intervals_allowed=1024,
             selection="all",
             replicates=None,
+            data="digits",
             host={
                 "finished": "2026-01-02 03:04 UTC",
                 "wall_seconds": 431.2,

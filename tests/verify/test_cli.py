@@ -422,6 +422,20 @@ def test_pipes_and_disks_that_end_early() -> None:
     assert run.stderr.splitlines() == [said, said]
 
 
+@pytest.mark.parametrize("words", [["estimate"], ["claims", "--json"], ["report", "--help"]], ids=" ".join)
+def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [sys.executable, "-m", "verify.cli", *words],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
 def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
     run = shell("losscurv estimate outliers", PYTHONIOENCODING="ascii")
 
@@ -445,6 +459,8 @@ def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_pa
                     with open_workers(2) as executor:
                         jobs = [executor.submit(time.sleep, 0.01) for _ in range(4)]
                         wait(jobs)
+                        heard = executor.submit(signal.getsignal, signal.SIGINT).result()
+                        print("deaf" if heard is signal.SIG_IGN else "not deaf")
                         jobs = [executor.submit(time.sleep, 60) for _ in range(4)]
                         print("ready", flush=True)
                         wait(jobs)
@@ -465,7 +481,7 @@ def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_pa
     )
     try:
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        assert [process.stdout.readline() for _ in range(2)] == ["deaf\n", "ready\n"]
         time.sleep(0.1)
         if name == "SIGINT":
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -371,20 +370,34 @@ def test_help_lists_the_options(run: Run) -> None:
     assert all(flag in result.stdout.str() for flag, _ in OPTIONS)
 
 
-@pytest.mark.parametrize("from_here", [True, False])
-def test_it_runs_in_a_process_of_its_own_from_anywhere(
-    from_here: bool, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+def test_the_checkout_loads_the_plugin_by_itself(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the checkout, where conftest.py loads the plugin, and elsewhere as from an installed package."""
-    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
-    words = ["-p", "no:cacheprovider", "--workers=1", "--claim", "karakida2019/gram", "--tier", "smoke"]
-    words += ["--report-dir", str(pytester.path / "out"), "--collect-only", "-q"]
-    if from_here:
-        os.chdir(FOLDER.parent)
-        result = pytester.run(sys.executable, "-m", "pytest", *words, "verify/test_claims.py")
-    else:
-        result = pytester.run(
-            sys.executable, "-m", "pytest", *words, "-p", "verify.plugin", "--pyargs", "verify.test_claims"
-        )
+    monkeypatch.chdir(FOLDER.parent)
+    words = ["-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", "--claim", "karakida2019/gram"]
+
+    result = pytester.run(sys.executable, *words, "verify/test_claims.py")
     assert result.ret == pytest.ExitCode.OK
-    assert any("karakida2019/gram" in line for line in result.outlines)
+    assert "verify/test_claims.py::test_claim[karakida2019/gram]" in result.outlines
+
+
+def test_it_runs_from_anywhere_as_from_an_installed_package(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
+    pytester.makeconftest("""
+        from tests.verify import toy_claims
+        from verify import plugin, registry, suite
+
+        plugin.EVERY = -1.0
+        registry.claims = lambda: (toy_claims.RIGHT, toy_claims.EXACT)
+        suite.PLANTED = ()
+        suite._derivations = list
+    """)
+
+    words = ["-m", "pytest", *COMMON, "-p", "verify.plugin", "--pyargs", "verify.test_claims"]
+    result = pytester.run(sys.executable, *words)
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["  0 of 2 claims, * s, about * s left", "  1 of 2 claims, *"])
+    assert last_line(result).startswith("2 agrees in ")
+    assert load(pytester.path / "losscurv-report/results.json").suite.tier == "default"

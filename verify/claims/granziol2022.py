@@ -243,18 +243,20 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
 
 # --- Algorithm 1 on a real network ---------------------------------------------------------------------------
 
-WIDTHS = (16, 8, 10)
+HIDDEN = 8
 
 
 def algorithm_1(block: Block, point: Point) -> Mapping[str, Any]:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
     from simulate import data, per_sample
 
+    source = data.opened(point.images, (1, 4, 4))
+    widths = (16, HIDDEN, source.classes)
     found = []
     for rng in block.streams:
-        images = data.sample(data.digits((1, 4, 4)), rng, point.samples).flat()
-        theta = per_sample.initial_parameters(rng, WIDTHS).to(block.device)
-        hessians = per_sample.hessians(WIDTHS, theta, images.images, images.labels)
+        images = data.sample(source, rng, point.samples).flat()
+        theta = per_sample.initial_parameters(rng, widths).to(block.device)
+        hessians = per_sample.hessians(widths, theta, images.images, images.labels)
         probes = rng.standard_normal((point.probes, len(theta)))
         pieces = per_sample.algorithm_1_probes(
             hessians, probes / np.linalg.norm(probes, axis=1, keepdims=True)
@@ -269,9 +271,9 @@ def algorithm_1(block: Block, point: Point) -> Mapping[str, Any]:
 
 ALGORITHM_1 = Experiment(
     id="granziol2022/algorithm-1",
-    replicate="one tanh network 16-8-10 at initialisation with 50 digits and 160 probes",
+    replicate="one tanh network 16-8-10 at initialisation with 50 images and 160 probes",
     simulate=algorithm_1,
-    points=(Point(samples=50, probes=160),),
+    points=(Point(images="digits", samples=50, probes=160),),
     budget=1024,
     seconds=10.0,
     data="digits",

@@ -210,7 +210,7 @@ def _eq_11_as_read(p: Point) -> float:
 
 
 def _largest(p: Point, diagonal: float, off_diagonal: float) -> float:
-    """alpha M times a mix of kappa1 and kappa2."""
+    """Mix kappa1 and kappa2, times alpha M."""
     return (p.depth - 1) * p.width * (diagonal * _kappas(p).kappa1 + off_diagonal * _kappas(p).kappa2)
 
 

@@ -290,8 +290,9 @@ def temperature_scaling(rng: np.random.Generator, point: Point) -> Mapping[str, 
     """Hessians of one network by automatic differentiation: as drawn, and scaled by alpha at three temperatures."""
     from simulate import curvature, data, networks
 
-    widths = networks.LENET_300_100
-    images = data.sample(data.digits(), rng, point.samples).flat()
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (*networks.LENET_300_100[:-1], source.classes)
+    images = data.sample(source, rng, point.samples).flat()
     weights = networks.mlp_weights(rng, widths)
     frame = curvature.haar(rng, networks.parameter_count(widths), point.dim)
 
@@ -334,8 +335,9 @@ def zone(block: Block, point: Point) -> Mapping[str, Any]:
 def _projected(rng: np.random.Generator, point: Point, device: str) -> Any:
     from simulate import curvature, data, networks
 
-    widths = networks.LENET_300_100
-    images = data.sample(data.digits(), rng, point.samples).flat()
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (*networks.LENET_300_100[:-1], source.classes)
+    images = data.sample(source, rng, point.samples).flat()
     weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
     frame = curvature.haar(rng, networks.parameter_count(widths), point.dim, device=device)
     return curvature.ProjectedMlp(tuple(weights), images.images, images.labels, frame)
@@ -345,10 +347,11 @@ def full_space(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network each."""
     from simulate import data, full_space, networks
 
+    source = data.opened(point.images, (1, 8, 8))
     found = []
     for rng in block.streams:
-        images = data.sample(data.digits((1, 8, 8)), rng, point.samples).flat()
-        weights = [w.to(block.device) for w in networks.mlp_weights(rng, (64, 30, 20, 10))]
+        images = data.sample(source, rng, point.samples).flat()
+        weights = [w.to(block.device) for w in networks.mlp_weights(rng, (64, 30, 20, source.classes))]
         norms = full_space.norms(tuple(weights), images.images, images.labels, point.alpha)
         found.append((norms.excess_hessian, norms.excess_g, norms.norm_h_term / norms.norm_g))
     excess, excess_g, ratio = np.array(found).T
@@ -357,9 +360,9 @@ def full_space(block: Block, point: Point) -> Mapping[str, Any]:
 
 ZONE = Experiment(
     id="vysogorets2024/zone",
-    replicate="one LeNet-300-100 at initialisation with 40 digits and a random projection",
+    replicate="one LeNet-300-100 at initialisation with 40 images and a random projection",
     simulate=zone,
-    points=(Point(samples=40, dim=50, alphas=17),),
+    points=(Point(images="digits", samples=40, dim=50, alphas=17),),
     budget=512,
     seconds=60.0,
     data="digits",
@@ -370,15 +373,15 @@ TYPICAL = {0.6: (5.2, 2.8), 1.3: (3.9, 0.96), 2.9: (2.3, 0.87)}
 
 FULL_SPACE = Experiment(
     id="vysogorets2024/full-space",
-    replicate="one bias-free ReLU network 64-30-20-10 at initialisation with 60 digits",
+    replicate="one bias-free ReLU network 64-30-20-10 at initialisation with 60 images",
     simulate=full_space,
-    points=tuple(Point(alpha=alpha, samples=60) for alpha in TYPICAL),
+    points=tuple(Point(images="digits", alpha=alpha, samples=60) for alpha in TYPICAL),
     budget=512,
     seconds=8.0,
     data="digits",
 )
 
-SCALING_POINTS = tuple(Point(alpha=alpha, samples=60, dim=12) for alpha in (0.3, 0.7, 3.0))
+SCALING_POINTS = tuple(Point(images="digits", alpha=alpha, samples=60, dim=12) for alpha in (0.3, 0.7, 3.0))
 
 NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
