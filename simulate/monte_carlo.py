@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -231,7 +232,8 @@ def open_executor(workers: int, address: str | None = None) -> Iterator[Executor
         yield SerialExecutor()
     else:
         # spawn: torch and BLAS threads do not survive a fork
-        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
         try:
             yield pool
         finally:
@@ -282,6 +284,18 @@ def _dask_client(address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _generator(seed: int, name: str) -> np.random.Generator:

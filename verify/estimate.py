@@ -152,7 +152,9 @@ def _bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequenc
         target = option or next((place for place in places if place not in given), "")
         if not target:
             free = f"only {' '.join(places).upper()} may" if places else "nothing may"
-            raise ValueError(f"no place for {word!r}: {free} stand without an option, see {_options(parameters)}")
+            raise ValueError(
+                f"no place for {word!r}: {free} stand without an option, see {_options(parameters)}"
+            )
         if target in given:
             raise ValueError(f"{_flag(target)} must be given once")
         switch = isinstance(parameters[target].default, bool)

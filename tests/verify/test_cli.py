@@ -160,7 +160,7 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
         ),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
         ("--replay nowhere.json", "results file nowhere.json cannot be read"),
-        ("--replay x --tier full", "cannot be read"),
+        ("--data nowhere.npz", "nowhere.npz"),
         ("--report-dir file/below", "--report-dir must be a folder that can be written, got file"),
         ("--report-dir file", "--report-dir must be a folder that can be written, got file"),
         ("--tier huge", "losscurv report: argument --tier: invalid choice: 'huge'"),
@@ -411,12 +411,11 @@ def test_pipes_and_disks_that_end_early() -> None:
         """
         losscurv estimate | head -n 1; echo "status $?"
         losscurv estimate > /dev/full; echo "status $?"
-        losscurv claims --json | head -n 1; echo "status $?"
         losscurv claims > /dev/full; echo "status $?"
         """
     )
     assert [line for line in run.stdout.splitlines() if "status" in line] == [
-        f"status {n}" for n in (0, 2, 0, 2)
+        f"status {n}" for n in (0, 2, 2)
     ]
     said = "losscurv: the output cannot be written: No space left on device; free some space and run again"
     assert run.stderr.splitlines() == [said, said]
@@ -490,5 +489,5 @@ def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_pa
         out, err = process.communicate(timeout=20)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # a failing test leaves no worker behind
     assert (process.returncode, out, err) == (130, "children 0\n", "")
