@@ -57,6 +57,17 @@ class Interval:
         """The larger of the two distances from the estimate to a limit."""
         return max(self.upper - self.estimate, self.estimate - self.lower)
 
+    def scaled(self, factor: float) -> Interval:
+        """The interval of the same quantity times a positive number."""
+        return Interval(
+            estimate=self.estimate * factor,
+            lower=self.lower * factor,
+            upper=self.upper * factor,
+            numerical=self.numerical * factor,
+            skewness=self.skewness,
+            obstacle=self.obstacle,
+        )
+
     def shifted(self, by: float) -> Interval:
         """The interval of the same quantity plus a constant."""
         return Interval(

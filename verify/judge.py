@@ -126,7 +126,8 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
         If a score is missing or not finite.
     """
     interval, predicted = _measure(claim, reading.predict, reading.score, point, scores, alpha)
-    margin = claim.margin_at(point)
+    measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
+    margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
     # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
     band = _band(claim, predicted, margin)
     verdict = decide(interval, *band) if math.isfinite(predicted) else _beyond(interval)
@@ -193,14 +194,9 @@ def _measure(
     alpha: float,
 ) -> tuple[Interval, float]:
     if claim.inputs:
-        values = _column(scores, score)
         joined = SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
-        predicted = np.broadcast_to(_evaluate(predict, joined), values.shape)
-        if not np.isfinite(predicted).all():
-            return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
-        residual = mean_interval(values - predicted, alpha=alpha, numerical=claim.numerical)
-        centre = float(predicted.mean())
-        return residual.shifted(centre), centre
+        values = _column(scores, score)
+        return _paired(claim, values, np.broadcast_to(_evaluate(predict, joined), values.shape), alpha)
     predicted = float(_evaluate(predict, point))
     if claim.kind is Kind.RATIO:
         top, bottom = (column for _, column in _columns(scores, *score))
@@ -211,6 +207,23 @@ def _measure(
             raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {_stray(values)}")
         return proportion_interval(int(values.sum()), len(values), alpha=alpha), predicted
     return mean_interval(values, alpha=alpha, numerical=claim.numerical), predicted
+
+
+def _paired(
+    claim: Claim, values: NDArray[np.float64], predicted: NDArray[np.float64], alpha: float
+) -> tuple[Interval, float]:
+    """Score against the prediction on the same replicate, relative to it where the margin is.
+
+    What the two share cancels replicate by replicate, the skewness of a common scale above all.
+    """
+    centre = float(predicted.mean())
+    if not np.isfinite(predicted).all():
+        return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
+    relative = claim.relative and bool((predicted != 0).all()) and centre != 0
+    unit = np.abs(predicted) if relative else np.ones_like(predicted)
+    numerical = claim.numerical / float(unit.min())
+    residual = mean_interval((values - predicted) / unit, alpha=alpha, numerical=numerical)
+    return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
 
 
 def _evaluate(predict: Prediction, point: Point | SimpleNamespace) -> NDArray[np.float64]:

@@ -218,7 +218,8 @@ class Claim(_Stated):
     inputs
         For predictions from measured inputs (a variance, an eigenvalue measured on the same replicate): names of
         these scores with typical values. `predict`, `printed` and `rivals` then read them like parameters and the
-        mean of score - predict is judged against 0; the typical values serve to place margins and rivals.
+        mean of score - predict, relative to predict if the margin is `relative`, is judged against 0; the typical
+        values only serve to tell rivals apart before the run.
     numerical
         Bound on the rounding or truncation error of a score, added to the half-width.
     axis

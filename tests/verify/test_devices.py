@@ -28,9 +28,7 @@ def test_scores_do_not_depend_on_the_device(name: str) -> None:
     point = experiment.points[0]
 
     here, there = (
-        run_block(
-            experiment.simulate, experiment=name, point=point, seed=7, index=0, device=device
-        ).scores
+        run_block(experiment.simulate, experiment=name, point=point, seed=7, index=0, device=device).scores
         for device in ("cpu", "cuda")
     )
 

@@ -254,7 +254,7 @@ def test_a_rival_bound_is_rejected_only_if_it_is_violated() -> None:
 def test_measured_inputs_are_subtracted_replicate_by_replicate() -> None:
     """The variation that score and inputs share cancels: without pairing this would be undecided."""
     rng = np.random.default_rng(1)
-    y = rng.normal(4.0, 2.0, N)
+    y = rng.uniform(1.0, 7.0, N)
     drawn = {"x": 3 * y + 0.1 * scores(0.0)["x"], "y": y}
     tested = claim(
         inputs={"y": 4.0},
@@ -263,15 +263,26 @@ def test_measured_inputs_are_subtracted_replicate_by_replicate() -> None:
     )
     found = outcome_of(tested, drawn)
     assert found.verdict is Verdict.AGREES
-    assert_allclose([found.predicted, found.measured], [3 * y.mean(), drawn["x"].mean()])
-    assert_allclose(found.margin, 1.2)  # of the typical value, declared before the run
+    ratio = drawn["x"] / (3 * y)
+    assert_allclose([found.predicted, found.measured], [3 * y.mean(), 3 * y.mean() * ratio.mean()])
+    assert_allclose(found.margin, 0.1 * found.predicted)  # relative on every replicate, like the residual
     assert found.inputs == {"y": pytest.approx(y.mean())}
-    assert_allclose(found.upper - found.lower, 2 * half(0.03), rtol=1e-2)
+    paired = mean_interval(ratio - 1, alpha=ALPHA).scaled(3 * y.mean()).shifted(3 * y.mean())
+    assert_allclose([found.lower, found.upper], [paired.lower, paired.upper])
     assert [(r.name, r.rejected) for r in found.rivals] == [("twice", True), ("itself", True)]
     assert_allclose(found.rivals[0].value, 6 * y.mean())
 
     unpaired = mean_interval(drawn["x"], alpha=ALPHA)
     assert unpaired.half_width > found.margin
+
+
+def test_an_absolute_margin_judges_the_plain_difference() -> None:
+    y = scores(4.0, 0.5)["x"]
+    drawn = {"x": 3 * y + scores(0.0, 0.3)["x"][::-1], "y": y}
+    tested = claim(inputs={"y": 4.0}, predict=lambda p: 3 * p.y, relative=False, margin=1.2)
+    found = outcome_of(tested, drawn)
+    assert found.margin == 1.2
+    assert_allclose([found.predicted, found.measured], [3 * y.mean(), drawn["x"].mean()])
 
 
 def test_a_printed_formula_reads_the_measured_inputs_too() -> None:

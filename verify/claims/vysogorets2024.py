@@ -87,7 +87,11 @@ def _squared_excess(p: Point, *, repeated: float, gamma_power: int = 2) -> float
     """Eq 8 squared, with the standard deviation that stands beside Gamma left open."""
     noise, signal = p.sigma_e**2, p.sigma_c**2
     bulk = noise**2 + 2 * noise * signal
-    return p.dim * (noise + signal) ** 2 / (bulk + p.dim * repeated**4 * float(softmax.gamma(p.p)) ** -gamma_power)
+    return (
+        p.dim
+        * (noise + signal) ** 2
+        / (bulk + p.dim * repeated**4 * float(softmax.gamma(p.p)) ** -gamma_power)
+    )
 
 
 def _bulk(p: Point) -> float:
@@ -174,7 +178,8 @@ LOGIT_CLAIMS: tuple[AnyClaim, ...] = (
         kind=Kind.RATIO,
         score=("trace_product", "inner_product"),
         predict=lambda p: (
-            gauss_newton.expected_excess(softmax.gamma(p.p), dim=p.dim, sigma_c=p.sigma_c, sigma_e=p.sigma_e) ** 2
+            gauss_newton.expected_excess(softmax.gamma(p.p), dim=p.dim, sigma_c=p.sigma_c, sigma_e=p.sigma_e)
+            ** 2
         ),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
         finding="The last term of the denominator carries sigma_c^4; with sigma_e^4 the limit sigma_e -> 0 diverges.",
