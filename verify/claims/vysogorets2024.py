@@ -205,6 +205,8 @@ LOGIT_CLAIMS: tuple[AnyClaim, ...] = (
 
 def collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gamma^2 with one likely class and S - 1 equally unlikely ones: the limit by algebra, and at a huge gap."""
+    import sympy
+
     from theory import derivations
 
     limit = derivations.collapse_limit_equal()
@@ -212,7 +214,7 @@ def collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     logits = np.zeros(s)
     logits[0] = point.gap
     return {
-        "symbolic": float(limit.expression.subs(limit.symbols[0], s).evalf()),
+        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(s)),
         "numeric": softmax.gamma_from_logits(logits) ** 2,
         "1 for every S": 1.0,
         "(S - 1) / 3, what rounding gives": (s - 1) / 3,
