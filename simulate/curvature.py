@@ -47,16 +47,28 @@ __all__ = [
 # --- frames and scalars ---------------------------------------------------------------------------
 
 
-def haar(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cpu") -> Tensor:
+def haar(
+    rng: np.random.Generator, rows: int, columns: int, *, total: int | None = None, device: str = "cpu"
+) -> Tensor:
     """Orthonormal frame, uniform on the Stiefel manifold: float64 of shape (rows, columns).
 
     The orthogonal factor of a normal matrix whose triangular factor has a positive diagonal; drawn on the CPU
     whatever the device.
 
+    Parameters
+    ----------
+    rng
+        Generator.
+    rows, columns
+        Shape of what is returned.
+    total
+        Rows of the whole frame, of which `rows` are returned and the others never drawn: all that is needed
+        of them is their Gram matrix, which has a Wishart law.
+
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows.
+        If not 1 <= columns <= rows, or the rows left out are fewer than the columns, and not none.
 
     Examples
     --------
@@ -66,6 +78,8 @@ def haar(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cp
     """
     _check_frame(rows, columns)
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
+    if total is not None and total != rows:
+        return _orthonormal_with(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
     return _cholesky_qr(normal) if rows >= 8 * columns else _signed_qr(normal)
 
@@ -329,6 +343,21 @@ def _cholesky_qr(matrix: Tensor) -> Tensor:
     for part in parts:
         part.copy_(part @ inverse)
     return matrix
+
+
+def _orthonormal_with(normal: Tensor, gram: Tensor) -> Tensor:
+    """Some rows of the orthogonal factor of a tall matrix, given the Gram matrix of its other rows."""
+    upper = torch.linalg.cholesky(normal.T @ normal + gram, upper=True)
+    return torch.linalg.solve_triangular(upper, normal, upper=True, left=False)
+
+
+def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
+    """Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
+    if degrees < dim:
+        raise ValueError(f"total must leave out no rows or at least {dim}, got {degrees} left out")
+    factor = np.tril(rng.standard_normal((dim, dim)), -1)
+    factor[np.diag_indices(dim)] = np.sqrt(rng.chisquare(degrees - np.arange(dim)))
+    return torch.from_numpy(factor @ factor.T)
 
 
 def _signed_qr(matrix: Tensor) -> Tensor:

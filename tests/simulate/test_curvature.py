@@ -311,3 +311,52 @@ def test_network_errors_name_the_argument() -> None:
         latent_gradient([], NET.x, NET.labels, NET.frame())
     with pytest.raises(ValueError, match="the last width must be at least 2 classes, got 1"):
         ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())
+
+
+def test_some_rows_of_a_frame_have_the_law_they_have_in_the_whole() -> None:
+    """First two moments of R'R and of a product of entries, against slices of whole frames."""
+    rows, columns, total, draws = 6, 3, 14, 4000
+    rng = np.random.default_rng(5)
+
+    def moments(frames: torch.Tensor) -> torch.Tensor:
+        gram = frames.mT @ frames
+        return torch.stack(
+            [gram[:, 0, 0], gram[:, 0, 0] ** 2, gram[:, 0, 1] ** 2, gram[:, 0, 0] * gram[:, 1, 1]], 1
+        )
+
+    part = moments(torch.stack([curvature.haar(rng, rows, columns, total=total) for _ in range(draws)]))
+    whole = moments(torch.stack([curvature.haar(rng, total, columns)[:rows] for _ in range(draws)]))
+
+    spread = torch.sqrt((part.var(0) + whole.var(0)) / draws)
+    assert bool(((part.mean(0) - whole.mean(0)).abs() < 4 * spread).all())
+    assert abs(part.mean(0)[0] - rows / total) < 4 * spread[0]
+
+
+def test_all_rows_of_a_frame_are_the_frame() -> None:
+    whole, same = (curvature.haar(np.random.default_rng(1), 30, 3, total=t) for t in (None, 30))
+    assert torch.equal(whole, same)
+
+
+@pytest.mark.parametrize("total", [5, 9])
+def test_rows_left_out_must_be_none_or_as_many_as_columns(total: int) -> None:
+    with pytest.raises(ValueError, match="total must leave out no rows or at least 3"):
+        curvature.haar(np.random.default_rng(1), 8, 3, total=total)
+
+
+def test_directions_that_no_image_sees_can_be_left_out() -> None:
+    """In coordinates of the span of the images the terms are the same to rounding."""
+    rng = np.random.default_rng(8)
+    weights = networks.mlp_weights(rng, (20, 7, 6, 4))
+    x, labels = torch.from_numpy(rng.standard_normal((5, 20))), np.arange(5) % 4
+    frame = curvature.haar(rng, sum(w.numel() for w in weights), 3)
+    span, coordinates = torch.linalg.qr(x.T)
+    first = frame[: weights[0].numel()].view(7, 20, 3).transpose(1, 2) @ span
+    seen = torch.cat([first.transpose(1, 2).reshape(-1, 3), frame[weights[0].numel() :]])
+
+    whole = curvature.ProjectedMlp(weights, x, labels, frame).terms(1.3, 0.7)
+    small = curvature.ProjectedMlp((weights[0] @ span, *weights[1:]), coordinates.T, labels, seen).terms(
+        1.3, 0.7
+    )
+
+    assert_allclose(small.g_term, whole.g_term, rtol=1e-10, atol=1e-13)
+    assert_allclose(small.h_term, whole.h_term, rtol=1e-10, atol=1e-13)
