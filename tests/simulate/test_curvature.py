@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _relu, _softmax, curvature
+from simulate import _relu, _softmax, curvature, networks
 from simulate.curvature import ProjectedMlp, latent_gradient, latent_loss_hessian
 from tests.simulate.perceptrons import (
     SCALES,
