@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import doctest
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from verify import registry
+from simulate.monte_carlo import SerialExecutor
+from verify import model, registry
+from verify.engine import Session, Settings
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 
 
 def test_the_examples_give_what_they_show() -> None:
@@ -30,3 +35,17 @@ def test_the_number_of_statements_is_that_of_the_inventory() -> None:
     counted = sum(len(listed) for listed in registry.entries().values())
 
     assert f"all {counted} statements" in README.read_text(encoding="utf-8")
+
+
+def test_the_claim_shown_to_contributors_is_admitted_and_agrees() -> None:
+    """The block is run as it stands, with the names that a module of claims imports."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {"Any": Any, "Mapping": Mapping, **vars(model)}
+    exec(text.partition("```python\n")[2].partition("```")[0], names)
+    shown = names["FOURTH_MOMENT"]
+
+    registry.admit((shown,), registry.entries())
+    (row,) = Session((shown,), Settings(), SerialExecutor()).rows(shown)
+
+    assert row.verdict == "agrees"
+    assert all(rival.rejected for point in row.points for rival in point.rivals)

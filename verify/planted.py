@@ -21,7 +21,7 @@ from verify.model import (
 
 __all__ = ["PLANTED"]
 
-WHY = "planted: three margins away from the truth"
+WHY = "planted: more than two margins away from the truth"
 
 
 def sums(block: Block, point: Point) -> Mapping[str, Any]:
