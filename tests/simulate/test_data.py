@@ -105,7 +105,7 @@ def test_tensors_are_copies_of_the_type_asked_for() -> None:
 
 def test_images_are_immutable() -> None:
     with pytest.raises(AttributeError, match="cannot assign"):
-        data.digits((1, 8, 8)).labels = LABELS  # type: ignore[misc]
+        data.digits((1, 8, 8)).labels = LABELS
 
 
 # --- archives
@@ -188,7 +188,7 @@ def test_a_missing_split_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"must hold x_test, y_test, got x_train, y_train"):
         data.load(path, split="test")
     with pytest.raises(ValueError, match=r"split must be train or test, got 'valid'"):
-        data.load(path, split="valid")  # type: ignore[arg-type]
+        data.load(path, split="valid")
 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ class FakeGreySet(FakeSet):
 @pytest.fixture
 def torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = types.ModuleType("torchvision.datasets")
-    fake.FashionMNIST, fake.CIFAR10, fake.CIFAR100 = FakeGreySet, FakeSet, FakeSet  # type: ignore[attr-defined]
+    fake.FashionMNIST, fake.CIFAR10, fake.CIFAR100 = FakeGreySet, FakeSet, FakeSet
     monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
     monkeypatch.setitem(sys.modules, "torchvision.datasets", fake)
 
@@ -322,7 +322,7 @@ def test_unknown_names_are_refused(tmp_path: Path) -> None:
     ):
         data.named("mnist", tmp_path)
     with pytest.raises(ValueError, match=r"split must be train or test, got ''"):
-        data.named("cifar10", tmp_path, split="")  # type: ignore[arg-type]
+        data.named("cifar10", tmp_path, split="")
 
 
 # --- sampling

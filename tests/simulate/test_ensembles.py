@@ -297,7 +297,7 @@ def test_arguments_out_of_domain_are_refused() -> None:
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 0"):
         ensembles.wigner(block, 0)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2.5"):
-        ensembles.unit_vectors(block, 2.5)  # type: ignore[arg-type]
+        ensembles.unit_vectors(block, 2.5)
     with pytest.raises(ValueError, match=r"samples must be a positive integer, got True"):
         ensembles.wishart(block, 3, True)
     with pytest.raises(

@@ -66,7 +66,7 @@ def test_gram_is_the_product_of_jacobians(
 
 def test_gram_takes_one_activation_per_hidden_layer() -> None:
     network = network_of()
-    expected = jacobian(network, ["tanh", "relu"])  # type: ignore[arg-type]
+    expected = jacobian(network, ["tanh", "relu"])
     expected = torch.einsum("nksp,nmtp->nkmst", expected, expected)
     assert_allclose(fisher_gram.gram(network, ["tanh", "relu"]), expected, atol=1e-12)
 
@@ -164,7 +164,7 @@ def _peak_bytes(network: WideNetwork) -> float:
     ) as profile:
         fisher_gram.gram(network, "tanh")
     used = peak = 0
-    for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]
+    for event in profile.profiler.kineto_results.events():
         if event.name() == "[memory]":
             used += event.nbytes()
             peak = max(peak, used)

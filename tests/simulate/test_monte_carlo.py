@@ -71,7 +71,7 @@ def test_point_is_immutable() -> None:
     with pytest.raises(AttributeError, match=r"a point is immutable; write point \| \{'dim': value\}"):
         POINT.dim = 3
     with pytest.raises(TypeError, match="does not support item assignment"):
-        POINT["dim"] = 3  # type: ignore[index]
+        POINT["dim"] = 3
     with pytest.raises(AttributeError):
         del POINT.dim
     widths = [1, 2]
@@ -189,7 +189,7 @@ def test_a_block_stacks_one_draw_per_stream() -> None:
         assert_array_equal(normal[i], rng.standard_normal((2, 5)))
         assert_array_equal(signs[i], rng.integers(0, 2, 4))
     with pytest.raises(AttributeError, match="cannot assign"):
-        block.device = "cuda"  # type: ignore[misc]
+        block.device = "cuda"
 
 
 def test_block_index_selects_its_sixteen_replicates() -> None:

@@ -105,7 +105,7 @@ def test_latex_is_balanced() -> None:
 
 def test_records_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        derivations.expected_excess().name = "other"  # type: ignore[misc]
+        derivations.expected_excess().name = "other"
 
 
 def test_a_wrong_step_stops_the_derivation() -> None:

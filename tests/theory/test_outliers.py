@@ -248,7 +248,7 @@ def test_fields_broadcast() -> None:
     assert scalar.eigenvalue.shape == () and scalar.eigenvalue.dtype == np.float64
     assert scalar.visible.dtype == np.bool_
     with pytest.raises(AttributeError):
-        record.edge = record.edge  # type: ignore[misc]
+        record.edge = record.edge
 
 
 def test_arguments_out_of_their_domain_are_refused() -> None:

@@ -329,7 +329,7 @@ def test_records_are_frozen_comparable_and_picklable() -> None:
     assert pickle.loads(pickle.dumps(law)) == law
     assert repr(Semicircle(sigma=2)) == "Semicircle(sigma=2.0)"
     with pytest.raises(AttributeError):
-        law.q = 3.0  # type: ignore[misc]
+        law.q = 3.0
 
 
 @pytest.mark.parametrize("build", [Semicircle, lambda **k: MarchenkoPastur(q=0.5, **k)])
