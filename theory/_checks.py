@@ -47,7 +47,7 @@ def within(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     return _checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
 
 
-def integer(name: str, value: Any, *, least: int) -> int:
+def integer(name: str, value: object, *, least: int) -> int:
     """`value` as an int, at least `least`; a float with a whole value is accepted, a bool is not.
 
     >>> integer("depth", 3.0, least=1)
@@ -56,7 +56,7 @@ def integer(name: str, value: Any, *, least: int) -> int:
     rule = f"an integer >= {least}"
     require(not isinstance(value, bool | np.bool_), name, rule, value)
     try:
-        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise ValueError(f"{name} must be {rule}, got {value!r}") from None
     require(whole >= least, name, rule, value)
