@@ -46,7 +46,7 @@ BLOCK = 16
 """Replicates drawn and decomposed together; looks are rounded to it, so a block never depends on the look."""
 
 Scores = dict[str, NDArray[np.float64]]
-"""One array of shape (replicates,) per named score."""
+"""One array per named score, of shape (replicates,) or, for a vector, (replicates, components)."""
 
 
 class Point(Mapping[str, Any]):
@@ -173,7 +173,7 @@ def run_block(
     Raises
     ------
     ValueError
-        If a score is not one number per replicate (NaN and infinity pass: the verdict names them).
+        If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
     """
     started = time.perf_counter()
     streams = tuple(stream(seed, experiment, point, BLOCK * index + i) for i in range(BLOCK))
@@ -318,7 +318,8 @@ def _rebuild(values: dict[str, Any]) -> Point:
 
 def _column(name: str, values: Any) -> NDArray[np.float64]:
     array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    if array.shape != (BLOCK,) or array.dtype.kind not in "buif":
-        rule = f"one number per replicate, shape ({BLOCK},)"
+    whole = array.ndim in (1, 2) and len(array) == BLOCK and array.size
+    if not whole or array.dtype.kind not in "buif":
+        rule = f"one number or one vector per replicate, shape ({BLOCK},) or ({BLOCK}, components)"
         raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
     return array.astype(np.float64)

@@ -8,6 +8,7 @@ depend on the claim, the seed and the budget, and neither on the number of worke
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one_thread, run_block
-from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings
+from verify.estimands import at_component, components
+from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings, replicates_fixed
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Simulator, Tier, Verdict
 from verify.properties import explore_exact, explore_statistical
 from verify.results import PointOutcome, Row, RunRecord
@@ -50,6 +52,11 @@ class Settings:
             return self.replicates
         return experiment.budget * (FULL_FACTOR if self.tier is Tier.FULL else 1)
 
+    def looks(self, experiment: Experiment) -> list[int]:
+        """Numbers of replicates at which verdicts are tried: those of the budget, and the default one itself."""
+        found, own = looks(self.budget(experiment)), BLOCK * math.ceil(experiment.budget / BLOCK)
+        return sorted({*found, own}) if own < found[-1] else found
+
 
 class Progress(NamedTuple):
     """Claims judged, claims in all, seconds elapsed and an estimate of the seconds left."""
@@ -62,28 +69,44 @@ class Progress(NamedTuple):
 
 @dataclass
 class _Reading:
-    """One reading of a claim at one point, until it is decided."""
+    """One reading of a claim at one point, and at one component there, until it is decided."""
 
     claim: Claim
     reading: Reading
+    run_at: Point
+    point: Point
+    component: int = 0
+    fixed: int | None = None
     trail: list[Judgement] = field(default_factory=list[Judgement])
     judgement: Judgement | None = None
     error: str = ""
 
     @property
     def settled(self) -> bool:
-        """Decided, or crashed: more replicates change nothing."""
-        return bool(self.error) or (
-            self.judgement is not None and self.judgement.verdict is not Verdict.UNDECIDED
-        )
+        """Decided, crashed, or judged as often as it may be: more replicates change nothing."""
+        if self.judgement is None:
+            return bool(self.error)
+        return bool(self.error) or self.fixed is not None or self.judgement.verdict is not Verdict.UNDECIDED
 
-    def look(self, point: Point, scores: Scores, alpha: float) -> None:
+    def look(self, scores: Scores, alpha: float) -> None:
         """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
         try:
-            self.judgement = judge(self.claim, self.reading, point, scores, alpha)
+            mine = at_component(self.claim, self.run_at, scores, self.component)
+            if self.fixed is not None:
+                mine = {name: column[: self.fixed] for name, column in mine.items()}
+                if len(next(iter(mine.values()))) < self.fixed:
+                    return
+            self.judgement = judge(self.claim, self.reading, self.point, mine, alpha)
             self.trail.append(self.judgement)
         except Exception as error:
             self.error = _traceback(error)
+
+    def outcome(self, scores: Scores, alpha: float) -> PointOutcome:
+        """The record of the judgement."""
+        if self.judgement is None:
+            raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
+        mine = at_component(self.claim, self.run_at, scores, self.component)
+        return outcome(self.claim, self.reading, self.point, self.judgement, mine, self.trail, alpha)
 
 
 class _Run:
@@ -100,12 +123,21 @@ class _Run:
         self._looks = list(tried_at)
         self._submitted = 0
 
-    def add(self, claim: Claim) -> None:
+    def add(self, claim: Claim, labels: Sequence[str] = ()) -> None:
+        """Judge a claim here, on the readings of these labels or on all of them."""
+        fixed = replicates_fixed(claim)
+        if fixed is not None:
+            fixed = min(fixed, self._looks[-1])
         for reading in readings(claim):
-            try:
-                self.readings += [_Reading(claim, reading)] if applies(claim, reading, self.point) else []
-            except Exception as error:  # the formula crashes here as it would at a look
-                self.readings.append(_Reading(claim, reading, error=_traceback(error)))
+            if not labels or reading.label in labels:
+                self._add(claim, reading, fixed)
+
+    def _add(self, claim: Claim, reading: Reading, fixed: int | None) -> None:
+        try:
+            at = [(i, p) for i, p in enumerate(components(claim, self.point)) if applies(claim, reading, p)]
+            self.readings += [_Reading(claim, reading, self.point, p, i, fixed) for i, p in at]
+        except Exception as error:  # the formula crashes here as it would at a look
+            self.readings.append(_Reading(claim, reading, self.point, self.point, error=_traceback(error)))
 
     @property
     def done(self) -> bool:
@@ -161,17 +193,20 @@ class _Run:
             sha256=_digest(self.scores()) if self.blocks else "",
         )
 
-    def outcomes(self, claim: Claim, label: str) -> PointOutcome:
-        for r in self.readings:
-            if r.claim is claim and r.reading.label == label and r.judgement is not None:
-                return outcome(claim, r.reading, self.point, r.judgement, self.scores(), r.trail, self.alpha)
-        raise KeyError(label)
+    def outcomes(self, claim: Claim, label: str) -> list[PointOutcome]:
+        """What one reading of a claim came to, at each component."""
+        scores = self.scores()
+        return [
+            r.outcome(scores, self.alpha)
+            for r in self.readings
+            if r.claim is claim and r.reading.label == label
+        ]
 
     def _look(self) -> None:
         scores = self.scores()
         for r in self.readings:
             if not r.settled:
-                r.look(self.point, scores, self.alpha)
+                r.look(scores, self.alpha)
 
 
 class Session:
@@ -256,7 +291,7 @@ class Session:
             claim_row(
                 claim,
                 r,
-                [run.outcomes(claim, r.label) for run in runs if applies(claim, r, run.point)],
+                [o for run in runs for o in run.outcomes(claim, r.label)],
                 seconds,
                 self.settings,
             )
@@ -294,7 +329,7 @@ class Session:
     def _run_of(self, experiment: Experiment, point: Point) -> _Run:
         key = (experiment.id, point)
         if key not in self._runs:
-            tried_at = looks(self.settings.budget(experiment))
+            tried_at = self.settings.looks(experiment)
             self._runs[key] = _Run(experiment, point, self.settings, self.alpha, tried_at)
         return self._runs[key]
 
@@ -334,18 +369,18 @@ def judge_claim(
 
     With `replicates` the verdict is the one after exactly so many, whatever earlier looks would have said.
     """
-    tried_at = looks(settings.budget(claim.experiment)) if replicates is None else [replicates]
+    tried_at = settings.looks(claim.experiment) if replicates is None else [replicates]
     found: list[PointOutcome] = []
     for point in claim.experiment.points:
         run = _Run(claim.experiment, point, settings, alpha, tried_at)
-        run.readings = [_Reading(claim, readings(claim)[0])]
+        run.add(claim, labels=[readings(claim)[0].label])
         while not run.done:
             indices = list(iter(run.next_block, None))
             for index, job in [(i, _submit_block(executor, run, i)) for i in indices]:
                 run.receive(index, job.result())
         if run.error_of(claim):
             raise RuntimeError(run.error_of(claim))
-        found.append(run.outcomes(claim, run.readings[0].reading.label))
+        found += run.outcomes(claim, readings(claim)[0].label)
     return found
 
 
@@ -379,5 +414,8 @@ def _traceback(error: BaseException) -> str:
 def _digest(scores: Scores) -> str:
     digest = hashlib.sha256()
     for name in sorted(scores):
-        digest.update(name.encode() + b"\0" + np.ascontiguousarray(scores[name], dtype="<f8").tobytes())
+        width = f"[{scores[name].shape[1]}]" if scores[name].ndim == 2 else ""
+        digest.update(
+            f"{name}{width}".encode() + b"\0" + np.ascontiguousarray(scores[name], dtype="<f8").tobytes()
+        )
     return digest.hexdigest()

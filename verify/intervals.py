@@ -5,6 +5,8 @@ r"""Confidence intervals that hold at every look at once.
 | `mean_interval` | mean of iid replicates | Wang and Ramdas (2023), t martingale; widened for skewness |
 | `ratio_interval` | E[A] / E[B] | Fieller's inversion of `mean_interval` of A - r B |
 | `proportion_interval` | probability of an event | Robbins (1970), beta-binomial mixture, Jeffreys' prior |
+| `rate_interval` | probability of an event, one-sided where none was seen | (1 - p)^n <= alpha |
+| `distance_interval` | largest distance of two distribution functions | Dvoretzky, Kiefer, Wolfowitz; Massart (1990) |
 
 Stopping when decided, crashing, resuming and adding replicates are all legal: the chance that the interval ever
 misses, over all n at once, is at most alpha - exactly so for Gaussian replicates of unknown variance and for
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
@@ -25,9 +27,13 @@ from numpy.typing import NDArray
 __all__ = [
     "FEWEST",
     "Interval",
+    "distance_interval",
+    "doublings",
+    "largest_distance",
     "mean_interval",
     "multiplier",
     "proportion_interval",
+    "rate_interval",
     "ratio_interval",
     "widened",
 ]
@@ -43,12 +49,16 @@ TIGHTEST_AT = 128
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """`estimate` and its confidence limits; `obstacle` says why there is none (then the limits are infinite)."""
+    """`estimate` and its confidence limits; `obstacle` says why there is none (then the limits are infinite).
+
+    `numerical` and `size_model` are the parts of the half-width that more replicates do not shrink.
+    """
 
     estimate: float
     lower: float = -math.inf
     upper: float = math.inf
     numerical: float = 0.0
+    size_model: float = 0.0
     skewness: float = 0.0
     obstacle: str = ""
 
@@ -57,27 +67,35 @@ class Interval:
         """The larger of the two distances from the estimate to a limit."""
         return max(self.upper - self.estimate, self.estimate - self.lower)
 
+    @property
+    def statistical(self) -> float:
+        """The part of the half-width that more replicates shrink."""
+        return self.half_width - self.numerical - self.size_model
+
     def scaled(self, factor: float) -> Interval:
         """The interval of the same quantity times a positive number."""
-        return Interval(
+        return replace(
+            self,
             estimate=self.estimate * factor,
             lower=self.lower * factor,
             upper=self.upper * factor,
             numerical=self.numerical * factor,
-            skewness=self.skewness,
-            obstacle=self.obstacle,
+            size_model=self.size_model * factor,
         )
 
     def shifted(self, by: float) -> Interval:
         """The interval of the same quantity plus a constant."""
-        return Interval(
-            estimate=self.estimate + by,
-            lower=self.lower + by,
-            upper=self.upper + by,
-            numerical=self.numerical,
-            skewness=self.skewness,
-            obstacle=self.obstacle,
+        return replace(self, estimate=self.estimate + by, lower=self.lower + by, upper=self.upper + by)
+
+    def widened_by(self, band: float) -> Interval:
+        """The interval with the error of a size model added on both sides."""
+        return replace(
+            self, lower=self.lower - band, upper=self.upper + band, size_model=self.size_model + band
         )
+
+    def blocked_by(self, obstacle: str) -> Interval:
+        """No interval, and why."""
+        return replace(self, lower=-math.inf, upper=math.inf, obstacle=obstacle)
 
 
 def mean_interval(
@@ -229,6 +247,74 @@ def proportion_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST
     lower = 0.0 if hits == 0 else _boundary(excluded, estimate, 0.0)
     upper = 1.0 if hits == n else _boundary(excluded, estimate, 1.0)
     return Interval(estimate=estimate, lower=lower, upper=upper)
+
+
+def rate_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> Interval:
+    r"""Interval for the probability of something that should never happen, valid at every n at once.
+
+    Where it did not, only an upper limit is wanted, and :math:`\ln(1/\alpha)/n` is one: had the event a larger
+    probability, n replicates without it would have a chance below alpha. Otherwise `proportion_interval`.
+
+    Examples
+    --------
+    >>> round(rate_interval(0, 1000, alpha=1e-6).upper, 4), rate_interval(3, 1000, alpha=1e-6).lower > 0
+    (0.0138, True)
+    """
+    if hits or n < fewest:
+        return proportion_interval(hits, n, alpha=alpha, fewest=fewest)
+    return Interval(estimate=0.0, lower=0.0, upper=min(1.0, -math.log(alpha) / n))
+
+
+def doublings(n: int) -> int:
+    """The largest of `FEWEST`, twice that, four times, ... that is at most n; 0 below `FEWEST`.
+
+    >>> doublings(64), doublings(1000), doublings(63)
+    (64, 512, 0)
+    """
+    return FEWEST * 2 ** ((n // FEWEST).bit_length() - 1) if n >= FEWEST else 0
+
+
+def distance_interval(values: Floats, cdf: Callable[[Floats], Floats], *, alpha: float) -> Interval:
+    r"""Interval for the largest distance between the distribution of the replicates and `cdf`.
+
+    Valid at every number of replicates at once: only the first 64, 128, 256, ... are looked at, the k-th time with
+    error :math:`\alpha_k = \alpha/(k(k+1))` and radius :math:`\sqrt{\ln(2/\alpha_k)/(2n)}`.
+
+    Parameters
+    ----------
+    values
+        Shape (n,), iid, finite; at least 64.
+    cdf
+        Right-continuous distribution function; between its jumps, if any, it is continuous.
+
+    References
+    ----------
+    Massart (1990), the constant in the inequality of Dvoretzky, Kiefer and Wolfowitz.
+
+    Examples
+    --------
+    >>> u = np.random.default_rng(3).random(4096)
+    >>> same, other = (distance_interval(u, lambda x, a=a: x**a, alpha=1e-6) for a in (1.0, 1.5))
+    >>> same.lower, round(same.upper, 2), bool(other.lower > 0.05)
+    (0.0, 0.06, True)
+    """
+    n = doublings(len(values))
+    if n == 0:
+        return Interval(estimate=math.nan, obstacle="too few replicates")
+    distance = largest_distance(values[:n], cdf)
+    k = (n // FEWEST).bit_length()
+    radius = math.sqrt(math.log(2 * k * (k + 1) / alpha) / (2 * n))
+    return Interval(estimate=distance, lower=max(0.0, distance - radius), upper=distance + radius)
+
+
+def largest_distance(values: Floats, cdf: Callable[[Floats], Floats]) -> float:
+    """Kolmogorov-Smirnov distance of a sample from a distribution function, atoms of either included."""
+    x, counts = np.unique(values, return_counts=True)
+    above = np.cumsum(counts) / len(values)
+    below = above - counts / len(values)
+    # at an atom of the law the step from the left must be compared with the limit from the left
+    left = np.asarray(cdf(np.nextafter(x, -np.inf)), dtype=float)
+    return float(max(np.abs(above - np.asarray(cdf(x), dtype=float)).max(), np.abs(left - below).max()))
 
 
 def _first(excluded: Callable[[float], bool], start: float, step: float) -> float:

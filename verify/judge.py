@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
-from verify.intervals import FEWEST, Interval, mean_interval, proportion_interval, ratio_interval
+from verify.estimands import distance, evaluate, measure, profile, slack, violations
+from verify.intervals import FEWEST, Interval
 from verify.model import Claim, Kind, Prediction, Verdict
-from verify.results import Look, PointOutcome, RivalOutcome
+from verify.results import Look, PointOutcome, RivalOutcome, Violation
 
 __all__ = [
     "PRINTED",
@@ -27,6 +27,7 @@ __all__ = [
     "looks",
     "outcome",
     "readings",
+    "replicates_fixed",
     "separation",
 ]
 
@@ -35,6 +36,9 @@ GROWTH = 1.25
 
 SEPARATION = 2.0
 """A rival must be this many margins away from the theory to be told apart from it."""
+
+KEPT = 8
+"""Violations kept by their replicate: each can be drawn again alone."""
 
 Scores = Mapping[str, NDArray[np.float64]]
 
@@ -74,19 +78,22 @@ def readings(claim: Claim) -> tuple[Reading, ...]:
 
 def separation(claim: Claim, point: Point, formula: Prediction) -> float:
     """Distance of a formula from the theory at a point, in margins; infinite where it gives no real number."""
-    try:
-        value = claim.prediction(point, formula)
-    except TypeError:  # complex
-        return math.inf
-    distance = abs(value - claim.prediction(point))
-    return distance / claim.margin_at(point) if math.isfinite(distance) else math.inf
+    return distance(claim, point, formula, claim.predict) / claim.margin_at(point)
 
 
 def applies(claim: Claim, reading: Reading, point: Point) -> bool:
     """Whether a reading is judged at a point: one that coincides with the theory there has nothing to be judged."""
-    if reading.label != PRINTED or reading.score != claim.score:
+    if reading.label != PRINTED or reading.score != claim.score or claim.kind.bounds_every_replicate:
         return True
     return separation(claim, point, reading.predict) >= SEPARATION
+
+
+def replicates_fixed(claim: Claim) -> int | None:
+    """The one number of replicates after which a model-based claim is judged; None if it stops when decided.
+
+    More of them would resolve the terms that the size model leaves out, and make it worse.
+    """
+    return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind.model_based else None
 
 
 def looks(budget: int) -> list[int]:
@@ -125,14 +132,24 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     ValueError
         If a score is missing or not finite.
     """
-    interval, predicted = _measure(claim, reading.predict, reading.score, point, scores, alpha)
+    interval, predicted, n = measure(claim, reading.predict, reading.score, point, scores, alpha)
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
     margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
-    # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
-    band = _band(claim, predicted, margin)
-    verdict = decide(interval, *band) if math.isfinite(predicted) else _beyond(interval)
     return Judgement(
-        verdict=verdict, interval=interval, predicted=predicted, margin=margin, replicates=_count(scores)
+        verdict=_verdict(claim, interval, predicted, margin),
+        interval=interval,
+        predicted=predicted,
+        margin=margin,
+        replicates=n,
+    )
+
+
+def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:
+    if claim.kind.bounds_every_replicate and interval.estimate > 0:
+        return Verdict.DISAGREES  # one violation refutes what must always hold, however rare it is
+    # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
+    return (
+        decide(interval, *_band(claim, predicted, margin)) if math.isfinite(predicted) else _beyond(interval)
     )
 
 
@@ -149,6 +166,7 @@ def outcome(
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
+    bound = claim.kind.one_sided or claim.kind.bounds_every_replicate
     return PointOutcome(
         parameters=dict(point),
         verdict=judged.verdict,
@@ -157,21 +175,40 @@ def outcome(
         measured=interval.estimate,
         lower=interval.lower,
         upper=interval.upper,
-        statistical=interval.half_width - interval.numerical,
+        statistical=interval.statistical,
         numerical=interval.numerical,
+        size_model=interval.size_model,
         skewness=interval.skewness,
         replicates=n,
         reason=reason,
         needed=needed,
-        offset_resolved=judged.verdict is Verdict.AGREES
-        and claim.kind is not Kind.AT_LEAST
-        and not interval.lower <= judged.predicted <= interval.upper,
+        offset_resolved=_offset_resolved(claim, judged),
+        slack=slack(claim, reading.predict, str(reading.score), point, used) if bound else None,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
         rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
         if reading.label != PRINTED
         else [],
         looks=[_look(claim, judged, earlier) for earlier in trail],
+        violations=_violations(claim, reading, point, used),
+        profile=profile(claim, reading.predict, str(reading.score), point, used, alpha),
     )
+
+
+def _offset_resolved(claim: Claim, judged: Judgement) -> bool:
+    """Whether the theory agrees and is yet excluded: a difference too small to matter, but seen."""
+    two_sided = not (
+        claim.kind.one_sided or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
+    )
+    within = judged.interval.lower <= judged.predicted <= judged.interval.upper
+    return judged.verdict is Verdict.AGREES and two_sided and not within
+
+
+def _violations(claim: Claim, reading: Reading, point: Point, scores: Scores) -> list[Violation]:
+    """The first replicates that break a bound which must always hold, and by how much."""
+    if not claim.kind.bounds_every_replicate:
+        return []
+    beyond = violations(claim, reading.predict, str(reading.score), point, scores)
+    return [Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]]
 
 
 def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
@@ -185,66 +222,29 @@ def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     )
 
 
-def _measure(
-    claim: Claim,
-    predict: Prediction,
-    score: str | tuple[str, str],
-    point: Point,
-    scores: Scores,
-    alpha: float,
-) -> tuple[Interval, float]:
-    if claim.inputs:
-        joined = SimpleNamespace(**point, **dict(_columns(scores, *claim.inputs)))
-        values = _column(scores, score)
-        return _paired(claim, values, np.broadcast_to(_evaluate(predict, joined), values.shape), alpha)
-    predicted = float(_evaluate(predict, point))
-    if claim.kind is Kind.RATIO:
-        top, bottom = (column for _, column in _columns(scores, *score))
-        return ratio_interval(top, bottom, alpha=alpha), predicted
-    values = _column(scores, score)
-    if claim.kind is Kind.PROPORTION:
-        if not np.isin(values, (0.0, 1.0)).all():
-            raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {_stray(values)}")
-        return proportion_interval(int(values.sum()), len(values), alpha=alpha), predicted
-    return mean_interval(values, alpha=alpha, numerical=claim.numerical), predicted
-
-
-def _paired(
-    claim: Claim, values: NDArray[np.float64], predicted: NDArray[np.float64], alpha: float
-) -> tuple[Interval, float]:
-    """Score against the prediction on the same replicate, relative to it where the margin is.
-
-    What the two share cancels replicate by replicate, the skewness of a common scale above all.
-    """
-    centre = float(predicted.mean())
-    if not np.isfinite(predicted).all():
-        return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
-    relative = claim.relative and bool((predicted != 0).all()) and centre != 0
-    unit = np.abs(predicted) if relative else np.ones_like(predicted)
-    numerical = claim.numerical / float(unit.min())
-    residual = mean_interval((values - predicted) / unit, alpha=alpha, numerical=numerical)
-    return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
-
-
-def _evaluate(predict: Prediction, point: Point | SimpleNamespace) -> NDArray[np.float64]:
-    value = np.asarray(predict(point))
-    return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
-
-
 def _rival(
     claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float
 ) -> RivalOutcome:
+    formula, interval = claim.rivals[name], judged.interval
+    if claim.kind.bounds_every_replicate:
+        broken = violations(claim, formula, str(claim.score), point, scores) > 0
+        return _rival_outcome(name, float(broken.mean()), judged, rejected=bool(broken.any()))
+    if claim.kind is Kind.DISTRIBUTION:
+        found = measure(claim, formula, claim.score, point, scores, alpha).interval
+        gap = distance(claim, point, formula, claim.predict)
+        return _rival_outcome(name, gap, judged, rejected=not found.obstacle and found.lower > 0)
+    value = float(evaluate(formula, point)) if not claim.inputs else math.nan
     if claim.inputs:
-        interval, value = _measure(claim, claim.rivals[name], claim.score, point, scores, alpha)
-    else:
-        interval, value = judged.interval, float(_evaluate(claim.rivals[name], point))
-    # a rival bound below what was measured holds too, however far away it is
+        interval, value, _ = measure(claim, formula, claim.score, point, scores, alpha)
+    # a rival bound on the right side of what was measured holds too, however far away it is
     lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
+    upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper
+    return _rival_outcome(name, value, judged, rejected=not interval.obstacle and not lower <= value <= upper)
+
+
+def _rival_outcome(name: str, value: float, judged: Judgement, *, rejected: bool) -> RivalOutcome:
     return RivalOutcome(
-        name=name,
-        value=value,
-        margins=abs(value - judged.predicted) / judged.margin,
-        rejected=not interval.obstacle and not lower <= value <= interval.upper,
+        name=name, value=value, margins=abs(value - judged.predicted) / judged.margin, rejected=rejected
     )
 
 
@@ -253,6 +253,8 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
     interval = judged.interval
     if interval.obstacle:
         return interval.obstacle, None
+    if claim.kind.model_based:
+        return "too wide after its fixed number of replicates", None
     low, high = _band(claim, judged.predicted, judged.margin)
     # only the statistical part of the half-width shrinks
     room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
@@ -262,29 +264,9 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
 
 
 def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:
-    return predicted - margin, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
+    low = -math.inf if claim.kind is Kind.AT_MOST else predicted - margin
+    return low, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
 
 
 def _beyond(interval: Interval) -> Verdict:
     return Verdict.UNDECIDED if interval.obstacle else Verdict.DISAGREES
-
-
-def _columns(scores: Scores, *names: str) -> list[tuple[str, NDArray[np.float64]]]:
-    return [(name, _column(scores, name)) for name in names]
-
-
-def _column(scores: Scores, name: Any) -> NDArray[np.float64]:
-    if name not in scores:
-        raise ValueError(f"score must be one of {', '.join(scores)}, got {name!r}")
-    if not np.isfinite(scores[name]).all():
-        index = int(np.flatnonzero(~np.isfinite(scores[name]))[0])
-        raise ValueError(f"score {name!r} must be finite, got {scores[name][index]} in replicate {index}")
-    return scores[name]
-
-
-def _stray(values: NDArray[np.float64]) -> float:
-    return float(values[~np.isin(values, (0.0, 1.0))][0])
-
-
-def _count(scores: Scores) -> int:
-    return len(next(iter(scores.values())))

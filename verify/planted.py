@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from verify.estimands import variance
 from verify.model import (
     AnyClaim,
     Claim,
@@ -32,6 +33,17 @@ def sums(block: Block, point: Point) -> Mapping[str, Any]:
         "second_moment": (x**2).mean(axis=1),
         "exceeds": (x[:, 0] > point.scale).astype(float),
         "first": x[:, 0],
+    }
+
+
+def sizes(block: Block, point: Point) -> Mapping[str, Any]:
+    """Something that tends to 3 from above as 1/M and 1/M^2, and something that settles at once."""
+    m = np.array(point.sizes, dtype=float)
+    noise = np.stack([rng.standard_normal(len(m)) for rng in block.streams])
+    return {
+        "approaching": 3 + 5 / m + 2 / m**2 + 0.02 * noise,
+        "growing": m**1.5 * (1 + 1 / m) * (1 + 0.01 * noise),
+        "settled": 3 + 0.001 * noise,
     }
 
 
@@ -69,6 +81,22 @@ SUMS = Experiment(
     simulate=sums,
     points=(Point(scale=1.7),),
     budget=8192,
+)
+
+SIZES = Experiment(
+    id="planted/sizes",
+    replicate="one noisy curve over sizes",
+    simulate=sizes,
+    points=(Point(sizes=(10, 20, 40, 80, 160)),),
+    budget=256,
+)
+
+TWO_SIZES = Experiment(
+    id="planted/two-sizes",
+    replicate=SIZES.replicate,
+    simulate=sizes,
+    points=(Point(sizes=(80, 160)),),
+    budget=1024,
 )
 
 COMMON: dict[str, Any] = {"entries": (), "source": "planted error", "expected": Verdict.DISAGREES}
@@ -115,6 +143,115 @@ PLANTED: tuple[AnyClaim, ...] = (
         kind=Kind.AT_LEAST,
         predict=lambda p: 1.15 * p.scale,
         margin=0.05,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/upper-bound",
+        statement=r"\mathbb{E}\,\bar x \le 0.85\,s",
+        experiment=SUMS,
+        score="mean",
+        kind=Kind.AT_MOST,
+        predict=lambda p: 0.85 * p.scale,
+        margin=0.05,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/always-above",
+        statement=r"x \ge 0.02\,s",
+        experiment=SUMS,
+        score="first",
+        kind=Kind.NEVER_BELOW,
+        predict=lambda p: 0.02 * p.scale,
+        margin=0.005,
+        relative=False,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/always-below",
+        statement=r"x \le 4\,s",
+        experiment=SUMS,
+        score="first",
+        kind=Kind.NEVER_ABOVE,
+        predict=lambda p: 4 * p.scale,
+        margin=0.005,
+        relative=False,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/variance",
+        statement=r"\mathrm{Var}\,\bar x = s^2 / 12",
+        experiment=SUMS,
+        score="mean",
+        kind=Kind.GROUPS,
+        statistic=variance,
+        group=32,
+        predict=lambda p: p.scale**2 / 12,
+        margin=0.1,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/distribution",
+        statement=r"\Pr(x \le t) = 1 - e^{-t / (2 s)}",
+        experiment=SUMS,
+        score="first",
+        kind=Kind.DISTRIBUTION,
+        predict=lambda p: lambda t: -np.expm1(-np.maximum(t, 0.0) / (2 * p.scale)),
+        margin=0.08,
+        relative=False,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/settled",
+        statement=r"\mathbb{E}\,y_M = 3.1 \text{ for all } M",
+        experiment=TWO_SIZES,
+        score="settled",
+        kind=Kind.SETTLED,
+        along="sizes",
+        predict=lambda _: 3.1,
+        margin=0.01,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/limit",
+        statement=r"\lim_M \mathbb{E}\,y_M = 3.06",
+        experiment=SIZES,
+        score="approaching",
+        kind=Kind.LIMIT,
+        along="sizes",
+        terms=(1, 2),
+        predict=lambda _: 3.06,
+        margin=0.005,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/exponent",
+        statement=r"\mathbb{E}\,y_M \sim M",
+        experiment=SIZES,
+        score="growing",
+        kind=Kind.EXPONENT,
+        along="sizes",
+        terms=(1,),
+        predict=lambda _: 1.0,
+        margin=0.1,
+        margin_reason=WHY,
+        **COMMON,
+    ),
+    Claim(
+        id="planted/component",
+        statement=r"\mathbb{E}\,y_M = 3 + 5.5 / M",
+        experiment=SIZES,
+        score="approaching",
+        along="sizes",
+        predict=lambda p: 3 + 5.5 / p.sizes,
+        margin=0.001,
         margin_reason=WHY,
         **COMMON,
     ),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import combinations
 
 from simulate.monte_carlo import Point
-from verify.judge import SEPARATION, applies, readings, separation
+from verify.admission import problems
+from verify.estimands import components
+from verify.judge import applies, readings
 from verify.model import (
     FAMILY_SIZE,
     PAPERS,
@@ -26,13 +26,6 @@ from verify.model import (
 from verify.results import InventoryRow
 
 __all__ = ["admit", "claims", "entries", "intervals", "inventory", "select"]
-
-WIDEST = 0.5
-"""No relative margin may exceed this, whatever the reason."""
-
-TELLTALE = (0.0, 0.5, 1.0, 2.0)
-"""Parameters at which a formula with a wrong power, factor or sign may still give the right number."""
-
 
 @cache
 def claims() -> tuple[AnyClaim, ...]:
@@ -130,7 +123,7 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
                 claim.id,
                 f"share one experiment {same.id!r} with the claims that read it",
             )
-        for problem in _problems(claim):
+        for problem in problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
     used = intervals(listed)
     if used > FAMILY_SIZE:
@@ -147,77 +140,18 @@ def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> No
     _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
 
 
-def _problems(claim: AnyClaim) -> Iterator[str]:
-    if isinstance(claim, Claim):
-        yield from _claim_problems(claim)
-    elif isinstance(claim, StatisticalProperty):
-        yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
-        if not claim.examples:
-            yield "have at least one point"
-        yield from _rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
-    else:
-        if not (0 < claim.tolerance < 1 and claim.tolerance_reason):
-            yield "have a tolerance in (0, 1), with its reason"
-        if not (claim.points if isinstance(claim, Identity) else claim.examples):
-            yield "have at least one point"
-        if isinstance(claim, Identity) and claim.measured in (claim.theory, claim.printed, *claim.rivals):
-            yield "compare routes that differ"
-        if isinstance(claim, Identity) and claim.printed and not claim.finding:
-            yield "say what is wrong with the formula as our copy reads"
-
-
-def _claim_problems(claim: Claim) -> Iterator[str]:
-    experiment = claim.experiment
-    yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
-    if not experiment.points or len(set(experiment.points)) < len(experiment.points):
-        yield "have points, all different"
-    yield from _rival_problems(claim, experiment.points)
-    if claim.kind is Kind.RATIO and not isinstance(claim.score, tuple):
-        yield "name numerator and denominator of its ratio"
-    if claim.numerical and claim.kind not in (Kind.MEAN, Kind.AT_LEAST):
-        yield "be a mean, if its scores have a numerical error"
-    if claim.inputs and claim.kind is not Kind.MEAN:
-        yield "be a mean, if it reads measured inputs"
-    if claim.axis and any(claim.axis not in p for p in experiment.points):
-        yield f"have its axis {claim.axis!r} among the parameters"
-    if claim.printed is not None and not claim.finding:
-        yield "say what is wrong with the formula as our copy reads"
-    if not experiment.special:
-        yield from _point_problems(experiment.points)
-
-
-def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str]:
-    if not (math.isfinite(margin) and margin > 0) or (relative and margin > WIDEST):
-        yield f"have a positive margin, at most {WIDEST:g} if relative"
-    if not reason:
-        yield "say why its margin is as wide as it is"
-
-
-def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
-    for point in points:
-        if not claim.margin_at(point) > 0:
-            yield f"have a margin in its own unit where it predicts 0, at {point}"
-    printed = [r.predict for r in readings(claim)[1:] if r.score == claim.score]
-    formulas = [*claim.rivals.items(), *(("as our copy reads", formula) for formula in printed)]
-    for name, formula in formulas:
-        if max(separation(claim, point, formula) for point in points) < SEPARATION:
-            yield f"have a point where rival {name!r} is {SEPARATION:g} margins away"
-
-
-def _point_problems(points: Sequence[Point]) -> Iterator[str]:
-    for point in points:
-        for name, value in point.items():
-            if isinstance(value, float) and value in TELLTALE:
-                yield f"keep {name} away from {value:g}, where wrong formulas may be right"
-        sizes = [(k, v) for k, v in point.items() if isinstance(v, int) and not isinstance(v, bool)]
-        for (a, x), (b, y) in combinations(sizes, 2):
-            if x == y:
-                yield f"keep {a} and {b} apart, both are {x}"
-
-
 def _intervals_at(claim: Claim, point: Point) -> int:
+    """Model-based claims have none in the family; a settled mean has one for the mean and one for its drift."""
+    if claim.kind.model_based:
+        return 0
+    each = 2 if claim.kind is Kind.SETTLED else 1
+    return each * sum(len(_scores_read(claim, at)) for at in components(claim, point))
+
+
+def _scores_read(claim: Claim, point: Point) -> set[tuple[object, object]]:
     judged = [r for r in readings(claim) if applies(claim, r, point)]
-    return len({(r.score, r.predict if claim.inputs else None) for r in judged})
+    own = claim.inputs or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
+    return {(r.score, r.predict if own else None) for r in judged}
 
 
 def _where(claim: AnyClaim, entry: str) -> tuple[str, str]:

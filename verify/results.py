@@ -17,17 +17,19 @@ __all__ = [
     "InventoryRow",
     "Look",
     "PointOutcome",
+    "ProfilePoint",
     "Results",
     "RivalOutcome",
     "Row",
     "RunRecord",
     "Suite",
+    "Violation",
     "dumps",
     "load",
     "save",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file's layout; verify/results.schema.json is checked against it in the tests."""
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -55,12 +57,31 @@ class RivalOutcome:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A replicate that breaks a bound which must hold on every one, and by how much."""
+
+    replicate: int
+    by: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfilePoint:
+    """What an estimand was made of, at `x`: a mean at this size, or a distribution function."""
+
+    x: float
+    measured: float
+    lower: float
+    upper: float
+    predicted: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class PointOutcome:
     """One claim at one set of parameters.
 
-    `statistical` and `numerical` are the two parts of the half-width; `needed` estimates the replicates an
-    undecided claim still asks for. For identities `measured` is the relative difference of the two routes,
-    `predicted` is 0 and `margin` the tolerance.
+    `statistical`, `numerical` and `size_model` are the parts of the half-width; `needed` estimates the replicates an
+    undecided claim still asks for; `slack` is what was measured over its bound. For identities `measured` is the
+    relative difference of the two routes, `predicted` is 0 and `margin` the tolerance.
     """
 
     parameters: dict[str, Any]
@@ -72,14 +93,18 @@ class PointOutcome:
     upper: float
     statistical: float = 0.0
     numerical: float = 0.0
+    size_model: float = 0.0
     skewness: float = 0.0
     replicates: int = 0
     reason: str = ""
     needed: float | None = None
     offset_resolved: bool = False
+    slack: float | None = None
     inputs: dict[str, float] = field(default_factory=dict[str, float])
     rivals: list[RivalOutcome] = field(default_factory=list[RivalOutcome])
     looks: list[Look] = field(default_factory=list[Look])
+    violations: list[Violation] = field(default_factory=list[Violation])
+    profile: list[ProfilePoint] = field(default_factory=list[ProfilePoint])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simulate.monte_carlo import Point
+from verify.estimands import components
 from verify.images import DIGITS
 from verify.judge import PRINTED, Reading, readings
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, Kind, StatisticalProperty, Verdict
@@ -32,6 +33,7 @@ __all__ = [
 CURVE_POINTS = 97
 MOST_CURVES = 3
 AGREEING_SHARE = 0.9
+NOTHING = "No interval yet: this run excludes nothing."
 TIMES = 2.0
 """From here on a relative deviation reads better as a factor than in percent."""
 
@@ -54,10 +56,11 @@ def claim_row(
         replicate=claim.experiment.replicate,
         data=claim.experiment.data,
         quantity=claim.quantity,
-        power=_power(claim.relative, outcomes, bound=claim.kind is Kind.AT_LEAST),
+        power=_claim_power(claim, outcomes),
         seconds=seconds,
         points=outcomes,
         curves=_curves(claim, reading),
+        model_based=claim.kind.model_based,
     )
 
 
@@ -195,6 +198,7 @@ def _row(
     points: list[PointOutcome] | None = None,
     curves: list[Curve] | None = None,
     error: str = "",
+    model_based: bool = False,
 ) -> Row:
     return Row(
         id=f"{claim.id} [{label}]" if label == PRINTED else claim.id,
@@ -222,31 +226,106 @@ def _row(
         points=points or [],
         curves=curves or [],
         error=error,
+        model_based=model_based,
     )
 
 
-def _power(relative: bool, outcomes: list[PointOutcome], *, bound: bool = False) -> str:
+def _claim_power(claim: Claim, outcomes: list[PointOutcome]) -> str:
+    """Which deviations this run excludes, in the words of the kind."""
+    disagreeing = any(o.verdict == Verdict.DISAGREES for o in outcomes)
+    if claim.kind.bounds_every_replicate:
+        return _seen(outcomes) if disagreeing else _never_seen(outcomes)
+    if claim.kind.one_sided and not disagreeing:
+        return _bound_power(claim, outcomes)
+    if claim.kind is Kind.DISTRIBUTION and not disagreeing:
+        return _distance_power(outcomes)
+    return _power(claim.relative, outcomes)
+
+
+def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
     """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
     wrong = [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     if wrong:
         return _shortfall(relative, wrong)
-    if any(not math.isfinite(o.lower + o.upper) or not math.isfinite(o.predicted) for o in outcomes):
-        return "No interval yet: this run excludes nothing."
-    scales = [abs(o.predicted) if relative and o.predicted else 1.0 for o in outcomes]
-    half = [max(o.upper - o.measured, o.measured - o.lower) for o in outcomes]
-    caught = max((o.margin + 2 * h) / s for o, h, s in zip(outcomes, half, scales, strict=True))
-    if bound:
-        slack = min((o.measured - o.predicted) / s for o, s in zip(outcomes, scales, strict=True))
-        return (
-            f"The mean lies {_size(abs(slack), relative)} {'above' if slack >= 0 else 'below'} the bound where it "
-            f"is tightest; one {_size(caught, relative)} below it would have been caught."
-        )
+    if _blank(outcomes):
+        return NOTHING
+    scales = _scales(relative, outcomes)
     excluded = max(
-        (abs(o.measured - o.predicted) + h) / s for o, h, s in zip(outcomes, half, scales, strict=True)
+        (abs(o.measured - o.predicted) + _half(o)) / s for o, s in zip(outcomes, scales, strict=True)
     )
     return (
         f"A deviation beyond {_size(excluded, relative)} is excluded by this run; "
-        f"one beyond {_size(caught, relative)} would have been caught."
+        f"one beyond {_size(_caught(relative, outcomes), relative)} would have been caught."
+    )
+
+
+def _bound_power(claim: Claim, outcomes: list[PointOutcome]) -> str:
+    """How far the mean is from its bound, and whether a stronger bound is broken."""
+    if _blank(outcomes):
+        return NOTHING
+    side, other = ("above", "below") if claim.kind is Kind.AT_LEAST else ("below", "above")
+    sign, scales = 1 if side == "above" else -1, _scales(claim.relative, outcomes)
+    room = min(sign * (o.measured - o.predicted) / s for o, s in zip(outcomes, scales, strict=True))
+    caught = _size(_caught(claim.relative, outcomes), claim.relative)
+    return (
+        f"The mean lies {_size(abs(room), claim.relative)} {side if room >= 0 else other} the bound where it "
+        f"is tightest; one {caught} {other} it would have been caught.{_looseness(outcomes)}"
+    )
+
+
+def _looseness(outcomes: list[PointOutcome]) -> str:
+    """That a bound holds says little if much stronger ones hold too."""
+    if any(r.rejected for o in outcomes for r in o.rivals):
+        return ""
+    slacks = [o.slack for o in outcomes if o.slack is not None and o.slack > 0]
+    tightest = min((max(s, 1 / s) for s in slacks), default=None)
+    return (
+        f" It holds, loose by a factor of {tightest:.2g}: no stronger bound was broken." if tightest else ""
+    )
+
+
+def _seen(outcomes: list[PointOutcome]) -> str:
+    broken = [o for o in outcomes if o.violations]
+    first = broken[0].violations[0]
+    return (
+        f"Broken: by {_size(first.by, False)} in replicate {first.replicate}, and in "
+        f"{100 * max(o.measured for o in broken):.2g} % of the replicates where it is worst. One is enough."
+    )
+
+
+def _never_seen(outcomes: list[PointOutcome]) -> str:
+    rarest = max(o.upper for o in outcomes)
+    if not math.isfinite(rarest):
+        return NOTHING
+    return f"No violation in any replicate: they are rarer than {100 * rarest:.2g} %.{_looseness(outcomes)}"
+
+
+def _distance_power(outcomes: list[PointOutcome]) -> str:
+    if _blank(outcomes):
+        return NOTHING
+    excluded = max(o.upper for o in outcomes)
+    caught = max(o.margin + 2 * _half(o) for o in outcomes)
+    return (
+        f"Distribution functions that differ by more than {_size(excluded, False)} somewhere are excluded by this "
+        f"run; a difference of {_size(caught, False)} would have been caught."
+    )
+
+
+def _blank(outcomes: list[PointOutcome]) -> bool:
+    return any(not math.isfinite(o.lower + o.upper) or not math.isfinite(o.predicted) for o in outcomes)
+
+
+def _half(outcome: PointOutcome) -> float:
+    return max(outcome.upper - outcome.measured, outcome.measured - outcome.lower)
+
+
+def _scales(relative: bool, outcomes: list[PointOutcome]) -> list[float]:
+    return [abs(o.predicted) if relative and o.predicted else 1.0 for o in outcomes]
+
+
+def _caught(relative: bool, outcomes: list[PointOutcome]) -> float:
+    return max(
+        (o.margin + 2 * _half(o)) / s for o, s in zip(outcomes, _scales(relative, outcomes), strict=True)
     )
 
 
@@ -329,7 +408,7 @@ def _curves(claim: Claim, reading: Reading) -> list[Curve]:
     """Prediction and rivals over the claim's axis, once per setting of the other parameters."""
     if not claim.axis:
         return []
-    points = claim.experiment.points
+    points = [p for point in claim.experiment.points for p in components(claim, point)]
     values = [float(p[claim.axis]) for p in points]
     low, high = min(values), max(values)
     reach = 0.25 * (high - low) or 0.5 * abs(high)

@@ -242,19 +242,28 @@ def test_scores_of_any_real_type_become_float64(values) -> None:
     assert result.scores["s"].dtype == np.float64 and result.scores["s"].shape == (16,)
 
 
+def test_a_vector_score_keeps_its_components() -> None:
+    result = run_block(
+        lambda b, p: {"v": np.arange(48).reshape(16, 3)}, experiment="edges", point=POINT, seed=0, index=0
+    )
+    assert result.scores["v"].shape == (16, 3) and result.scores["v"].dtype == np.float64
+
+
 @pytest.mark.parametrize(
     "values",
     [
         1.0,
         np.zeros(15),
-        np.zeros((16, 1)),
+        np.zeros((15, 2)),
+        np.zeros((16, 0)),
+        np.zeros((16, 2, 2)),
         np.zeros(16, complex),
         ["1"] * 16,
         torch.zeros(16).to(torch.cfloat),
     ],
 )
-def test_scores_that_are_not_one_number_per_replicate_are_refused(values) -> None:
-    with pytest.raises(ValueError, match=r"score 'bad' must be one number per replicate, shape \(16,\), got"):
+def test_scores_that_are_not_one_number_or_vector_per_replicate_are_refused(values) -> None:
+    with pytest.raises(ValueError, match=r"score 'bad' must be one number or one vector per replicate"):
         run_block(lambda b, p: {"bad": values}, experiment="edges", point=POINT, seed=0, index=0)
 
 

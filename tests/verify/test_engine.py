@@ -257,7 +257,7 @@ def experiment(simulate, name: str = "other") -> Experiment:
     ("simulate", "message"),
     [
         (crashing, "ArithmeticError: planted crash"),
-        (misshapen, "score 'mean' must be one number per replicate"),
+        (misshapen, "score 'mean' must be one number or one vector per replicate"),
         (fickle, "scores must be (mean|other) in every block, got (mean|other)"),
         (lazy, "'NoneType' object has no attribute 'items'"),
     ],

@@ -24,6 +24,8 @@ from verify.planted import PLANTED
 
 def kind_of(claim: AnyClaim) -> str:
     if isinstance(claim, Claim):
+        if claim.along and not claim.kind.spans_sizes:
+            return "vector"
         return "measured inputs" if claim.inputs else claim.kind.value
     return type(claim).__name__
 
@@ -39,7 +41,7 @@ def test_every_kind_of_check_has_one_planted_error() -> None:
     kinds = [kind_of(claim) for claim in PLANTED]
     checks = (Identity, ExactProperty, StatisticalProperty)
     assert sorted(kinds) == sorted(
-        [*(k.value for k in Kind), "measured inputs", *(c.__name__ for c in checks)]
+        [*(k.value for k in Kind), "measured inputs", "vector", *(c.__name__ for c in checks)]
     )
     assert all(claim.expected is Verdict.DISAGREES for claim in PLANTED)
     assert len({claim.id for claim in PLANTED}) == len(PLANTED)
@@ -49,12 +51,16 @@ def test_every_kind_of_check_has_one_planted_error() -> None:
 def test_a_planted_error_is_caught_by_the_interval_and_not_by_luck(claim: Claim) -> None:
     """The true mean lies outside the band, so no interval that holds it can agree."""
     (row,) = Session((claim,), Settings(seed=3), SerialExecutor(), alpha=ALPHA).rows(claim)
-    (point,) = row.points
+    point = row.points[0]
     if claim.kind is Kind.AT_LEAST:
         assert point.upper < point.predicted - point.margin
+    elif claim.kind is Kind.AT_MOST:
+        assert point.lower > point.predicted + point.margin
+    elif claim.kind.bounds_every_replicate:
+        assert point.violations and point.lower > 0
     else:
         assert point.upper < point.predicted - point.margin or point.lower > point.predicted + point.margin
-    assert point.replicates < claim.experiment.budget
+    assert claim.kind.model_based or point.replicates < claim.experiment.budget
 
 
 def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:

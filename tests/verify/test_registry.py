@@ -194,12 +194,18 @@ def test_a_rival_without_a_real_value_is_told_apart(value: complex) -> None:
     ("changes", "rule"),
     [
         ({"kind": Kind.RATIO}, "name numerator and denominator of its ratio"),
-        ({"kind": Kind.PROPORTION, "inputs": {"y": 1.0}}, "be a mean, if it reads measured inputs"),
-        ({"kind": Kind.AT_LEAST, "inputs": {"y": 1.0}}, "be a mean, if it reads measured inputs"),
-        ({"kind": Kind.PROPORTION, "numerical": 0.1}, "be a mean, if its scores have a numerical error"),
+        (
+            {"kind": Kind.PROPORTION, "inputs": {"y": 1.0}},
+            "be a mean or a bound, if it reads measured inputs",
+        ),
+        ({"kind": Kind.LIMIT, "inputs": {"y": 1.0}}, "be a mean or a bound, if it reads measured inputs"),
+        (
+            {"kind": Kind.PROPORTION, "numerical": 0.1},
+            "be a mean or a bound, if its scores have a numerical error",
+        ),
         (
             {"kind": Kind.RATIO, "score": ("x", "y"), "numerical": 0.1},
-            "be a mean, if its scores have a numerical",
+            "be a mean or a bound, if its scores have a numerical",
         ),
         ({"axis": "width"}, "have its axis 'width' among the parameters"),
         ({"printed": lambda p: 0.0}, "say what is wrong with the formula as our copy reads"),

@@ -25,11 +25,13 @@ from verify.results import (
     InventoryRow,
     Look,
     PointOutcome,
+    ProfilePoint,
     Results,
     RivalOutcome,
     Row,
     RunRecord,
     Suite,
+    Violation,
     dumps,
     load,
     save,
@@ -150,6 +152,8 @@ def test_results_keep_to_the_schema(planted: Results) -> None:
         ("point", PointOutcome),
         ("rival", RivalOutcome),
         ("look", Look),
+        ("violation", Violation),
+        ("profile_point", ProfilePoint),
         ("curve", Curve),
         ("run", RunRecord),
         ("entry", InventoryRow),
@@ -225,17 +229,16 @@ def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "1"}', '{"schema": 2}']
+    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "2"}', '{"schema": 1}']
 )
 def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
-    refused(tmp_path, content, "must have schema 1; run losscurv report again")
+    refused(tmp_path, content, "must have schema 2; run losscurv report again")
 
 
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [
-        (("schema",), True, "results.schema must be a int, got a bool"),
-        (("schema",), 1.0, "results.schema must be a int, got a float"),
+        (("schema",), 2.0, "results.schema must be a int, got a float"),
         (("extra",), 1, "results must have the fields suite, rows"),
         (("rows",), {}, "results.rows must be a list, got a dict"),
         (("rows",), None, "results.rows must be a list"),
