@@ -11,7 +11,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["finite_logits", "labelled", "layers", "positive"]
+__all__ = ["count", "finite_logits", "labelled", "layers", "positive"]
+
+_LARGEST_COUNT = 1 << 63
 
 
 def positive(name: str, value: ArrayLike) -> np.ndarray:
@@ -29,11 +31,20 @@ def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
     return logits
 
 
+def count(name: str, value: Any) -> int:
+    """`value` as an int of Python, whose products never overflow, if it is an integer >= 1."""
+    if not _counts(value):
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    if value >= _LARGEST_COUNT:
+        raise ValueError(f"{name} must be less than 2**63, which no memory holds, got more")
+    return int(value)
+
+
 def layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Units before and after each layer of a perceptron."""
-    if len(widths) < 2 or min(widths) < 1:
+    if len(widths) < 2 or not all(_counts(width) for width in widths):
         raise ValueError(f"widths must be at least two positive integers, got {tuple(widths)}")
-    return pairwise(widths)
+    return pairwise([count("widths", width) for width in widths])
 
 
 def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -44,6 +55,10 @@ def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> 
     if not bool(inputs.isfinite().all()):
         raise ValueError("x must be finite, got NaN or infinity")
     return inputs, _classes(torch.as_tensor(labels, device=like.device), len(inputs), classes)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _classes(labels: Tensor, samples: int, classes: int) -> Tensor:

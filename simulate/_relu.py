@@ -15,10 +15,21 @@ from torch import Tensor
 from simulate import _checks
 from simulate.networks import Weights
 
-__all__ = ["backward", "forward", "half_second_derivatives", "problem", "tangents", "unflatten"]
+__all__ = [
+    "CHUNK_BYTES",
+    "backward",
+    "forward",
+    "half_second_derivatives",
+    "problem",
+    "tangents",
+    "unflatten",
+]
 
 _CHUNK_ELEMENTS = 1 << 20
 """Largest intermediate of the second derivatives, in numbers: 8 MiB stay near the cache, more was slower."""
+
+CHUNK_BYTES = 16 * _CHUNK_ELEMENTS
+"""What the intermediates of the second derivatives take, float64, two at a time."""
 
 
 def problem(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:

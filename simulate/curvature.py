@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _relu, _softmax
+from simulate import _checks, _memory, _relu, _softmax
 from simulate.networks import Weights, mlp_logits
 
 __all__ = [
@@ -68,7 +68,8 @@ def haar(
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows, or the rows left out are fewer than the columns, and not none.
+        If not 1 <= columns <= rows, the rows left out are fewer than the columns, and not none, or the frame
+        does not fit into memory.
 
     Examples
     --------
@@ -76,9 +77,10 @@ def haar(
     >>> bool(torch.allclose(frame.T @ frame, torch.eye(3, dtype=torch.float64), atol=1e-14))
     True
     """
-    _check_frame(rows, columns)
+    rows, columns = _frame_sizes(rows, columns, copies=4)  # the factor, and what LAPACK works with
+    total = rows if total is None else _checks.count("total", total)
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
-    if total is not None and total != rows:
+    if total != rows:
         return _orthonormal_with(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
     return _cholesky_qr(normal) if rows >= 8 * columns else _signed_qr(normal)
@@ -93,14 +95,14 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: s
     Raises
     ------
     ValueError
-        If not 1 <= columns <= rows.
+        If not 1 <= columns <= rows, or the frame does not fit into memory.
 
     Examples
     --------
     >>> sparse_frame(np.random.default_rng(0), 400, 3).square().sum().round().item()
     3.0
     """
-    _check_frame(rows, columns)
+    rows, columns = _frame_sizes(rows, columns, copies=2)
     frame = np.zeros((rows, columns))
     for column in range(columns):
         count = 0
@@ -185,7 +187,7 @@ class ProjectedMlp:
     Raises
     ------
     ValueError
-        If shapes disagree or a label is not a class.
+        If shapes disagree, a label is not a class, or the derivatives do not fit into memory.
 
     Examples
     --------
@@ -201,6 +203,7 @@ class ProjectedMlp:
         weights, x, self.labels = _relu.problem(weights, x, labels)
         hidden, masks, self.logits = _relu.forward(weights, x)
         directions = _relu.unflatten(frame.to(weights[0]), weights)
+        _require_projected(weights, len(x), frame)
         tangents = _relu.tangents(weights, hidden, masks, directions)
         self.depth = len(weights)
         self.jacobian = tangents[-1].transpose(0, 1).contiguous()
@@ -272,7 +275,8 @@ def latent_loss_hessian(
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, or `alpha` or `temperature` is not positive.
+        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or the derivatives
+        do not fit into memory.
     """
     loss = _latent_loss(weights, x, labels, frame, alpha, temperature)
     return hessian(loss)(_origin(frame, weights))
@@ -286,7 +290,8 @@ def latent_gradient(
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, or `alpha` or `temperature` is not positive.
+        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or the derivatives
+        do not fit into memory.
     """
     loss = _latent_loss(weights, x, labels, frame, alpha, temperature)
     return torch.func.grad(loss)(_origin(frame, weights))
@@ -305,11 +310,29 @@ def hessian(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return torch.func.jacrev(torch.func.grad(loss))
 
 
+def _require_projected(weights: Weights, samples: int, frame: Tensor) -> None:
+    classes, columns = len(weights[-1]), frame.shape[1]
+    tangents = samples * columns * sum(len(weight) for weight in weights)
+    second = samples * classes * columns**2
+    what = f"the second derivatives of {samples} samples and {classes} classes along {columns} directions"
+    needed = 8 * (3 * (tangents + second) + 2 * frame.numel()) + _relu.CHUNK_BYTES  # measured: at most this
+    _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
+
+
+def _require_latent(weights: Weights, samples: int, frame: Tensor) -> None:
+    columns = frame.shape[1]
+    units = weights[0].shape[1] + sum(len(weight) for weight in weights)
+    needed = 16 * columns * (len(frame) + samples * units + columns)
+    what = f"the derivatives of {samples} samples along {columns} directions"
+    _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
+
+
 def _latent_loss(
     weights: Weights, x: Any, labels: Any, frame: Tensor, alpha: float, temperature: float
 ) -> Callable[[Tensor], Tensor]:
     weights, inputs, classes = _relu.problem(weights, x, labels)
     directions = _relu.unflatten(frame.to(weights[0]), weights)
+    _require_latent(weights, len(inputs), frame)
     alpha = float(_checks.positive("alpha", alpha))
     temperature = float(_checks.positive("temperature", temperature))
 
@@ -329,9 +352,13 @@ def _origin(frame: Tensor, weights: Weights) -> Tensor:
 # --- linear algebra -------------------------------------------------------------------------------
 
 
-def _check_frame(rows: int, columns: int) -> None:
-    if not 1 <= columns <= rows:
+def _frame_sizes(rows: int, columns: int, *, copies: int) -> tuple[int, int]:
+    rows, columns = _checks.count("rows", rows), _checks.count("columns", columns)
+    if columns > rows:
         raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
+    what = f"{copies} copies of a frame of {rows} x {columns}"
+    _memory.require("rows and columns", 8 * copies * rows * columns, what)
+    return rows, columns
 
 
 def _cholesky_qr(matrix: Tensor) -> Tensor:

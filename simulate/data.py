@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
+import math
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
@@ -16,6 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from simulate import _checks, _memory
+
 __all__ = ["Images", "Split", "digits", "load", "named", "opened", "sample"]
 
 Split = Literal["train", "test"]
@@ -24,6 +29,19 @@ _DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
 _NAMED = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
 _SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
 _CHANNELS = (1, 3)
+_MAGIC = b"PK"
+_CONTRAST = 1e-9
+"""A standard deviation below this share of the largest pixel is rounding, not an image."""
+
+_COPIES = 4
+"""Float64 copies of the images that are there at once while they are standardised or resized."""
+
+_HEADER_BYTES = 1 << 14
+"""More than numpy accepts as the header of an array."""
+
+_LARGEST_LABEL = 2**31 - 1
+_SHOWN = 8
+"""Names of arrays in a message."""
 
 # what the zip, zlib and npy readers raise on a damaged archive, beside ValueError
 _DAMAGED = (
@@ -37,6 +55,7 @@ _DAMAGED = (
     SyntaxError,
     TypeError,
     struct.error,
+    tokenize.TokenError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -132,8 +151,8 @@ def load(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
     Raises
     ------
     ValueError
-        If the file is missing or damaged, holds pickles, lacks an array, or an array has the wrong shape or
-        type. The message names the path and says what to do.
+        If the file is missing or damaged, holds pickles, lacks an array, an array has the wrong shape or type,
+        or the images do not fit into memory. The message names the path and says what to do.
     """
     _require_split(split)
     needed = ["x_train"] if split == "train" else ["x_train", "x_test"]
@@ -164,7 +183,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     Raises
     ------
     ValueError
-        If the archive cannot be used, see :func:`load`.
+        If the archive cannot be used, see :func:`load`, or the images cannot be had at that size.
 
     Examples
     --------
@@ -173,7 +192,11 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     """
     if source == "digits":
         return digits(size)
+    _require_size(size)
     loaded = load(source)
+    what = f"{len(loaded)} images of size {size}"
+    needed = 8 * (loaded.images.size + _COPIES * len(loaded) * math.prod(size))
+    _memory.require("size", needed, what, advice="use a smaller size or fewer images")
     images = _standardised(_fitted(torch.from_numpy(loaded.images), size).numpy(), source)
     for array in (images, loaded.labels):
         array.flags.writeable = False
@@ -238,8 +261,9 @@ def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bo
     >>> np.bincount(few.labels).tolist()
     [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
     """
-    if not 1 <= count <= len(images):
+    if isinstance(count, int) and not 1 <= count <= len(images):
         raise ValueError(f"count must be between 1 and the {len(images)} images there are, got {count!r}")
+    count = _checks.count("count", count)
     chosen = (
         _balanced(images.labels, rng, count) if balanced else rng.choice(len(images), count, replace=False)
     )
@@ -289,18 +313,30 @@ def _fitted(pixels: torch.Tensor, size: tuple[int, int, int]) -> torch.Tensor:
 def _standardised(
     images: NDArray[Any], source: str, *, reference: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    values = images.astype(np.float64)
-    scale = values if reference is None or reference is images else reference.astype(np.float64)
+    with np.errstate(over="ignore"):  # of a wider type: infinite then, and refused below
+        values = images.astype(np.float64)
+        scale = values if reference is None or reference is images else reference.astype(np.float64)
     if not (np.isfinite(values).all() and np.isfinite(scale).all()):
         raise ValueError(
             f"images of {source} must be finite, got NaN or infinity; replace them and save again"
         )
-    mean, deviation = scale.mean(), scale.std()
-    if deviation == 0:
+    mean, deviation = _mean_and_deviation(scale, source)
+    return (values - mean) / deviation
+
+
+def _mean_and_deviation(pixels: NDArray[np.float64], source: str) -> tuple[float, float]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, deviation = float(pixels.mean()), float(pixels.std())
+    if not math.isfinite(deviation):
+        raise ValueError(
+            f"images of {source} must have a finite mean square, got pixels up to {np.abs(pixels).max():g};"
+            " scale them down and save again"
+        )
+    if deviation <= _CONTRAST * np.abs(pixels).max():
         raise ValueError(
             f"images of {source} must not all be the same grey, got only {mean:g}; save real images"
         )
-    return (values - mean) / deviation
+    return mean, deviation
 
 
 def _read(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -309,8 +345,10 @@ def _read(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
     # opened here, since numpy leaves a file open that it fails to read
     with _opened(path) as file, _archive(file, path) as archive:
         if missing := [name for name in names if name not in archive.files]:
-            got = ", ".join(archive.files) or "no array"
+            got = ", ".join(archive.files[:_SHOWN]) + ", ..." * (len(archive.files) > _SHOWN) or "no array"
             raise ValueError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
+        needed = sum(_bytes_needed(archive, name, path) for name in names)
+        _memory.require(f"data {path}", needed, "its arrays in float64", advice="save fewer images")
         return {name: _member(archive, name, path) for name in names}
 
 
@@ -322,33 +360,64 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _archive(file: IO[bytes], path: Path) -> Any:
+    _require_archive(file, path)
     try:
         archive = np.load(file, allow_pickle=False)
     except (*_DAMAGED, ValueError) as error:
-        kind = (
-            "a pickle or another format"
-            if "pickle" in str(error)
-            else f"a file that cannot be read ({error})"
-        )
-        raise ValueError(f"data {path} must be an .npz archive, got {kind}; {_SAVE_HINT}") from None
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise ValueError(f"data {path} must be an .npz archive, got a single array; {_SAVE_HINT}")
+        got = f"a file that cannot be read ({error})"
+        raise ValueError(f"data {path} must be an .npz archive, got {got}; {_SAVE_HINT}") from None
     return archive
+
+
+def _require_archive(file: IO[bytes], path: Path) -> None:
+    """Look at the first bytes: numpy would read an array that stands alone to its end, however long it is."""
+    start = file.read(len(np.lib.format.MAGIC_PREFIX))
+    file.seek(0)
+    if not start.startswith(_MAGIC):
+        alone = start == np.lib.format.MAGIC_PREFIX
+        got = "a single array" if alone else "a pickle or another format"
+        raise ValueError(f"data {path} must be an .npz archive, got {got}; {_SAVE_HINT}")
+
+
+def _bytes_needed(archive: Any, name: str, path: Path) -> int:
+    """What an array and its float64 copies take, by its header alone: a small archive may inflate to anything."""
+    member = name if name in archive.zip.namelist() else f"{name}.npy"
+    try:
+        with archive.zip.open(member) as stream:
+            stored = archive.zip.getinfo(member).file_size
+            header = _header(stream)
+    except (*_DAMAGED, ValueError) as error:
+        raise ValueError(f"data {path} must be undamaged, got {error!r} in {name}; copy it again") from None
+    if header is None:
+        raise ValueError(f"data {path} must hold an array under {name}, got raw bytes; {_SAVE_HINT}")
+    shape, dtype = header
+    if dtype.hasobject:
+        raise ValueError(
+            f"data {path} must hold plain arrays, got pickled objects in {name}; save numbers of one shape"
+        )
+    numbers = math.prod(int(side) for side in shape)
+    if not 0 <= numbers * dtype.itemsize <= stored:
+        got = f"an array of shape {shape} in {stored} bytes"
+        raise ValueError(f"data {path} must be undamaged, got {got} in {name}; copy it again")
+    return numbers * (dtype.itemsize + 8 * _COPIES)
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
+    """Shape and type of a stored array; None if it is none."""
+    start = io.BytesIO(stream.read(_HEADER_BYTES))  # a header may claim to be 4 GiB long
+    if start.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+        return None
+    first = tuple(start.read(2)) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(start)
+    return shape, dtype
 
 
 def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
     try:
-        array = archive[name]
+        return archive[name]
     except (*_DAMAGED, ValueError) as error:
-        if "Object arrays" in str(error):
-            raise ValueError(
-                f"data {path} must hold plain arrays, got pickled objects in {name};"
-                " save numbers of one shape"
-            ) from None
         raise ValueError(f"data {path} must be undamaged, got {error!r} in {name}; copy it again") from None
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"data {path} must hold an array under {name}, got raw bytes; {_SAVE_HINT}")
-    return array
 
 
 def _channels_first(pixels: NDArray[Any], name: str, path: object) -> NDArray[Any]:
@@ -377,6 +446,8 @@ def _integer_labels(labels: NDArray[Any], count: int, name: str, path: object) -
         raise ValueError(f"{name} of {path} must be one label per image, ({count},), got {labels.shape}")
     if labels.min() < 0:
         raise ValueError(f"{name} of {path} must be classes from 0, got {labels.min()}; renumber them")
+    if labels.max() > _LARGEST_LABEL:
+        raise ValueError(f"{name} of {path} must be classes from 0, got {labels.max()}; renumber them")
     return labels.reshape(count).astype(np.int64)
 
 
@@ -388,6 +459,12 @@ def _torchvision(datasets: Any, name: str, root: str | os.PathLike[str], *, trai
         raise ValueError(
             f"data {name!r} must be below {root}, got {error}; fetch it once with {fetch}"
         ) from None
+
+
+def _require_size(size: tuple[int, int, int]) -> None:
+    channels, *sides = (_checks.count("size", side) for side in size)
+    if channels not in _CHANNELS or len(sides) != 2:
+        raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
 
 
 def _require_split(split: str) -> None:

@@ -12,13 +12,10 @@ matrix, that is, of K / T.
 
 from __future__ import annotations
 
-import math
-import os
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
+from simulate import _memory
 from simulate.signals import ActivationLike, WideNetwork, backward, forward
 
 __all__ = ["centred", "eigenvalues", "gram", "rayleigh", "trace"]
@@ -91,14 +88,10 @@ def eigenvalues(gram: Tensor) -> Tensor:
 
 
 def _require_memory(network: WideNetwork) -> None:
-    needed, available = _bytes_needed(network), _bytes_available(network.inputs.device)
-    if needed > available:
-        n, samples, _ = network.inputs.shape
-        raise ValueError(
-            f"network must be small enough for memory: the Gram matrices of {n} replicates, {network.outputs}"
-            f" outputs and {samples} samples need about {_gib(needed)}, got {_gib(available)};"
-            " use fewer samples or outputs"
-        )
+    n, samples, _ = network.inputs.shape
+    what = f"the Gram matrices of {n} replicates, {network.outputs} outputs and {samples} samples"
+    advice = "use fewer samples or outputs"
+    _memory.require("network", _bytes_needed(network), what, device=network.inputs.device, advice=advice)
 
 
 def _bytes_needed(network: WideNetwork) -> int:
@@ -108,24 +101,3 @@ def _bytes_needed(network: WideNetwork) -> int:
     grams = 2 * (network.outputs * samples) ** 2
     deltas = 3 * network.outputs * samples * max(units)
     return n * (grams + deltas + 2 * samples * sum(units)) * network.inputs.element_size()
-
-
-def _bytes_available(device: torch.device) -> float:
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return _bytes_installed()
-
-
-def _bytes_installed() -> float:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # not told on this system: nothing to refuse by
-        return math.inf
-
-
-def _gib(size: float) -> str:
-    return f"{size / 2**30:.1f} GiB"

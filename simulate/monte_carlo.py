@@ -10,14 +10,18 @@ import contextlib
 import hashlib
 import importlib
 import json
+import logging
+import math
 import multiprocessing
 import os
 import re
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,6 +34,7 @@ __all__ = [
     "BLOCK",
     "Block",
     "BlockResult",
+    "DaskExecutor",
     "Point",
     "Scores",
     "SerialExecutor",
@@ -188,7 +193,6 @@ def run_block(
 def one_thread() -> Iterator[None]:
     """One BLAS and one torch thread, TF32 off: the same bits for any number of workers."""
     import torch
-    from threadpoolctl import threadpool_limits
 
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
 
@@ -197,10 +201,18 @@ def one_thread() -> Iterator[None]:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     try:
-        with threadpool_limits(1):
+        with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_modules: int) -> Any:
+    """The thread pools of the libraries loaded so far; finding them takes longer than many a block."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 class SerialExecutor(Executor):
@@ -216,6 +228,52 @@ class SerialExecutor(Executor):
         return future
 
 
+class DaskExecutor(Executor):
+    """Runs each call on a Dask cluster, and knows how the cluster is.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+    """
+
+    CORES_FOR = 2.0
+    """Seconds for which the number of cores is believed."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._cores, self._counted = 0, -math.inf
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` on a worker; if that dies, the cluster chooses another."""
+        found: Future[Any] = Future()
+        remote = self._client.submit(fn, *args, **kwargs, pure=False)
+        remote.add_done_callback(lambda done: _hand_over(done, found))
+        return found
+
+    @property
+    def cores(self) -> int:
+        """Cores of the cluster, 0 while none is there."""
+        if time.monotonic() - self._counted > self.CORES_FOR and not self.lost:
+            with contextlib.suppress(OSError, TimeoutError):  # a scheduler about to be lost
+                self._cores = sum(
+                    self._client.sync(self._client.scheduler.ncores, callback_timeout=5).values()
+                )
+            self._counted = time.monotonic()
+        return self._cores
+
+    @property
+    def lost(self) -> str:
+        """Why nothing more can come from the cluster; empty while all is well."""
+        return "" if self._client.status == "running" else "the connection to the Dask scheduler was lost"
+
+    def deaths(self, error: BaseException) -> int:
+        """How many workers died of a call that ended in this error, 0 if it ended otherwise."""
+        from distributed import KilledWorker
+
+        return error.allowed_failures + 1 if isinstance(error, KilledWorker) else 0
+
+
 @contextlib.contextmanager
 def open_executor(workers: int, address: str | None = None) -> Iterator[Executor]:
     """An executor: this process (1 worker), local processes, or a Dask cluster at ``dask://host:port``.
@@ -227,7 +285,7 @@ def open_executor(workers: int, address: str | None = None) -> Iterator[Executor
     """
     if address is not None:
         with _dask_client(address) as client:
-            yield client.get_executor(pure=False)
+            yield DaskExecutor(client)
     elif workers == 1:
         yield SerialExecutor()
     else:
@@ -280,10 +338,21 @@ def _dask_client(address: str) -> Iterator[Any]:
         client = Client(f"tcp://{host}", timeout="10s")
     except (OSError, TimeoutError) as error:
         raise ValueError(f"executor {address} must be a running Dask scheduler, got {error}") from None
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # a lost scheduler is said by us in a line, there in a page of traceback
     try:
         yield client
     finally:
         client.close()
+        log.setLevel(before)
+
+
+def _hand_over(remote: Any, local: Future[Any]) -> None:
+    try:
+        local.set_result(remote.result())
+    except BaseException as error:  # a cancellation among them, which is no plain exception here
+        local.set_exception(error)
 
 
 def _end_with_parent() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate import _checks, activations
+from simulate import _checks, _memory, activations
 
 __all__ = [
     "LENET_300_100",
@@ -71,13 +71,15 @@ def mlp_weights(
     Raises
     ------
     ValueError
-        If there are fewer than two widths, one is not positive, or the gain is unknown.
+        If there are fewer than two widths, one is not positive, the gain is unknown, or the weights do not fit
+        into memory.
 
     Examples
     --------
     >>> [tuple(w.shape) for w in mlp_weights(np.random.default_rng(0), (4, 3, 2))]
     [(3, 4), (2, 3)]
     """
+    _require_memory("widths", parameter_count(widths))
     return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _checks.layers(widths))
 
 
@@ -123,6 +125,7 @@ class Mlp(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activations.named(activation).function
+        _require_memory("widths", parameter_count(widths))
         self.layers = nn.ModuleList(
             _linear(rng, i, out, bias=bias, gain=gain) for i, out in _checks.layers(widths)
         )
@@ -156,9 +159,8 @@ class LeNet5(nn.Module):
         self, channels: int = 3, classes: int = 10, *, rng: np.random.Generator, gain: Gain = "kaiming"
     ) -> None:
         super().__init__()
-        for name, value in (("channels", channels), ("classes", classes)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        channels, classes = _checks.count("channels", channels), _checks.count("classes", classes)
+        _require_memory("channels and classes", 150 * channels + 84 * classes)
         self.features = nn.Sequential(
             _convolution(rng, channels, 6, gain), nn.ReLU(), nn.MaxPool2d(2),
             _convolution(rng, 6, 16, gain), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
@@ -168,6 +170,11 @@ class LeNet5(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Logits of shape (N, classes) of images of shape (N, channels, 32, 32)."""
         return self.head(self.features(x))
+
+
+def _require_memory(name: str, weights: int) -> None:
+    # twice: a normal matrix is there a second time while it is scaled
+    _memory.require(name, 16 * weights, f"{weights} weights")
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain: Gain) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _softmax, activations
+from simulate import _checks, _memory, _softmax, activations
 from simulate.curvature import hessian
 
 __all__ = [
@@ -26,6 +26,9 @@ __all__ = [
     "initial_parameters",
     "parameter_count",
 ]
+
+_CHUNK = 64
+"""Samples whose Hessians are taken at once."""
 
 
 def parameter_count(widths: Sequence[int]) -> int:
@@ -50,8 +53,11 @@ def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tenso
     Raises
     ------
     ValueError
-        If there are fewer than two widths, or one is not positive.
+        If there are fewer than two widths, one is not positive, or the parameters do not fit into memory.
     """
+    size = parameter_count(widths)
+    # four times: drawn, scaled, joined with the biases, and joined to one vector
+    _memory.require("widths", 32 * size, f"{size} parameters")
     blocks = [
         np.concatenate([rng.standard_normal(fan_in * out) / math.sqrt(fan_in), np.zeros(out)])
         for fan_in, out in _checks.layers(widths)
@@ -76,7 +82,8 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class or the activation is unknown.
+        If shapes disagree, a label is not a class, the activation is unknown, or the Hessians do not fit into
+        memory.
 
     Examples
     --------
@@ -87,11 +94,14 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     """
     inputs, targets = _problem(widths, theta, x, labels)
     logits = _logits_function(widths, activation)
+    # all of them twice, since their parts are joined, and what one part is made from
+    matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
+    _require_memory("Hessians", matrices * len(theta) ** 2, inputs, theta)
 
     def loss(theta: Tensor, x: Tensor, target: Tensor) -> Tensor:
         return -(functional.log_softmax(logits(theta, x), -1) * target).sum()
 
-    return torch.func.vmap(hessian(loss), in_dims=(None, 0, 0), chunk_size=64)(theta, inputs, targets)
+    return torch.func.vmap(hessian(loss), in_dims=(None, 0, 0), chunk_size=_CHUNK)(theta, inputs, targets)
 
 
 def gauss_newtons(
@@ -102,10 +112,13 @@ def gauss_newtons(
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class or the activation is unknown.
+        If shapes disagree, a label is not a class, the activation is unknown, or the matrices do not fit into
+        memory.
     """
     inputs, _ = _problem(widths, theta, x, labels)
     logits = _logits_function(widths, activation)
+    numbers = 2 * len(inputs) * len(theta) * (len(theta) + widths[-1])
+    _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)
     values = logits(theta, inputs)
     rows, log_scale = _softmax.factor(values, _softmax.contrasts(jacobians, values))
@@ -152,6 +165,12 @@ def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
     return ProbePieces(
         torch.as_tensor(squares) / len(hessians), mean.square().sum(1), (mean * probes).sum(1).square()
     )
+
+
+def _require_memory(name: str, numbers: int, inputs: Tensor, theta: Tensor) -> None:
+    what = f"the {name} of {len(inputs)} samples by {len(theta)} parameters"
+    advice = "use fewer samples or smaller widths"
+    _memory.require("x", theta.element_size() * numbers, what, device=theta.device, advice=advice)
 
 
 def _problem(widths: Sequence[int], theta: Tensor, x: Any, labels: Any) -> tuple[Tensor, Tensor]:

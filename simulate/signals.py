@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate import _checks
+from simulate import _checks, _memory
 from simulate.activations import Activation, named
 from simulate.monte_carlo import Block
 
@@ -78,7 +78,8 @@ def wide_network(
     Raises
     ------
     ValueError
-        If there are fewer than two widths, a count is not positive, or a variance is negative or not finite.
+        If there are fewer than two widths, a count is not positive, a variance is negative or not finite, or
+        the networks do not fit into memory.
 
     Examples
     --------
@@ -89,11 +90,14 @@ def wide_network(
     ([(2, 7, 5), (2, 3, 7)], (2, 4, 5))
     """
     layers = tuple(_checks.layers(widths))
-    if samples < 1:
-        raise ValueError(f"samples must be a positive integer, got {samples!r}")
+    samples = _checks.count("samples", samples)
     for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
         if not 0 <= variance < math.inf:
             raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
+    numbers = sum((narrow + 1) * wide for narrow, wide in layers) + samples * layers[0][0]
+    what = f"{len(block)} replicates of {numbers} weights, biases and inputs"
+    # twice: while the draws of a block are stacked they are there a second time
+    _memory.require("widths and samples", 16 * len(block) * numbers, what)
     weights = tuple(
         block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow)) for narrow, wide in layers
     )

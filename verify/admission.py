@@ -22,8 +22,6 @@ TELLTALE = (0.0, 0.5, 1.0, 2.0)
 SMALLEST_GROUP = 30
 """Replicates below which the statistic of a group is too far from normal."""
 
-LIMIT_SIZES, EXPONENT_SIZES = 5, 4
-
 MEANS = (Kind.MEAN, Kind.AT_LEAST, Kind.AT_MOST)
 BOUNDS = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
 ABSOLUTE = (*BOUNDS, Kind.DISTRIBUTION)
@@ -62,8 +60,10 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
     yield from _stronger_problems(claim, points) if claim.kind in BOUNDS else _rival_problems(claim, points)
     if claim.kind.one_sided:
         yield from _side_problems(claim, points)
-    if claim.axis and any(claim.axis not in p for p in experiment.points):
+    if claim.axis and any(claim.axis not in p for p in points):
         yield f"have its axis {claim.axis!r} among the parameters"
+    elif claim.axis and any(not isinstance(p[claim.axis], int | float) for p in points):
+        yield f"have one number at each point on its axis {claim.axis!r}"
     if claim.printed is not None and not claim.finding:
         yield "say what is wrong with the formula as our copy reads"
     if not experiment.special:
@@ -74,13 +74,16 @@ def _kind_problems(claim: Claim) -> Iterator[str]:
     kind = claim.kind
     if kind is Kind.RATIO and not isinstance(claim.score, tuple):
         yield "name numerator and denominator of its ratio"
-    if claim.numerical and kind not in (*MEANS, *BOUNDS, Kind.GROUPS, Kind.SETTLED, Kind.LIMIT):
+    if kind is not Kind.RATIO and not isinstance(claim.score, str):
+        yield "name one score, as it is no ratio"
+    if claim.numerical and kind not in (*MEANS, *BOUNDS, Kind.SETTLED, Kind.LIMIT):
         yield "be a mean or a bound, if its scores have a numerical error"
     if claim.inputs and kind not in (*MEANS, *BOUNDS):
         yield "be a mean or a bound, if it reads measured inputs"
     if kind in ABSOLUTE and (claim.relative or claim.margin >= 1):
         yield "have an absolute margin below 1, which is in probability"
-    if (kind is Kind.GROUPS) != (claim.statistic is not None and claim.group >= SMALLEST_GROUP):
+    grouped = claim.statistic is not None and claim.group >= SMALLEST_GROUP
+    if not (grouped if kind is Kind.GROUPS else claim.statistic is None and claim.group == 0):
         yield f"have a statistic and groups of at least {SMALLEST_GROUP}, if and only if it judges groups"
     if claim.offset is not None and kind is not Kind.EXPONENT:
         yield "be an exponent, if it has an offset"
@@ -105,7 +108,8 @@ def _along_problems(claim: Claim) -> Iterator[str]:
 def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
     if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
         yield "have sizes each twice the one before"
-    least = {Kind.LIMIT: max(LIMIT_SIZES, terms + 3), Kind.EXPONENT: max(EXPONENT_SIZES, terms + 3)}.get(kind, 2)
+    # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
+    least = terms + 3 if kind.model_based else 2
     if len(sizes) < least or (kind is Kind.SETTLED and len(sizes) > 2):
         yield f"have {'two' if kind is Kind.SETTLED else f'at least {least}'} sizes"
 
@@ -113,6 +117,9 @@ def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[s
 def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
     """A rival of a bound that must always hold is a stronger one; whether it is broken the run will show."""
     sign = 1 if claim.kind is Kind.NEVER_BELOW else -1
+    for point in points:
+        if not math.isfinite(claim.prediction(point)):
+            yield f"have a finite bound, at {point}"
     for name, formula in claim.rivals.items():
         if not any(sign * (claim.prediction(p, formula) - claim.prediction(p)) > 0 for p in points):
             yield f"have a point where rival {name!r} is a stronger bound"

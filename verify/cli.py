@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+LONGEST = 1000
+"""Characters of a message."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,6 +56,9 @@ def _run(words: list[str]) -> int:
         options = _parser().parse_args(words)
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
+    from verify.options import require_words
+
+    require_words(vars(options))
     return options.run(options)
 
 
@@ -61,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -107,7 +112,7 @@ def _add_report(commands: Any) -> None:
 def _add_replay(commands: Any) -> None:
     replay = _command(commands, "replay", _replay, "repeat a recorded run and compare every score")
     replay.add_argument("file", metavar="RESULTS.JSON", help="what an earlier run left, or its folder")
-    _add_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates"))
+    _add_options(replay, without=("--replay", "--seed", "--vary-seed", "--tier", "--replicates", "--fresh"))
     replay.add_argument(
         "--json", action="store_true", help="print the new results as JSON instead of the table"
     )
@@ -158,15 +163,22 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
     from verify import suite
     from verify.engine import Session
     from verify.options import require_writable
+    from verify.store import replicates_read
+    from verify.suite import open_store
     from verify.workers import open_workers
 
     if chosen.report_dir:
         require_writable(chosen.report_dir)
-    print(f"losscurv: {chosen}", file=sys.stderr)
+    _tell(_told(str(chosen)))
     session, interrupted = None, False
     try:
-        with open_workers(chosen.settings.workers, chosen.executor) as executor:
-            session = Session(chosen.claims, chosen.settings, executor)
+        with (
+            open_store(chosen, _tell) as store,
+            open_workers(chosen.settings.workers, chosen.executor) as executor,
+        ):
+            session = Session(chosen.claims, chosen.settings, executor, store=store)
+            if store is not None and store.replicates:
+                _tell(replicates_read(store.replicates, store.path.parent))
             with _Progress(session):
                 for claim in chosen.claims:
                     session.rows(claim)
@@ -207,12 +219,16 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     return SURPRISE if bad or changed or missed else AS_EXPECTED
 
 
+def _tell(line: str) -> None:
+    print(f"losscurv: {line}", file=sys.stderr)
+
+
 def _print_json(results: Results, changed: list[str]) -> None:
     from verify.results import dumps
 
     sys.stdout.write(dumps(results))
     for line in changed:
-        print(f"losscurv: replay differs: {line}", file=sys.stderr)
+        _tell(f"replay differs: {_told(line)}")
 
 
 def _print_table(
@@ -224,7 +240,7 @@ def _print_table(
     for row in bad:
         print(f"\n{row.error}{terminal.surprise_block(row)}")
     for line in changed:
-        print(f"replay differs: {line}")
+        print(f"replay differs: {_told(line)}")
     if chosen.replay and not changed:
         print("replay: every score and verdict is the same")
     if written:
@@ -259,12 +275,12 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _plot(options: argparse.Namespace) -> int:
     from verify import plots, report
-    from verify.options import REPORT_DIR, load_results
+    from verify.options import REPORT_DIR, load_results, require_writable
 
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
-    folder.mkdir(parents=True, exist_ok=True)
+    require_writable(folder, "--output")
     written = plots.save_all(results, folder / "plots")
     page = report.write(results, folder)
     print(f"{len(written)} plots: {folder / 'plots'}")
@@ -343,8 +359,14 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}" if error.filename else "the output cannot be written"
         hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
-        return f"{what}: {error.strerror}{hint}"
-    return " ".join(str(error).split())
+        return _told(f"{what}: {error.strerror}{hint}")
+    return _told(str(error))
+
+
+def _told(text: str) -> str:
+    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
+    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 
 if __name__ == "__main__":

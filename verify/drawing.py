@@ -20,9 +20,11 @@ __all__ = [
     "CURVE_MARKS",
     "DASHES",
     "FONTS",
+    "LARGEST",
     "PALETTE",
     "STYLE",
     "Floats",
+    "Limits",
     "Panel",
     "arrow",
     "axis_of_parameter",
@@ -43,11 +45,13 @@ __all__ = [
     "replicate_ticks",
     "rivals_in_margins",
     "shorten",
+    "spans_decades",
     "stack",
     "tick_text",
 ]
 
 Floats = NDArray[np.float64]
+Limits = tuple[float, float]
 
 PALETTE = {
     "paper": "#fdfdfc",
@@ -76,6 +80,9 @@ SIDES_LINEAR = 12.0
 
 LARGEST = 1e100
 """Numbers beyond are treated like infinity: the arithmetic of a drawing would overflow."""
+
+THICK = 4.0
+"""Line of what more replicates would shrink, where a size model adds to it."""
 
 NEAR_RIVALS = 4.5
 """Rivals up to so many margins away are always inside the frame."""
@@ -170,30 +177,39 @@ def draw_measured(
     x: float | None = None,
     y: float = 0.0,
     size: float = 4.6,
+    cap: float = 8.5,
     mark: str = "",
 ) -> None:
-    """A measured value with its interval; what lies beyond the limits ends in an arrow at the edge."""
+    """A measured value with its interval, thin where a size model widens it.
+
+    What lies beyond the limits ends in an arrow at the edge.
+    """
     low, high = limits
     if math.isnan(point.measured):
         return
     start, end = (min(max(side, low), high) for side in (point.lower, point.upper))
     centre = min(max(point.measured, low), high)
-    line, cap = (
+    line, caps = (
         {"color": colour_of(point), "lw": 1.4, "zorder": 3},
-        {"ms": 8.5, "mew": 1.2, "zorder": 3, "ls": ""},
+        {"ms": cap, "mew": 1.2, "zorder": 3, "ls": ""},
     )
-    spans = [(start, "lower", low), (end, "upper", high)]
+    spans = [(start, low), (end, high)]
+    core = [min(max(side, low), high) for side in _without_size_model(point)]
     if x is not None:
         axes.plot([x, x], [start, end], **line)
-        for value, _, edge in spans:
+        if core:
+            axes.plot([x, x], core, color=colour_of(point), lw=THICK, zorder=3)
+        for value, edge in spans:
             if value != edge:
-                axes.plot([x], [value], marker="_", color=colour_of(point), **cap)
+                axes.plot([x], [value], marker="_", color=colour_of(point), **caps)
         draw_mark(axes, x, centre, point, size=size, mark=mark, beyond=arrow(point.measured, low, high, "v^"))
     else:
         axes.plot([start, end], [y, y], **line)
-        for value, _, edge in spans:
+        if core:
+            axes.plot(core, [y, y], color=colour_of(point), lw=THICK, zorder=3)
+        for value, edge in spans:
             if value != edge:
-                axes.plot([value], [y], marker="|", color=colour_of(point), **cap)
+                axes.plot([value], [y], marker="|", color=colour_of(point), **caps)
         draw_mark(
             axes,
             centre,
@@ -203,6 +219,12 @@ def draw_measured(
             mark=mark,
             beyond=arrow(point.measured, low, high, "<>"),
         )
+
+
+def _without_size_model(point: PointOutcome) -> tuple[float, ...]:
+    """The limits without the part of the size model, if it has one."""
+    part = point.size_model
+    return (point.lower + part, point.upper - part) if 0 < part < LARGEST else ()
 
 
 def arrow(value: float, low: float, high: float, arrows: str) -> str:
@@ -257,7 +279,7 @@ def remark(axes: Axes, x: float, y: float, text: str, *, left: bool) -> None:
 
 
 def rivals_in_margins(
-    axes: Axes, point: PointOutcome, place: int, limit: float, letters: dict[str, str]
+    axes: Axes, point: PointOutcome, place: int, limits: Limits, letters: dict[str, str]
 ) -> None:
     """Rivals where they lie; those beyond the edge are named there with their distance."""
     left: list[str] = []
@@ -266,15 +288,15 @@ def rivals_in_margins(
         distance = wording.deviation(point, rival.value)
         if math.isnan(distance):
             right.append(f"{letters[rival.name]} not a number")
-        elif abs(distance) < limit:
+        elif limits[0] <= distance < limits[1]:
             draw_letter(axes, distance, place, letters[rival.name])
         else:
             (left if distance < 0 else right).append(f"{letters[rival.name]} {wording.number(distance, 2)}")
     style = {"fontsize": 7.2, "color": PALETTE["rival"], "va": "center"}
     if left:
-        axes.text(-limit, place - 0.3, "◂ " + ", ".join(left), ha="left", **style)
+        axes.text(limits[0], place - 0.3, "◂ " + ", ".join(left), ha="left", **style)
     if right:
-        axes.text(limit, place - 0.3, ", ".join(right) + " ▸", ha="right", **style)
+        axes.text(limits[1], place - 0.3, ", ".join(right) + " ▸", ha="right", **style)
 
 
 def name_line(axes: Axes, point: PointOutcome, row: Row, place: int) -> None:
@@ -308,7 +330,7 @@ def example_axis(axes: Axes, count: int) -> None:
 def axis_of_parameter(axes: Axes, row: Row) -> None:
     """The horizontal axis of a row's curves."""
     grid = [value for curve in row.curves for value in curve.x]
-    if min(grid) > 0 and max(grid) / min(grid) > 12:
+    if spans_decades(grid):
         axes.set_xscale("log")
         decades(axes.xaxis, min(grid), max(grid))
     else:
@@ -318,10 +340,21 @@ def axis_of_parameter(axes: Axes, row: Row) -> None:
     axes.grid(axis="y")
 
 
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether an axis with these values is logarithmic."""
+    return min(values) > 0 and max(values) / min(values) > 12
+
+
 def deviation_axis(
-    axis: Any, set_limits: Any, set_scale: Any, points: Sequence[PointOutcome], *, with_rivals: bool = False
-) -> float:
-    """Scale of deviations in margins, symmetric; returns its limit."""
+    axes: Axes,
+    along: str,
+    points: Sequence[PointOutcome],
+    *,
+    with_rivals: bool = False,
+    from_zero: bool = False,
+) -> Limits:
+    """Scale of deviations in margins on the axis `along`, symmetric or `from_zero`; returns its limits."""
+    axis = getattr(axes, f"{along}axis")
     centres = finite([wording.deviation(p) for p in points])
     sides = finite([wording.deviation(p, side) for p in points for side in (p.lower, p.upper)])
     rivals = np.abs(finite([wording.deviation(p, r.value) for p in points for r in p.rivals if with_rivals]))
@@ -329,7 +362,7 @@ def deviation_axis(
     reach = max(np.abs(centres).max(initial=0.0), min(np.abs(sides).max(initial=0.0), NEAR_RIVALS), near)
     limit = 1.12 * max(float(reach), 1.6)
     if limit > SIDES_LINEAR:
-        set_scale("symlog", linthresh=1.0, linscale=0.6)
+        getattr(axes, f"set_{along}scale")("symlog", linthresh=1.0, linscale=0.6)
         decades = range(math.floor(math.log10(min(limit, 1e15))) + 1)
         limit = min(limit, 1e15) * 1.6
         step = max(1, math.ceil(len(decades) / 4))
@@ -341,8 +374,10 @@ def deviation_axis(
         whole = np.arange(step, limit, step)
         axis.set_major_locator(FixedLocator(sorted({0.0, 1.0, -1.0, *whole, *(-whole)})))
     axis.set_major_formatter(FuncFormatter(tick_text))
-    set_limits(-limit, limit)
-    return limit
+    # half a margin of room for the mark at 0
+    limits = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
+    getattr(axes, f"set_{along}lim")(*limits)
+    return limits
 
 
 def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, float]:
@@ -352,7 +387,7 @@ def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, floa
         [r.value for p in row.points for r in p.rivals],
         [p.margin for p in row.points],
     )
-    seen = seen[seen > 0]
+    seen = seen[seen > 1 / LARGEST]
     low = 10.0 ** (math.floor(math.log10(seen.min(initial=1e-16))) - 0.5)
     high = 10.0 ** (math.ceil(math.log10(seen.max(initial=1e-8))) + 0.5)
     getattr(axes, f"set_{axis}scale")("log")
@@ -390,13 +425,15 @@ def decades(axis: Any, low: float, high: float) -> None:
         ticks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
         axis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(tick_text))
+    # beside 20 000 and 50 000 a power of ten would read as something else
+    few = FuncFormatter(lambda value, _: wording.number(value, 3))
+    axis.set_major_formatter(FuncFormatter(tick_text) if last - first >= 2 else few)
 
 
 def replicate_ticks(axes: Axes, n: Floats) -> None:
     """The first look, its multiples by four, and the last look."""
-    low, high = float(n.min()), float(n.max())
-    ticks = [low * 4**k for k in range(12) if low * 4**k <= high / 2] + [high]
+    low, high = max(float(n.min()), 1.0), max(float(n.max()), 1.0)
+    ticks = [low, *(low * 4**k for k in range(1, 12) if low * 4**k <= high / 2), high]
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", "\u202f")))

@@ -12,8 +12,9 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +22,12 @@ import numpy as np
 from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one_thread, run_block
 from verify.estimands import at_component, components
 from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings, replicates_fixed
-from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Simulator, Tier, Verdict
+from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier, Verdict
 from verify.properties import explore_exact, explore_statistical
 from verify.results import PointOutcome, Row, RunRecord
 from verify.rows import broken_row, claim_row, identity_outcome, identity_row, property_row
+from verify.store import Key, Store, key
+from verify.workers import Calls, WorkerLostError
 
 __all__ = ["Progress", "Session", "Settings", "judge_claim"]
 
@@ -120,6 +123,8 @@ class _Run:
         self.blocks: dict[int, Scores] = {}
         self.seconds = 0.0
         self.error = ""
+        self.key: Key | None = None
+        self.stored: dict[int, BlockResult] = {}
         self._looks = list(tried_at)
         self._submitted = 0
 
@@ -147,12 +152,20 @@ class _Run:
     def replicates(self) -> int:
         return BLOCK * len(self.blocks)
 
+    @property
+    def most_blocks(self) -> int:
+        """Blocks of the whole budget."""
+        return math.ceil(self._looks[-1] / BLOCK)
+
     def next_block(self) -> int | None:
-        """The next block that the present look still needs."""
-        if self.done or BLOCK * self._submitted >= self._looks[0]:
-            return None
-        self._submitted += 1
-        return self._submitted - 1
+        """The next block that the present look still needs; what an earlier run has left is taken in at once."""
+        while not self.done and BLOCK * self._submitted < self._looks[0]:
+            index = self._submitted
+            self._submitted += 1
+            if index not in self.stored:
+                return index
+            self.receive(index, self.stored.pop(index))
+        return None
 
     def receive(self, index: int, result: BlockResult) -> None:
         """Take a finished block; judge when the look is complete."""
@@ -168,7 +181,7 @@ class _Run:
             self._looks.pop(0)
 
     def fail(self, error: BaseException) -> None:
-        self.error = _traceback(error)
+        self.error = f"{error}\n" if isinstance(error, WorkerLostError) else _traceback(error)
 
     def error_of(self, claim: Claim) -> str:
         """What broke the experiment or the claim's own formulas, if anything did."""
@@ -222,16 +235,24 @@ class Session:
         Where blocks run; see `simulate.monte_carlo.open_executor`.
     alpha
         Error of each interval.
+    store
+        Where finished blocks are kept and those of earlier runs are found.
     """
 
     def __init__(
-        self, claims: Sequence[AnyClaim], settings: Settings, executor: Executor, *, alpha: float = ALPHA
+        self,
+        claims: Sequence[AnyClaim],
+        settings: Settings,
+        executor: Executor,
+        *,
+        alpha: float = ALPHA,
+        store: Store | None = None,
     ) -> None:
-        self.claims, self.settings, self.executor, self.alpha = tuple(claims), settings, executor, alpha
+        self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
+        self._calls = Calls(executor, settings.workers)
         self._rows: dict[str, list[Row]] = {}
         self._started = time.perf_counter()
         self._runs: dict[tuple[str, Point], _Run] = {}
-        self._flying: dict[Future[Any], tuple[_Run, int]] = {}
         self.listener: Callable[[], None] = lambda: None
         for claim in self.claims:
             if isinstance(claim, Claim):
@@ -242,6 +263,8 @@ class Session:
         """The rows of one claim, run now as far as they have not been."""
         if claim.id not in self._rows:
             self._rows[claim.id] = self._judge(claim)
+            if self.store is not None:
+                self.store.begin()
             self.listener()
         return self._rows[claim.id]
 
@@ -259,7 +282,7 @@ class Session:
         seconds = sum(run.seconds_left() for run in self._runs.values())
         seconds += sum(c.seconds for c in waiting if not isinstance(c, Claim))
         elapsed = time.perf_counter() - self._started
-        return Progress(len(self._rows), len(self.claims), elapsed, seconds / self.settings.workers)
+        return Progress(len(self._rows), len(self.claims), elapsed, seconds / self._calls.workers)
 
     def _judge(self, claim: AnyClaim) -> list[Row]:
         try:
@@ -300,13 +323,20 @@ class Session:
 
     def _judge_identity(self, claim: Identity) -> list[Row]:
         started = time.perf_counter()
-        jobs = [
-            self.executor.submit(
-                run_routes, claim.routes, f"{claim.id}\n{point.canonical()}", point, self.settings.seed
+        found: dict[Point, Future[dict[str, Any]]] = {}
+        for point in claim.points:
+            self._calls.send(
+                partial(found.__setitem__, point),
+                run_routes,
+                routes=claim.routes,
+                name=f"{claim.id}\n{point.canonical()}",
+                point=point,
+                seed=self.settings.seed,
             )
-            for point in claim.points
-        ]
-        routes = [job.result() for job in jobs]
+        while len(found) < len(set(claim.points)):
+            self._calls.settle()
+            self.listener()
+        routes = [found[point].result() for point in claim.points]
         seconds = time.perf_counter() - started
         labels = ("corrected", "as our copy reads") if claim.printed else ("theory",)
         return [
@@ -323,38 +353,76 @@ class Session:
             for label in labels
         ]
 
+    def judge_alone(self, claim: Claim, replicates: int | None, alpha: float) -> list[PointOutcome]:
+        """A claim by itself; see `judge_claim`."""
+        tried_at = self.settings.looks(claim.experiment) if replicates is None else [replicates]
+        found: list[PointOutcome] = []
+        for point in claim.experiment.points:
+            run = self._stocked(_Run(claim.experiment, point, self.settings, alpha, tried_at))
+            run.add(claim, labels=[readings(claim)[0].label])
+            while not run.done:
+                self._pump(first=[run])
+            if run.error_of(claim):
+                raise RuntimeError(run.error_of(claim))
+            found += run.outcomes(claim, readings(claim)[0].label)
+        return found
+
     def _judge_example(self, claim: Claim, replicates: int | None, alpha: float) -> PointOutcome:
-        return judge_claim(claim, self.settings, self.executor, replicates=replicates, alpha=alpha)[0]
+        return self.judge_alone(claim, replicates, alpha)[0]
 
     def _run_of(self, experiment: Experiment, point: Point) -> _Run:
         key = (experiment.id, point)
         if key not in self._runs:
             tried_at = self.settings.looks(experiment)
-            self._runs[key] = _Run(experiment, point, self.settings, self.alpha, tried_at)
+            self._runs[key] = self._stocked(_Run(experiment, point, self.settings, self.alpha, tried_at))
         return self._runs[key]
+
+    def _stocked(self, run: _Run) -> _Run:
+        """The run with the blocks that earlier ones have left."""
+        if self.store is not None:
+            e, s = run.experiment, self.settings
+            run.key = key(e.simulate, e.id, run.point, s.seed, s.device)
+            if run.key is not None:
+                run.stored = self.store.read(run.key, run.most_blocks)
+        return run
 
     def _pump(self, first: Iterable[_Run]) -> None:
         """Keep the workers fed, the requested runs first, and take in what has finished."""
         self._submit([*first, *self._runs.values()])
-        finished, _ = wait(self._flying, return_when=FIRST_COMPLETED)
-        for future in finished:
-            run, index = self._flying.pop(future)
-            try:
-                if not run.error:
-                    run.receive(index, future.result())
-            except Exception as error:  # breaks the claims on this run and no others
-                run.fail(error)
+        self._calls.settle()
         self.listener()
 
     def _submit(self, runs: Iterable[_Run]) -> None:
-        room = (1 if self.settings.workers == 1 else 2 * self.settings.workers) - len(self._flying)
         for run in runs:
-            while room > 0 and (index := run.next_block()) is not None:
-                try:
-                    self._flying[_submit_block(self.executor, run, index)] = (run, index)
-                    room -= 1
-                except Exception as error:  # the workers have died; a block never sent would never arrive
-                    run.fail(error)
+            while self._calls.room > 0 and (index := self._next_block(run)) is not None:
+                self._calls.send(
+                    partial(self._take, run, index),
+                    run_block,
+                    simulate=run.experiment.simulate,
+                    experiment=run.experiment.id,
+                    point=run.point,
+                    seed=self.settings.seed,
+                    index=index,
+                    device=self.settings.device,
+                )
+
+    def _next_block(self, run: _Run) -> int | None:
+        try:
+            return run.next_block()
+        except Exception as error:  # a stored block is as good or bad as one just drawn
+            run.fail(error)
+            return None
+
+    def _take(self, run: _Run, index: int, future: Future[BlockResult]) -> None:
+        if run.error:
+            return
+        try:
+            result = future.result()
+            if self.store is not None and run.key is not None:
+                self.store.add(run.key, index, result)
+            run.receive(index, result)
+        except Exception as error:  # breaks the claims on this run and no others
+            run.fail(error)
 
 
 def judge_claim(
@@ -369,19 +437,7 @@ def judge_claim(
 
     With `replicates` the verdict is the one after exactly so many, whatever earlier looks would have said.
     """
-    tried_at = settings.looks(claim.experiment) if replicates is None else [replicates]
-    found: list[PointOutcome] = []
-    for point in claim.experiment.points:
-        run = _Run(claim.experiment, point, settings, alpha, tried_at)
-        run.add(claim, labels=[readings(claim)[0].label])
-        while not run.done:
-            indices = list(iter(run.next_block, None))
-            for index, job in [(i, _submit_block(executor, run, i)) for i in indices]:
-                run.receive(index, job.result())
-        if run.error_of(claim):
-            raise RuntimeError(run.error_of(claim))
-        found += run.outcomes(claim, readings(claim)[0].label)
-    return found
+    return Session((), settings, executor).judge_alone(claim, replicates, alpha)
 
 
 def run_routes(routes: Callable[..., Any], name: str, point: Point, seed: int) -> dict[str, Any]:
@@ -392,19 +448,6 @@ def run_routes(routes: Callable[..., Any], name: str, point: Point, seed: int) -
         key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
         for key, value in found.items()
     }
-
-
-def _submit_block(executor: Executor, run: _Run, index: int) -> Future[BlockResult]:
-    simulate: Simulator = run.experiment.simulate
-    return executor.submit(
-        run_block,
-        simulate,
-        experiment=run.experiment.id,
-        point=run.point,
-        seed=run.settings.seed,
-        index=index,
-        device=run.settings.device,
-    )
 
 
 def _traceback(error: BaseException) -> str:

@@ -10,8 +10,9 @@
 | limit | w . (scores at all sizes), w the first row of the pseudo-inverse of (1, M^-p, M^-p') |
 | exponent | w . (local exponents), linearised in the means (delta method) |
 
-Limits and exponents carry 1.25 times what dropping the smallest size changes as a further half-width, and have no
-interval where the terms do not fit what was measured.
+Limits and exponents carry a further half-width, the multiple of what dropping the smallest size changes that covers
+the next term of the series, and have no interval where the terms do not fit what was measured. A wrong order that the
+noise still hides is not seen: the limit is then off by several half-widths, so the order is a claim of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ __all__ = [
 ]
 
 DROPPED = 1.25
-"""Weight of what dropping the smallest size changes in the half-width of a limit."""
+"""Least weight of what dropping the smallest size changes in the half-width of a limit."""
 
 TRUST = 1e-3
 """Chance of mistrusting a size model that is right."""
@@ -68,6 +69,12 @@ PROFILE_POINTS = 97
 
 STEADY = 0.1
 """Part of the margin by which a mean may still move between two sizes."""
+
+RESOLVED = 0.5
+"""Largest half-width of a mean, relative to it, at which its logarithm is near enough to linear."""
+
+ROUNDING = 1e-13
+"""Rounding error of a contrast between sizes, relative to the largest score."""
 
 Floats = NDArray[np.float64]
 Scores = Mapping[str, Floats]
@@ -89,10 +96,23 @@ def components(claim: Claim, point: Point) -> tuple[Point, ...]:
 
 
 def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scores:
-    """The scores of one component; what is one number per replicate belongs to all of them."""
+    """The scores of one component; what is one number per replicate belongs to all of them.
+
+    Raises
+    ------
+    ValueError
+        If the claim's score has no such components.
+    """
     if not claim.along or claim.kind.spans_sizes:
         return scores
     width = len(point[claim.along])
+    names = (claim.score,) if isinstance(claim.score, str) else claim.score
+    shapes = [scores[name].shape for name in names if name in scores]
+    if shapes and not any(shape[1:] == (width,) for shape in shapes):
+        raise ValueError(
+            f"score {claim.score!r} must have one component for each of {width} values of {claim.along}, "
+            f"got shape {', '.join(map(str, shapes))}"
+        )
     return {name: _component(values, width, index) for name, values in scores.items()}
 
 
@@ -124,10 +144,11 @@ def evaluate(formula: Prediction, point: Point | SimpleNamespace) -> Floats:
 
 def distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
     """How far two formulas are apart at a point, in the unit of the margin; infinite where one has no real value."""
-    if claim.kind is Kind.DISTRIBUTION:
-        return _largest_gap(formula(point), other(point))
     try:
-        gap = abs(claim.prediction(point, formula) - claim.prediction(point, other))
+        if claim.kind is Kind.DISTRIBUTION:
+            gap = _largest_gap(formula(point), other(point))
+        else:
+            gap = abs(claim.prediction(point, formula) - claim.prediction(point, other))
     except TypeError:  # complex
         return math.inf
     return gap if math.isfinite(gap) else math.inf
@@ -162,10 +183,16 @@ def violations(claim: Claim, predict: Prediction, score: str, point: Point, scor
 
 
 def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> float | None:
-    """Mean score over mean bound; None where that says nothing."""
+    """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
+
+    None where that says nothing.
+    """
     values, bounds = _with_predictions(claim, predict, score, point, scores)
-    bound = float(bounds.mean())
-    return float(values.mean()) / bound if math.isfinite(bound) and bound else None
+    measured, bound = float(values.mean()), float(bounds.mean())
+    if claim.kind.bounds_every_replicate:
+        closest = np.argmax(values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values)
+        measured, bound = float(values[closest]), float(bounds[closest])
+    return measured / bound if math.isfinite(bound) and bound else None
 
 
 def profile(
@@ -249,15 +276,22 @@ def _groups(
     if whole < FEWEST or claim.statistic is None:
         interval = Interval(estimate=math.nan, obstacle="too few replicates")
     else:
-        groups = claim.statistic(values[: whole * claim.group].reshape(whole, claim.group))
-        interval = mean_interval(groups, alpha=alpha, numerical=claim.numerical)
+        groups = np.asarray(claim.statistic(values[: whole * claim.group].reshape(whole, claim.group)))
+        if groups.shape != (whole,) or not np.isfinite(groups).all():
+            raise ValueError(
+                f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
+            )
+        interval = mean_interval(groups, alpha=alpha)
     return interval, float(evaluate(predict, point))
 
 
 def _distribution(
     _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
-    return distance_interval(column(scores, score), predict(point), alpha=alpha), 0.0
+    interval = distance_interval(column(scores, score), predict(point), alpha=alpha)
+    # a function that is no number somewhere is no prediction, and cannot be agreed with
+    known = bool(interval.obstacle) or math.isfinite(interval.estimate)
+    return interval, 0.0 if known else math.nan
 
 
 def _never(
@@ -282,7 +316,7 @@ def _with_predictions(
 def _settled(
     claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
-    """The mean at the larger size; no interval until the smaller one is known to differ by a tenth of the margin."""
+    """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
     values = _over_sizes(claim, score, point, scores)
     predicted = float(evaluate(predict, point))
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
@@ -314,11 +348,14 @@ def _exponent(
     offset = float(evaluate(claim.offset, point)) if claim.offset else 0.0
     values = _over_sizes(claim, score, point, scores) - offset
     predicted = float(evaluate(predict, point))
-    intervals = [mean_interval(v, alpha=alpha) for v in values.T]
-    resolved = all(not i.obstacle and i.lower * i.upper > 0 for i in intervals)
-    if not resolved or len({i.estimate > 0 for i in intervals}) > 1:
-        what = "distance from the limit" if claim.offset else "mean"
+    intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
+    what = "distance from the limit" if claim.offset else "mean"
+    for obstacle in (i.obstacle for i in intervals if i.obstacle):
+        return Interval(estimate=math.nan, obstacle=obstacle), predicted
+    if not all(i.half_width < RESOLVED * abs(i.estimate) for i in intervals):
         return Interval(estimate=math.nan, obstacle=f"{what} not resolved from 0"), predicted
+    if len({i.estimate > 0 for i in intervals}) > 1:
+        return Interval(estimate=math.nan, obstacle=f"{what} changes sign between sizes"), predicted
     return extrapolated(local_exponents(values, sizes), sizes[:-1], claim.terms, alpha=alpha), predicted
 
 
@@ -334,6 +371,11 @@ def extrapolated(
     sizes, terms
         M and p; one size more than there are unknowns, at least, so that the smallest can be dropped.
 
+    Raises
+    ------
+    ValueError
+        If there are fewer sizes.
+
     Examples
     --------
     >>> m = np.array([10.0, 20.0, 40.0, 80.0, 160.0])
@@ -342,6 +384,8 @@ def extrapolated(
     >>> bool(interval.lower < 3 < interval.upper), interval.half_width < 0.01
     (True, True)
     """
+    if len(sizes) < len(terms) + 2:
+        raise ValueError(f"sizes must be at least {len(terms) + 2} for {len(terms)} terms, got {len(sizes)}")
     design = _design(sizes, terms)
     weights = np.linalg.pinv(design)[0]
     fewer = np.linalg.pinv(design[1:])[0]
@@ -350,9 +394,10 @@ def extrapolated(
     )
     if interval.obstacle:
         return interval
-    if not _fits(values, design):
+    if not _fits(values, design, numerical):
         return interval.blocked_by("size model not trusted")
-    return interval.widened_by(DROPPED * abs(float((values[:, 1:] @ fewer).mean()) - interval.estimate))
+    changed = abs(float((values[:, 1:] @ fewer).mean()) - interval.estimate)
+    return interval.widened_by(_next_term(sizes, terms, weights, fewer) * changed)
 
 
 def local_exponents(values: Floats, sizes: Sequence[float]) -> Floats:
@@ -370,11 +415,26 @@ def _design(sizes: Sequence[float], terms: Sequence[float]) -> Floats:
     return np.column_stack([np.ones_like(m), *(m**-p for p in terms)])
 
 
-def _fits(values: Floats, design: Floats) -> bool:
-    """Whether all contrasts that the model sets to zero may be zero."""
-    contrasts = np.linalg.svd(design.T)[2][design.shape[1] :]
-    found = [mean_interval(values @ c, alpha=TRUST / len(contrasts)) for c in contrasts]
-    return all(i.obstacle or i.lower <= 0 <= i.upper for i in found)
+def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, fewer: Floats) -> float:
+    """Error of a limit over what dropping the smallest size changes, for the next power of the series alone."""
+    power = 2 * terms[-1] - (terms[-2] if len(terms) > 1 else 0.0)
+    missed = (np.asarray(sizes, dtype=float) / sizes[0]) ** -power
+    error = float(weights @ missed)
+    return max(DROPPED, abs(error / (float(fewer @ missed[1:]) - error)))
+
+
+def _fits(values: Floats, design: Floats, numerical: float) -> bool:
+    """Whether all contrasts that the model sets to zero may be zero: Hotelling's test, the same for any basis."""
+    from scipy import special
+
+    n, count = len(values), design.shape[0] - design.shape[1]
+    found = values @ np.linalg.svd(design.T)[2][-count:].T
+    mean = found.mean(0)
+    # what no replicate averages out counts as one more standard error
+    fixed = numerical * math.sqrt(len(design)) + ROUNDING * float(np.abs(values).max())
+    covariance = np.cov(found, rowvar=False).reshape(count, count) / n + fixed**2 * np.eye(count)
+    limit = count * (n - 1) / (n - count) * special.fdtri(count, n - count, 1 - TRUST)
+    return bool(mean @ np.linalg.solve(covariance, mean) <= limit)
 
 
 def _over_sizes(claim: Claim, score: Any, point: Point, scores: Scores) -> Floats:

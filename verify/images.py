@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity
 
+if TYPE_CHECKING:
+    from simulate.data import Images
+
 __all__ = ["DIGITS", "on_images"]
 
 DIGITS = "digits"
+
+SMALLEST = (1, 4, 4)
+"""The smallest size an experiment asks for: there the detail of an image is lost first."""
+
+MOST_CLASSES = 1000
+"""A network has one output for each: the second derivatives of more would not fit into memory."""
 
 
 def on_images(claims: Sequence[AnyClaim], source: str) -> tuple[AnyClaim, ...]:
@@ -20,15 +30,36 @@ def on_images(claims: Sequence[AnyClaim], source: str) -> tuple[AnyClaim, ...]:
     Raises
     ------
     ValueError
-        If the archive cannot be read.
+        If the archive cannot be read, or its images are not what the experiments can draw from.
     """
     if source == DIGITS:
         return tuple(claims)
     from simulate import data
 
-    data.load(source)  # a bad file is refused before the run, not inside it
+    # a bad file is refused before the run, not inside it
+    _require_enough(data.opened(source, SMALLEST), source, claims)
     experiments: dict[str, Experiment] = {}
     return tuple(_exchanged(claim, str(Path(source).resolve()), experiments) for claim in claims)
+
+
+def _require_enough(images: Images, source: str, claims: Sequence[AnyClaim]) -> None:
+    if not 2 <= images.classes <= MOST_CLASSES:
+        raise ValueError(
+            f"--data {source} must have 2 to {MOST_CLASSES} classes, got labels up to {images.classes - 1};"
+            " renumber them from 0"
+        )
+    needed = max((point["samples"] for claim in claims for point in _on(claim)), default=1)
+    if len(images) < needed:
+        raise ValueError(
+            f"--data {source} must hold at least {needed} images to draw from, got {len(images)}"
+        )
+
+
+def _on(claim: AnyClaim) -> tuple[Point, ...]:
+    """The points of a claim that draw from images."""
+    points = claim.points if isinstance(claim, Identity) else ()
+    points = claim.experiment.points if isinstance(claim, Claim) else points
+    return tuple(point for point in points if "images" in point)
 
 
 def _exchanged(claim: AnyClaim, path: str, experiments: dict[str, Experiment]) -> AnyClaim:

@@ -253,7 +253,8 @@ def rate_interval(hits: int, n: int, *, alpha: float, fewest: int = FEWEST) -> I
     r"""Interval for the probability of something that should never happen, valid at every n at once.
 
     Where it did not, only an upper limit is wanted, and :math:`\ln(1/\alpha)/n` is one: had the event a larger
-    probability, n replicates without it would have a chance below alpha. Otherwise `proportion_interval`.
+    probability, n replicates without it would have a chance below alpha. Otherwise `proportion_interval`, which may
+    miss with a chance of alpha of its own: no verdict rests on it, one event is proof.
 
     Examples
     --------

@@ -259,8 +259,16 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
     # only the statistical part of the half-width shrinks
     room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
     shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
-    needed = judged.replicates * shrink * shrink
-    return "budget", float(BLOCK * math.ceil(needed / BLOCK)) if math.isfinite(needed) else needed
+    # the limit on what was never seen falls as 1/n, every other half-width as 1/sqrt(n)
+    needed = judged.replicates * (shrink if claim.kind.bounds_every_replicate else shrink * shrink)
+    return "budget", _whole(claim, needed) if math.isfinite(needed) else needed
+
+
+def _whole(claim: Claim, needed: float) -> float:
+    """Rounded up to whole blocks, or to the next look where there is one at every doubling only."""
+    if claim.kind is Kind.DISTRIBUTION:
+        return float(FEWEST * 2 ** math.ceil(math.log2(max(needed, FEWEST) / FEWEST)))
+    return float(BLOCK * math.ceil(needed / BLOCK))
 
 
 def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:

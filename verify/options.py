@@ -16,9 +16,16 @@ from verify.images import DIGITS, on_images
 from verify.model import AnyClaim, Tier
 from verify.results import Results, load
 
-__all__ = ["OPTIONS", "REPORT_DIR", "Plan", "load_results", "plan", "require_writable"]
+__all__ = ["OPTIONS", "REPORT_DIR", "Plan", "load_results", "plan", "require_words", "require_writable"]
 
 SEED = 2024
+LARGEST_SEED = 2**128 - 1
+MOST_REPLICATES = 10**8
+"""Scores of so many fill a gigabyte each, and their drawing takes days."""
+
+WORKERS_PER_CORE = 16
+"""More local processes than this would only wait for each other, each with a library in memory."""
+
 REPORT_DIR = "losscurv-report"
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -64,7 +71,15 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--report-dir",
         {
             "metavar": "FOLDER",
-            "help": "where report.html and results.json go; those of an earlier run are replaced",
+            "help": "where report.html and results.json go; those of an earlier run are replaced, "
+            "what it drew is read and not drawn again",
+        },
+    ),
+    (
+        "--fresh",
+        {
+            "action": "store_true",
+            "help": "draw every replicate anew, whatever earlier runs left in the folder",
         },
     ),
     (
@@ -87,6 +102,7 @@ class Plan:
     executor: str | None
     report_dir: Path | None
     replay: Results | None
+    fresh: bool
     strict_undecided: bool
     selection: str
 
@@ -99,19 +115,21 @@ class Plan:
 def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Plan:
     """Check the options and resolve them; `tier` and `report_dir` are what holds where the option is not given.
 
-    A replay leaves no report unless it is told where: it must not replace the one it is compared with.
+    A replay leaves no report unless it is told where: it must not replace the one it is compared with. It draws
+    everything itself: replicates that were read would show nothing.
 
     Raises
     ------
     ValueError
         Naming the option that cannot be used, and why.
     """
+    require_words(values)
     replay = load_results(values["replay"]) if values.get("replay") else None
     _require_consistent(values)
-    chosen_tier = Tier(values.get("tier") or (replay.suite.tier if replay else tier))
+    chosen_tier = _tier(values.get("tier") or (replay.suite.tier if replay else tier))
     folder = values.get("report_dir") or (None if replay else report_dir)
     workers = default_workers() if values.get("workers") is None else values["workers"]
-    replicates = values.get("replicates")
+    replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     return Plan(
         claims=on_images(_selected(values, replay, chosen_tier), images),
@@ -119,15 +137,16 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
             seed=_seed(values, replay),
             tier=chosen_tier,
             device=_device(values.get("device") or "cpu"),
-            workers=_at_least("--workers", 1, workers),
-            replicates=_at_least("--replicates", 1, replicates)
-            if replicates is not None
-            else (replay.suite.replicates if replay else None),
+            workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
+            replicates=None
+            if replicates is None
+            else _between("--replicates", 1, MOST_REPLICATES, replicates),
             data=images,
         ),
         executor=values.get("executor"),
         report_dir=Path(folder) if folder else None,
         replay=replay,
+        fresh=bool(values.get("fresh")) or replay is not None,
         strict_undecided=bool(values.get("strict_undecided")),
         selection=_selection(values, replay),
     )
@@ -145,8 +164,23 @@ def load_results(name: str) -> Results:
     return load(path / "results.json" if path.is_dir() else path)
 
 
-def require_writable(folder: Path) -> None:
-    """Fail before the run, not after it.
+def require_words(values: Mapping[str, Any]) -> None:
+    """Refuse an option given without its value, which would else be silently left out.
+
+    Raises
+    ------
+    ValueError
+        Naming the option.
+    """
+    for name, value in values.items():
+        for word in value if isinstance(value, list) else [value]:
+            if isinstance(word, str) and (not word or "\0" in word):
+                option = "RESULTS.JSON" if name == "file" else f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} must be given a value, without NUL characters, got {word!r}")
+
+
+def require_writable(folder: Path, option: str = "--report-dir") -> None:
+    """Fail before the run, not after it; `option` is what named the folder.
 
     Raises
     ------
@@ -159,7 +193,7 @@ def require_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise ValueError(
-            f"--report-dir must be a folder that can be written, got {folder}: {error.strerror}"
+            f"{option} must be a folder that can be written, got {folder}: {error.strerror}"
         ) from None
 
 
@@ -213,13 +247,21 @@ def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
     if values.get("vary_seed"):
         return secrets.randbits(32)
     if values.get("seed") is not None:
-        return _at_least("--seed", 0, values["seed"])
+        return _between("--seed", 0, LARGEST_SEED, values["seed"])
     return replay.suite.seed if replay else SEED
 
 
-def _at_least(option: str, least: int, value: int) -> int:
+def _tier(word: str) -> Tier:
+    if word not in list(Tier):
+        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}")
+    return Tier(word)
+
+
+def _between(option: str, least: int, most: int, value: int) -> int:
     if value < least:
         raise ValueError(f"{option} must be at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"{option} must be at most {most}, got more")
     return value
 
 

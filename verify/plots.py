@@ -12,11 +12,13 @@ which is wider than the fonts that replace it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import io
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -24,11 +26,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from verify import wording
-from verify.drawing import FONTS, PALETTE, STYLE, Panel, stack
-from verify.panels import draw_overview, row_panels
+from verify.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.overview import draw_overview
+from verify.panels import row_panels
 from verify.results import Results, Row
 
 __all__ = ["PALETTE", "agreement", "overview", "save_all", "seconds_chart", "stamp", "to_svg"]
+
+SUMMARIES = ("overview", "seconds")
+"""Names of the figures that are of no row: no row's figure may take them."""
+
+LARGEST_PNG = 30_000.0
+"""Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
 
 
 def agreement(row: Row, stamp: str = "") -> Figure:
@@ -41,13 +50,16 @@ def agreement(row: Row, stamp: str = "") -> Figure:
     """
     if not row.points:
         raise ValueError(f"row must have points, {row.id} has none")
+    row = wording.legible(row)
     with mpl.rc_context(STYLE):
         return stack(row_panels(row), f"{row.id}: {row.verdict}", stamp)
 
 
 def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
     """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
-    rows = sorted(rows, key=lambda row: row.paper)  # stable: the order within a paper stays
+    rows = sorted(
+        wording.legible(list(rows)), key=lambda row: row.paper
+    )  # stable: the order within a paper stays
     with mpl.rc_context(STYLE):
         height = 0.19 * max(len(rows), 1) + 0.19 * len({row.paper for row in rows})
         label = "Deviation of every measured point from its prediction, in margins"
@@ -60,7 +72,9 @@ def seconds_chart(results: Results) -> Figure:
     """Seconds per experiment, all of its points together."""
     seconds: dict[str, float] = {}
     for run in results.runs:
-        seconds[run.experiment] = seconds.get(run.experiment, 0.0) + run.seconds
+        known = run.seconds if abs(run.seconds) < LARGEST else 0.0
+        name = wording.printable(run.experiment)
+        seconds[name] = seconds.get(name, 0.0) + known
     ordered = sorted(seconds.items(), key=lambda item: (item[1], item[0]))
 
     def draw(axes: Axes) -> None:
@@ -93,19 +107,18 @@ def seconds_chart(results: Results) -> Figure:
 def stamp(results: Results) -> str:
     """What a figure was drawn from: version, commit and seed."""
     commit = results.suite.host.get("commit", "")
-    return " · ".join(
-        ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
-    )
+    parts = ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
+    return wording.printable(" · ".join(parts))
 
 
 def to_svg(figure: Figure) -> str:
     """The figure as an SVG element that can stand in a page beside others: its ids are its own."""
     out = io.StringIO()
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE), _any_glyph():
         figure.savefig(
             out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
         )
-    text = out.getvalue()
+    label, text = str(figure.get_label()), out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
     text = (
@@ -114,9 +127,9 @@ def to_svg(figure: Figure) -> str:
         + (text.partition(">")[2])
     )
     text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", FONTS)
-    own = "f" + hashlib.sha256((str(figure.get_label()) + text).encode()).hexdigest()[:10]
+    own = "f" + hashlib.sha256((label + text).encode()).hexdigest()[:10]
     text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text)
-    opening = f'<svg role="img" aria-label="{html.escape(str(figure.get_label()))}" stroke-linejoin="round" '
+    opening = f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" '
     return opening + text.removeprefix("<svg ").rstrip() + "\n"
 
 
@@ -129,14 +142,15 @@ def save_all(results: Results, folder: Path) -> list[Path]:
         If the folder cannot be written.
     """
     mark = stamp(results)
-    names = wording.slugs(row.id for row in results.rows)
+    # a space tells a row that is called like a summary from it; no name of a file has one
+    names = wording.slugs([*SUMMARIES, *(f"{row.id} " for row in results.rows)])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
             path
             for row in results.rows
             if row.points
-            for path in _save(agreement(row, mark), folder / names[row.id])
+            for path in _save(agreement(row, mark), folder / names[f"{row.id} "])
         ]
         if results.rows:
             written += _save(overview(results.rows, mark), folder / "overview")
@@ -145,11 +159,20 @@ def save_all(results: Results, folder: Path) -> list[Path]:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 
 
+@contextlib.contextmanager
+def _any_glyph() -> Iterator[None]:
+    """No word about letters that the font of the layout lacks: a page takes them from another."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
 def _save(figure: Figure, stem: Path) -> list[Path]:
     svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
     width, height = figure.get_size_inches() * 96
     text = to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
     svg.write_text(text, encoding="utf-8")
-    with mpl.rc_context(STYLE):
-        figure.savefig(png, format="png", dpi=200, metadata={"Software": None})
+    with mpl.rc_context(STYLE), _any_glyph():
+        dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
+        figure.savefig(png, format="png", dpi=dpi, metadata={"Software": None})
     return [svg, png]

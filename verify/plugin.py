@@ -20,6 +20,7 @@ from verify.judge import readings
 from verify.model import AnyClaim, Claim, Identity, Tier
 from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
 from verify.results import Row
+from verify.store import replicates_read
 from verify.workers import open_workers
 
 __all__ = ["Verification"]
@@ -99,9 +100,14 @@ class Verification:
         """
         if self.plan.report_dir is not None:
             require_writable(self.plan.report_dir)
+        from verify.suite import open_store
+
+        store = self._stack.enter_context(open_store(self.plan, self._tell))
         executor = self._stack.enter_context(open_workers(self.plan.settings.workers, self.plan.executor))
-        self._session = Session(self.plan.claims, self.plan.settings, executor)
+        self._session = Session(self.plan.claims, self.plan.settings, executor, store=store)
         self._session.listener = self._speak
+        if store is not None and store.replicates:
+            self._tell(replicates_read(store.replicates, store.path.parent))
 
     def row(self, claim: AnyClaim, label: str) -> Row:
         """One reading of a claim; a broken claim has one row for all of its readings."""
@@ -146,20 +152,26 @@ class Verification:
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if self._session is None or reporter is None or self._config.option.verbose < 0:
+        if self._session is None or self._config.option.verbose < 0:
             return
         progress = self._session.progress()
         if time.monotonic() - self._spoken < EVERY or progress.done == progress.total:
             return
         self._spoken = time.monotonic()
+        self._tell(
+            f"  {progress.done} of {progress.total} claims, {progress.elapsed:.0f} s, "
+            f"about {progress.left:.0f} s left"
+        )
+
+    def _tell(self, line: str) -> None:
+        """A line among those of the tests."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         capture = self._config.pluginmanager.get_plugin("capturemanager")
+        if reporter is None:
+            return
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             reporter.ensure_newline()
-            reporter.write_line(
-                f"  {progress.done} of {progress.total} claims, {progress.elapsed:.0f} s, "
-                f"about {progress.left:.0f} s left"
-            )
+            reporter.write_line(line)
 
 
 KEY = pytest.StashKey[Verification]()

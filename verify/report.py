@@ -7,18 +7,18 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from verify import plots, wording
+from verify.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
 from verify.model import PAPERS
-from verify.results import InventoryRow, PointOutcome, Results, Row, save
+from verify.results import InventoryRow, Results, Row, RunRecord, dumps, replace_files
+from verify.store import exclusive
 
 __all__ = ["document", "formula", "write"]
 
@@ -41,8 +41,12 @@ NAMES = {paper.id: f"{paper.authors}: {paper.title}" for paper in PAPERS}
 FOLDED = 12
 """Longer tables of points are folded."""
 
-EXACT = ("identity", "exact property")
 MATHML = re.compile(r"(?:\{[^}]*\})?(?:math|m[a-z]+|semantics)$")
+ACTIVE = re.compile(r"href|src|style|class|id|on.*")
+"""Attributes with which a formula could leave its place on the page, or do something there."""
+
+LONGEST_FORMULA = 5000
+"""Characters; beyond, the conversion takes seconds."""
 
 
 class Headline(NamedTuple):
@@ -66,76 +70,10 @@ class Chapter(NamedTuple):
         return Counter(entry.status for entry, _, _ in self.entries)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A row as the page shows it."""
-
-    row: Row
-    anchor: str
-    point: PointOutcome | None
-    rivals: wording.RivalTally
-    figure: Markup | None
-
-    @property
-    def exact(self) -> bool:
-        """Whether it was judged without statistics."""
-        return self.row.kind in EXACT
-
-    @property
-    def outcome(self) -> str:
-        """What the verdict means for the run, in words."""
-        if self.row.verdict == "broken":
-            return "the check itself failed: it says nothing about the theory"
-        if self.row.surprise:
-            return f"surprise: {self.row.expected} was expected"
-        return "" if self.row.verdict == "undecided" else "as expected"
-
-    @property
-    def replicates(self) -> int:
-        """Replicates over all points."""
-        return sum(point.replicates for point in self.row.points)
-
-    @property
-    def rival_lines(self) -> list[tuple[str, str, bool]]:
-        """Name, greatest distance in margins, and whether it is rejected."""
-        best: dict[str, float] = {}
-        for rival in (rival for point in self.row.points for rival in point.rivals):
-            best[rival.name] = np.fmax(best.get(rival.name, math.nan), abs(rival.margins))
-        return [
-            (name, _margins_away(float(far)), name not in self.rivals.missed) for name, far in best.items()
-        ]
-
-
-@dataclass(frozen=True)
-class Card:
-    """All readings of one claim."""
-
-    claim: str
-    anchor: str
-    readings: list[Reading]
-    entries: list[tuple[str, str | None]]
-
-    @property
-    def first(self) -> Row:
-        """The row that speaks for the claim."""
-        return self.readings[0].row
-
-    @property
-    def urgency(self) -> int:
-        """Surprises and broken checks first, then what is undecided, then the rest."""
-        rows = [reading.row for reading in self.readings]
-        if any(row.surprise or row.verdict == "broken" for row in rows):
-            return 0
-        return 1 if any(row.verdict == "undecided" for row in rows) else 2
-
-    @property
-    def statements(self) -> list[str]:
-        """Statements of the readings; one if they have it in common."""
-        return list(dict.fromkeys(reading.row.statement for reading in self.readings))
-
-
 def write(results: Results, folder: Path) -> Path:
-    """Write ``report.html`` and ``results.json``; returns the page.
+    """Write ``report.html`` and ``results.json``, both or none of them; returns the page.
+
+    Of two runs that end in one folder at once, both files are those of the one that was later.
 
     Raises
     ------
@@ -145,8 +83,9 @@ def write(results: Results, folder: Path) -> Path:
     page = folder / "report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        save(results, folder / "results.json")
-        page.write_text(document(results), encoding="utf-8")
+        texts = {folder / "results.json": dumps(results), page: document(results)}
+        with exclusive(folder):
+            replace_files(texts)
     except OSError as error:
         raise ValueError(f"report cannot be written to {folder}: {error.strerror or error}") from None
     return page
@@ -154,6 +93,7 @@ def write(results: Results, folder: Path) -> Path:
 
 def document(results: Results) -> str:
     """The page as HTML."""
+    results = wording.legible(results)
     cards = _cards(results)
     environment = Environment(
         loader=PackageLoader("verify"),
@@ -168,10 +108,14 @@ def document(results: Results) -> str:
         parameters=wording.parameters,
         measurement=wording.measurement,
         prediction=wording.prediction,
+        half_parts=wording.half_parts,
+        violations=wording.violations,
+        half_width=wording.half_width,
+        finite=math.isfinite,
         duration=_duration,
-        percent=_percent,
-        span=_span,
-        centre=_centre,
+        percent=percent,
+        span=span,
+        centre=centre,
     )
     anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
     observed = [card for card in cards if card.first.data]
@@ -191,6 +135,7 @@ def document(results: Results) -> str:
         derivations=results.derivations,
         inventory=_inventory(results, cards),
         symbols=wording.SYMBOLS,
+        kinds=wording.KINDS,
         light=plots.PALETTE,
         dark=DARK,
         folded=FOLDED,
@@ -226,12 +171,16 @@ def _pieces(latex: str) -> list[str]:
 def _mathml(latex: str, display: bool) -> Markup | None:
     from latex2mathml.converter import convert
 
+    if len(latex) > LONGEST_FORMULA:
+        return None
     try:
         text = convert(latex.strip(), display="block" if display else "inline")
         root = ElementTree.fromstring(text)  # noqa: S314 - made by the converter just now, not fetched
     except Exception:
         return None
-    strange = any(not MATHML.match(node.tag) for node in root.iter())
+    strange = any(
+        not MATHML.match(node.tag) or any(map(ACTIVE.fullmatch, node.attrib)) for node in root.iter()
+    )
     if strange or any("\\" in (node.text or "") for node in root.iter()):
         return None
     return Markup(text.replace("&#x0007E;", "&#x0223C;"))  # noqa: S704 - parsed and checked above
@@ -257,7 +206,7 @@ def _cards(results: Results) -> list[Card]:
         Card(
             claim=claim,
             anchor=ids[f"claim/{claim}"],
-            readings=[_reading(row, ids[f"row/{row.id}"], mark) for row in rows],
+            readings=[_reading(row, ids[f"row/{row.id}"], mark, results.runs) for row in rows],
             entries=[
                 (e, ids[f"entry/{rows[0].paper}/{e}"] if (rows[0].paper, e) in entries else None)
                 for e in rows[0].entries
@@ -268,13 +217,14 @@ def _cards(results: Results) -> list[Card]:
     return sorted(cards, key=lambda card: (card.urgency, _order(card.first.paper)))
 
 
-def _reading(row: Row, anchor: str, mark: str) -> Reading:
+def _reading(row: Row, anchor: str, mark: str, runs: Sequence[RunRecord]) -> Reading:
     return Reading(
         row=row,
         anchor=anchor,
         point=wording.telling(row),
         rivals=wording.rival_tally(row),
         figure=_themed(plots.agreement(row, mark)) if row.points else None,
+        replicates=replicates_of(row, runs),
     )
 
 
@@ -318,7 +268,7 @@ def _margins(rows: Sequence[Row], anchors: dict[str, str]) -> list[tuple[Row, st
         (
             row,
             anchors[row.id],
-            _percent(_width(row)) if math.isfinite(_width(row)) else "—",
+            percent(_width(row)) if math.isfinite(_width(row)) else "—",
             "of the prediction" if row.relative else f"{wording.number(row.margin)} in its own unit",
         )
         for row in sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
@@ -360,21 +310,13 @@ def _order(paper: str) -> tuple[int, str]:
     return (known.index(paper) if paper in known else len(known), paper)
 
 
-def _margins_away(far: float) -> str:
-    return "no number there" if math.isnan(far) else f"{wording.number(far, 2)} margins"
-
-
 def _chance(error: float) -> str:
     """A small probability in words.
 
     >>> _chance(1e-3)
     '0.1 % (one run in 1000)'
     """
-    return f"{_percent(error)} (one run in {1 / error:.0f})" if error > 0 else "0"
-
-
-def _percent(share: float) -> str:
-    return f"{wording.number(100 * share, 2)} %"
+    return f"{percent(error)} (one run in {1 / error:.0f})" if error > 0 else "0"
 
 
 def _duration(seconds: float) -> str:
@@ -383,23 +325,7 @@ def _duration(seconds: float) -> str:
     >>> _duration(431.2), _duration(9.87)
     ('7 min 11 s', '9.9 s')
     """
-    if seconds < 60:
+    if not 60 <= seconds < math.inf:
         return f"{wording.number(seconds, 2)} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
-
-
-def _span(point: PointOutcome) -> str:
-    """The interval, to the digits that its width makes meaningful."""
-    if math.isnan(point.measured):
-        return "none"
-    centre = _centre(point)
-    decimals = len(centre.partition(".")[2])
-    if wording.half_width(point) == math.inf or "×" in centre:
-        return f"{wording.number(point.lower)} … {wording.number(point.upper)}"
-    return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
-
-
-def _centre(point: PointOutcome) -> str:
-    """The measured value, to the digits that the interval makes meaningful."""
-    return wording.measurement(point).partition(" ± ")[0]

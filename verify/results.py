@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import stat
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +28,7 @@ __all__ = [
     "Violation",
     "dumps",
     "load",
+    "replace_files",
     "save",
 ]
 
@@ -34,6 +37,18 @@ SCHEMA = 2
 
 NOT_FINITE = ("nan", "inf", "-inf")
 """What has no number in JSON and is written as a string."""
+
+LARGEST_FILE = 1 << 26
+"""Bytes; a run of every claim writes less than a hundredth of this."""
+
+MOST_ITEMS, DEEPEST = 10_000, 16
+"""Limits of one list or dictionary, and of the nesting in a free field: no run comes near them."""
+
+SMALLEST_PLACE = 1e-100
+"""Of a curve: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
+
+INTEGERS = 1 << 128
+"""Integers of a results file are counts and seeds, at least 0 and below this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,17 +230,34 @@ def save(results: Results, path: Path) -> None:
     OSError
         If the file cannot be written.
     """
-    text = dumps(results)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    replace_files({path: dumps(results)})
+
+
+def replace_files(texts: Mapping[Path, str]) -> None:
+    """Write texts to files, all of them or none, each in one step: a reader sees the old file or the new one.
+
+    Raises
+    ------
+    OSError
+        If one of them cannot be written.
+    """
+    parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in texts}
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        for path, part in parts.items():
+            _write_through(part, texts[path])
+        for path, part in parts.items():
+            part.replace(path)
     except BaseException:
-        part.unlink(missing_ok=True)
+        for part in parts.values():
+            part.unlink(missing_ok=True)
         raise
+
+
+def _write_through(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def dumps(results: Results) -> str:
@@ -241,18 +273,39 @@ def load(path: Path) -> Results:
     ValueError
         If there is no such file, or it is not a results file of this version.
     """
+    content = _content(path)
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
+        raw = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError):
         raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
+    except TypeError as error:
+        raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
     if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
         raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
     try:
         return _decoded(Results, raw, "results")
     except (TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):  # a pipe may never end
+            raise ValueError(f"results file {path} must be a plain file, got a pipe or a device")
+        if status.st_size > LARGEST_FILE:
+            got = f"{status.st_size / 2**20:.0f} MiB"
+            raise ValueError(f"results file {path} must have at most {LARGEST_FILE >> 20} MiB, got {got}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise TypeError(f"a name stands twice among {', '.join(list(made)[:4])}")
+    return made
 
 
 def _decoded(kind: Any, value: Any, where: str) -> Any:
@@ -265,9 +318,12 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
     if plain is float:
         value = _number(value)
     if plain is Any:
-        return _numbers(value)
+        return _numbers(value, where)
     if type(value) is not plain:
         raise TypeError(f"{where} must be a {plain.__name__}, got a {type(value).__name__}")
+    if plain is int and not 0 <= value < INTEGERS:
+        raise TypeError(f"{where} must be at least 0 and below 2**128")
+    _require_few(value, where)
     if plain is dict:
         return {key: _decoded(inner[1], item, f"{where}.{key}") for key, item in value.items()}
     return (
@@ -281,7 +337,33 @@ def _record(kind: Any, value: Any, where: str) -> Any:
     types = _types(kind)
     if not isinstance(value, dict) or value.keys() != types.keys():
         raise TypeError(f"{where} must have the fields {', '.join(types)}")
-    return kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
+    made = kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
+    for problem in _problems(made):
+        raise TypeError(f"{where} must {problem}")
+    return made
+
+
+def _problems(made: Any) -> Iterator[str]:
+    """What the types alone do not say and the page relies on."""
+    if isinstance(made, Curve):
+        if not made.x or not all(x == 0 or SMALLEST_PLACE < abs(x) < 1 / SMALLEST_PLACE for x in made.x):
+            yield "have places on its axis, all of a size that can be drawn"
+        if any(len(values) != len(made.x) for values in (made.predicted, *made.rivals.values())):
+            yield "have one value for each place on its axis"
+    if isinstance(made, Suite):
+        kinds = {"wall_seconds": int | float, "packages": dict, "commit": str}
+        if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
+            yield "have a host with a number as wall_seconds, a text as commit and names of packages"
+    if isinstance(made, Results):
+        if not all({"name", "statement"} <= d.keys() for d in made.derivations):
+            yield "have a name and a statement in each of its derivations"
+        if len({row.id for row in made.rows}) < len(made.rows):
+            yield "have rows with different ids"
+
+
+def _require_few(value: Any, where: str) -> None:
+    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
+        raise TypeError(f"{where} must have at most {MOST_ITEMS} items, got {len(value)}")
 
 
 @cache
@@ -300,12 +382,17 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Any, where: str, depth: int = 0) -> Any:
     """What a dictionary of any values holds, its NaN and infinities numbers again."""
+    _require_few(value, where)
+    if depth > DEEPEST:
+        raise TypeError(f"{where} must be nested at most {DEEPEST} deep")
     if isinstance(value, dict):
-        return {key: _numbers(item) for key, item in value.items()}
+        return {key: _numbers(item, where, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_numbers(item) for item in value]
+        return [_numbers(item, where, depth + 1) for item in value]
+    if isinstance(value, int) and not -INTEGERS < value < INTEGERS:
+        raise TypeError(f"{where} must have integers below 2**128")
     return float(value) if value in NOT_FINITE else value
 
 

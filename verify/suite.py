@@ -7,6 +7,8 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,10 +21,16 @@ from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.options import Plan
 from verify.planted import PLANTED
 from verify.results import Results, Row, RunRecord, Suite
+from verify.store import Store
 
-__all__ = ["collect", "commit", "differences", "failed", "version"]
+__all__ = ["collect", "commit", "differences", "failed", "open_store", "version"]
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
+
+
+def open_store(plan: Plan, say: Callable[[str], None]) -> AbstractContextManager[Store | None]:
+    """Where the run keeps its replicates: beside its report, if it leaves one."""
+    return nullcontext() if plan.report_dir is None else Store(plan.report_dir, say, fresh=plan.fresh)
 
 
 def collect(session: Session, plan: Plan, *, interrupted: bool = False) -> Results:
@@ -140,6 +148,7 @@ def _host(session: Session, plan: Plan) -> dict[str, Any]:
         "wall_seconds": round(session.progress().elapsed, 1),
         "workers": session.settings.workers,
         "executor": plan.executor or "local",
+        "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
         "platform": platform.platform(terse=True),
         "machine": platform.machine(),

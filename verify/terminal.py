@@ -82,16 +82,22 @@ def surprise_block(row: Row) -> str:
 
 
 def tally(rows: Sequence[Row]) -> str:
-    """The last line of a run.
+    """The last line of a run; model-based verdicts, which have no promise on their errors, are counted apart.
 
     >>> tally([])
     '0 agrees, 0 disagrees (0 expected)'
     """
+    modelled = [row for row in rows if row.model_based]
+    line = _counts([row for row in rows if not row.model_based], always=("agrees", "disagrees"))
+    return f"{line}; model-based: {_counts(modelled)}" if modelled else line
+
+
+def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
+    """How many rows have which verdict; none is worth a word only where it is `always` said."""
     count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in wording.SYMBOLS}
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
-    parts = [f"{count['agrees']} agrees", f"{count['disagrees']} disagrees ({expected} expected)"]
-    parts += [f"{count[verdict]} {verdict}" for verdict in ("undecided", "broken") if count[verdict]]
-    return ", ".join(parts)
+    notes = {"disagrees": f" ({expected} expected)"}
+    return ", ".join(f"{n} {v}{notes.get(v, '')}" for v, n in count.items() if n or v in always)
 
 
 def _cells(row: Row) -> list[Text]:
@@ -100,6 +106,8 @@ def _cells(row: Row) -> list[Text]:
     verdict = Text(f"{wording.SYMBOLS[row.verdict]} {row.verdict}", style=STYLES[row.verdict])
     if row.surprise and row.verdict != "broken":
         verdict.append("\n  SURPRISE", style="bold")
+    if row.model_based:
+        verdict.append("\n  model-based", style="dim")
     return [
         verdict,
         Text(row.claim),
@@ -114,7 +122,7 @@ def _cells(row: Row) -> list[Text]:
 
 def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     half = wording.half_width(point)
-    parts = f"statistical {_short(point.statistical)}, numerical {_short(point.numerical)}"
+    parts = wording.half_parts(point, 3, plain=True)
     halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
     margins = f"{_short(abs(wording.deviation(point)))} margins"
     return {
@@ -125,7 +133,19 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
         "deviation": f"{_short(halves)} half-widths, {margins}" if half > 0 else margins,
         "sizes": wording.parameters(point.parameters),
         "replicates": str(point.replicates) if point.replicates else "none needed",
+        **_particulars(row, point),
     }
+
+
+def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
+    """What only some kinds have."""
+    facts = {"model-based": "rests on the declared powers of the size"} if row.model_based else {}
+    if point.slack is not None:
+        facts["slack"] = f"{_short(point.slack)} (measured / bound)"
+    if point.violations:
+        facts["violations"] = f"replicate {wording.violations(point, plain=True)}"
+        facts["draw again"] = wording.redraw(row, point)
+    return facts
 
 
 def _short(value: float) -> str:
@@ -141,7 +161,7 @@ def _block(heading: str, facts: dict[str, str]) -> str:
     lines = [heading]
     for name, value in facts.items():
         # a command is one line, however long, so that it can be copied
-        room = WORDS_PER_LINE - 14 if name != "rerun" else len(value) + 1
+        room = WORDS_PER_LINE - 14 if name not in ("rerun", "draw again") else len(value) + 1
         first, *others = textwrap.wrap(value, room) or [""]
         lines += [f"  {name:<12}{first}", *(f"  {'':<12}{line}" for line in others)]
     return "\n".join(lines)

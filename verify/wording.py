@@ -5,32 +5,85 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
+from simulate.monte_carlo import BLOCK
+from verify.intervals import FEWEST
+from verify.model import Kind
 from verify.results import PointOutcome, RivalOutcome, Row
 
 __all__ = [
+    "KINDS",
     "SYMBOLS",
     "RivalTally",
+    "Terms",
     "deviation",
     "differing",
+    "half_parts",
     "half_width",
+    "legible",
     "measurement",
     "number",
     "parameters",
     "power_of_ten",
     "prediction",
+    "printable",
+    "redraw",
     "rival_tally",
     "shared",
     "slugs",
     "telling",
+    "terms",
+    "violations",
 ]
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
 
+KINDS: dict[str, str] = {
+    Kind.MEAN: "the mean over replicates",
+    Kind.RATIO: "the ratio of two means, both over the same replicates",
+    Kind.PROPORTION: "the share of replicates in which an event happens",
+    Kind.AT_LEAST: "the mean must not lie below the bound; only that side of the interval counts",
+    Kind.AT_MOST: "the mean must not lie above the bound; only that side of the interval counts",
+    Kind.NEVER_BELOW: "no replicate may lie below the bound; one that does is enough to refute it",
+    Kind.NEVER_ABOVE: "no replicate may lie above the bound; one that does is enough to refute it",
+    Kind.GROUPS: "a statistic of groups of replicates, such as a variance, averaged over the groups",
+    Kind.DISTRIBUTION: "the largest distance of the distribution functions, measured and predicted",
+    Kind.SETTLED: "the mean at the larger size, once a smaller one shows that it no longer moves",
+    Kind.LIMIT: "the mean extrapolated to infinite size by declared powers of the size",
+    Kind.EXPONENT: "d log mean / d log size, extrapolated to infinite size by declared powers of the size",
+    "identity": "two independent routes to one quantity, without statistics",
+    "exact property": "a statement without statistics, at parameters that hypothesis draws",
+    "property": "the mean over replicates, at parameters that hypothesis draws",
+    "check": "crashed before anything was judged",
+}
+"""What is judged in each kind of row."""
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
+
+
+class Terms(NamedTuple):
+    """What is predicted, what is measured and how far the two are apart, in words."""
+
+    predicted: str = "predicted"
+    measured: str = "measured"
+    deviation: str = "(measured − predicted)"
+
+
+_EXTRAPOLATED = Terms(measured="extrapolated", deviation="(extrapolated − predicted)")
+_SHARE = Terms(measured="violations", deviation="share of violations")
+_TERMS: dict[str, Terms] = {
+    Kind.AT_LEAST: Terms("lower bound", deviation="(measured − bound)"),
+    Kind.AT_MOST: Terms("upper bound", deviation="(measured − bound)"),
+    Kind.NEVER_BELOW: _SHARE,
+    Kind.NEVER_ABOVE: _SHARE,
+    Kind.DISTRIBUTION: Terms(measured="distance", deviation="largest distance"),
+    Kind.LIMIT: _EXTRAPOLATED,
+    Kind.EXPONENT: _EXTRAPOLATED,
+}
 
 
 class RivalTally(NamedTuple):
@@ -89,6 +142,45 @@ def half_width(point: PointOutcome) -> float:
     """The larger distance from the measured value to a limit."""
     sides = (point.upper - point.measured, point.measured - point.lower)
     return math.inf if any(math.isnan(side) for side in sides) else max(sides)
+
+
+def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> str:
+    """The parts of the half-width; the one of the size model where there is one.
+
+    >>> from verify.results import PointOutcome
+    >>> half_parts(PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
+    ...                         upper=2.03, statistical=0.01, size_model=0.02))
+    'statistical 0.01, size model 0.02, numerical 0'
+    """
+    parts = {"statistical": point.statistical, "size model": point.size_model, "numerical": point.numerical}
+    return ", ".join(
+        f"{name} {number(value, digits, plain=plain)}"
+        for name, value in parts.items()
+        if value or name != "size model"
+    )
+
+
+def terms(row: Row) -> Terms:
+    """What stands for prediction and measurement in a row of this kind."""
+    return _TERMS.get(row.kind, Terms())
+
+
+def violations(point: PointOutcome, *, plain: bool = False) -> str:
+    """The first replicates that break a bound on every one, and by how much.
+
+    >>> from verify.results import PointOutcome, Violation
+    >>> violations(PointOutcome(parameters={}, verdict="disagrees", predicted=0.0, margin=0.1, measured=0.5, lower=0.2,
+    ...     upper=0.7, violations=[Violation(replicate=3, by=0.25), Violation(replicate=8, by=2.0)]))
+    '3 (by 0.25), 8 (by 2)'
+    """
+    return ", ".join(f"{v.replicate} (by {number(v.by, 3, plain=plain)})" for v in point.violations)
+
+
+def redraw(row: Row, point: PointOutcome) -> str:
+    """The command that draws the listed violations again: the row's own, with no more replicates than they need."""
+    last = max((violation.replicate for violation in point.violations), default=0)
+    command = re.sub(r" --replicates[= ]\S+", "", row.rerun)
+    return f"{command} --replicates {max(FEWEST, BLOCK * (last // BLOCK + 1))}"
 
 
 def deviation(point: PointOutcome, value: float | None = None) -> float:
@@ -151,18 +243,43 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     """
     taken: dict[str, str] = {}
     used: set[str] = set()
+    counts: dict[str, int] = {}
     for name in dict.fromkeys(names):
-        base = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.") or "row"
-        slug, count = base, 1
+        base = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:_LONGEST_SLUG] or "row"
+        base = f"row-{base}" if _DEVICE.match(base) else base
+        slug = base
         while slug.lower() in used:
-            count += 1
-            slug = f"{base}-{count}"
+            counts[base.lower()] = counts.get(base.lower(), 1) + 1
+            slug = f"{base}-{counts[base.lower()]}"
         used.add(slug.lower())
         taken[name] = slug
     return taken
 
 
+def printable(text: str) -> str:
+    """Text without what a page in UTF-8, or a drawing in XML, cannot hold.
+
+    >>> printable("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
+    True
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def legible(record: Any) -> Any:
+    """A record with each of its texts printable, and those of all that is in it."""
+    if isinstance(record, str):
+        return printable(record)
+    if is_dataclass(record) and not isinstance(record, type):
+        return type(record)(**{f.name: legible(getattr(record, f.name)) for f in fields(record)})
+    if isinstance(record, dict):
+        return {legible(key): legible(value) for key, value in record.items()}
+    return type(record)(map(legible, record)) if isinstance(record, list | tuple) else record
+
+
 _ABSENT = object()
+_LONGEST_SLUG = 120
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def _size(margins: float) -> float:
@@ -189,7 +306,7 @@ def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:
         return f"{_minus(f'{value:.{max(decimals, 0)}f}')} ± {half:.{max(decimals, 0)}f}"
     if largest < 1000 * half or value == 0:
         return f"{number(value, digits + 2, plain=plain)} ± {number(half, digits, plain=plain)}"
-    exact = max(4, min(12, math.ceil(math.log10(abs(value) / half)) + digits))
+    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + digits))
     return f"{number(value, exact, plain=plain)} ± {number(half, digits, plain=plain)}"
 
 

@@ -1,4 +1,4 @@
-"""The workers of a run: started deaf to Ctrl-C, stopped at once when the run ends early."""
+"""The workers of a run: deaf to Ctrl-C, replaced when they die, stopped at once when the run ends early."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
 from typing import Any
 
-from simulate.monte_carlo import open_executor
+from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 
-__all__ = ["open_workers"]
+__all__ = ["Calls", "Pool", "WorkerLostError", "open_workers"]
+
+DEATHS = 3
+"""So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
+
+PATIENCE = 1.0
+"""Seconds between two looks at calls of which none has finished."""
+
+
+class WorkerLostError(RuntimeError):
+    """A call never came back from its worker."""
 
 
 @contextlib.contextmanager
@@ -24,10 +36,10 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
     terminated counts as an interruption too: what is finished is kept, and no worker stays behind.
     """
     others = set(multiprocessing.active_children())
-    with open_executor(workers, address) as executor, _handling(signal.SIGTERM, _interrupt):
+    with _opened(workers, address) as executor, _handling(signal.SIGTERM, _interrupt):
         try:
-            if address is None and workers > 1:
-                _start(executor, workers)
+            if isinstance(executor, Pool):
+                executor.start()
             yield executor
         except BaseException:
             for worker in set(multiprocessing.active_children()) - others:
@@ -35,14 +47,166 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
             raise
 
 
-def _start(executor: Executor, workers: int) -> None:
-    """Start every worker now: Ctrl-C, which a terminal sends to all, must reach this process alone.
+class Pool(Executor):
+    """Local processes; after one has died, the next call finds new ones.
 
-    They inherit that it is ignored.
+    A pool of the standard library is of no more use once a process is killed, by whom it may be; the calls
+    underway end in `BrokenExecutor`, and `Calls` sends them again.
     """
-    with _handling(signal.SIGINT, signal.SIG_IGN):
-        for _ in range(workers):
-            executor.submit(os.getpid)
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._stack = contextlib.ExitStack()
+        self._processes: Executor = self._stack.enter_context(open_executor(workers))
+
+    def start(self) -> None:
+        """Start every process now: Ctrl-C, which a terminal sends to all, must reach this process alone.
+
+        They inherit that it is ignored.
+        """
+        with _handling(signal.SIGINT, signal.SIG_IGN):
+            for _ in range(self.workers):
+                self._processes.submit(os.getpid)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` in one of the processes."""
+        try:
+            return self._processes.submit(fn, *args, **kwargs)
+        except BrokenExecutor:
+            self._stack.close()
+            self._processes = self._stack.enter_context(open_executor(self.workers))
+            self.start()
+            return self._processes.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the processes go."""
+        self._processes.shutdown(wait, cancel_futures=cancel_futures)
+        self._stack.close()
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call and who waits for its future."""
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    deliver: Callable[[Future[Any]], None]
+    deaths: int = 0
+
+
+class Calls:
+    """Calls underway on an executor: the finished ones are delivered, those whose worker died are sent again.
+
+    Parameters
+    ----------
+    executor
+        Any executor. Only a `Pool` has new workers to offer; Dask finds others by itself.
+    workers
+        Calls that run at a time, as far as the executor does not know better.
+    """
+
+    def __init__(self, executor: Executor, workers: int) -> None:
+        self.executor, self._workers = executor, workers
+        self._flying: dict[Future[Any], _Call] = {}
+        self._again: deque[_Call] = deque()
+
+    @property
+    def workers(self) -> int:
+        """Calls that run at a time; on a cluster its cores, which come and go."""
+        return max(1, self.executor.cores) if isinstance(self.executor, DaskExecutor) else self._workers
+
+    @property
+    def room(self) -> int:
+        """How many more calls keep the workers busy; none while one is watched alone."""
+        underway = [*self._flying.values(), *self._again]
+        if any(call.deaths == DEATHS - 1 for call in underway):
+            return 0
+        one_by_one = isinstance(self.executor, SerialExecutor) or self.workers == 1
+        return (1 if one_by_one else 2 * self.workers) - len(underway)
+
+    def send(
+        self, deliver: Callable[[Future[Any]], None], function: Callable[..., Any], **arguments: Any
+    ) -> None:
+        """Have `function` called; `settle` delivers the future when it is finished."""
+        self._fly(_Call(function, arguments, deliver))
+
+    def settle(self) -> None:
+        """Wait for a call to finish, but not for long, and deliver what has finished."""
+        self._send_again()
+        finished, _ = wait(self._flying, timeout=PATIENCE, return_when=FIRST_COMPLETED)
+        for future in finished:
+            self._land(self._flying.pop(future), future)
+        if not finished and isinstance(self.executor, DaskExecutor) and self.executor.lost:
+            for call in [self._flying.pop(future) for future in list(self._flying)]:
+                call.deliver(_failed(WorkerLostError(self.executor.lost)))
+
+    def _fly(self, call: _Call) -> None:
+        try:
+            self._require_cluster()
+            future = self.executor.submit(call.function, **call.arguments)
+        except Exception as error:  # delivered like any other; a call never sent would never arrive
+            future = _failed(error)
+        self._flying[future] = call
+
+    def _require_cluster(self) -> None:
+        if isinstance(self.executor, DaskExecutor) and self.executor.lost:
+            raise WorkerLostError(self.executor.lost)
+
+    def _send_again(self) -> None:
+        while self._again:
+            alone = self._again[0].deaths == DEATHS - 1
+            if alone and self._flying:
+                return
+            self._fly(self._again.popleft())
+            if alone:
+                return
+
+    def _land(self, call: _Call, future: Future[Any]) -> None:
+        error = _error(future)
+        if not isinstance(self.executor, Pool) or not isinstance(error, BrokenExecutor):
+            call.deliver(_failed(self._explained(error)) if error else future)
+            return
+        call.deaths += 1
+        if call.deaths < DEATHS:
+            self._again.append(call)
+        else:
+            call.deliver(_failed(_died(DEATHS)))
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What Dask reports of a worker or of its scheduler in our words."""
+        if not isinstance(self.executor, DaskExecutor):
+            return error
+        if isinstance(error, CancelledError) or self.executor.lost:
+            return WorkerLostError(self.executor.lost or "the Dask scheduler has dropped the call")
+        return _died(self.executor.deaths(error)) if self.executor.deaths(error) else error
+
+
+def _died(times: int) -> WorkerLostError:
+    words = {3: "three", 4: "four"}
+    return WorkerLostError(f"its worker died {words.get(times, times)} times, perhaps for want of memory")
+
+
+def _error(future: Future[Any]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def _failed(error: BaseException) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
+@contextlib.contextmanager
+def _opened(workers: int, address: str | None) -> Iterator[Executor]:
+    if address is not None or workers == 1:
+        with open_executor(workers, address) as executor:
+            yield executor
+    else:
+        pool = Pool(workers)
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager

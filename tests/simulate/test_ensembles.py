@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from scipy import stats
 from torch import Tensor
 
 from simulate import ensembles
@@ -65,6 +66,34 @@ def test_goe_spectrum_is_invariant_under_rotation() -> None:
     v /= v.norm()
 
     assert_mean(20 * torch.einsum("i,nij,j->n", v, matrices, v) ** 2, 2.0)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 40])
+def test_goe_top_eigenvalue_has_the_law_of_the_dense_one(dim: int) -> None:
+    """Two independent samples of 1600, by their Kolmogorov-Smirnov distance."""
+    blocks = [block_of(100, seed=s) for s in range(16)]
+    tops = torch.cat([ensembles.goe_top_eigenvalue(b, dim) for b in blocks])
+    dense = torch.cat([torch.linalg.eigvalsh(ensembles.wigner(b, dim))[:, -1] for b in blocks])
+
+    assert stats.ks_2samp(tops.numpy(), dense.numpy()).pvalue > 1e-3
+    assert stats.ks_2samp(1.15 * tops.numpy(), dense.numpy()).pvalue < 1e-2  # another scale is seen
+
+
+@pytest.mark.parametrize("dim", [300, 5000])
+def test_goe_top_eigenvalue_needs_only_the_first_rows(dim: int) -> None:
+    """Each draw is the top eigenvalue of the whole tridiagonal matrix, whose other rows change nothing."""
+    found = ensembles.goe_top_eigenvalue(block_of(8), dim)
+    fewer = [_first_rows(rng, dim, 12.0, 9.0) for rng in block_of(8).streams]
+
+    assert_allclose(fewer, found, rtol=1e-14)
+
+
+def _first_rows(rng: np.random.Generator, dim: int, drawn: float, kept: float) -> float:
+    rows, few = (min(dim, 16 + math.ceil(c * dim ** (1 / 3))) for c in (drawn, kept))
+    diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
+    beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
+    matrix = np.diag(diagonal[:few]) + np.diag(beside[: few - 1], 1) + np.diag(beside[: few - 1], -1)
+    return float(np.linalg.eigvalsh(matrix)[-1])
 
 
 def test_wishart_has_mean_identity_and_entries_of_known_variance() -> None:

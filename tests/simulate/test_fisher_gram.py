@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import fisher_gram, signals
+from simulate import _memory, fisher_gram, signals
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.signals import WideNetwork
@@ -139,7 +139,7 @@ def test_gram_leaves_the_network_alone() -> None:
 
 
 def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fisher_gram, "_bytes_available", lambda device: 2**26)
+    monkeypatch.setattr(_memory, "available", lambda device: 2**26)
     inputs = torch.zeros(1, 1, 1, dtype=torch.float64).expand(2, 3000, 1)  # no memory of its own
     network = WideNetwork(
         weights=(torch.zeros(2, 1, 1).double(),), biases=(torch.zeros(2, 1).double(),), inputs=inputs
@@ -175,18 +175,18 @@ def test_memory_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None
     here = torch.device("cpu")
     told = "MemTotal: 9 kB\nMemAvailable:       4 kB\n"
     monkeypatch.setattr(Path, "read_text", lambda self: told)
-    assert fisher_gram._bytes_available(here) == 4096
+    assert _memory.available(here) == 4096
 
     def refuse(*args):
         raise OSError
 
     monkeypatch.setattr(Path, "read_text", refuse)
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}[name])
-    assert fisher_gram._bytes_available(here) == 3 * 4096
+    assert _memory.available(here) == 3 * 4096
     monkeypatch.setattr(os, "sysconf", refuse)
-    assert fisher_gram._bytes_available(here) == float("inf")
+    assert _memory.available(here) == float("inf")
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7, 11))
-    assert fisher_gram._bytes_available(torch.device("cuda")) == 7
+    assert _memory.available(torch.device("cuda")) == 7
 
 
 def test_unknown_activation_is_refused() -> None:

@@ -99,7 +99,7 @@ def test_errors_name_the_argument() -> None:
         mlp_weights(generator(), (5, 0))
     with pytest.raises(ValueError, match="gain must be one of kaiming, lecun, got 'xavier'"):
         mlp_weights(generator(), (5, 2), gain="xavier")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="channels must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="channels must be a positive integer, got 0"):
         LeNet5(0, rng=generator())
-    with pytest.raises(ValueError, match="classes must be at least 1, got -1"):
+    with pytest.raises(ValueError, match="classes must be a positive integer, got -1"):
         LeNet5(classes=-1, rng=generator())

@@ -352,7 +352,8 @@ def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> N
     assert list(Path("drawn/plots").glob("*.svg"))
     assert not Path("run/plots").exists()
     assert main(["plot", "run/results.json", "--output", "run/results.json/x"]) == 2
-    assert capsys.readouterr().err.startswith("losscurv: run/results.json")
+    expected = "losscurv: --output must be a folder that can be written, got run/results.json/x: Not a directory\n"
+    assert capsys.readouterr().err == expected
     assert main(["plot"]) == 2
     assert "losscurv-report" in capsys.readouterr().err
 

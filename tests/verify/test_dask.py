@@ -32,5 +32,6 @@ def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one() -> Non
         ) as cluster,
         open_executor(2, cluster.scheduler_address.replace("tcp://", "dask://")) as executor,
     ):
-        assert judged(Session(PLANTED, Settings(seed=5, workers=2), executor)) == serial
+        found = judged(Session(PLANTED, Settings(seed=5, workers=2), executor))
+    assert repr(found) == repr(serial)  # a NaN is none other than itself
     assert {row.verdict for row in serial[0]} == {"disagrees"} and serial[1]

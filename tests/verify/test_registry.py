@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from simulate.monte_carlo import Point, SerialExecutor
 from verify import registry
 from verify.engine import Session, Settings
+from verify.estimands import components
 from verify.judge import SEPARATION, applies, readings, separation
 from verify.model import (
     FAMILY_SIZE,
@@ -305,16 +306,19 @@ def test_intervals_count_points_and_the_readings_that_need_their_own() -> None:
 
 
 def judged_intervals(made: Session) -> int:
-    """What a session would judge: one interval per run and distinct measurement."""
-    return sum(
-        len(
-            {
-                (r.claim.id, r.reading.score, r.reading.predict if r.claim.inputs else None)
-                for r in run.readings
-            }
-        )
-        for run in made._runs.values()
-    )
+    """What a session would judge: one interval per run, component and distinct measurement, two where it settles."""
+    judged = {
+        (r.claim.id, i, r.component, r.reading.score, r.reading.predict if reads_alone(r.claim) else None): r
+        for i, run in enumerate(made._runs.values())
+        for r in run.readings
+    }
+    direct = [r.claim.kind for r in judged.values() if not r.claim.kind.model_based]
+    return len(direct) + direct.count(Kind.SETTLED)
+
+
+def reads_alone(claim: Claim) -> bool:
+    """Whether two readings of one score do not share an interval."""
+    return bool(claim.inputs) or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
 
 
 def test_the_registry_fits_its_family_and_a_session_judges_what_is_counted() -> None:
@@ -366,11 +370,23 @@ STATISTICAL = [
 ]
 
 
+def test_a_limit_stands_beside_a_claim_on_its_order() -> None:
+    """A wrong order that is not resolved passes every test of fit: it has to be measured."""
+    listed = registry.claims()
+    limit = next(c for c in listed if isinstance(c, Claim) and c.kind is Kind.LIMIT)
+    orders = [c for c in listed if isinstance(c, Claim) and c.experiment is limit.experiment and c.offset]
+    alone = [c for c in listed if c not in orders]
+    assert orders
+    with pytest.raises(ValueError, match=f"{limit.id} must stand beside a claim on the order"):
+        registry.admit(alone, registry.entries())
+
+
 @pytest.mark.parametrize("tested", STATISTICAL, ids=lambda c: c.id)
 def test_every_rival_lies_two_margins_away_at_some_point(tested: Claim) -> None:
-    points = tested.experiment.points
+    """A rival of an inequality that must always hold is a stronger one: whether it is broken only a run can tell."""
+    points = [at for point in tested.experiment.points for at in components(tested, point)]
     assert tested.rivals
-    for formula in tested.rivals.values():
+    for formula in tested.rivals.values() if not tested.kind.bounds_every_replicate else ():
         assert max(separation(tested, point, formula) for point in points) >= SEPARATION
     assert all(any(applies(tested, r, point) for point in points) for r in readings(tested))
     assert tested.expected is Verdict.AGREES or tested.finding

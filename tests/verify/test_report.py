@@ -4,14 +4,16 @@ import dataclasses
 import json
 import re
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.verify.sample_results import row, sample
-from verify import plots, report
+from tests.verify.sample_results import row, sample, sample_of_kinds
+from verify import plots, report, wording
+from verify.model import Kind
 from verify.results import Results, load
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
@@ -74,6 +76,30 @@ def html(results: Results) -> str:
 @pytest.fixture(scope="module")
 def page(html: str) -> Page:
     return Page(html)
+
+
+@pytest.fixture(scope="module")
+def kinds() -> str:
+    """The page of what rests on sizes, of bounds, distributions and vector scores; small, for it is drawn anew."""
+    shown = {
+        "granziol2022/edge",
+        "karakida2019/order as guessed",
+        "granziol2022/edge of few",
+        "karakida2019/upper",
+    }
+    shown |= {"karakida2019/always", "karakida2019/always as written", "beyond/spectrum"}
+    made = sample_of_kinds()
+    return report.document(
+        dataclasses.replace(made, rows=[r for r in made.rows if r.id in shown], planted=made.rows[-2:])
+    )
+
+
+def reading(html: str, claim: str) -> str:
+    """The words on the card of a claim."""
+    (section,) = re.findall(
+        rf'<section class="reading[^>]*aria-label="{claim}">.*?</section>', html, flags=re.DOTALL
+    )
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", section)))
 
 
 def words(page: Page) -> str:
@@ -215,10 +241,6 @@ def test_text_has_the_contrast_that_wcag_asks_for(palette: dict[str, str], name:
     assert (high + 0.05) / (low + 0.05) >= 4.5
 
 
-def test_the_same_results_give_the_same_page(html: str, results: Results) -> None:
-    assert report.document(results) == html
-
-
 def test_a_run_without_anything_is_still_a_page() -> None:
     bare = dataclasses.replace(sample(), rows=[], runs=[], inventory=[], planted=[], derivations=[])
     bare = dataclasses.replace(bare, suite=dataclasses.replace(bare.suite, host={}, replicates=128))
@@ -236,7 +258,9 @@ def test_a_claim_of_an_unknown_paper_with_a_colliding_name_has_its_own_card() ->
     assert len(set(page.ids)) == len(page.ids) and {link[1:] for link in page.links} <= set(page.ids)
 
 
-def test_write_leaves_the_page_and_the_results(tmp_path: Path, results: Results, html: str) -> None:
+def test_the_same_results_give_the_same_page_and_so_do_those_read_from_their_file(
+    tmp_path: Path, results: Results, html: str
+) -> None:
     path = report.write(results, tmp_path / "new" / "folder")
 
     assert path.read_text(encoding="utf-8") == html
@@ -259,3 +283,70 @@ def test_a_page_that_is_a_folder_is_one_clear_error(tmp_path: Path) -> None:
 
     with pytest.raises(ValueError, match="report cannot be written"):
         report.write(dataclasses.replace(sample(), **tiny), tmp_path)
+
+
+def test_every_part_of_a_half_width_is_named_and_a_missing_interval_too(kinds: str) -> None:
+    assert "half-width: statistical 0.0016, size model 0.0024, numerical 0" in reading(
+        kinds, "granziol2022/edge"
+    )
+    few = reading(kinds, "granziol2022/edge of few")
+    assert "2.004 ± ∞ no interval" in few and "undecided size model not trusted" in few
+
+
+def test_what_rests_on_a_size_model_says_so_on_its_card_and_in_its_cell(kinds: str) -> None:
+    made = {r.id: r for r in sample_of_kinds().rows}
+    cells = [(label, text) for label, text in re.findall(r'aria-label="([^"]*: [^"]*)">(.*?)</a>', kinds)]
+
+    assert len(cells) == 7
+    for label, text in cells:
+        name = label.partition(":")[0]
+        tagged = (
+            '<a class="tag" href="#limits">model-based</a>'
+            in kinds.partition(f'aria-label="{name}">')[2][:600]
+        )
+        assert label.endswith(", model-based") == made[name].model_based == tagged
+        assert ("<small>model-based</small>" in text) == made[name].model_based
+    assert "with its leading power alone such a fit contained the true limit in 5 of 100 runs" in words(
+        Page(kinds)
+    )
+
+
+def test_sizes_are_listed_with_what_they_tend_to(kinds: str) -> None:
+    limit = reading(kinds, "granziol2022/edge")
+    exponent = reading(kinds, "karakida2019/order as guessed")
+
+    assert "size mean interval 64 1.9242 1.9165 … 1.9319 128" in limit and "∞ 2.0012 1.9972 … 2.0052" in limit
+    assert "local exponent 64 5516 5494 … 5538 128 18916 18840 … 18992 1.778 256" in exponent
+    assert "∞ 1.788 … 1.812 1.800" in exponent
+
+
+def test_bounds_are_called_bounds_and_have_their_slack(kinds: str) -> None:
+    card = reading(kinds, "karakida2019/upper")
+
+    assert "upper bound 10 margin 1 %" in card and "slack 0.92 measured / bound" in card
+    assert "upper bound ± margin" in card
+
+
+def test_violations_are_listed_with_the_command_that_draws_them_again(kinds: str) -> None:
+    broken, kept = reading(kinds, "karakida2019/always as written"), reading(kinds, "karakida2019/always")
+
+    assert "violations 1.2 % of 192 replicates interval 0.6 % … 1.8 %" in broken
+    assert "broken by replicate 7 (by 0.013), 30 (by 0.026)" in broken
+    # replicates are drawn in blocks of 16, and the last one listed is number 168
+    assert (
+        "draw the violations again losscurv report" in broken and "--tier default --replicates 176" in broken
+    )
+    assert "violations none of 768 replicates interval 0 % … 0.17 %" in kept and "again losscurv" in kept
+    assert "twice the bound: broken in 12 % of the replicates" in kept and "draw the violations" not in kept
+
+
+def test_replicates_of_a_vector_score_are_counted_once(kinds: str) -> None:
+    assert "replicates 768, each one noise matrix" in reading(kinds, "beyond/spectrum")
+    assert "replicates 1536, each one noise matrix" in reading(kinds, "karakida2019/upper")
+
+
+def test_every_kind_is_explained(kinds: str) -> None:
+    assert {kind.value for kind in Kind} < set(wording.KINDS)
+    assert wording.KINDS[Kind.LIMIT] in reading(kinds, "granziol2022/edge")
+    planted = kinds[kinds.index('id="planted"') : kinds.index('id="seconds"')]
+    assert wording.KINDS[Kind.GROUPS] in planted

@@ -7,8 +7,8 @@ import math
 import pytest
 from rich.console import Console
 
-from tests.verify.sample_results import point, row, sample
-from verify import terminal
+from tests.verify.sample_results import point, row, sample, sample_of_kinds
+from verify import terminal, wording
 
 
 def printed(table: object, width: int) -> str:
@@ -18,7 +18,12 @@ def printed(table: object, width: int) -> str:
 
 
 def test_tally_counts_verdicts_and_expected_disagreements() -> None:
-    assert terminal.tally(sample().rows) == "11 agrees, 3 disagrees (2 expected), 1 undecided, 1 broken"
+    direct = "10 agrees, 3 disagrees (2 expected), 1 undecided, 1 broken"
+
+    assert terminal.tally(sample().rows) == f"{direct}; model-based: 1 agrees"
+    assert terminal.tally(sample_of_kinds().rows) == (
+        "6 agrees, 2 disagrees (2 expected); model-based: 2 agrees, 2 disagrees (2 expected), 2 undecided"
+    )
 
 
 def test_tally_leaves_out_what_did_not_happen() -> None:
@@ -33,7 +38,7 @@ def test_tally_leaves_out_what_did_not_happen() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_every_row_has_its_line_and_none_is_too_wide(width: int) -> None:
-    rows = sample().rows
+    rows = [*sample().rows, *sample_of_kinds().rows]
     lines = printed(terminal.table(rows), width).splitlines()
     verdicts = [line.split()[1] for line in lines if line[:1] in "●◆○✕"]
 
@@ -89,3 +94,47 @@ def test_a_surprise_without_numbers_still_has_a_block(measured: float) -> None:
 
     assert "that of the run" in terminal.surprise_block(item)
     assert "none" in terminal.surprise_block(dataclasses.replace(item, points=[]))
+
+
+def test_model_based_rows_are_marked_in_the_table() -> None:
+    rows = sample_of_kinds().rows
+
+    assert (
+        printed(terminal.table(rows), 120).count("model-based") == sum(item.model_based for item in rows) == 6
+    )
+
+
+def facts_of(claim: str) -> dict[str, str]:
+    """What the block of a row would say if it were a surprise."""
+    item = next(item for item in sample_of_kinds().rows if item.id == claim)
+    facts: dict[str, list[str]] = {}
+    for line in terminal.surprise_block(item).splitlines()[1:]:
+        facts.setdefault(line[2:14].strip() or list(facts)[-1], []).append(line[14:])
+    return {name: " ".join(text) for name, text in facts.items()}
+
+
+def test_a_block_says_what_rests_on_a_size_model() -> None:
+    facts = facts_of("granziol2022/edge as written")
+
+    assert facts["half-width"] == "0.004 (statistical 0.0016, size model 0.0024, numerical 0)"
+    assert facts["model-based"] == "rests on the declared powers of the size"
+    assert "model-based" not in facts_of("karakida2019/upper")
+
+
+def test_a_block_names_the_replicates_that_break_a_bound_and_how_to_draw_them() -> None:
+    facts = facts_of("karakida2019/always as written")
+
+    assert facts["violations"].startswith("replicate 7 (by 0.013), 30 (by 0.026)")
+    assert facts["violations"].endswith("168 (by 0.104)")
+    assert facts["draw again"] == f"{facts['rerun']} --replicates 176"
+    assert facts["slack"] == "1.1 (measured / bound)"
+
+
+def test_violations_are_drawn_again_with_their_own_number_of_replicates() -> None:
+    """A number given for the run is replaced, and no verdict is tried before 64."""
+    item = next(item for item in sample_of_kinds().rows if item.id == "karakida2019/always as written")
+    short = dataclasses.replace(item, rerun="losscurv report --replicates 4096 --device cuda")
+    early = dataclasses.replace(item.points[0], violations=item.points[0].violations[:1])
+
+    assert wording.redraw(short, item.points[0]) == "losscurv report --device cuda --replicates 176"
+    assert wording.redraw(short, early).endswith("--replicates 64")

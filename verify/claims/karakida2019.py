@@ -40,9 +40,9 @@ def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 SETTINGS = (
-    Point(activation="relu", weight_variance=1.9, bias_variance=0.3),
+    Point(activation="relu", weight_variance=2.6, bias_variance=0.4),
     Point(activation="tanh", weight_variance=2.7, bias_variance=0.6),
-    Point(activation="erf", weight_variance=2.2, bias_variance=0.4),
+    Point(activation="erf", weight_variance=0.8, bias_variance=2.1),
 )
 
 SIGNALS = Experiment(

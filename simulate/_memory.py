@@ -1,0 +1,65 @@
+"""Memory: what a call needs against what there is, so that an absurd size is refused before it is allocated."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import torch
+
+__all__ = ["available", "require"]
+
+_UNASKED = 1 << 26
+"""Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
+
+_TOLD = 1 << 80
+"""Sizes beyond are not written out: their digits would fill a page."""
+
+
+def require(
+    name: str,
+    needed: int,
+    what: str,
+    *,
+    device: torch.device | str = "cpu",
+    advice: str = "use smaller sizes",
+) -> None:
+    """Refuse the argument `name` if `what`, a plural, needs more bytes than the device has free.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument, the need and what there is.
+    """
+    if needed <= _UNASKED:
+        return
+    free = available(device)
+    if needed > free:
+        raise ValueError(
+            f"{name} must be small enough for memory: {what} need about {_gib(needed)}, got {_gib(free)};"
+            f" {advice}"
+        )
+
+
+def available(device: torch.device | str) -> float:
+    """Bytes that can be allocated on a device now; infinite where the system does not tell."""
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return _installed()
+
+
+def _installed() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not told on this system: nothing to refuse by
+        return math.inf
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:.1f} GiB" if size < _TOLD else f"more than {_TOLD / 2**30:.0e} GiB"

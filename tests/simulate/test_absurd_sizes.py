@@ -1,0 +1,200 @@
+"""Sizes that no memory holds, and what is no size at all, are refused by name before anything is allocated."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from simulate import _memory, curvature, ensembles, full_space, networks, per_sample, signals
+from simulate.monte_carlo import Block, Point, stream
+
+BLOCK = Block(tuple(stream(0, "test", Point(), i) for i in range(2)))
+NO_SIZE = (0, -3, -(10**400), 2.5, 3.0, float("nan"), float("inf"), True, "7", None, 1j, (2,))
+ABSURD = (10**7, 10**12, 10**400, 10**5000, np.int64(2**62), np.uint64(2**63))
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def gradients(**sizes: Any) -> Any:
+    given = {"classes": 3, "dim": 4, "samples": 5, **sizes}
+    return ensembles.logit_gradients(BLOCK, **given, sigma_c=1.0, sigma_e=1.0, orthogonal=False)
+
+
+def network(widths: Any = (3, 4, 2), samples: Any = 2) -> Any:
+    return signals.wide_network(BLOCK, widths=widths, samples=samples, weight_variance=1.0, bias_variance=0.0)
+
+
+SIZES: dict[str, Callable[[Any], Any]] = {
+    "wigner dim": lambda k: ensembles.wigner(BLOCK, k),
+    "wigner rademacher dim": lambda k: ensembles.wigner(BLOCK, k, law="rademacher"),
+    "wishart dim": lambda k: ensembles.wishart(BLOCK, k, 10**5),
+    "wishart samples": lambda k: ensembles.wishart(BLOCK, 10**5, k),
+    "unit_vectors dim": lambda k: ensembles.unit_vectors(Block(BLOCK.streams * 5000), k),
+    "logit_gradients classes": lambda k: gradients(classes=k, samples=10**4),
+    "logit_gradients dim": lambda k: gradients(dim=k, samples=10**4),
+    "logit_gradients samples": lambda k: gradients(samples=k, dim=10**4),
+    "haar rows": lambda k: curvature.haar(rng(), k, 10**5),
+    "sparse_frame rows": lambda k: curvature.sparse_frame(rng(), k, 10**5),
+    "wide_network samples": lambda k: network((10**5, 2), k),
+    "wide_network widths": lambda k: network((3, k, 10**5)),
+    "mlp_weights widths": lambda k: networks.mlp_weights(rng(), (10**5, k, 2)),
+    "Mlp widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
+    "LeNet5 channels": lambda k: networks.LeNet5(k if k != 10**7 else 10**10, rng=rng()),
+    "LeNet5 classes": lambda k: networks.LeNet5(3, k if k != 10**7 else 10**10, rng=rng()),
+    "initial_parameters widths": lambda k: per_sample.initial_parameters(rng(), (10**5, k, 2)),
+}
+"""A call for each argument that says how much is allocated, with the others so that ten millions are absurd."""
+
+INPUTS: dict[str, Callable[[], Any]] = {
+    "hessians": lambda: per_sample.hessians((3, 7, 4), parameters(), *samples(50_000)),
+    "gauss_newtons": lambda: per_sample.gauss_newtons((3, 7, 4), parameters(), *samples(50_000)),
+    "norms": lambda: full_space.norms(weights(), *samples(20_000)),
+    "spectral_norms": lambda: full_space.spectral_norms(weights(), *samples(20_000)),
+    "ProjectedMlp": lambda: curvature.ProjectedMlp(weights(), *samples(50_000), frame(49)),
+    "latent_loss_hessian": lambda: curvature.latent_loss_hessian(weights(), *samples(700_000), frame(9)),
+    "latent_gradient": lambda: curvature.latent_gradient(weights(), *samples(700_000), frame(9)),
+}
+"""Calls that need a multiple of what they are given."""
+
+
+def parameters() -> Tensor:
+    return torch.zeros(per_sample.parameter_count((3, 7, 4)), dtype=torch.float64)
+
+
+def weights() -> tuple[Tensor, ...]:
+    return networks.mlp_weights(rng(), (3, 7, 4))
+
+
+def frame(columns: int) -> Tensor:
+    return torch.zeros(networks.parameter_count((3, 7, 4)), columns, dtype=torch.float64)
+
+
+def samples(count: int) -> tuple[Tensor, Tensor]:
+    """So many equal samples, without any memory of their own."""
+    return torch.ones(1, 3, dtype=torch.float64).expand(count, 3), torch.zeros(1).long().expand(count)
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_memory, "available", lambda device: 2.0**30)
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("size", ABSURD, ids=lambda size: f"{size:.0e}" if size < 10**300 else "huge")
+@pytest.mark.usefixtures("little")
+def test_a_size_that_no_memory_holds_is_refused_at_once(name: str, size: Any) -> None:
+    argument, started = name.split()[-1], time.perf_counter()
+    with pytest.raises(
+        ValueError, match=rf"{argument}.* must be (small enough for memory|less than 2\*\*63)"
+    ):
+        SIZES[name](size)
+    assert time.perf_counter() - started < 0.5
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_what_is_no_size_is_refused_by_name(name: str) -> None:
+    argument = name.split()[-1]
+    for value in NO_SIZE:
+        with pytest.raises(ValueError, match=f"{argument} must be (a|at least two) positive integer"):
+            SIZES[name](value)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.usefixtures("little")
+def test_a_multiple_of_the_input_that_no_memory_holds_is_refused(name: str, monkeypatch) -> None:
+    monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
+    with pytest.raises(
+        ValueError, match=r"(x|frame) must be small enough .* need about .* GiB, got 0.1 GiB; use"
+    ):
+        INPUTS[name]()
+
+
+@pytest.mark.parametrize("value", NO_SIZE)
+def test_columns_of_a_frame_are_a_size(value: Any) -> None:
+    for draw in (curvature.haar, curvature.sparse_frame):
+        with pytest.raises(ValueError, match="columns must be"):
+            draw(rng(), 5, value)
+
+
+def test_the_rows_of_a_whole_frame_are_a_size() -> None:
+    for value in NO_SIZE[:-1]:
+        if value is not None:
+            with pytest.raises(ValueError, match="total must be a positive integer"):
+                curvature.haar(rng(), 5, 2, total=value)
+    with pytest.raises(ValueError, match=r"total must be less than 2\*\*63"):
+        curvature.haar(rng(), 5, 2, total=10**5000)
+
+
+def test_the_refusal_says_the_need_and_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_memory, "available", lambda device: 3.0 * 2**30)
+    told = (
+        "dim must be small enough for memory: 2 replicates of matrices of 30000 x 30000 need about 26.8 GiB,"
+        " got 3.0 GiB; use smaller sizes"
+    )
+    with pytest.raises(ValueError, match=f"^{told}$"):
+        ensembles.wigner(BLOCK, 30_000)
+    with pytest.raises(ValueError, match=r"need about more than 1e\+15 GiB, got 3.0 GiB"):
+        ensembles.wigner(BLOCK, 10**15)
+
+
+def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that reads from the system would cost more than a small draw."""
+    monkeypatch.setattr(_memory, "available", lambda device: pytest.fail("asked"))
+    ensembles.wigner(BLOCK, 50)
+    network()
+    started = time.perf_counter()
+    for _ in range(1000):
+        _memory.require("dim", 10**6, "matrices")
+    assert time.perf_counter() - started < 0.1
+
+
+def test_sizes_of_numpy_are_sizes() -> None:
+    assert ensembles.wigner(BLOCK, np.int8(100)).shape == (2, 100, 100)  # 100^2 would overflow there
+    assert network(np.array([3, 4, 2]), np.uint8(5)).inputs.shape == (2, 5, 3)
+    assert networks.parameter_count(np.array([1000, 1000, 10], dtype=np.int16)) == 1_010_000
+
+
+# --- the estimates against what is really allocated
+
+
+def peak(call: Callable[[], Any]) -> float:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
+        call()
+    used = most = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            used += event.nbytes()
+            most = max(most, used)
+    return most
+
+
+@pytest.mark.parametrize(
+    ("widths", "count", "columns"), [((16, 8, 10), 50, 20), ((20, 40, 50, 5), 30, 4), ((10, 10, 2), 200, 6)]
+)
+def test_the_estimates_cover_the_peaks(widths: Any, count: int, columns: int, monkeypatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(_memory, "require", lambda name, needed, *_, **__: asked.append(needed))
+    draws, labels = rng().standard_normal((count, widths[0])), np.arange(count) % widths[-1]
+    plain = networks.mlp_weights(rng(), widths)
+    directions = curvature.haar(rng(), networks.parameter_count(widths), columns)
+    small = (widths[0], 4, widths[-1])
+    theta = per_sample.initial_parameters(rng(), small)
+    for call in (
+        lambda: per_sample.hessians(small, theta, draws, labels),
+        lambda: per_sample.gauss_newtons(small, theta, draws, labels),
+        lambda: full_space.norms(plain, draws, labels),
+        lambda: full_space.spectral_norms(plain, draws, labels),
+        lambda: curvature.ProjectedMlp(plain, draws, labels, directions).terms(),
+        lambda: curvature.latent_loss_hessian(plain, draws, labels, directions),
+    ):
+        asked.clear()
+        most = peak(call)
+        assert most <= 1.02 * asked[-1]  # what is small is not counted

@@ -1,0 +1,326 @@
+"""Any options end as asked, or in one line that says what to do: at the command line and through pytest."""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.verify import toy_claims
+from verify import options, plots, plugin, registry, report, results, suite
+from verify.cli import main
+from verify.model import Tier
+from verify.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, plan
+
+CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
+FAST = 5.0
+"""Seconds within which anything must end here, a hundred times what it takes."""
+
+WORDS = ["", "x", "-", "--", "é\u202e✕", "a\0b", "\udcff", "a\nb\x1b[31m", "'$(id)' %s %n {}", "a" * 20_000]
+INTEGERS = [
+    "0",
+    "-1",
+    "007",
+    "1_0",
+    "١٢",
+    "1.5",
+    "nan",
+    "1e3",
+    str(10**18),
+    "9" * 400,
+    "-" + "9" * 400,
+    "9" * 5000,
+]
+PATHS = [
+    "nowhere", "folder", "file", "file/below", "good", "good/results.json", "set.npz", "/dev/null", "/dev/zero",
+    "/dev/full", "pipe", "/proc/none", ".", "b\udcff", "../" * 40 + "nowhere", "/".join(["d"] * 3000),
+]  # fmt: skip
+SENSIBLE = {
+    "--claim": ["beyond/right", "beyond/exact", "beyond/wrong"],
+    "--paper": ["beyond", "karakida2019"],
+    "--tier": ["smoke", "default", "full", "SMOKE"],
+    "--seed": ["0", "7", str(LARGEST_SEED), str(LARGEST_SEED + 1)],
+    "--replicates": ["1", "17", "80", str(MOST_REPLICATES + 1)],
+    "--workers": ["1", "1", "1000000000"],
+    "--device": ["cpu", "cuda:99", "cuda:-1", "tpu", "cpu:0"],
+    "--executor": ["dask://", "dask://x", "dask://:1", "tcp://x:1", "dask://a b:1"],
+    "--status": ["judged", "open", "JUDGED"],
+}
+"""What an option is made for, beside what no option takes; an address where someone might answer is left out."""
+
+SEPARATE = {"report": ["--json"], "replay": ["--json"], "claims": ["--paper", "--status", "--json"]}
+FLAGS = {name: keywords.get("action") == "store_true" for name, keywords in OPTIONS} | {"--json": True}
+
+
+def of_option(name: str) -> st.SearchStrategy[list[str]]:
+    if FLAGS.get(name):
+        return st.just([name])
+    values = st.sampled_from([*SENSIBLE.get(name, PATHS), *SENSIBLE.get(name, PATHS), *WORDS, *INTEGERS])
+    return st.one_of(values.map(lambda v: [name, v]), values.map(lambda v: [f"{name}={v}"]), st.just([name]))
+
+
+def command_lines() -> st.SearchStrategy[list[str]]:
+    given_to = {
+        "report": [*(name for name, _ in OPTIONS), "--json"],
+        "replay": [*(name for name, _ in OPTIONS), "--json"],
+        "plot": ["--output"],
+        "claims": ["--paper", "--status", "--json"],
+    }
+
+    def line(command: str) -> st.SearchStrategy[list[str]]:
+        some = st.lists(st.sampled_from(given_to[command]).flatmap(of_option), max_size=4)
+        file = st.sampled_from([*PATHS, "good", "good", "", "a\0b"])
+        files = st.lists(
+            file, min_size=command == "replay", max_size=2 if command in ("plot", "replay") else 0
+        )
+        return st.tuples(some, files).map(
+            lambda made: [command, *made[1][:1], *(w for o in made[0] for w in o)]
+        )
+
+    return st.sampled_from(["report", "report", "replay", "plot", "claims"]).flatmap(line)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder with everything a path may be, the toy claims, and a report without drawings."""
+    folder = tmp_path_factory.mktemp("place")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("COLUMNS", "100")
+        patch.setattr(registry, "claims", lambda: CLAIMS)
+        patch.setattr(suite, "PLANTED", ())
+        patch.setattr(suite, "_derivations", list)
+        patch.setattr(options, "default_workers", lambda: 1)
+        patch.setattr(report, "write", _written)
+        patch.setattr(plots, "save_all", lambda made, where: [])
+        Path("file").touch()
+        Path("folder").mkdir()
+        os.mkfifo("pipe")
+        pixels = np.random.default_rng(0).random((70, 8, 8))
+        np.savez("set.npz", x_train=pixels, y_train=np.arange(70) % 10)
+        assert (
+            run("report", "--report-dir", "good", "--claim", "beyond/right", "--claim", "beyond/exact").status
+            == 0
+        )
+        yield
+
+
+def _written(made: results.Results, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    results.save(made, folder / "results.json")
+    return folder / "report.html"
+
+
+def run(*words: str) -> SimpleNamespace:
+    """A command in this process: its status, what it printed and its complaint."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    started = time.perf_counter()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(words))
+    printed, told = (_text(stream) for stream in (out, err))
+    notes = [line for line in told if line.startswith(("losscurv: tier ", "losscurv: replicates "))]
+    complaints = [line for line in told if line not in notes]
+    return SimpleNamespace(
+        status=status, out=printed, err=complaints, seconds=time.perf_counter() - started, words=words
+    )
+
+
+def _text(stream: io.TextIOWrapper) -> list[str]:
+    stream.flush()
+    stream.buffer.seek(0)
+    return stream.buffer.read().decode("utf-8").split("\n")[:-1]
+
+
+def check(done: SimpleNamespace) -> None:
+    """The rule that everything here is about."""
+    assert done.seconds < FAST, done.words
+    assert done.status in (0, 1, 2), done.words
+    assert not any("Traceback" in line for line in (*done.err, *done.out)), done.words
+    if done.status == 2:
+        assert len(done.err) == 1, (done.words, done.err)
+        assert done.err[0].startswith("losscurv") and done.err[0].isprintable()
+        assert 30 < len(done.err[0]) < 1200, done.err
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(command_lines())
+def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> None:
+    check(run(*words))
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(st.lists(st.text(max_size=8), max_size=4))
+def test_any_words_are_refused_in_one_line(words: list[str]) -> None:
+    if words[:1] != ["estimate"]:
+        done = run(*words)
+        assert done.status == 2 or {"-h", "--help", "--version"} & set(words)
+        check(done)
+
+
+# --- each option, each value
+
+
+@pytest.mark.parametrize("name", [name for name, keywords in OPTIONS if not FLAGS[name]])
+def test_no_option_takes_an_empty_value_or_a_nul(name: str) -> None:
+    """Empty is not left out: a script whose variable is unset must not judge everything."""
+    for value in ("", "a\0b"):
+        done = run("report", name, value)
+        assert done.status == 2
+        check(done)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", "--workers", "1000000000"], "--workers must be at most 16, got more"),
+        (["report", "--workers", "9" * 400], "--workers must be at most 16, got more"),
+        (
+            ["report", "--replicates", str(10**18)],
+            f"--replicates must be at most {MOST_REPLICATES}, got more",
+        ),
+        (["report", "--seed", "9" * 400], f"--seed must be at most {LARGEST_SEED}, got more"),
+        (["report", "--data", ""], "--data must be given a value"),
+        (["report", "--device", ""], "--device must be given a value"),
+        (["report", "--replay", ""], "--replay must be given a value"),
+        (["report", "--claim", "beyond/right", "--claim", ""], "--claim must be given a value"),
+        (["replay", ""], "RESULTS.JSON must be given a value"),
+        (["plot", ""], "RESULTS.JSON must be given a value"),
+        (["plot", "good", "--output", ""], "--output must be given a value"),
+        (["claims", "--status", ""], "--status must be given a value"),
+        (["claims", "--paper", ""], "--paper must be given a value"),
+        (["report", "--seed", "1", "--vary-seed"], "--vary-seed must not stand beside --seed"),
+        (["replay", "/dev/zero"], "results file /dev/zero must be a plain file, got a pipe or a device"),
+        (["plot", "pipe"], "results file pipe must be a plain file, got a pipe or a device"),
+        (["report", "--data", "pipe"], "data pipe must be an existing file"),
+        (["report", "--report-dir", "file"], "--report-dir must be a folder that can be written, got file"),
+        (["report", "--report-dir", "x" * 300], "--report-dir must be a folder that can be written, got x"),
+        (["report", "--data", "x" * 300], "File name too long"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(words: list[str], message: str) -> None:
+    done = run(*words)
+    assert done.status == 2 and message in done.err[0]
+    assert done.out == []
+    check(done)
+
+
+def test_a_long_value_is_cut_in_the_middle_of_the_message() -> None:
+    [line] = run("report", "--seed", "9" * 5000).err
+    assert line.startswith("losscurv report: argument --seed: invalid int value: '999") and len(line) < 1200
+    assert line.endswith("see losscurv report --help")
+
+
+def test_a_value_cannot_write_to_the_terminal() -> None:
+    for words in (["report", "--executor", "dask://a\nb\x1b[2J:1"], ["report", "--claim", "a\nb\x1b[2J"]):
+        done = run(*words)
+        assert done.status == 2
+        check(done)
+
+
+def test_the_largest_values_are_taken() -> None:
+    for words in (["--seed", str(LARGEST_SEED)], ["--replicates", str(MOST_REPLICATES)], ["--workers", "1"]):
+        done = run("report", "--claim", "beyond/right", "--json", *words)
+        assert done.status == 0
+        assert json.loads("\n".join(done.out))["suite"]["seed"] in (options.SEED, LARGEST_SEED)
+
+
+def test_an_option_given_twice_counts_once_or_adds() -> None:
+    last = run("report", "--claim", "beyond/right", "--seed", "1", "--seed", "2", "--json")
+    assert last.status == 0 and json.loads("\n".join(last.out))["suite"]["seed"] == 2
+    both = run("report", *["--claim", "beyond/right"] * 3, "--claim", "beyond/exact", "--json")
+    assert [row["id"] for row in json.loads("\n".join(both.out))["rows"]] == ["beyond/right", "beyond/exact"]
+
+
+# --- a results file is no more trusted than an option
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("tier", "huge", "--tier must be one of smoke, default, full, got 'huge'"),
+        ("tier", "", "--tier must be one of"),
+        ("seed", -1, "results.suite.seed must be at least 0 and below 2**128"),
+        ("seed", 10**400, "results.suite.seed must be at least 0 and below 2**128"),
+        ("replicates", 0, "--replicates must be at least 1, got 0"),
+        ("replicates", 10**18, "--replicates must be at most"),
+        ("data", "/dev/zero", "data /dev/zero must be an existing file"),
+        ("data", "", "data . must be an existing file"),
+        ("data", "a\0b", "must be an existing file"),
+    ],
+)
+def test_a_replay_checks_what_the_file_asks_for(field: str, value: Any, message: str) -> None:
+    raw = json.loads(Path("good/results.json").read_text())
+    raw["suite"][field] = value
+    Path("asks.json").write_text(json.dumps(raw))
+    done = run("replay", "asks.json")
+    assert done.status == 2 and message in done.err[0]
+    check(done)
+
+
+def test_a_replay_cannot_write_to_the_terminal() -> None:
+    raw = json.loads(Path("good/results.json").read_text())
+    raw["rows"][0]["verdict"] = "agrees\n\x1b[2Jowned"
+    Path("owned.json").write_text(json.dumps(raw))
+    done = run("replay", "owned.json")
+    assert done.status == 1
+    assert all("\x1b" not in line for line in done.out)
+    assert "replay differs: beyond/right: agrees ?[2Jowned was recorded, now agrees" in done.out
+
+
+# --- through pytest
+
+
+class Config:
+    """As much of pytest's configuration as the options need."""
+
+    def __init__(self, words: list[str]) -> None:
+        parser = argparse.ArgumentParser(exit_on_error=False)
+        for flag, keywords in OPTIONS:
+            parser.add_argument(flag, **keywords)
+        self.option, self.stash = parser.parse_args(words), pytest.Stash()
+        self.option.help = self.option.version = self.option.pyargs = False
+        self.args_source, self.args = pytest.Config.ArgsSource.ARGS, ["verify"]
+        self.invocation_params = SimpleNamespace(dir=Path(plugin.__file__).parents[1])
+
+    def getoption(self, name: str) -> Any:
+        return getattr(self.option, name)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.lists(st.sampled_from([name for name, _ in OPTIONS]).flatmap(of_option), max_size=4))
+def test_pytest_takes_options_or_says_in_one_line_why_not(words: list[list[str]]) -> None:
+    try:
+        config: Any = Config([word for option in words for word in option])
+    except (argparse.ArgumentError, SystemExit):  # pytest's own parser refuses it likewise
+        return
+    told = ""
+    try:
+        plugin.pytest_configure(config)
+    except pytest.UsageError as error:
+        told = str(error)
+    assert told or config.stash[plugin.KEY].planned
+
+
+def test_pytest_and_the_command_line_refuse_the_same() -> None:
+    for words in (
+        ["--workers", str(10**9)],
+        ["--replicates", str(10**18)],
+        ["--data", ""],
+        ["--replay", "/dev/zero"],
+    ):
+        config: Any = Config(words)
+        with pytest.raises(pytest.UsageError) as caught:
+            plugin.pytest_configure(config)
+        assert run("report", *words).err == [f"losscurv: {caught.value}"]
+    with pytest.raises(ValueError, match="--tier must be one of smoke, default, full, got 'x'"):
+        plan({"tier": "x"}, tier=Tier.DEFAULT, report_dir=None)
