@@ -1,4 +1,4 @@
-r"""Does the verdict engine keep its promise? Sequences of replicates with a known truth, by the hundred million.
+r"""Does the verdict engine keep its promise? Sequences of replicates with a known truth, by the million.
 
 | sub-table | what is measured |
 |---|---|

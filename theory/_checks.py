@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -9,9 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["finite", "integer", "nonnegative", "positive", "probabilities", "require", "within"]
+__all__ = [
+    "count",
+    "finite",
+    "fits",
+    "flag",
+    "instance",
+    "integer",
+    "layers",
+    "nonnegative",
+    "positive",
+    "probabilities",
+    "representable",
+    "require",
+    "scalar",
+    "shown",
+    "together",
+    "within",
+]
 
 Floats = NDArray[np.float64]
+
+_MEMORY = 1 << 34  # bytes; a desk machine holds them, and nothing here is used at larger sizes
+_PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
+_DEEPEST = 10**5
+_LARGEST_COUNT = 2**63 - 1
+_SHOWN = 300  # characters of a value in a message
 
 
 def require(condition: Any, name: str, rule: str, value: object) -> None:
@@ -22,8 +46,8 @@ def require(condition: Any, name: str, rule: str, value: object) -> None:
     ...
     ValueError: sigma must be positive, got -1.0
     """
-    if not np.all(condition):
-        raise ValueError(f"{name} must be {rule}, got {value!r}")
+    if condition is not True and not np.all(condition):
+        raise ValueError(f"{name} must be {rule}, got {shown(value)}")
 
 
 def finite(name: str, value: ArrayLike) -> Floats:
@@ -47,8 +71,19 @@ def within(name: str, value: ArrayLike, low: float, high: float) -> Floats:
     return _checked(name, value, f"in [{low:g}, {high:g}]", lambda x: (x >= low) & (x <= high))
 
 
-def integer(name: str, value: object, *, least: int) -> int:
-    """`value` as an int, at least `least`; a float with a whole value is accepted, a bool is not.
+def instance(name: str, value: object, kind: Any, rule: str) -> None:
+    """Refuse a `value` that is no `kind`; types are promises that a caller may break."""
+    require(isinstance(value, kind), name, rule, value)
+
+
+def scalar(name: str, value: Floats) -> float:
+    """A checked `value` as one number."""
+    require(value.ndim == 0, name, "a scalar", value)
+    return float(value)
+
+
+def integer(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """`value` as an int from `least` to `most`; a float with a whole value is accepted, a bool is not.
 
     >>> integer("depth", 3.0, least=1)
     3
@@ -58,9 +93,16 @@ def integer(name: str, value: object, *, least: int) -> int:
     try:
         whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"{name} must be {rule}, got {value!r}") from None
+        raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
     require(whole >= least, name, rule, value)
+    require(most is None or whole <= most, name, f"at most {most}", value)
     return whole
+
+
+def flag(name: str, value: object) -> bool:
+    """`value`, which must be true or false and nothing that merely counts as one of them."""
+    require(isinstance(value, bool | np.bool_), name, "True or False", value)
+    return bool(value)
 
 
 def probabilities(name: str, value: ArrayLike) -> Floats:
@@ -68,19 +110,103 @@ def probabilities(name: str, value: ArrayLike) -> Floats:
     p = finite(name, value)
     tolerance = 1e-5 if np.asarray(value).dtype.name in ("float16", "float32") else 1e-8
     rule = f"a probability vector along its last axis (at least 2 entries, >= 0, sum 1 within {tolerance:g})"
-    require(p.ndim >= 1 and p.shape[-1] >= 2 and np.all(p >= 0), name, rule, value)
+    require(p.ndim >= 1 and p.shape[-1] >= 2 and np.all((p >= 0) & (p <= 2)), name, rule, value)
     p = np.ascontiguousarray(p)
     require(np.abs(p.sum(axis=-1) - 1.0) <= tolerance, name, rule, value)
     return p
 
 
+def together(**arrays: Floats) -> tuple[Floats, ...]:
+    """The checked arguments of an elementwise formula, broadcast to one shape.
+
+    >>> together(spike=np.zeros(2), sigma=np.ones(3))
+    Traceback (most recent call last):
+    ...
+    ValueError: spike, sigma must be broadcastable to one shape, got (2,), (3,)
+    """
+    names, shapes = ", ".join(arrays), [a.shape for a in arrays.values()]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = ", ".join(map(str, shapes))
+        raise ValueError(f"{names} must be broadcastable to one shape, got {text}") from None
+    fits(names, math.prod(shape) * _PER_ELEMENT, shape)
+    return np.broadcast_arrays(*arrays.values())
+
+
+def fits(name: str, size: float, value: object) -> None:
+    """Refuse what would need more than 16 GiB before any of it is taken.
+
+    >>> fits("dim", 8 * 10**12, 10**12)
+    Traceback (most recent call last):
+    ...
+    ValueError: dim must be small enough for memory (it needs about 7.28 TiB, the limit is 16 GiB), got 1000000000000
+    """
+    if size > _MEMORY:
+        size = min(size, 1e300)
+        rule = f"small enough for memory (it needs about {_amount(size)}, the limit is {_amount(_MEMORY)})"
+        require(False, name, rule, value)
+
+
+def layers(name: str, value: object, *, least: int) -> int:
+    """A number of layers; the recursions take time and memory for each of them."""
+    return integer(name, value, least=least, most=_DEEPEST)
+
+
+def count(name: str, value: object) -> int:
+    """A number >= 1 of things, no larger than a machine can count."""
+    return integer(name, value, least=1, most=_LARGEST_COUNT)
+
+
+def representable(result: Any, **arguments: object) -> NDArray[Any]:
+    """`result`, every entry finite, or a message that names the arguments that made it overflow.
+
+    >>> representable(np.array(np.inf), sharpness=1e-320)
+    Traceback (most recent call last):
+    ...
+    ValueError: sharpness must be such that the result does not overflow, got 1e-320
+    """
+    if not np.isfinite(result).all():
+        values = tuple(arguments.values())
+        rule = "such that the result does not overflow"
+        require(False, ", ".join(arguments), rule, values[0] if len(values) == 1 else values)
+    return result[()]
+
+
 def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
     try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "buif":
-            raise TypeError
-        array = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be real numbers, got {value!r}") from None
+        array = _numbers(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise ValueError(f"{name} must be real numbers, got {shown(value)}") from None
     require(holds(array), name, rule, value)
     return array
+
+
+def _numbers(value: ArrayLike) -> Floats:
+    array = np.asarray(value)
+    whole = array.dtype.kind == "O" and all(type(x) is int for x in array.flat)  # beyond 64 bits
+    if array.dtype.kind not in "uif" and not whole:
+        raise TypeError
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def shown(value: object) -> str:
+    """`value` as a message shows it, cut where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python spells no integer of more than some thousand digits
+        return "a number too long to print"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _amount(size: float) -> str:
+    """Bytes in words.
+
+    >>> _amount(8 * 10**12)
+    '7.28 TiB'
+    """
+    power = min(int(math.log2(size)) // 10, 8)
+    return (
+        f"{size / 1024**power:.3g} {('bytes', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB')[power]}"
+    )

@@ -22,13 +22,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from theory._checks import finite, require
-from theory.gaussian_kernels import Erf, Kernels, PiecewiseLinear, Quadrature
+from theory._checks import finite, instance, integer, require, scalar, shown
+from theory.gaussian_kernels import Erf, Kernels, PiecewiseLinear, Quadrature, real_values
 
 __all__ = [
     "Activation",
@@ -48,6 +49,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
 
+_RULE = "an Activation, a name or a sequence of these"
+
 
 @dataclass(frozen=True)
 class Activation:
@@ -66,6 +69,11 @@ class Activation:
         Closed forms of the Gaussian averages; without them they are computed by quadrature, which
         needs an activation without kinks.
 
+    Raises
+    ------
+    ValueError
+        If a field is of the wrong kind, such as a function that cannot be called.
+
     Examples
     --------
     >>> sine = Activation("sin", np.sin, np.cos, lambda x: -np.sin(x))
@@ -80,6 +88,15 @@ class Activation:
     kinks: tuple[float, ...] = ()
     kernels: Kernels | None = None
 
+    def __post_init__(self) -> None:
+        instance("name", self.name, str, "a string")
+        for name in ("function", "derivative", "second_derivative"):
+            field = getattr(self, name)
+            optional = name == "second_derivative" and field is None
+            require(optional or callable(field), name, "callable on arrays", field)
+        require(finite("kinks", self.kinks).ndim == 1, "kinks", "a sequence of points", self.kinks)
+        instance("kernels", self.kernels, Kernels | None, "Kernels or None")
+
 
 def gaussian_kernels(activation: Activation) -> Kernels:
     """Gaussian averages of `activation`.
@@ -87,13 +104,14 @@ def gaussian_kernels(activation: Activation) -> Kernels:
     Raises
     ------
     ValueError
-        If it has kinks and no closed form: quadrature across a kink cannot be certified.
+        If it is no `Activation`, or has kinks and no closed form: quadrature across a kink cannot be certified.
 
     Examples
     --------
     >>> gaussian_kernels(linear).value(2.0, 1.0, 1.0)
     Moments(moment=2.0, overlap=1.0, gap=1.0)
     """
+    instance("activation", activation, Activation, "an Activation")
     if activation.kernels is not None:
         return activation.kernels
     if activation.kinks:
@@ -116,21 +134,28 @@ def _require_derivatives(activation: Activation) -> None:
     for name, f, df in zip(names, functions, functions[1:], strict=False):
         if f is None or df is None:
             continue
-        y, dy = (np.asarray(g(x), dtype=np.float64) for g in (f, df))
+        y, dy = (real_values(activation.name, g, x) for g in (f, df))
         if y.shape == dy.shape == x.shape and np.isfinite(y).all() and np.isfinite(dy).all():
+            scale = max(np.abs(y).max(), np.abs(dy).max()) or 1.0
+            y, dy = y / scale, dy / scale
             error = abs(weights @ (z * y - dy)) / (weights @ (np.abs(z * y) + np.abs(dy)) or 1.0)
             require(error < 1e-3, name, "the derivative of what stands before it", activation.name)
 
 
 def leaky_relu(slope: float = 0.01) -> Activation:
-    """Rectifier x for x > 0, `slope` x for x < 0; any finite slope (-1 is the absolute value).
+    """Rectifier x for x > 0, `slope` x for x < 0; any slope up to 1e75 in size (-1 is the absolute value).
+
+    Raises
+    ------
+    ValueError
+        If `slope` is not one finite number, or larger than that.
 
     Examples
     --------
     >>> leaky_relu(0.5).function(np.array([-2.0, 3.0]))
     array([-1.,  3.])
     """
-    s = float(finite("slope", slope))
+    s = scalar("slope", finite("slope", slope))
     return _piecewise_linear(f"leaky_relu({s:g})", s)
 
 
@@ -147,8 +172,9 @@ def named(name: str) -> Activation:
     >>> named("tanh") is tanh
     True
     """
-    if name not in _NAMED:
-        raise ValueError(f"activation must be one of {', '.join(sorted(_NAMED))}, got {name!r}")
+    rule = f"one of {', '.join(sorted(_NAMED))}"
+    instance("activation", name, str, rule)
+    require(name in _NAMED, "activation", rule, name)
     return _NAMED[name]
 
 
@@ -158,21 +184,23 @@ def resolve(activation: str | Activation | Sequence[str | Activation], layers: i
     Raises
     ------
     ValueError
-        If a name is unknown, the number is wrong or an entry is no activation.
+        If a name is unknown, the number is wrong or beyond a million, or an entry is no activation.
 
     Examples
     --------
     >>> [a.name for a in resolve(["relu", tanh], 2)]
     ['relu', 'tanh']
     """
+    layers = integer("layers", layers, least=0, most=10**6)
     if isinstance(activation, str | Activation):
         return (_single(activation),) * layers
     try:
-        several = tuple(activation)
+        several = tuple(islice(activation, layers + 1))
     except TypeError:
-        raise ValueError(_rule(activation)) from None
+        raise ValueError(f"activation must be {_RULE}, got {shown(activation)}") from None
     if len(several) != layers:
-        raise ValueError(f"activation must be one or one per hidden layer ({layers}), got {len(several)}")
+        found = f"{len(several)}" if len(several) < layers else "more"
+        raise ValueError(f"activation must be one or one per hidden layer ({layers}), got {found}")
     return tuple(_single(a) for a in several)
 
 
@@ -181,11 +209,7 @@ def _single(activation: object) -> Activation:
         return named(activation)
     if isinstance(activation, Activation):
         return activation
-    raise ValueError(_rule(activation))
-
-
-def _rule(value: object) -> str:
-    return f"activation must be an Activation, a name or a sequence of these, got {value!r}"
+    raise ValueError(f"activation must be {_RULE}, got {shown(activation)}")
 
 
 def _piecewise_linear(name: str, slope: float) -> Activation:

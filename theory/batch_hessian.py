@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import outliers
-from theory._checks import finite, nonnegative, positive, require
+from theory._checks import finite, nonnegative, positive, representable, require, together
 
 __all__ = [
     "batch_eigenvalue",
@@ -42,6 +42,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+@np.errstate(over="ignore")
 def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Size b of a batch drawn with replacement that fluctuates as much: :math:`1/b = 1/B - 1/N`.
 
@@ -59,7 +60,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     Raises
     ------
     ValueError
-        If a size is not positive or `batch_size` exceeds `dataset_size`.
+        If a size is not positive, `batch_size` exceeds `dataset_size`, or b is larger than any float.
 
     References
     ----------
@@ -70,10 +71,12 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     >>> effective_batch_size([1.0, 50.0, 100.0], 100.0)
     array([  1.01010101, 100.        ,          inf])
     """
-    share = _inverse_effective(batch_size, dataset_size)
-    return np.where(share > 0, 1 / np.where(share > 0, share, 1.0), np.inf)[()]
+    batch, rest = _sizes(batch_size, dataset_size)
+    b = representable(batch / np.where(rest > 0, rest, 1.0), batch_size=batch_size)
+    return np.where(rest > 0, b, np.inf)[()]
 
 
+@np.errstate(over="ignore")
 def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     r"""Expected square of one element of :math:`\epsilon = H_{batch} - H_{emp}`: :math:`(1/B - 1/N) S^2`.
 
@@ -104,7 +107,10 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     >>> float(element_fluctuation(variance=2.0, batch_size=2, dataset_size=4))
     0.5
     """
-    return (_inverse_effective(batch_size, dataset_size) * nonnegative("variance", variance))[()]
+    batch, rest = _sizes(batch_size, dataset_size)
+    variance = nonnegative("variance", variance)
+    variance, batch, rest = together(variance=variance, batch_size=batch, dataset_size=rest)
+    return representable(_over(variance, batch, rest), variance=variance, batch_size=batch)
 
 
 def batch_eigenvalue(
@@ -148,8 +154,7 @@ def batch_eigenvalue(
     >>> batch_eigenvalue(2.0, sigma=0.25, dim=256, batch_size=[1, 5, 10], dataset_size=10).round(3)
     array([7.589, 2.8  , 2.   ])
     """
-    scale = _noise_scale(sigma, dim, batch_size, dataset_size)
-    return outliers.additive_wigner(finite("eigenvalue", eigenvalue), sigma=scale).eigenvalue
+    return _noisy(eigenvalue, sigma, dim, batch_size, dataset_size).eigenvalue
 
 
 def batch_overlap(
@@ -180,10 +185,10 @@ def batch_overlap(
     >>> float(batch_overlap(2.0, sigma=0.125, dim=64, batch_size=1, dataset_size=float("inf")))
     0.75
     """
-    scale = _noise_scale(sigma, dim, batch_size, dataset_size)
-    return outliers.additive_wigner(finite("eigenvalue", eigenvalue), sigma=scale).overlap
+    return _noisy(eigenvalue, sigma, dim, batch_size, dataset_size).overlap
 
 
+@np.errstate(over="ignore")
 def batch_ggn_eigenvalue(
     eigenvalue: ArrayLike,
     *,
@@ -234,13 +239,19 @@ def batch_ggn_eigenvalue(
     array([120.989,   5.329,   5.   ])
     """
     eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
-    share = _inverse_effective(batch_size, dataset_size)
+    batch, rest = _sizes(batch_size, dataset_size)
+    eigenvalue, variance, dim, batch, rest = together(
+        eigenvalue=eigenvalue, variance=variance, dim=_dimension(dim), batch_size=batch, dataset_size=rest
+    )
+    q = np.where(rest > 0, dim * (rest / batch), 1.0)
+    largest = eigenvalue + np.sqrt(variance) * (1 + np.sqrt(q)) * np.sqrt(variance) * (1 + np.sqrt(q))
+    representable(largest, eigenvalue=eigenvalue, variance=variance, dim=dim, batch_size=batch)
     spike = np.maximum(eigenvalue - variance, 0.0)
-    q = _dimension(dim) * np.where(share > 0, share, 1.0)
-    top = outliers.additive_wishart(spike, q=q, variance=variance).eigenvalue
-    return np.where(share > 0, top, eigenvalue)[()]
+    top = outliers.additive_wishart(spike, q=np.where(q > 0, q, 1.0), variance=variance).eigenvalue
+    return np.where((rest > 0) & (q > 0), top, eigenvalue)[()]
 
 
+@np.errstate(over="ignore")
 def second_order_eigenvalue(
     eigenvalue: ArrayLike, *, coefficient: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -273,8 +284,15 @@ def second_order_eigenvalue(
     >>> float(second_order_eigenvalue(2.0, coefficient=3.0, batch_size=4, dataset_size=12))
     2.5
     """
-    share = _inverse_effective(batch_size, dataset_size)
-    return (finite("eigenvalue", eigenvalue) + finite("coefficient", coefficient) * share)[()]
+    batch, rest = _sizes(batch_size, dataset_size)
+    eigenvalue, coefficient, batch, rest = together(
+        eigenvalue=finite("eigenvalue", eigenvalue),
+        coefficient=finite("coefficient", coefficient),
+        batch_size=batch,
+        dataset_size=rest,
+    )
+    shifted = eigenvalue + _over(coefficient, batch, rest)
+    return representable(shifted, eigenvalue=eigenvalue, coefficient=coefficient, batch_size=batch)
 
 
 def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
@@ -306,9 +324,11 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> float(element_variance(0.5, dim=10))
     0.05
     """
-    return (nonnegative("total", total) / _dimension(dim))[()]
+    total, dim = together(total=nonnegative("total", total), dim=_dimension(dim))
+    return (total / dim)[()]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def crossover_batch_size(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -343,25 +363,52 @@ def crossover_batch_size(
     """
     eigenvalue = finite("eigenvalue", eigenvalue)
     require(eigenvalue != 0, "eigenvalue", "non-zero", eigenvalue)
-    b = _dimension(dim) * (nonnegative("sigma", sigma) / eigenvalue) ** 2
-    return (b / (1 + b / positive("dataset_size", dataset_size, infinite=True)))[()]
+    eigenvalue, sigma, dim, total = together(
+        eigenvalue=eigenvalue,
+        sigma=nonnegative("sigma", sigma),
+        dim=_dimension(dim),
+        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+    )
+    ratio = np.sqrt(dim) * (sigma / np.abs(eigenvalue))
+    b = ratio * ratio
+    # from the smaller of b and N, which holds where the other overflows
+    batch = np.where(b <= total, b / (1 + b / total), total / (1 + total / np.where(b > 0, b, 1.0)))
+    return representable(batch, eigenvalue=eigenvalue, sigma=sigma, dim=dim)
 
 
-def _inverse_effective(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
-    """1/b = (1 - B/N)/B, exactly 0 at B = N."""
-    batch, total = np.broadcast_arrays(
-        positive("batch_size", batch_size), positive("dataset_size", dataset_size, infinite=True)
+def _sizes(batch_size: ArrayLike, dataset_size: ArrayLike) -> tuple[Floats, Floats]:
+    """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
+    batch, total = together(
+        batch_size=positive("batch_size", batch_size),
+        dataset_size=positive("dataset_size", dataset_size, infinite=True),
     )
     require(batch <= total, "batch_size", "at most dataset_size", batch_size)
     bounded = np.where(np.isfinite(total), total, 1.0)
-    rest = np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
-    return rest / batch
+    return batch, np.where(np.isfinite(total), (bounded - batch) / bounded, 1.0)
 
 
-def _noise_scale(sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
-    """Half the edge of the bulk, s = sqrt(P/b) sigma."""
-    share = _inverse_effective(batch_size, dataset_size)
-    return np.sqrt(_dimension(dim) * share) * nonnegative("sigma", sigma)
+def _over(value: Floats, batch: Floats, rest: Floats) -> Floats:
+    """`value` / b; 0 at B = N, even where `value` / B overflows."""
+    return rest * (np.where(rest > 0, value, 0.0) / batch)
+
+
+@np.errstate(over="ignore")
+def _noisy(
+    eigenvalue: ArrayLike, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> outliers.Outlier:
+    """The extreme eigenvalue under noise whose bulk ends at twice s = sqrt(P/b) sigma."""
+    batch, rest = _sizes(batch_size, dataset_size)
+    eigenvalue, sigma, dim, batch, rest = together(
+        eigenvalue=finite("eigenvalue", eigenvalue),
+        sigma=nonnegative("sigma", sigma),
+        dim=_dimension(dim),
+        batch_size=batch,
+        dataset_size=rest,
+    )
+    scale = np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))
+    largest = np.abs(eigenvalue) + 2 * scale
+    representable(largest, eigenvalue=eigenvalue, sigma=sigma, dim=dim, batch_size=batch)
+    return outliers.additive_wigner(eigenvalue, sigma=scale)
 
 
 def _dimension(dim: ArrayLike) -> Floats:

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,7 +93,7 @@ def parameter_count(
     Parameters
     ----------
     depth, width, outputs
-        L, M and C, each >= 1.
+        L, M and C, each >= 1; at most 100000 layers.
     width_ratios
         L positive ratios (all 1 if None); layer widths, input included, must come out whole.
 
@@ -110,13 +111,12 @@ def parameter_count(
     >>> parameter_count(depth=2, width=3, outputs=1)
     16
     """
-    depth = _checks.integer("depth", depth, least=1)
-    width, outputs = _checks.integer("width", width, least=1), _checks.integer("outputs", outputs, least=1)
-    exact = width * _ratios(width_ratios, depth)
-    layers = np.rint(exact)
-    whole = (layers >= 1) & (np.abs(exact - layers) <= 1e-9 * exact)
+    depth = _checks.layers("depth", depth, least=1)
+    width, outputs = _checks.count("width", width), _checks.count("outputs", outputs)
+    exact = [width * Fraction(ratio) for ratio in _ratios(width_ratios, depth).tolist()]
+    units = [*map(round, exact), outputs]
+    whole = all(n >= 1 and abs(x - n) <= x * 1e-9 for n, x in zip(units, exact, strict=False))
     _checks.require(whole, "width_ratios", f"such that width {width} gives whole layer widths", width_ratios)
-    units = [*(int(x) for x in layers), outputs]
     return sum(after * (before + 1) for before, after in pairwise(units))
 
 
@@ -140,7 +140,7 @@ def kappas(
         An :class:`~theory.activations.Activation` (with second derivative unless closed forms are known),
         its name, or one of these per hidden layer.
     depth
-        L >= 2: without a hidden layer :math:`\alpha = 0`.
+        L from 2 to 100000: without a hidden layer :math:`\alpha = 0`.
     weight_variance, bias_variance
         Scalars >= 0.
     width_ratios
@@ -151,7 +151,8 @@ def kappas(
     ValueError
         If an argument is out of its domain, or a second derivative is missing.
     ConvergenceError
-        If the averages of a user's activation do not settle (not smooth).
+        If the averages of a user's activation do not settle (not smooth), or a pre-activation has a variance
+        beyond about 1e8 and the activation no closed form.
 
     References
     ----------
@@ -221,12 +222,14 @@ def eigenvalue_statistics(
     network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = _Size(network, width, samples, outputs, finite_width)
     own, shared, t, c = size.own, size.shared, size.samples, size.outputs
-    mean_square = (t - 1) / t * shared**2 + own**2 / t
-    return FisherStatistics(
-        mean=c * own / size.parameters,
-        second_moment=c * mean_square / size.parameters,
+    mean_square = (t - 1) / t * shared * (shared / size.parameters) + own * (own / size.parameters) / t
+    statistics = FisherStatistics(
+        mean=c * (own / size.parameters),
+        second_moment=c * mean_square,
         largest=(t - 1) / t * shared + own / t,
     )
+    network.require_finite(*statistics)
+    return statistics
 
 
 def mean_subtracted_statistics(
@@ -275,6 +278,7 @@ def mean_subtracted_statistics(
     >>> round(mean_subtracted_statistics("relu", samples=1000, **setting).lower, 3)
     3.262
     """
+    _require_memory(depth)
     network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = _Size(network, width, samples, outputs, finite_width)
     if size.samples == 1:
@@ -282,11 +286,13 @@ def mean_subtracted_statistics(
     t, c, ratio = size.samples, size.outputs, size.width / size.samples
     c1, c2 = network.fluctuation_constants(c)
     spike = network.alpha * network.kappas().difference
-    return MeanSubtractedStatistics(
-        mean=(1 - 1 / t) * c * size.gap / size.parameters,
+    statistics = MeanSubtractedStatistics(
+        mean=(1 - 1 / t) * c * (size.gap / size.parameters),
         lower=ratio * spike + c1,
-        upper=math.sqrt((c * ratio * spike**2 + c2) * size.width),
+        upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
     )
+    network.require_finite(*statistics)
+    return statistics
 
 
 def fluctuation_constants(
@@ -338,8 +344,9 @@ def fluctuation_constants(
     >>> fluctuation_constants("linear", depth=3, outputs=1, weight_variance=1.0, bias_variance=0.0)
     FluctuationConstants(c1=4.666666666666667, c2=14.0)
     """
+    _require_memory(depth)
     network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    return network.fluctuation_constants(_checks.integer("outputs", outputs, least=1))
+    return network.fluctuation_constants(_checks.count("outputs", outputs))
 
 
 class _Network:
@@ -353,9 +360,12 @@ class _Network:
         bias_variance: ArrayLike,
         width_ratios: Sequence[float] | None,
     ) -> None:
-        self.depth = _checks.integer("depth", depth, least=2)
+        self.depth = _checks.layers("depth", depth, least=2)
         self.ratios = _ratios(width_ratios, self.depth)
-        self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
+        with np.errstate(over="ignore"):
+            self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
+        rule = "such that alpha neither overflows nor vanishes"
+        _checks.require(0 < self.alpha < math.inf, "width_ratios", rule, width_ratios)
         self.activations = resolve(activation, self.depth - 1)
         for a in self.activations:
             _require_second_derivative(a)
@@ -380,12 +390,12 @@ class _Network:
         # w (t h - t' h') = w [t (h - h') + (t - t') h']: nothing is subtracted
         terms = [(w * t * h, w * ts * hs, w * (t * dh + e * hs)) for w, t, ts, e, h, hs, dh in rows]
         kappa1, kappa2, difference = (float(sum(x)) for x in zip(*terms, strict=True))
-        self._require_finite(kappa1)
+        self.require_finite(kappa1, kappa2, difference)
         return Kappas(self.alpha, kappa1, kappa2, difference)
 
-    def _require_finite(self, value: float) -> None:
+    def require_finite(self, *values: float) -> None:
         rule = "small enough not to overflow"
-        _checks.require(math.isfinite(value), "weight_variance", rule, self.weight_variance)
+        _checks.require(all(map(math.isfinite, values)), "weight_variance", rule, self.weight_variance)
 
     def fluctuation_constants(self, outputs: int) -> FluctuationConstants:
         difference = self.kappas().difference
@@ -393,9 +403,10 @@ class _Network:
             return FluctuationConstants(0.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             same, other = self._entry_variances()
-        c2 = outputs * (same + (outputs - 1) * other)
-        self._require_finite(c2)
-        return FluctuationConstants(c2 / (outputs * self.alpha * difference), c2)
+        one = same + (outputs - 1) * other
+        constants = FluctuationConstants(one / self.alpha / difference, outputs * one)
+        self.require_finite(*constants)
+        return constants
 
     def _entry_variances(self) -> tuple[float, float]:
         """S for the same and for different outputs: the Gram entry as a linear form in fresh noise.
@@ -463,14 +474,13 @@ class _Size:
     """Entries of K for given M, T, C: to leading order, or with the biases and all parameters counted."""
 
     def __init__(self, network: _Network, width: int, samples: int, outputs: int, finite_width: bool) -> None:
-        self.width = _checks.integer("width", width, least=1)
-        self.samples = _checks.integer("samples", samples, least=1)
-        self.outputs = _checks.integer("outputs", outputs, least=1)
+        self.width, self.samples = _checks.count("width", width), _checks.count("samples", samples)
+        self.outputs = _checks.count("outputs", outputs)
         k, m = network.kappas(), network.moments
         scale = k.alpha * self.width
         self.own, self.shared, self.gap = scale * k.kappa1, scale * k.kappa2, scale * k.difference
         self.parameters = scale * self.width
-        if finite_width:
+        if _checks.flag("finite_width", finite_width):
             self.own += math.fsum(m.q_tilde_t)
             self.shared += math.fsum(m.q_tilde_st)
             self.gap += math.fsum(m.backward_gap)
@@ -482,8 +492,16 @@ class _Size:
             )
 
 
+def _require_memory(depth: int) -> None:
+    """The fluctuations take two square matrices, two rows and columns per layer, and as many vectors."""
+    layers = _checks.layers("depth", depth, least=2)
+    _checks.fits("depth", 160 * layers**2, depth)
+
+
 def _unit(index: int, depth: int) -> Floats:
-    return np.eye(2 * depth - 1)[index]
+    unit = np.zeros(2 * depth - 1)
+    unit[index] = 1.0
+    return unit
 
 
 def _ratios(width_ratios: Sequence[float] | None, depth: int) -> Floats:

@@ -43,6 +43,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e: ArrayLike) -> Floats:
     r"""Eigenvalues of the expected Gauss-Newton matrix of one softmax output.
 
@@ -66,8 +67,8 @@ def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e:
     Raises
     ------
     ValueError
-        If `p` is not a probability vector along its last axis, `dim` is not a whole number >= K - 1, a scale
-        is negative or not finite, or both are 0.
+        If `p` is not a probability vector along its last axis, `dim` is not a whole number >= K - 1 or too
+        large for memory, a scale is negative or not finite, or both are 0.
 
     References
     ----------
@@ -83,8 +84,11 @@ def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e:
     size = tilde.shape[-1]
     d = _checks.integer("dim", dim, least=size - 1)
     c, e = _scales(sigma_c, sigma_e)
-    bulk = (tilde.sum(axis=-1) * e * e)[..., None]
-    outliers = bulk + d * np.square(c)[..., None] * tilde[..., : size - 1]
+    trace, c, e = _checks.together(p=tilde.sum(axis=-1), sigma_c=c, sigma_e=e)
+    _checks.fits("dim", 24 * max(trace.size, 1) * d, dim)
+    bulk = (trace * e * e)[..., None]
+    outliers = bulk + c[..., None] * (d * (c[..., None] * tilde[..., : size - 1]))
+    _checks.representable(outliers, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
     rest = np.broadcast_to(bulk, (*outliers.shape[:-1], d - size + 1))
     return np.concatenate([outliers, rest], axis=-1)
 
@@ -131,13 +135,15 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     """
     g = _checks.finite("gamma", gamma)
     _checks.require(g >= 1.0 - 1e-12, "gamma", "at least 1", gamma)
-    root = np.sqrt(_dimension(dim))
     c, e = _scales(sigma_c, sigma_e)
+    g, d, c, e = _checks.together(gamma=g, dim=_dimension(dim), sigma_c=c, sigma_e=e)
+    root = np.sqrt(d)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
     return root * (cc + ee) / np.hypot(np.sqrt(ee * (ee + 2.0 * cc)), root * cc / g)
 
 
+@np.errstate(over="ignore")
 def expected_gradient_norm(
     mean_probability: ArrayLike, prior: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike
 ) -> Floats:
@@ -181,8 +187,13 @@ def expected_gradient_norm(
     actual = _checks.probabilities("prior", prior)
     classes = predicted.shape[-1]
     _checks.require(actual.shape[-1] == classes, "prior", f"over {classes} classes", actual.shape)
-    distance = np.linalg.norm(predicted - actual, axis=-1)
-    return np.sqrt(_dimension(dim)) * _checks.nonnegative("sigma_c", sigma_c) * distance
+    predicted, actual = _checks.together(mean_probability=predicted, prior=actual)
+    distance, d, c = _checks.together(
+        mean_probability=np.hypot.reduce(predicted - actual, axis=-1),
+        dim=_dimension(dim),
+        sigma_c=_checks.nonnegative("sigma_c", sigma_c),
+    )
+    return _checks.representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
 
 
 def projected_excess(excess: ArrayLike, *, dim: ArrayLike) -> Floats:
@@ -219,7 +230,7 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike) -> Floats:
     >>> projected_excess([3.0, 8.0], dim=50).round(3)
     array([2.739, 5.275])
     """
-    r, d = _checks.finite("excess", excess), _dimension(dim)
+    r, d = _checks.together(excess=_checks.finite("excess", excess), dim=_dimension(dim))
     return np.sqrt(d) * (r / np.hypot(np.sqrt(d + 1.0), r))
 
 
@@ -290,8 +301,11 @@ def hessian_excess(gauss_newton_excess: ArrayLike, *, frobenius_ratio: ArrayLike
     >>> hessian_excess(5.0, frobenius_ratio=0.75)
     np.float64(4.0)
     """
-    ratio = _checks.nonnegative("frobenius_ratio", frobenius_ratio)
-    return _checks.nonnegative("gauss_newton_excess", gauss_newton_excess) / np.hypot(1.0, ratio)
+    excess, ratio = _checks.together(
+        gauss_newton_excess=_checks.nonnegative("gauss_newton_excess", gauss_newton_excess),
+        frobenius_ratio=_checks.nonnegative("frobenius_ratio", frobenius_ratio),
+    )
+    return excess / np.hypot(1.0, ratio)
 
 
 def _dimension(dim: ArrayLike) -> Floats:
@@ -301,6 +315,8 @@ def _dimension(dim: ArrayLike) -> Floats:
 
 
 def _scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:
-    c, e = _checks.nonnegative("sigma_c", sigma_c), _checks.nonnegative("sigma_e", sigma_e)
+    c, e = _checks.together(
+        sigma_c=_checks.nonnegative("sigma_c", sigma_c), sigma_e=_checks.nonnegative("sigma_e", sigma_e)
+    )
     _checks.require((c > 0) | (e > 0), "sigma_c and sigma_e", "not both 0", (sigma_c, sigma_e))
     return c, e

@@ -31,7 +31,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ConvergenceError", "Erf", "Fluctuations", "Kernels", "Moments", "PiecewiseLinear", "Quadrature"]
+from theory._checks import finite, nonnegative, require, scalar
+
+__all__ = [
+    "ConvergenceError",
+    "Erf",
+    "Fluctuations",
+    "Kernels",
+    "Moments",
+    "PiecewiseLinear",
+    "Quadrature",
+    "real_values",
+]
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
@@ -40,6 +51,7 @@ _TOLERANCE = 1e-12  # two successive levels agree to this; the error of the fine
 _LEVELS = 5
 _TENSOR = 1 << 17  # nodes of the product rule beyond which convolution on one grid is cheaper
 _LARGEST = 1 << 25
+_STEEPEST = 1e75  # fourth powers of a slope stay in range
 _SMALL_GAP = 1e-4  # below, deviations of phi are integrals of phi' instead of differences
 
 
@@ -77,7 +89,11 @@ class Fluctuations(NamedTuple):
 
 
 class Kernels(ABC):
-    """Gaussian averages of one activation; abs(`covariance`) <= `variance`, `gap` is their difference."""
+    """Gaussian averages of one activation; abs(`covariance`) <= `variance`, `gap` is their difference.
+
+    The kernels of this module refuse other numbers with a ``ValueError``; averages larger than any float are
+    infinite.
+    """
 
     @abstractmethod
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
@@ -117,32 +133,46 @@ class PiecewiseLinear(Kernels):
 
     slope: float
 
+    def __post_init__(self) -> None:
+        slope = scalar("slope", finite("slope", self.slope))
+        require(abs(slope) <= _STEEPEST, "slope", f"at most {_STEEPEST:g} in size", self.slope)
+
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         o, e = self._parts()
-        scale = 2 * e * variance / math.pi
+        both = o + e  # a common factor, so that only the results may overflow
+        scale = 2 * (e / both) * variance / math.pi
         theta, beta = _angles(variance, covariance, gap)
-        overlap = self.slope * covariance + scale * _sine_excess(beta)
-        difference = (o + e) * gap - scale * _sine_excess(theta)
-        return Moments((o + e) * variance, overlap, max(difference, 0.0))
+        overlap = self.slope / both * covariance + scale * _sine_excess(beta)
+        difference = gap - scale * _sine_excess(theta)
+        return Moments(both * variance, both * overlap, both * max(difference, 0.0))
 
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the derivative; at variance 0 the average over the two sides of the kink."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         o, e = self._parts()
         theta, beta = _angles(variance, covariance, gap)
         return Moments(o + e, self.slope + 2 * e * beta / math.pi, 2 * e * theta / math.pi)
 
     def curvature(self, variance: float, covariance: float, gap: float) -> float:
-        """Overlap of the second derivative, a Dirac delta of weight 1 - slope; needs a gap > 0."""
+        """Overlap of the second derivative, a Dirac delta of weight 1 - slope; needs two different inputs."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         _, e = self._parts()
         if e == 0:
             return 0.0
-        if not gap > 0:
-            raise ValueError(f"gap must be positive for an activation with a kink, got {gap!r}")
+        require(gap > 0, "gap", "positive for an activation with a kink", gap)
+        require(
+            variance + covariance > 0,
+            "covariance",
+            "above -variance for an activation with a kink",
+            covariance,
+        )
         return 2 * e / math.pi / math.sqrt(gap) / math.sqrt(variance + covariance)
 
     def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
         """Squared conditional variances, averaged; `covariance` >= 0."""
+        covariance, gap = _shares(covariance, gap)
         if not gap > 0:
             square = 0.5 * (1 + self.slope**4)
             return Fluctuations(0.0, 0.0, 0.0, square, 0.0)
@@ -155,6 +185,32 @@ class PiecewiseLinear(Kernels):
     def _parts(self) -> tuple[float, float]:
         """Weights o and e of the odd (linear) and the even part of the activation, squared."""
         return (0.5 * (1 + self.slope)) ** 2, (0.5 * (1 - self.slope)) ** 2
+
+
+def _pair(variance: Any, covariance: Any, gap: Any) -> tuple[float, float, float]:
+    """The arguments as floats that belong together, up to the rounding of a long recursion."""
+    a = _number("variance", variance)
+    b = (
+        covariance
+        if isinstance(covariance, float)
+        else scalar("covariance", finite("covariance", covariance))
+    )
+    d = _number("gap", gap)
+    slack = 1e-8 * a + 1e-320
+    require(abs(b) <= a + slack, "covariance", "between -variance and variance", covariance)
+    require(abs((a - b) - d) <= slack, "gap", "variance - covariance", gap)
+    return a, min(max(b, -a), a), min(d, 2 * a)
+
+
+def _shares(covariance: Any, gap: Any) -> tuple[float, float]:
+    return _number("covariance", covariance), _number("gap", gap)
+
+
+def _number(name: str, value: Any) -> float:
+    """One number >= 0 whose small multiples do not overflow."""
+    number = value if isinstance(value, float) else scalar(name, nonnegative(name, value))
+    require(number >= 0 and 8 * number < math.inf, name, "non-negative, finite and below 2e307", value)
+    return number
 
 
 def _angles(variance: float, covariance: float, gap: float) -> tuple[float, float]:
@@ -233,8 +289,16 @@ class Quadrature(Kernels):
     first: Function
     second: Function | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("function", "first", "second"):
+            field = getattr(self, name)
+            require(
+                callable(field) or (name == "second" and field is None), name, "callable on arrays", field
+            )
+
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the activation itself."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         result = self._moments(self.function, self.first, variance, covariance, gap)
         if abs(covariance) <= 1e-3 * variance:
             return result._replace(overlap=self._small_overlap(variance, covariance))
@@ -242,15 +306,16 @@ class Quadrature(Kernels):
 
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the derivative."""
-        return self._moments(self.first, self.second, variance, covariance, gap)
+        return self._moments(self.first, self.second, *_pair(variance, covariance, gap))
 
     def curvature(self, variance: float, covariance: float, gap: float) -> float:
         """Overlap of the second derivative."""
-        return self._moments(self._second(), None, variance, covariance, gap).overlap
+        return self._moments(self._second(), None, *_pair(variance, covariance, gap)).overlap
 
     def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
         """Squared conditional variances, averaged; `covariance` >= 0."""
         second = self._second()
+        covariance, gap = _shares(covariance, gap)
 
         def at(level: int) -> Floats:
             grid = _grid(covariance, gap, level)
@@ -317,7 +382,7 @@ class Erf(Quadrature):
 
     def value(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of erf."""
-        a, b = variance, covariance
+        a, b, gap = _pair(variance, covariance, gap)
         own, cross = _erf_roots(a, b, gap)
         moment, overlap = (2 / math.pi * math.atan2(2 * x, s) for x, s in ((a, own), (b, cross)))
         if b < 0 or a == 0:
@@ -330,12 +395,14 @@ class Erf(Quadrature):
 
     def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
         """Moments of the derivative."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         own, cross = _erf_roots(variance, covariance, gap)
         difference = 4 * (gap / own) * ((variance + covariance) / cross) / (own + cross)
         return Moments(*(4 / math.pi * x for x in (1 / own, 1 / cross, difference)))
 
     def curvature(self, variance: float, covariance: float, gap: float) -> float:
         """Overlap of the second derivative."""
+        variance, covariance, gap = _pair(variance, covariance, gap)
         cross = _erf_roots(variance, covariance, gap)[1]
         return 16 / math.pi * (covariance / cross) / cross / cross
 
@@ -446,9 +513,30 @@ def _unit_legendre() -> tuple[list[float], list[float]]:
     return (0.5 * (1 + nodes)).tolist(), (0.5 * weights).tolist()
 
 
-def _values(name: str, f: Function, x: Floats) -> Floats:
+def real_values(name: str, f: Function, x: Floats) -> Floats:
+    """Values of an activation or a derivative as float64, whatever numbers they are.
+
+    Raises
+    ------
+    ValueError
+        If they are not real numbers.
+
+    Examples
+    --------
+    >>> real_values("step", lambda x: x > 0, np.array([-1.0, 2.0]))
+    array([0., 1.])
+    """
     with np.errstate(all="ignore"):
-        y = np.asarray(f(x), dtype=np.float64)
+        y = np.asarray(f(x))
+    if y.dtype.kind not in "buif":
+        raise ValueError(
+            f"activation {name!r} must be real with its derivatives, got values of type {y.dtype}"
+        )
+    return y.astype(np.float64)
+
+
+def _values(name: str, f: Function, x: Floats) -> Floats:
+    y = real_values(name, f, x)
     if y.shape != x.shape:
         raise ValueError(f"activation {name!r} must be elementwise, got shape {y.shape} from {x.shape}")
     if not np.isfinite(y).all():
@@ -459,6 +547,7 @@ def _values(name: str, f: Function, x: Floats) -> Floats:
     return y
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows does not settle
 def _refine(name: str, at: Callable[[int], Floats], scale: Callable[[Floats], Floats]) -> Floats:
     """First of at(1), at(2), ... within tolerance of the one before."""
     last: Floats | None = None

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import batch_hessian
-from theory._checks import nonnegative, positive, require
+from theory._checks import nonnegative, positive, representable, require, together
 
 __all__ = [
     "MomentumRates",
@@ -49,6 +49,7 @@ class MomentumRates(NamedTuple):
     contraction: Floats
 
 
+@np.errstate(over="ignore")
 def stability_limit(sharpness: ArrayLike) -> Floats:
     r"""Largest learning rate at which gradient descent is stable on a quadratic, :math:`2/\lambda_{max}`.
 
@@ -64,7 +65,7 @@ def stability_limit(sharpness: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If `sharpness` is not positive and finite.
+        If `sharpness` is not positive and finite, or so small that the rate is larger than any float.
 
     References
     ----------
@@ -75,9 +76,11 @@ def stability_limit(sharpness: ArrayLike) -> Floats:
     >>> stability_limit([0.5, 4.0])
     array([4. , 0.5])
     """
-    return (2 / positive("sharpness", sharpness))[()]
+    sharpness = positive("sharpness", sharpness)
+    return representable(2 / sharpness, sharpness=sharpness)
 
 
+@np.errstate(over="ignore")
 def sgd_limit(
     eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -120,9 +123,10 @@ def sgd_limit(
         batch_size=batch_size,
         dataset_size=dataset_size,
     )
-    return (2 / top)[()]
+    return representable(2 / top, eigenvalue=eigenvalue)
 
 
+@np.errstate(over="ignore")
 def mean_square_limit(
     eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
@@ -159,13 +163,15 @@ def mean_square_limit(
     >>> mean_square_limit(1.0, noise=21.0, batch_size=[1, 21], dataset_size=float("inf"))
     array([0.09090909, 1.        ])
     """
-    eigenvalue = positive("eigenvalue", eigenvalue)
-    fluctuation = batch_hessian.element_fluctuation(
-        variance=nonnegative("noise", noise), batch_size=batch_size, dataset_size=dataset_size
+    b = batch_hessian.effective_batch_size(batch_size, dataset_size)
+    eigenvalue, noise, b = together(
+        eigenvalue=positive("eigenvalue", eigenvalue), noise=nonnegative("noise", noise), batch_size=b
     )
-    return (2 / (eigenvalue + fluctuation / eigenvalue))[()]
+    size = np.hypot(eigenvalue, np.sqrt(noise) / np.sqrt(b))
+    return representable(2 / size * (eigenvalue / size), eigenvalue=eigenvalue)
 
 
+@np.errstate(over="ignore")
 def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Polyak's momentum, best constant rates for a quadratic with eigenvalues in [smallest, largest].
 
@@ -200,10 +206,12 @@ def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     """
     upper, lower = _ordered(largest, smallest)
     top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = (upper - lower) / (top + low) ** 2  # no cancellation for nearly equal eigenvalues
-    return MomentumRates(((2 / (top + low)) ** 2)[()], (ratio**2)[()], ratio[()])
+    ratio = _ratio(upper, lower)
+    rate = representable((2 / (top + low)) ** 2, largest=largest, smallest=smallest)
+    return MomentumRates(rate, (ratio**2)[()], ratio[()])
 
 
+@np.errstate(over="ignore")
 def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     r"""Nesterov's momentum for a quadratic with eigenvalues in [smallest, largest].
 
@@ -237,12 +245,19 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
     """
     upper, lower = _ordered(largest, smallest)
     top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = (upper - lower) / (top + low) ** 2
-    return MomentumRates((1 / upper)[()], ratio[()], (ratio * (1 + low / top))[()])
+    ratio = _ratio(upper, lower)
+    rate = representable(1 / upper, largest=largest)
+    return MomentumRates(rate, ratio[()], np.minimum(ratio * (1 + low / top), 1.0)[()])
+
+
+def _ratio(upper: Floats, lower: Floats) -> Floats:
+    """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
+    both = np.sqrt(upper) + np.sqrt(lower)
+    return np.minimum((upper - lower) / both / both, 1.0)
 
 
 def _ordered(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, Floats]:
     """Both eigenvalues, checked and broadcast."""
-    upper, lower = np.broadcast_arrays(positive("largest", largest), positive("smallest", smallest))
+    upper, lower = together(largest=positive("largest", largest), smallest=positive("smallest", smallest))
     require(upper >= lower, "largest", "at least smallest", largest)
     return upper, lower

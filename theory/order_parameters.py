@@ -87,14 +87,14 @@ def order_parameters(
     activation
         An :class:`~theory.activations.Activation`, its name, or one of these per hidden layer.
     depth
-        Number of layers L >= 1, the linear output layer included.
+        Number of layers L, from 1 to 100000, the linear output layer included.
     weight_variance, bias_variance
         Scalars >= 0.
     input_overlap
         Scalar in [-1, 1]: inner product of the two inputs per input unit.
     digits
-        If given, compute with mpmath to this many digits (named activations only; seconds per smooth
-        layer at 30). The numbers passed in count as exact binary fractions.
+        If given, compute with mpmath to this many digits, at most 1000 (named activations only; seconds
+        per smooth layer at 30). The numbers passed in count as exact binary fractions.
 
     Returns
     -------
@@ -105,7 +105,8 @@ def order_parameters(
     ValueError
         If an argument is out of its domain, or the moments overflow.
     ConvergenceError
-        If the averages of a user's activation do not settle (not smooth).
+        If the averages of a user's activation do not settle (not smooth), or a pre-activation has a variance
+        beyond about 1e8 and the activation no closed form.
 
     References
     ----------
@@ -123,7 +124,7 @@ def order_parameters(
     >>> mpmath.nstr(precise.q_hat_t[1], 20)  # (2/pi) arcsin(2/3)
     '0.46455905439753997851'
     """
-    depth = _checks.integer("depth", depth, least=1)
+    depth = _checks.layers("depth", depth, least=1)
     activations = resolve(activation, depth - 1)
     if digits is not None:
         return _precise(activations, weight_variance, bias_variance, input_overlap, digits)
@@ -159,6 +160,8 @@ def propagate(
     ------
     ValueError
         If an argument is out of its domain, or the moments overflow.
+    ConvergenceError
+        As in :func:`order_parameters`.
 
     Examples
     --------
@@ -167,12 +170,11 @@ def propagate(
     >>> result.variance[-1] - result.covariance[-1], 0 < result.gap[-1] < 1e-50
     (0.0, True)
     """
+    _checks.instance("activations", activations, Sequence, "a sequence of Activation")
     sw2, sb2, overlap = _arguments(weight_variance, bias_variance, input_overlap)
     result = _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
-    for layer in zip(result.q_hat_t[1:], result.q_tilde_t[:-1], strict=True):
-        _checks.require(
-            all(map(math.isfinite, layer)), "weight_variance", "small enough not to overflow", sw2
-        )
+    for numbers in result:
+        _checks.require(np.isfinite(numbers), "weight_variance", "small enough not to overflow", sw2)
     return result
 
 
@@ -196,7 +198,7 @@ def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> 
     for kernel in kernels:
         own, shared, gap = hats[-1]
         pre.append((sw2 * own + sb2, sw2 * shared + sb2, sw2 * gap))
-        _require_finite(pre[-1][0], sw2)
+        _require_finite(pre[-1][0], sw2, sb2)
         hats.append(kernel.value(*pre[-1]))
     tildes = [Moments(one, one, one * 0)]
     for kernel, arguments in zip(reversed(kernels), reversed(pre), strict=True):
@@ -207,8 +209,9 @@ def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> 
     return Propagation(*_columns(pre), *_columns(hats), *_columns(tildes[::-1]))
 
 
-def _require_finite(variance: Any, sw2: Any) -> None:
-    _checks.require(variance * 4 < math.inf, "weight_variance", "small enough not to overflow", sw2)
+def _require_finite(variance: Any, sw2: Any, sb2: Any) -> None:
+    name, value = ("bias_variance", sb2) if 2 * sb2 > variance else ("weight_variance", sw2)
+    _checks.require(variance * 16 < math.inf, name, "small enough not to overflow", value)
 
 
 def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -225,7 +228,7 @@ def _precise(
     from theory.precise_kernels import mpmath, precise_kernels
 
     mp = mpmath()
-    digits = _checks.integer("digits", digits, least=1)
+    digits = _checks.integer("digits", digits, least=1, most=1000)
     arguments = _arguments(weight_variance, bias_variance, input_overlap)
     kernels = [precise_kernels(a, digits) for a in activations]
     with mp.workdps(digits + 15):

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, nonnegative, positive
+from theory._checks import finite, nonnegative, positive, representable, require, together
 
 __all__ = [
     "Outlier",
@@ -83,6 +83,7 @@ class Outlier:
     visible: NDArray[np.bool_]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus Wigner noise, as the dimension grows.
 
@@ -116,13 +117,15 @@ def additive_wigner(spike: ArrayLike, *, sigma: ArrayLike) -> Outlier:
     >>> additive_wigner([0.5, 1.0, 2.0, -2.0], sigma=1.0).eigenvalue
     array([ 2. ,  2. ,  2.5, -2.5])
     """
-    spike, sigma = np.broadcast_arrays(finite("spike", spike), nonnegative("sigma", sigma))
+    spike, sigma = together(spike=finite("spike", spike), sigma=nonnegative("sigma", sigma))
     size = np.abs(spike)
     safe = np.where(size > sigma, size, 1.0)
     overlap = (size - sigma) / safe * ((size + sigma) / safe)
-    return _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
+    top = _outlier(size, threshold=sigma, edge=2 * sigma, strength=size, overlap=overlap, negative=spike < 0)
+    return _representable(top, spike=spike, sigma=sigma)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of a low-rank matrix plus an independent Wishart matrix, as the dimension grows.
 
@@ -160,19 +163,19 @@ def additive_wishart(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> 
     >>> top.eigenvalue, top.overlap
     (array([ 9.,  9., 10.]), array([0.  , 0.  , 0.75]))
     """
-    spike, q, variance = np.broadcast_arrays(
-        nonnegative("spike", spike), positive("q", q), nonnegative("variance", variance)
-    )
+    spike, q, variance = _rectangular(spike, q, variance)
     root = np.sqrt(q)
     radius = root * variance  # the bulk seen from the mean, half its width
     threshold = radius * (1 + root)
     strength = (spike - threshold) + radius  # spike - q variance
     safe = np.where(spike > threshold, strength, 1.0)
     overlap = (spike - threshold) / safe * ((strength + radius) / safe)
-    edge = variance * (1 + root) ** 2
-    return _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
+    edge = (1 + root) * variance * (1 + root)
+    top = _outlier(spike, threshold=threshold, edge=edge, strength=strength, overlap=overlap)
+    return _representable(top, spike=spike, q=q, variance=variance)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
     r"""Top eigenvalue of :math:`(J + E)(J + E)^\top` for a low-rank J, as the dimension grows.
 
@@ -210,15 +213,14 @@ def information_plus_noise(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLik
     >>> information_plus_noise([1.0, 2.0, 6.0], q=4.0, variance=1.0).eigenvalue
     array([ 9.        ,  9.        , 11.66666667])
     """
-    spike, q, variance = np.broadcast_arrays(
-        nonnegative("spike", spike), positive("q", q), nonnegative("variance", variance)
-    )
+    spike, q, variance = _rectangular(spike, q, variance)
     root = np.sqrt(q)
     threshold = root * variance
     safe = np.where(spike > threshold, spike, 1.0)
     overlap = (spike - threshold) / safe * ((spike + threshold) / safe) / (1 + root * (threshold / safe))
-    edge = variance * (1 + root) ** 2
-    return _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
+    edge = (1 + root) * variance * (1 + root)
+    top = _outlier(spike, threshold=threshold, edge=edge, strength=spike, overlap=overlap)
+    return _representable(top, spike=spike, q=q, variance=variance)
 
 
 def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) -> Outlier:
@@ -257,6 +259,7 @@ def spiked_covariance(spike: ArrayLike, *, q: ArrayLike, variance: ArrayLike) ->
     return information_plus_noise(spike, q=q, variance=variance)
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def additive(spike: ArrayLike, law: Law) -> Outlier:
     r"""Extreme eigenvalue of a low-rank matrix plus free noise of any spectrum.
 
@@ -278,7 +281,7 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     Raises
     ------
     ValueError
-        If `spike` is not finite.
+        If `spike` is not finite, or `law` has not what is asked of it.
 
     References
     ----------
@@ -292,6 +295,8 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     array([ 2. ,  2.5, -2.5])
     """
     spike = finite("spike", spike)
+    needed = ("edges", "stieltjes", "r_transform")
+    require(all(hasattr(law, name) for name in needed), "law", f"a spectrum with {', '.join(needed)}", law)
     low, high = _ends(law)
     negative = spike < 0
     edge = np.where(negative, low, high)
@@ -299,18 +304,32 @@ def additive(spike: ArrayLike, law: Law) -> Outlier:
     visible = np.where(negative, spike < threshold, spike > threshold)
     # where it is not visible 1/spike may be a pole of R
     w = 1 / np.where(visible, spike, np.where(negative, -1.0, 1.0) * _strong(law))
-    position = spike + law.r_transform(w)
+    position = spike + law.r_transform(representable(w, spike=spike))
     # R is analytic: the imaginary part along a tiny imaginary step is its derivative, exact to rounding
-    slope = np.imag(law.r_transform(w + 1e-40j * w)) / (1e-40 * w)
+    decay = w * np.imag(law.r_transform(w + 1e-20j * w)) / 1e-20
     outermost = np.where(negative, np.minimum(position, edge), np.maximum(position, edge))
-    overlap = np.clip(1 - w**2 * slope, 0.0, 1.0)
-    return Outlier(
+    top = Outlier(
         eigenvalue=np.where(visible, outermost, edge)[()],
-        overlap=np.where(visible, overlap, 0.0)[()],
+        overlap=np.where(visible, np.clip(1 - decay, 0.0, 1.0), 0.0)[()],
         threshold=threshold[()],
         edge=edge[()],
         visible=visible[()],
     )
+    return _representable(top, spike=spike)
+
+
+def _rectangular(spike: ArrayLike, q: ArrayLike, variance: ArrayLike) -> tuple[Floats, ...]:
+    """The arguments of the models with rectangular noise, checked and broadcast."""
+    return together(
+        spike=nonnegative("spike", spike), q=positive("q", q), variance=nonnegative("variance", variance)
+    )
+
+
+def _representable(top: Outlier, **arguments: Floats) -> Outlier:
+    """`top`, or the arguments refused that are too large for its numbers."""
+    for value in (top.eigenvalue, top.edge, top.threshold, top.overlap):
+        representable(value, **arguments)
+    return top
 
 
 def _ends(law: Law) -> tuple[float, float]:
@@ -347,7 +366,10 @@ def _outlier(
     gap = size - threshold
     visible = gap > 0
     gap = np.where(visible, gap, 0.0)
-    eigenvalue = edge + gap * (gap / np.where(visible, strength, 1.0))
+    # noise only adds: rounding must not take the outlier below the spike
+    eigenvalue = np.maximum(
+        edge + gap * (gap / np.where(visible, strength, 1.0)), np.where(visible, size, edge)
+    )
     return Outlier(
         eigenvalue=np.where(negative, -eigenvalue, eigenvalue)[()],
         overlap=np.where(visible, overlap, 0.0)[()],

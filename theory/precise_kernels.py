@@ -13,12 +13,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from theory import _checks
 from theory.activations import Activation, named
 from theory.gaussian_kernels import ConvergenceError, Moments, PiecewiseLinear
 
 __all__ = ["mpmath", "precise_kernels"]
 
 Function = Callable[[Any], Any]
+
+_NODES = 10**6  # of a product rule; some ten seconds
 
 
 def mpmath() -> Any:
@@ -36,7 +39,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     Raises
     ------
     ValueError
-        If `activation` is not one of the named ones.
+        If `activation` is not one of the named ones, or `digits` is not an integer from 1 to 1000. The kernels
+        refuse digits and variances that would take minutes.
 
     Examples
     --------
@@ -45,6 +49,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     ...     print(precise_kernels(named("relu"), 25).derivative(2 * half, half, half).overlap)
     0.333333333333333333333333333333
     """
+    _checks.instance("activation", activation, Activation, "an Activation")
+    digits = _checks.integer("digits", digits, least=1, most=1000)
     if isinstance(activation.kernels, PiecewiseLinear):
         return _PiecewiseLinear(activation.kernels.slope)
     if activation.name in _SMOOTH and activation is named(activation.name):
@@ -136,22 +142,35 @@ def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int) -> Moments:
     own, outer, inner = (coarser * _step(s, digits) * s for s in scales)
     if min(outer, inner) * 30 > max(outer, inner):  # then one grid of u serves both
         outer = inner = min(outer, inner)
-    weights = [_weights(s, x, digits) for s, x in zip(scales, (own, outer, inner), strict=True)]
+    spacings = own, outer, inner
+    nodes = [_half_width(s, x, digits) for s, x in zip(scales, spacings, strict=True)]
+    _checks.require(nodes[0] + nodes[1] * nodes[2] <= _NODES, "digits", _rule(a), digits)
+    weights = [_weights(s, x, n) for s, x, n in zip(scales, spacings, nodes, strict=True)]
     moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
     means = _means(f, outer, inner, weights[1], weights[2])
     mirrored = means if b >= 0 else means[::-1]
     return _moments(moment, mp.fdot(weights[1], [x * y for x, y in zip(means, mirrored, strict=True)]))
 
 
-def _weights(scale: Any, spacing: Any, digits: int) -> list[Any]:
+def _half_width(scale: Any, spacing: Any, digits: int) -> int:
+    """Nodes on either side of 0."""
+    mp = mpmath()
+
+    # the integrands grow at most like the fourth power of the Gaussian variable
+    return int(mp.ceil((mp.sqrt(2 * (digits + 5) * mp.log(10)) + 3) * scale / spacing)) if scale > 0 else 0
+
+
+def _rule(variance: Any) -> str:
+    return f"fewer for the trapezoidal rule at variance {mpmath().nstr(variance, 3)}"
+
+
+def _weights(scale: Any, spacing: Any, n: int) -> list[Any]:
     """Normal weights of standard deviation `scale` on a symmetric grid of this spacing."""
     mp = mpmath()
 
     if scale == 0:
         return [mp.mpf(1)]
-    # the integrands grow at most like the fourth power of the Gaussian variable
     step = spacing / scale
-    n = int(mp.ceil((mp.sqrt(2 * (digits + 5) * mp.log(10)) + 3) / step))
     half = [mp.exp(-((step * k) ** 2) / 2) for k in range(n + 1)]
     total = 2 * mp.fsum(half) - half[0]
     return [half[abs(k)] / total for k in range(-n, n + 1)]

@@ -27,11 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import integer, positive, require, within
+from theory._checks import finite, integer, positive, representable, require, scalar, shown, within
 
 __all__ = ["MarchenkoPastur", "Semicircle"]
 
 Floats = NDArray[np.float64]
+
+_RANGE = 1e-270, 1e270  # of variances and aspect ratios: what squares and quotients of them can bear
+_LARGEST_ORDER = 10**6
 
 
 @dataclass(frozen=True, init=False)
@@ -44,12 +47,12 @@ class Semicircle:
     Parameters
     ----------
     sigma, variance
-        Exactly one: standard deviation or variance of the law, positive and finite.
+        Exactly one: standard deviation or variance of the law; the variance between 1e-270 and 1e270.
 
     Raises
     ------
     ValueError
-        If not exactly one scale is given, or it is not a positive finite number.
+        If not exactly one scale is given, or it is not a positive number in that range.
 
     References
     ----------
@@ -105,11 +108,11 @@ class Semicircle:
         >>> [Semicircle(sigma=1.0).moment(k) for k in (0, 1, 2, 4, 6)]
         [1.0, 0.0, 1.0, 2.0, 5.0]
         """
-        half, odd = divmod(integer("k", k, least=0), 2)
+        half, odd = divmod(integer("k", k, least=0, most=_LARGEST_ORDER), 2)
         value = 1.0
         for j in range(1, half + 1):  # interleaved, so that a small sigma keeps a large k in range
             value *= self.sigma**2 * (4 * j - 2) / (j + 1)
-        return 0.0 if odd else value
+        return 0.0 if odd else float(representable(np.float64(value), k=k, sigma=self.sigma))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density, 0 outside the support."""
@@ -169,11 +172,13 @@ class Semicircle:
         # G is odd: in the right half-plane neither root crosses its cut, whatever the sign of a zero part
         sign = np.where(np.real(z) < 0, -1.0, 1.0)
         half = sign * z / 2
-        return (sign / (half + np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)))[()]
+        root = np.sqrt(half - self.sigma) * np.sqrt(half + self.sigma)
+        return (sign / 4 / (half / 4 + root / 4))[()]  # quarters: the square of a modulus may overflow
 
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance times `w`, real or complex."""
-        return (self.variance * _plane("w", w))[()]
+        with np.errstate(over="ignore"):
+            return representable(self.variance * _plane("w", w), w=w)
 
     def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""
@@ -193,14 +198,15 @@ class MarchenkoPastur:
     Parameters
     ----------
     q
-        Aspect ratio p / n, positive and finite.
+        Aspect ratio p / n, positive.
     sigma, variance
-        Exactly one: standard deviation or variance of an entry of X, positive and finite.
+        Exactly one: standard deviation or variance of an entry of X, positive. The variance, `q` and their
+        product lie between 1e-270 and 1e270.
 
     Raises
     ------
     ValueError
-        If `q` or the scale is not a positive finite number, or not exactly one scale is given.
+        If `q` or the scale is not a positive number in that range, or not exactly one scale is given.
 
     Notes
     -----
@@ -228,6 +234,7 @@ class MarchenkoPastur:
     def __init__(self, *, q: float, sigma: float | None = None, variance: float | None = None) -> None:
         object.__setattr__(self, "q", _scalar("q", q))
         object.__setattr__(self, "variance", _one_scale(sigma, variance)[1])
+        require(self._scale <= _RANGE[1], "q times variance", f"at most {_RANGE[1]:g}", (q, self.variance))
 
     @property
     def sigma(self) -> float:
@@ -256,7 +263,9 @@ class MarchenkoPastur:
 
     def var(self) -> float:
         """Variance, q times the mean squared."""
-        return self.q * self.variance**2
+        return float(
+            representable(np.float64(self.variance * self.q * self.variance), variance=self.variance)
+        )
 
     def moment(self, k: int) -> float:
         """Moment of order `k` about 0, the atom included: a Narayana polynomial in q times variance^k.
@@ -264,26 +273,39 @@ class MarchenkoPastur:
         >>> [MarchenkoPastur(q=2.0, variance=1.0).moment(k) for k in (0, 1, 2, 3)]
         [1.0, 1.0, 3.0, 11.0]
         """
-        k = integer("k", k, least=0)
+        k = integer("k", k, least=0, most=_LARGEST_ORDER)
         term = total = 1.0
         for r in range(k - 1):
             term *= self.q * (k - r) * (k - 1 - r) / ((r + 1) * (r + 2))
             total += term
-        return total * self.variance**k
+        power = k * math.log(self.variance)
+        plain = total < math.inf and abs(power) < 600
+        value = total * self.variance**k if plain else _exp(self._log_narayana(k) + power)
+        return float(representable(np.float64(value), k=k, q=self.q, variance=self.variance))
+
+    def _log_narayana(self, k: int) -> float:
+        """Logarithm of the Narayana polynomial of order `k` >= 1 in q, which may be larger than any float."""
+        r = np.arange(1, k, dtype=np.float64)
+        steps = math.log(self.q) + np.log((k - r + 1) / r) + np.log((k - r) / (r + 1))
+        logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
+        return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
         outside, y, below, above = self._inside(x)
-        hard = y == 0  # only q = 1 reaches 0
-        root = np.sqrt(below) / np.where(hard, 1.0, y) * np.sqrt(above)
-        density = root / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        hard = below == 0 if self.q == 1 else False  # only q = 1 reaches 0
+        slope = 1 / np.where(hard, 1.0, below) if self.q == 1 else below / y
+        with np.errstate(over="ignore"):
+            density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        density = representable(density, x=x, q=self.q, variance=self.variance)
         return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of `pdf`."""
         outside, y, below, above = self._inside(x)
-        hard = y == 0
-        root = (_log(below) + _log(above)) / 2 - np.log(np.where(hard, 1.0, y))
+        hard = below == 0 if self.q == 1 else False
+        slope = -_log(np.where(hard, 1.0, below)) if self.q == 1 else _log(below) - np.log(y)
+        root = slope + _log(above)
         constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
         return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
 
@@ -336,6 +358,19 @@ class MarchenkoPastur:
         low, high = self.edges
         require(~_between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
         require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
+        far, near = np.abs(z) > 1e18 * high, (np.abs(z) < 1e-40 * self._scale) & (self.q == 1)
+        near |= np.abs(z) < 1e-18 * low * self.atom
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
+            ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
+        return representable(np.where(far | near, ends, middle), z=z)
+
+    def _near_zero(self, z: NDArray[Any]) -> NDArray[Any]:
+        """Stieltjes transform where the atom, or the hard edge at q = 1, outweighs all else."""
+        return self.atom / z if self.q > 1 else -1 / np.sqrt(-z) / math.sqrt(self._scale)
+
+    def _quadratic_root(self, z: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+        """Stieltjes transform from its quadratic equation."""
         y = z / self._scale
         below, above = self._offsets(z)
         root = _bulk_root(np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)) / 2
@@ -345,7 +380,7 @@ class MarchenkoPastur:
         add = np.abs(middle + root) >= np.abs(middle - root)
         plain = 1 / np.where(add, middle + root, 1.0)
         other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
-        return (np.where(add, plain, other) / self._scale)[()]
+        return np.where(add, plain, other) / self._scale
 
     def r_transform(self, w: ArrayLike) -> NDArray[Any]:
         """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
@@ -354,9 +389,14 @@ class MarchenkoPastur:
         ----------
         Granziol, Zohren and Roberts (2022), eq. (50), there in the convention of the opposite sign.
         """
-        denominator = 1 - self.q * self.variance * _plane("w", w)
-        require(denominator != 0, "w", "different from 1 / (q variance)", w)
-        return (self.variance / denominator)[()]
+        w = _plane("w", w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            denominator = 1 - self.q * self.variance * w
+            require(denominator != 0, "w", "different from 1 / (q variance)", w)
+            far = ~np.isfinite(denominator)
+            limit = -1 / self.q / np.where(far, w, 1.0)
+            value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
+        return representable(value, w=w)
 
     @property
     def _c(self) -> float:
@@ -387,19 +427,25 @@ class MarchenkoPastur:
         return deviation - (c - 2) * c, deviation - (c + 2) * c
 
     def _inside(self, x: ArrayLike) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
-        """Whether `x` lies outside the bulk; its position and distances from the edges over the scale."""
+        """Whether `x` lies outside the bulk; its position, and roots of its distances from the edges.
+
+        Lengths are in units of the scale. At q = 1 the lower edge is 0 and the position may underflow.
+        """
         low, high = self.edges
         x = _points("x", x)
         clipped = np.clip(x, low, high)
         below, above = self._offsets(clipped)
         below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))
         above = np.where(clipped == high, 0.0, np.maximum(-above, 0.0))
-        return (x < low) | (x > high), clipped / self._scale, below, above
+        root = np.sqrt(clipped) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(below)
+        return (x < low) | (x > high), clipped / self._scale, root, np.sqrt(above)
 
     def _tails(self, x: Floats) -> tuple[Floats, Floats]:
         """Probabilities of values <= `x` and > `x`."""
         _, _, below, above = self._inside(x)
-        lower, upper = _bulk_tails(np.sqrt(below), np.sqrt(above), self._c)
+        lower, upper = _bulk_tails(below, above, self._c)
+        beyond = x >= self.edges[1]  # a bulk narrower than the spacing of floats has but one edge
+        lower, upper = np.where(beyond, 1.0, lower), np.where(beyond, 0.0, upper)
         cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
         sf = self._weight * upper
         return np.where(x < 0, 0.0, cdf), np.where(x < 0, 1.0, sf)
@@ -416,20 +462,21 @@ class MarchenkoPastur:
 
 
 def _scalar(name: str, value: float) -> float:
-    array = positive(name, value)
-    require(array.ndim == 0, name, "a scalar", value)
-    return float(array)
+    number = scalar(name, positive(name, value))
+    low, high = _RANGE
+    require(low <= number <= high, name, f"between {low:g} and {high:g}", value)
+    return number
 
 
 def _one_scale(sigma: float | None, variance: float | None) -> tuple[float, float]:
     """Standard deviation and variance from exactly one of them."""
     if sigma is not None and variance is None:
-        sigma = _scalar("sigma", sigma)
+        sigma = scalar("sigma", positive("sigma", sigma))
         return sigma, _scalar("sigma squared", sigma * sigma)
     if variance is not None and sigma is None:
         variance = _scalar("variance", variance)
         return math.sqrt(variance), variance
-    raise ValueError(f"sigma or variance must be given, exactly one, got {(sigma, variance)!r}")
+    raise ValueError(f"sigma or variance must be given, exactly one, got {shown((sigma, variance))}")
 
 
 def _points(name: str, x: ArrayLike) -> Floats:
@@ -439,11 +486,21 @@ def _points(name: str, x: ArrayLike) -> Floats:
 
 def _plane(name: str, z: ArrayLike) -> NDArray[Any]:
     """`z` as float64 or complex128, every entry finite."""
-    array = np.asarray(z)
-    require(array.dtype.kind in "buifc", name, "real or complex numbers", z)
-    array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    try:
+        array = np.asarray(z)
+    except ValueError:  # lists of unequal lengths
+        array = np.empty(0, dtype=np.str_)
+    require(array.dtype.kind in "uifcO", name, "real or complex numbers", z)
+    if array.dtype.kind != "c":
+        return finite(name, z)
+    with np.errstate(over="ignore"):
+        array = array.astype(np.complex128)
     require(np.isfinite(array), name, "finite", z)
     return array
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709.7 else math.inf
 
 
 def _between(z: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
@@ -488,7 +545,8 @@ def _bulk_share(u: Floats, v: Floats, q: float) -> Floats:
 def _two_product(a: float, b: Floats) -> tuple[Floats, Floats]:
     """Dekker's product: a b as a rounded value and the exact error of it."""
     product = a * b
-    a_high, b_high = _upper_half(a), _upper_half(b)
+    mantissa, exponent = math.frexp(a)  # splitting a large number as it stands would overflow
+    a_high, b_high = math.ldexp(_upper_half(mantissa), exponent), _upper_half(b)
     a_low, b_low = a - a_high, b - b_high
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 

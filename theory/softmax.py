@@ -48,7 +48,7 @@ def covariance(p: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If `p` is not a probability vector along its last axis.
+        If `p` is not a probability vector along its last axis, or the matrices do not fit into memory.
 
     References
     ----------
@@ -62,6 +62,7 @@ def covariance(p: ArrayLike) -> Floats:
     """
     rest, top, at_top = _split(p)
     full = rest + at_top * top[..., None]
+    _checks.fits("p", 24 * full.size * full.shape[-1], full.shape)
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
     k = np.arange(full.shape[-1], dtype=np.intp)
     matrix[..., k, k] = full * _complement(rest, at_top)
@@ -139,7 +140,7 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     ------
     ValueError
         If `p` is not a probability vector along its last axis, or is one-hot (M = 0), with `average` in
-        every member of a batch; if `average` is asked of a single vector or an empty batch.
+        every member of a batch; if `average` is not a bool, or asked of a single vector or an empty batch.
 
     References
     ----------
@@ -155,7 +156,7 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     np.float64(1.443989744762)
     """
     rest, top, at_top = _split(p)
-    if average:
+    if _checks.flag("average", average):
         _checks.require(
             rest.ndim >= 2 and rest.shape[-2] > 0, "p", "a batch of shape (..., N, K)", rest.shape
         )
@@ -200,7 +201,9 @@ def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     """
     logits = _checks.finite("z", z)
     _checks.require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
-    heat = _checks.positive("temperature", temperature)[..., None]
+    heat = _checks.positive("temperature", temperature)
+    _checks.together(z=logits[..., 0], temperature=heat)
+    heat = heat[..., None]
     first = logits.max(axis=-1, keepdims=True)
     others = np.where(_argmax(logits), -np.inf, logits)
     second = others.max(axis=-1, keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -396,3 +397,47 @@ def test_curvature_at_a_kink_needs_a_gap() -> None:
 def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, float]) -> None:
     with pytest.raises(ConvergenceError, match=r"activation 'tanh': variance 1e\+1. is too large"):
         kernel("tanh").value(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: leaky_relu(1e80), r"slope must be at most 1e\+75 in size"),
+        (lambda: leaky_relu([1.0, 2.0]), "slope must be a scalar"),
+        (lambda: named(["relu"]), r"activation must be one of .*, got \['relu'\]"),
+        (lambda: resolve("relu", -1), "layers must be an integer >= 0"),
+        (lambda: resolve(itertools.count(), 2), r"one per hidden layer \(2\), got more"),
+        (lambda: resolve(np.array(3), 2), "activation must be an Activation, a name"),
+        (lambda: gaussian_kernels("relu"), "activation must be an Activation, got 'relu'"),
+        (lambda: Activation("f", None, np.cos), "function must be callable on arrays, got None"),
+        (lambda: Activation("f", np.sin, np.cos, 3.0), "second_derivative must be callable"),
+        (lambda: Activation(3, np.sin, np.cos), "name must be a string"),
+        (lambda: Activation("f", np.sin, np.cos, kinks=0.0), "kinks must be a sequence of points"),
+        (lambda: Activation("f", np.sin, np.cos, kernels="closed"), "kernels must be Kernels or None"),
+        (lambda: Quadrature("f", None, np.cos), "function must be callable on arrays"),
+        (
+            lambda: Quadrature("f", lambda x: 1j * x, np.cos).value(1.0, 0.5, 0.5),
+            "'f' must be real .* complex128",
+        ),
+        (lambda: kernel("relu").value(1.0, 2.0, 0.0), "covariance must be between -variance and variance"),
+        (lambda: kernel("erf").value(1.0, 0.5, 0.2), "gap must be variance - covariance, got 0.2"),
+        (lambda: kernel("erf").derivative(None, 0.5, 0.2), "variance must be real numbers, got None"),
+        (lambda: kernel("relu").curvature(1.0, -1.0, 2.0), "covariance must be above -variance"),
+        (
+            lambda: kernel("tanh").fluctuations(math.inf, 1.0),
+            "covariance must be non-negative, finite and below",
+        ),
+    ],
+)
+def test_what_is_no_activation_or_no_pair_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_overflow_of_a_closed_form_is_infinite_and_of_a_quadrature_unsettled() -> None:
+    assert leaky_relu(-1e75).kernels is not None
+    assert leaky_relu(-1e75).kernels.value(1e200, 0.0, 1e200) == (math.inf, math.inf, math.inf)
+    with pytest.raises(ConvergenceError, match="did not settle"):
+        Quadrature("huge", lambda x: 1e300 * np.tanh(x), lambda x: 1e300 / np.cosh(x) ** 2).value(
+            1.0, 0.5, 0.5
+        )

@@ -302,3 +302,44 @@ def test_scales_and_eigenvalues_out_of_their_domain_are_refused() -> None:
         crossover_batch_size([1.0, 0.0], sigma=1.0, dim=2, dataset_size=9)
     with pytest.raises(ValueError, match="dataset_size must be positive, got"):
         crossover_batch_size(1.0, sigma=1.0, dim=2, dataset_size=0)
+
+
+def test_extremes_whose_result_is_a_float_are_answered() -> None:
+    assert effective_batch_size(1e-320, 1.0) == 1e-320
+    assert_allclose(crossover_batch_size(1e-200, sigma=1.0, dim=4, dataset_size=12), 12.0)
+    assert_allclose(crossover_batch_size(1e-200, sigma=1e-200, dim=4, dataset_size=12), 3.0)
+    size = {"batch_size": 1e-300, "dataset_size": math.inf}
+    assert_allclose(batch_eigenvalue(1.0, sigma=1e-150, dim=10**20, **size), 2e10)
+
+
+def test_full_batch_is_exact_where_the_noise_of_one_sample_overflows() -> None:
+    full = {"batch_size": 1e-157, "dataset_size": 1e-157}
+    assert element_fluctuation(variance=1e200, **full) == 0
+    assert second_order_eigenvalue(1.0, coefficient=1e200, **full) == 1
+    assert batch_overlap(1.0, sigma=1e300, dim=10**9, **full) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: effective_batch_size(1e308, np.nextafter(1e308, 2e308)),
+            "batch_size must be such that the result",
+        ),
+        (
+            lambda: batch_eigenvalue(1.0, sigma=1e308, dim=4, batch_size=1, dataset_size=9),
+            "eigenvalue, sigma, dim, batch_size must be such that the result does not overflow",
+        ),
+        (
+            lambda: batch_ggn_eigenvalue(1.0, variance=1e308, dim=4, batch_size=1, dataset_size=9),
+            "eigenvalue, variance, dim, batch_size must be such that the result does not overflow",
+        ),
+        (
+            lambda: batch_eigenvalue([1, 2], sigma=[1, 2, 3], dim=4, batch_size=1, dataset_size=9),
+            "eigenvalue, sigma, dim, batch_size, dataset_size must be broadcastable",
+        ),
+    ],
+)
+def test_what_overflows_or_does_not_fit_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -408,3 +408,36 @@ def test_fluctuation_constants_refuse_what_overflows_or_counts_nothing() -> None
         fluctuation_constants("relu", **setting, outputs=1, weight_variance=1e100)
     with pytest.raises(ValueError, match="outputs must be an integer >= 1"):
         fluctuation_constants("relu", **setting, outputs=0, weight_variance=1.0)
+
+
+def test_parameters_are_counted_exactly_beyond_the_digits_of_a_float() -> None:
+    width = 10**17 + 1
+    assert parameter_count(depth=2, width=width, outputs=3) == width * (width + 1) + 3 * (width + 1)
+
+
+def test_statistics_survive_overflow_of_their_parts() -> None:
+    size = {"depth": 2, "width": 10**6, "samples": 10, "outputs": 1, "bias_variance": 0.0}
+    found = eigenvalue_statistics("linear", weight_variance=1e149, **size)
+    assert found.second_moment == pytest.approx((2e149) ** 2 / 10)  # kappa1 = 2 sigma_w^2, kappa2 = 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"depth": 10**9}, "depth must be at most 100000"),
+        ({"depth": 20_000}, r"depth must be small enough for memory \(it needs about 59.6 GiB"),
+        ({"width": 10**30}, "width must be at most 9223372036854775807"),
+        (
+            {"width_ratios": [1e200, 1e200]},
+            "width_ratios must be such that alpha neither overflows nor vanishes",
+        ),
+        ({"width_ratios": [1e-200, 1e-200]}, "width_ratios must be such that alpha"),
+        ({"finite_width": "yes"}, "finite_width must be True or False"),
+        ({"weight_variance": 1e160}, "weight_variance must be small enough not to overflow"),
+    ],
+)
+def test_absurd_networks_are_refused(change: dict[str, Any], message: str) -> None:
+    setting: dict[str, Any] = {"depth": 2, "width": 10**6, "samples": 10, "outputs": 1}
+    setting |= {"weight_variance": 1.0, "bias_variance": 0.0} | change
+    with pytest.raises(ValueError, match=message):
+        mean_subtracted_statistics("linear", **setting)

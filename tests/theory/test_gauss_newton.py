@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import mpmath
 import numpy as np
 import pytest
@@ -286,3 +288,35 @@ def test_excesses_must_be_finite_and_ratios_non_negative() -> None:
         gauss_newton.hessian_excess(-1.0, frobenius_ratio=1.0)
     with pytest.raises(ValueError, match="frobenius_ratio must be non-negative"):
         gauss_newton.hessian_excess(1.0, frobenius_ratio=-1.0)
+
+
+def test_extreme_scales_whose_result_is_a_float_are_answered() -> None:
+    size = {"dim": 2, "sigma_c": 1e160, "sigma_e": 0.0}
+    assert_allclose(gauss_newton.expected_eigenvalues([1.0, 1e-300], **size)[0], 4e20)
+    assert gauss_newton.expected_gradient_norm(
+        [1.0, 1e-200], [1.0, 3e-200], dim=1, sigma_c=1.0
+    ) == pytest.approx(2e-200)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: gauss_newton.expected_eigenvalues([0.5, 0.5], dim=3, sigma_c=1e200, sigma_e=1.0),
+            "dim, sigma_c, sigma_e must be such that the result does not overflow",
+        ),
+        (
+            lambda: gauss_newton.expected_eigenvalues([0.5, 0.5], dim=3, sigma_c=[1, 2], sigma_e=[1, 2, 3]),
+            "sigma_c, sigma_e must be broadcastable",
+        ),
+        (
+            lambda: gauss_newton.expected_gradient_norm(
+                [0.5, 0.5], [0.5, 0.5], dim=[1, 2], sigma_c=[1, 2, 3]
+            ),
+            "mean_probability, dim, sigma_c must be broadcastable",
+        ),
+    ],
+)
+def test_what_overflows_or_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -211,3 +211,23 @@ def test_other_arguments_out_of_their_domain_are_refused() -> None:
         sgd_limit(1.0, sigma=1.0, dim=1, batch_size=3, dataset_size=2)
     with pytest.raises(ValueError, match="batch_size must be at most dataset_size"):
         mean_square_limit(1.0, noise=1.0, batch_size=3, dataset_size=2)
+
+
+def test_momentum_of_the_largest_eigenvalues_is_in_range() -> None:
+    rate, momentum, contraction = heavy_ball(1e308, 1e308 / 4)
+    assert_allclose([rate * 1e308, momentum, contraction], [16 / 9, 1 / 9, 1 / 3])
+    assert nesterov(1.7e308, 1.0).contraction == 1  # rounding must not pass it
+
+
+def test_mean_square_limit_survives_overflow_of_its_parts() -> None:
+    size = {"batch_size": 1.0, "dataset_size": math.inf}
+    assert_allclose(mean_square_limit(1e200, noise=1e300, **size), 2e-200)
+    assert_allclose(mean_square_limit(1e-200, noise=1e50, **size), 2e-250)
+
+
+@pytest.mark.parametrize("call", [lambda: stability_limit(1e-320), lambda: nesterov(1e-320, 1e-320)])
+def test_rates_beyond_a_float_are_refused(call: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"(sharpness|largest) must be such that the result does not overflow"
+    ):
+        call()

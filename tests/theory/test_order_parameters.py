@@ -206,3 +206,34 @@ def test_extreme_but_finite_settings_stay_finite() -> None:
     assert np.isfinite(
         order_parameters(leaky_relu(1e-3), depth=200, weight_variance=4, bias_variance=1).q_hat_t
     ).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"depth": 10**9}, "depth must be at most 100000, got 1000000000"),
+        ({"digits": 10**9}, "digits must be at most 1000"),
+        ({"bias_variance": 1e308}, r"bias_variance must be small enough not to overflow, got 1e\+308"),
+        (
+            {"activation": "tanh", "digits": 30, "weight_variance": 1e12},
+            r"digits must be fewer .* variance 1\.0e\+12",
+        ),
+        ({"activation": leaky_relu(-1e70), "weight_variance": 1e200}, "weight_variance must be small enough"),
+        ({"activation": None}, "activation must be an Activation, a name"),
+    ],
+)
+def test_what_would_overflow_or_never_end_is_refused(change: dict[str, object], message: str) -> None:
+    setting: dict[str, object] = {
+        "depth": 2,
+        "weight_variance": 1.0,
+        "bias_variance": 0.0,
+        "activation": "relu",
+    }
+    setting |= change
+    with pytest.raises(ValueError, match=message):
+        order_parameters(setting.pop("activation"), **setting)
+
+
+def test_activations_of_a_propagation_come_as_a_sequence() -> None:
+    with pytest.raises(ValueError, match="activations must be a sequence of Activation, got 3"):
+        propagate(3, weight_variance=1.0, bias_variance=0.0)

@@ -269,3 +269,59 @@ def test_arguments_out_of_their_domain_are_refused() -> None:
         for bad in [0.0, -1.0, math.nan, math.inf]:
             with pytest.raises(ValueError, match="q must be positive and finite"):
                 model(1.0, q=bad, variance=1.0)
+
+
+@pytest.mark.parametrize("law", [Semicircle(sigma=1.3), MarchenkoPastur(q=0.3, variance=2.0)])
+def test_a_spike_beyond_all_noise_keeps_its_direction(law: Any) -> None:
+    """The imaginary step of the derivative is relative: at 1e300 an absolute one would underflow."""
+    top = additive([1e300, -1e300], law)
+
+    assert_array_equal(top.overlap, 1.0)
+    assert_array_equal(top.eigenvalue, [1e300, -1e300])
+
+
+def test_the_overlap_of_tiny_noise_is_that_of_its_unit() -> None:
+    tiny = additive(3e-265, MarchenkoPastur(q=0.5, variance=1e-265))
+
+    assert_allclose(tiny.overlap, additive_wishart(3.0, q=0.5, variance=1.0).overlap, rtol=1e-12)
+
+
+def test_edges_of_wide_and_tiny_noise_are_in_range() -> None:
+    assert_allclose(information_plus_noise(0.0, q=1e308, variance=1e-300).edge, 1e8, rtol=1e-12)
+    assert_allclose(additive_wishart(0.0, q=1e308, variance=1e-300).edge, 1e8, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: additive_wigner(1.0, sigma=1e308),
+            r"spike, sigma must be such that the result does not over",
+        ),
+        (
+            lambda: additive_wishart(1.0, q=4.0, variance=1e308),
+            r"spike, q, variance must be such that the result",
+        ),
+        (
+            lambda: additive_wigner([1, 2], sigma=[1, 2, 3]),
+            r"spike, sigma must be broadcastable .* \(2,\), \(3,\)",
+        ),
+        (lambda: additive_wigner(True, sigma=1.0), r"spike must be real numbers, got True"),
+        (lambda: additive(1.0, None), r"law must be a spectrum with edges, stieltjes, r_transform, got None"),
+        (
+            lambda: additive(-1e-320, MarchenkoPastur(q=1.0, variance=1.0)),
+            r"spike must be such that the result",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_integers_beyond_a_machine_word_are_numbers() -> None:
+    assert additive_wigner(10**30, sigma=0).eigenvalue == 1e30
+    with pytest.raises(ValueError, match="spike must be real numbers, got a number too long to print"):
+        additive_wigner(10**5000, sigma=0)
+    with pytest.raises(ValueError, match=r"spike must be finite, got \[nan, nan.*\.\.\.$"):
+        additive_wigner([math.nan] * 1000, sigma=0)

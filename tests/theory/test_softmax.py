@@ -438,3 +438,20 @@ def test_collapse_weights_must_be_non_negative_and_not_all_zero() -> None:
         softmax.collapse_limit([1.0, -1.0])
     with pytest.raises(ValueError, match="weights must be not all zero along the last axis"):
         softmax.collapse_limit([[1.0, 0.0], [0.0, 0.0]])
+
+
+def test_a_switch_is_a_bool() -> None:
+    with pytest.raises(ValueError, match="average must be True or False, got 'no'"):
+        softmax.gamma([[0.5, 0.5]], average="no")
+
+
+def test_temperatures_must_fit_the_logits() -> None:
+    with pytest.raises(
+        ValueError, match=r"z, temperature must be broadcastable to one shape, got \(2,\), \(3,\)"
+    ):
+        softmax.gamma_from_logits([[0.0, 1.0], [2.0, 3.0]], temperature=[1.0, 2.0, 3.0])
+
+
+def test_enormous_entries_are_no_probabilities() -> None:
+    with pytest.raises(ValueError, match="p must be a probability vector"):
+        softmax.gamma([1e308, 1e308])

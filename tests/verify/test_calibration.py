@@ -181,9 +181,10 @@ def test_a_weighted_miss_rate_is_the_one_that_is_counted(law: str) -> None:
     low, high = calibration.clopper_pearson(int(count), SEQUENCES, 0.999)
     assert low - 4 * error < rate < high + 4 * error
     assert error < 0.1 * rate and largest < 0.1
+    assert calibration.rare_miss_rate(tail, 0.3, 1000, seed=5, first=112)[0] < 0.7 * rate
 
 
-@pytest.mark.parametrize("law", ["normal", "lognormal(0.5)"])
+@pytest.mark.parametrize("law", ["normal", "gamma(4)"])
 def test_weights_of_the_mixture_are_one_on_average(law: str) -> None:
     tail, rng, rows, n = calibration.TAILS[law], np.random.default_rng(7), 3000, 16
     cubic = 0.0 if law == "normal" else -0.01

@@ -416,9 +416,9 @@ def _sign_variance(p: Point) -> float:
 
 
 def _overlap_law(p: Point) -> Any:
-    from scipy import stats
+    from scipy import special
 
-    return stats.beta(0.5, (p.dim - 1) / 2, scale=p.dim).cdf
+    return lambda t: special.betainc(0.5, (p.dim - 1) / 2, np.clip(np.asarray(t) / p.dim, 0.0, 1.0))
 
 
 def _half_normal(t: Any) -> Any:
