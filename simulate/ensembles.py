@@ -120,7 +120,10 @@ def _tridiagonal_top(rng: np.random.Generator, dim: int) -> float:
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
     beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
     top = (rows - 1, rows - 1)
-    return scipy.linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True, select="i", select_range=top)[0]
+    values: Any = scipy.linalg.eigh_tridiagonal(
+        diagonal, beside, eigvals_only=True, select="i", select_range=top
+    )
+    return float(values[0])
 
 
 def wishart(block: Block, dim: int, samples: int) -> Tensor:

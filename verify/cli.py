@@ -203,20 +203,17 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
         written, problem = None, _one_line(error)
     bad = [row for row in results.rows if suite.failed(row, strict_undecided=chosen.strict_undecided)]
     changed = suite.differences(chosen.replay, results) if chosen.replay else []
-    missed = [row.claim for row in results.planted if row.verdict != "disagrees"]
+    doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:
             _print_json(results, changed)
         else:
             _print_table(results, chosen, bad, changed, written)
-    if missed:
-        print(
-            f"losscurv: planted errors not caught, this run proves nothing: {', '.join(missed)}",
-            file=sys.stderr,
-        )
+    for doubt in doubts:
+        print(f"losscurv: {doubt}", file=sys.stderr)
     if problem:
         return _refuse(problem)
-    return SURPRISE if bad or changed or missed else AS_EXPECTED
+    return SURPRISE if bad or changed or doubts else AS_EXPECTED
 
 
 def _tell(line: str) -> None:

@@ -97,10 +97,10 @@ def replicates_fixed(claim: Claim) -> int | None:
 
 
 def looks(budget: int) -> list[int]:
-    """Numbers of replicates at which a verdict is tried: from 64 on, growing by a quarter, whole blocks.
+    """Numbers of replicates at which a verdict is tried: from 96 on, growing by a quarter, whole blocks.
 
     >>> looks(200)
-    [64, 80, 112, 144, 192, 208]
+    [96, 128, 160, 208]
     """
     last = BLOCK * math.ceil(budget / BLOCK)
     steps = [min(FEWEST, last)]

@@ -268,7 +268,7 @@ class Claim(_Stated):
         tuple; where the kind spans sizes these are the sizes, judged together.
     terms
         LIMIT and EXPONENT: powers p, p' of the corrections a size^-p + b size^-p'. Two at least for a limit: with
-        the leading one alone the interval missed the truth in 95 of 100 runs.
+        the leading one alone the extrapolation is off by something that no number of replicates shrinks.
     offset
         EXPONENT: what the score tends to; the exponent is then that of its distance from it, the order of the
         correction.

@@ -16,7 +16,16 @@ from verify.images import DIGITS, on_images
 from verify.model import AnyClaim, Tier
 from verify.results import Results, load
 
-__all__ = ["OPTIONS", "REPORT_DIR", "Plan", "load_results", "plan", "require_words", "require_writable"]
+__all__ = [
+    "ALL_CLAIMS",
+    "OPTIONS",
+    "REPORT_DIR",
+    "Plan",
+    "load_results",
+    "plan",
+    "require_words",
+    "require_writable",
+]
 
 SEED = 2024
 LARGEST_SEED = 2**128 - 1
@@ -27,6 +36,7 @@ WORKERS_PER_CORE = 16
 """More local processes than this would only wait for each other, each with a library in memory."""
 
 REPORT_DIR = "losscurv-report"
+ALL_CLAIMS = "all claims"
 
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
@@ -268,5 +278,5 @@ def _between(option: str, least: int, most: int, value: int) -> int:
 def _selection(values: Mapping[str, Any], replay: Results | None) -> str:
     parts = [*(values.get("claim") or []), *(values.get("paper") or [])]
     return ", ".join(parts) or (
-        replay.suite.selection.removesuffix(" (interrupted)") if replay else "all claims"
+        replay.suite.selection.removesuffix(" (interrupted)") if replay else ALL_CLAIMS
     )

@@ -253,7 +253,7 @@ def _slope_panel(row: Row, point: PointOutcome) -> Panel:
         axes.set_title(heading)
 
     note = "line and band: predicted slope and margin, through the largest size"
-    return Panel(1.9, draw, top=room(heading), notes=note + ("; signs are negative" if sign < 0 else ""))
+    return Panel(1.9, draw, top=room(heading), notes=note + ("\nsigns are negative" if sign < 0 else ""))
 
 
 def _absolute(point: ProfilePoint) -> ProfilePoint:

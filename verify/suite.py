@@ -18,12 +18,15 @@ from simulate.monte_carlo import SerialExecutor
 from verify import registry
 from verify.engine import Session
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
-from verify.options import Plan
+from verify.options import ALL_CLAIMS, Plan
 from verify.planted import PLANTED
 from verify.results import Results, Row, RunRecord, Suite
 from verify.store import Store
 
-__all__ = ["collect", "commit", "differences", "failed", "open_store", "version"]
+__all__ = ["collect", "commit", "differences", "doubts", "failed", "open_store", "version"]
+
+MOST_UNDECIDED = 0.05
+"""Part of a run of all claims that may stay undecided; one always may."""
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
 
@@ -57,6 +60,22 @@ def planted_rows(plan: Plan) -> list[Row]:
 def failed(row: Row, *, strict_undecided: bool = False) -> bool:
     """Whether the row counts against the run."""
     return row.surprise or (strict_undecided and row.verdict == Verdict.UNDECIDED)
+
+
+def doubts(results: Results) -> list[str]:
+    """What is wrong with a run as a whole: planted errors not caught, or too little decided in a run of everything."""
+    missed = [row.claim for row in results.planted if row.verdict != Verdict.DISAGREES]
+    undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)
+    whole = results.suite.selection == ALL_CLAIMS and results.suite.replicates is None
+    found: list[str] = []
+    if missed:
+        found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
+    if whole and undecided > max(1, MOST_UNDECIDED * len(results.rows)):
+        found.append(
+            f"{undecided} of {len(results.rows)} verdicts are undecided, more than {MOST_UNDECIDED:.0%}: "
+            "this run decides too little"
+        )
+    return found
 
 
 def differences(recorded: Results, repeated: Results) -> list[str]:

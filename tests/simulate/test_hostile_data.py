@@ -149,13 +149,14 @@ def test_a_lone_array_is_not_read(tmp_path: Path) -> None:
     assert allocated(path, "must be an .npz archive, got a single array") < 1 << 20
 
 
-@pytest.mark.parametrize(
-    "shape", ["(10**18, 8, 8)", "(1000000000000000000, 8, 8)", "(9" + "9" * 400 + ", 2, 2)"]
-)
+@pytest.mark.parametrize("shape", ["(60, 5, 5)", "(1000000000000000000, 8, 8)", "(9" + "9" * 400 + ", 2, 2)"])
 @pytest.mark.parametrize("version", [(1, 0), (2, 0)])
 def test_a_header_that_claims_more_than_there_is_is_damage(tmp_path: Path, shape: str, version: Any) -> None:
     claim = header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n", version)
-    refused(members(tmp_path / "claim.npz", x_train=claim, y_train=stored(LABELS)), "must be undamaged, got ")
+    refused(
+        members(tmp_path / "claim.npz", x_train=claim, y_train=stored(LABELS)),
+        "got an array of shape .* bytes",
+    )
 
 
 @pytest.mark.parametrize(

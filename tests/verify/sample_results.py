@@ -26,7 +26,7 @@ PAPERS = {
     "karakida2019": "Karakida, Akaho and Amari (2019)",
     "beyond": "losscurv",
 }
-STEPS = (64, 80, 112, 144, 192, 240, 304, 384, 480, 608, 768)
+STEPS = (96, 128, 160, 208, 272, 352, 448, 560, 704, 768)
 
 
 def looks(measured: float, half: float, *, until: int = 768, start: int = 1) -> list[Look]:
@@ -305,7 +305,7 @@ def _surprises() -> list[Row]:
                     math.inf,
                     skewness=9.1,
                     reason="too skewed",
-                    looks=looks(1.04, 0.2, until=768, start=11),
+                    looks=looks(1.04, 0.2, until=768, start=10),
                 ),
                 point({"dim": 40, "law": "normal"}, 1.0, 0.01, 1.003, 0.009, reason="budget", needed=1648.0),
                 point(
@@ -315,7 +315,7 @@ def _surprises() -> list[Row]:
                     math.nan,
                     math.inf,
                     reason="zero variance",
-                    replicates=64,
+                    replicates=96,
                 ),
                 point(
                     {"dim": 160, "law": "normal"}, 1.0, 0.01, 1.01, 0.004, reason="budget", needed=math.inf
@@ -461,7 +461,7 @@ def extrapolated(limit: float, margin: float, measured: float, half: float, **mo
         half,
         statistical=0.4 * half,
         size_model=0.6 * half,
-        looks=looks(measured, half, until=64, start=0),
+        looks=looks(measured, half, until=96, start=0),
         replicates=2048,
         **more,
     )

@@ -93,6 +93,17 @@ def test_undecided_passes_unless_strict(plant: Planter, capsys: pytest.CaptureFi
     assert judged("--strict-undecided") == 1
 
 
+def test_a_run_of_everything_that_decides_too_little_fails(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.TIGHT, replace(toy_claims.TIGHT, id="beyond/tight-too"))
+
+    assert judged() == 1
+    assert "2 of 2 verdicts are undecided, more than 5%" in capsys.readouterr().err
+    assert judged("--claim", "beyond/tight", "--claim", "beyond/tight-too") == 0
+    assert judged("--replicates", "64") == 0
+
+
 def test_a_planted_error_that_is_missed_fails_the_run(
     plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -352,7 +363,9 @@ def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> N
     assert list(Path("drawn/plots").glob("*.svg"))
     assert not Path("run/plots").exists()
     assert main(["plot", "run/results.json", "--output", "run/results.json/x"]) == 2
-    expected = "losscurv: --output must be a folder that can be written, got run/results.json/x: Not a directory\n"
+    expected = (
+        "losscurv: --output must be a folder that can be written, got run/results.json/x: Not a directory\n"
+    )
     assert capsys.readouterr().err == expected
     assert main(["plot"]) == 2
     assert "losscurv-report" in capsys.readouterr().err

@@ -23,7 +23,14 @@ from verify.estimands import (
     variance,
     violations,
 )
-from verify.intervals import Interval, distance_interval, doublings, largest_distance, mean_interval
+from verify.intervals import (
+    FEWEST,
+    Interval,
+    distance_interval,
+    doublings,
+    largest_distance,
+    mean_interval,
+)
 from verify.judge import Judgement, judge, outcome, readings, replicates_fixed
 from verify.model import ALPHA, Claim, Experiment, Kind, Tier, Verdict
 from verify.results import PointOutcome, Row
@@ -496,7 +503,7 @@ def test_a_bound_that_is_no_number_is_violated(kind: Kind) -> None:
     assert found.violations[0].replicate == 0 and found.violations[0].by == math.inf
 
 
-@pytest.mark.parametrize("n", [64, 100, 4096])
+@pytest.mark.parametrize("n", [FEWEST, 100, 4096])
 def test_what_was_never_seen_is_rarer_than_ln_one_over_alpha_in_n(n: int) -> None:
     """Also at every n at once: the first n at which a rate would be missed has a chance below alpha by itself."""
     found = judged(bound(Kind.NEVER_ABOVE), np.ones(n)).interval
@@ -508,7 +515,7 @@ def test_what_was_never_seen_is_rarer_than_ln_one_over_alpha_in_n(n: int) -> Non
 
 def test_the_replicates_that_a_bound_still_needs_are_those_at_which_it_agrees() -> None:
     tested = bound(Kind.NEVER_ABOVE, margin=0.004)
-    found = recorded(tested, np.ones(64))
+    found = recorded(tested, np.ones(FEWEST))
     assert found.reason == "budget" and found.needed == BLOCK * math.ceil(math.log(1 / ALPHA) / 0.004 / BLOCK)
     assert judged(tested, np.ones(int(found.needed))).verdict is Verdict.AGREES
     assert judged(tested, np.ones(int(found.needed) - BLOCK)).verdict is Verdict.UNDECIDED
@@ -596,15 +603,15 @@ def test_the_variance_and_kurtosis_of_a_group_are_fishers() -> None:
 
 
 def test_groups_are_whole_and_in_order() -> None:
-    y = np.random.default_rng(3).normal(size=64 * 32 + 31)
+    y = np.random.default_rng(3).normal(size=FEWEST * 32 + 31)
     found = judged(grouped(variance), y).interval
-    direct = mean_interval(y[: 64 * 32].reshape(64, 32).var(axis=1, ddof=1), alpha=ALPHA)
+    direct = mean_interval(y[: FEWEST * 32].reshape(FEWEST, 32).var(axis=1, ddof=1), alpha=ALPHA)
     assert found == direct
     assert judged(grouped(variance), np.append(y[:-31], np.full(31, 1e9))).interval == direct
 
 
 def test_too_few_groups_give_no_interval() -> None:
-    found = judged(grouped(variance), np.random.default_rng(3).normal(size=64 * 32 - 1))
+    found = judged(grouped(variance), np.random.default_rng(3).normal(size=FEWEST * 32 - 1))
     assert found.verdict is Verdict.UNDECIDED and found.interval.obstacle == "too few replicates"
 
 
@@ -612,8 +619,10 @@ def test_too_few_groups_give_no_interval() -> None:
     "statistic", [lambda g: g.mean(), lambda g: g, lambda g: np.full(len(g), math.nan)], ids=range(3)
 )
 def test_a_statistic_is_one_number_for_each_group(statistic) -> None:
-    with pytest.raises(ValueError, match="statistic must be one finite number for each of 64 groups, got"):
-        judged(grouped(statistic), np.random.default_rng(3).normal(size=64 * 32))
+    with pytest.raises(
+        ValueError, match=f"statistic must be one finite number for each of {FEWEST} groups, got"
+    ):
+        judged(grouped(statistic), np.random.default_rng(3).normal(size=FEWEST * 32))
 
 
 # --- distributions
@@ -654,15 +663,15 @@ def test_the_distance_from_a_law_with_atoms_is_that_of_the_probabilities(p: floa
 def test_the_radius_is_massarts_at_every_doubling() -> None:
     x = np.random.default_rng(6).random(1000)
     spent = 0.0
-    for k, n in enumerate((64, 128, 256, 512), start=1):
+    for k, n in enumerate((96, 192, 384, 768), start=1):
         found = distance_interval(x[:n], lambda t: np.clip(t, 0, 1), alpha=0.01)
         share = 2 * math.exp(-2 * n * (found.upper - found.estimate) ** 2)
         assert_allclose(share, 0.01 / (k * (k + 1)))
         spent += share
         assert found == distance_interval(x[: min(2 * n - 1, 1000)], lambda t: np.clip(t, 0, 1), alpha=0.01)
     assert spent < 0.01
-    assert [doublings(n) for n in (0, 63, 64, 127, 128, 4096, 8000)] == [0, 0, 64, 64, 128, 4096, 4096]
-    assert distance_interval(x[:63], np.sin, alpha=0.01).obstacle == "too few replicates"
+    assert [doublings(n) for n in (0, 95, 96, 191, 192, 6144, 12000)] == [0, 0, 96, 96, 192, 6144, 6144]
+    assert distance_interval(x[: FEWEST - 1], np.sin, alpha=0.01).obstacle == "too few replicates"
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1e-2, 1e-3])
@@ -671,8 +680,8 @@ def test_a_distribution_keeps_its_promise_over_all_looks(alpha: float) -> None:
     rng, count = np.random.default_rng(7), 300
     missed = 0
     for _ in range(count):
-        x = rng.exponential(size=1024)
-        looks = (distance_interval(x[:n], exponential(1.0), alpha=alpha) for n in (64, 128, 256, 512, 1024))
+        x = rng.exponential(size=1536)
+        looks = (distance_interval(x[:n], exponential(1.0), alpha=alpha) for n in (96, 192, 384, 768, 1536))
         missed += any(i.lower > 0 for i in looks)
     assert missed <= most(alpha, count)
 
@@ -686,19 +695,19 @@ def test_the_promise_holds_for_the_distance_of_another_law_too() -> None:
 
 
 def test_a_law_is_judged() -> None:
-    y = np.random.default_rng(9).exponential(size=4096 + 500)
+    y = np.random.default_rng(9).exponential(size=6144 + 500)
     tested = law(
         exponential(1.0), rivals={"twice": lambda p: exponential(2.0), "near": lambda p: exponential(1.01)}
     )
     found = recorded(tested, y)
-    assert (found.verdict, found.replicates, found.predicted) == ("agrees", 4096, 0.0)
-    assert found.measured == largest_distance(y[:4096], exponential(1.0)) and not found.offset_resolved
+    assert (found.verdict, found.replicates, found.predicted) == ("agrees", 6144, 0.0)
+    assert found.measured == largest_distance(y[:6144], exponential(1.0)) and not found.offset_resolved
     assert {r.name: r.rejected for r in found.rivals} == {"twice": True, "near": False}
     assert_allclose(found.rivals[0].value, 0.25, atol=1e-5)  # |e^-t/2 - e^-t| at t = 2 ln 2
     wrong = recorded(law(exponential(2.0)), y)
     assert wrong.verdict == "disagrees" and wrong.lower > 0.1
     first, last = found.profile[0], found.profile[-1]
-    assert (first.x, last.x, last.measured) == (y[:4096].min(), y[:4096].max(), 1.0)
+    assert (first.x, last.x, last.measured) == (y[:6144].min(), y[:6144].max(), 1.0)
     assert all(p.lower <= p.measured <= p.upper for p in found.profile)
     assert_allclose(
         [p.predicted for p in found.profile], exponential(1.0)(np.array([p.x for p in found.profile]))
@@ -783,7 +792,7 @@ def test_one_part_of_a_ratio_may_be_the_same_for_all_components() -> None:
 
 def test_measure_counts_the_replicates_it_rests_on() -> None:
     y = {"y": np.random.default_rng(1).exponential(size=100)}
-    for tested, n in ((claim(Kind.MEAN), 100), (law(exponential(1.0)), 64), (grouped(variance), 100)):
+    for tested, n in ((claim(Kind.MEAN), 100), (law(exponential(1.0)), FEWEST), (grouped(variance), 100)):
         assert measure(tested, tested.predict, "y", POINT, y, 0.05).replicates == n
 
 

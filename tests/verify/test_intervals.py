@@ -24,7 +24,7 @@ from verify.judge import looks
 from verify.model import ALPHA
 
 quick = settings(deadline=None, max_examples=50, derandomize=True)
-STREAMS = 400
+STREAMS = 800
 LOOKS = looks(480)
 
 
@@ -52,7 +52,7 @@ def t_martingale(t: float, n: int, alpha: float) -> mp.mpf:
     return mp.quad(ratio, [scale * k for k in (-12, -4, 0, 4, 8, 12, 16, 24)])
 
 
-@pytest.mark.parametrize("n", [64, 208])
+@pytest.mark.parametrize("n", [FEWEST, 208])
 @pytest.mark.parametrize("alpha", [1e-2, ALPHA])
 def test_multiplier_is_where_the_mixture_of_noncentral_t_reaches_one_over_alpha(n: int, alpha: float) -> None:
     k = multiplier(n, alpha)
@@ -228,7 +228,7 @@ def test_ratio_interval_ends_where_the_mean_of_the_difference_may_just_be_zero()
         (np.random.default_rng(7).normal(-9.0, 1.0, 100), "denominator not resolved from 0"),
         (np.zeros(100), "denominator not resolved from 0"),
         (heavy(), "too skewed"),
-        (np.ones(63), "zero variance"),
+        (np.ones(FEWEST - 1), "zero variance"),
     ],
 )
 def test_ratio_needs_a_denominator_resolved_from_zero(denominator: np.ndarray, obstacle: str) -> None:
@@ -280,7 +280,7 @@ def boundary(excluded, inside: mp.mpf, outside: mp.mpf) -> mp.mpf:
     return outside
 
 
-@pytest.mark.parametrize(("h", "n"), [(0, 64), (3, 80), (40, 80), (80, 80), (517, 1024)])
+@pytest.mark.parametrize(("h", "n"), [(0, 96), (3, 128), (64, 128), (128, 128), (517, 1024)])
 @pytest.mark.parametrize("alpha", [1e-2, ALPHA])
 def test_proportion_interval_is_where_the_beta_mixture_reaches_one_over_alpha(
     h: int, n: int, alpha: float

@@ -72,6 +72,7 @@ def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
         executor=None,
         report_dir=Path("unused"),
         replay=None,
+        fresh=True,
         strict_undecided=False,
         selection="",
     )

@@ -13,6 +13,7 @@ import verify
 from tests.verify import toy_claims
 from tests.verify.toy_claims import plant
 from verify import cli, plugin, registry, report, results, suite
+from verify.intervals import FEWEST
 from verify.options import OPTIONS
 from verify.results import load
 
@@ -342,7 +343,7 @@ def test_junit_carries_verdicts_and_numbers(plant: Planter, run: Run, pytester: 
     assert found[0]["seed"] == "2024"
     assert float(found[0]["predicted[0]"]) == 0.85
     assert float(found[0]["lower[0]"]) < float(found[0]["measured[0]"]) < float(found[0]["upper[0]"])
-    assert int(found[0]["replicates[0]"]) >= 64
+    assert int(found[0]["replicates[0]"]) >= FEWEST
     failure = cases[1].find("failure")
     assert failure is not None
     assert "SURPRISE beyond/wrong" in str(failure.get("message"))

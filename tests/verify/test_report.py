@@ -306,9 +306,7 @@ def test_what_rests_on_a_size_model_says_so_on_its_card_and_in_its_cell(kinds: s
         )
         assert label.endswith(", model-based") == made[name].model_based == tagged
         assert ("<small>model-based</small>" in text) == made[name].model_based
-    assert "with its leading power alone such a fit contained the true limit in 5 of 100 runs" in words(
-        Page(kinds)
-    )
+    assert "with its leading power alone such a fit puts the limit 0.1 % too high" in words(Page(kinds))
 
 
 def test_sizes_are_listed_with_what_they_tend_to(kinds: str) -> None:

@@ -595,9 +595,9 @@ def test_examples_of_a_property_are_stored_too(tmp_path: Path) -> None:
         margin_reason="a toy",
         rivals={"whole": lambda p: p.scale},
     )
-    first = judged(tmp_path, tested, replicates=64)
-    again = judged(tmp_path, tested, replicates=64)
-    assert first[0] == 4 * 11 and again[:2] == (0, 64 * 11) and again[2] == first[2]
+    first = judged(tmp_path, tested, replicates=96)
+    again = judged(tmp_path, tested, replicates=96)
+    assert first[0] == 6 * 11 and again[:2] == (0, 96 * 11) and again[2] == first[2]
 
 
 def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp_path: Path) -> None:

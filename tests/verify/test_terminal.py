@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tests.verify.sample_results import point, row, sample, sample_of_kinds
 from verify import terminal, wording
+from verify.intervals import FEWEST
 
 
 def printed(table: object, width: int) -> str:
@@ -131,10 +132,10 @@ def test_a_block_names_the_replicates_that_break_a_bound_and_how_to_draw_them() 
 
 
 def test_violations_are_drawn_again_with_their_own_number_of_replicates() -> None:
-    """A number given for the run is replaced, and no verdict is tried before 64."""
+    """A number given for the run is replaced, and no verdict is tried before 96."""
     item = next(item for item in sample_of_kinds().rows if item.id == "karakida2019/always as written")
     short = dataclasses.replace(item, rerun="losscurv report --replicates 4096 --device cuda")
     early = dataclasses.replace(item.points[0], violations=item.points[0].violations[:1])
 
     assert wording.redraw(short, item.points[0]) == "losscurv report --device cuda --replicates 176"
-    assert wording.redraw(short, early).endswith("--replicates 64")
+    assert wording.redraw(short, early).endswith(f"--replicates {FEWEST}")
