@@ -217,7 +217,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/edge-order",
-        entries=("B39", "B13"),
+        entries=("B13",),
         source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
         statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
         experiment=EDGE,

@@ -1,0 +1,1 @@
+"""Measurements too long for a test."""

@@ -1,0 +1,1 @@
+"""The calibration of the verdict engine: ``python -m benchmarks.calibration``."""

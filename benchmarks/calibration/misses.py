@@ -1,0 +1,132 @@
+"""Sequences that miss at any look, counted: for the interval of the suite and for others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.calibration.laws import LAST, Law, batches, walk
+from benchmarks.calibration.limits import Ints, half_widths
+from verify.intervals import FEWEST, TIGHTEST_AT, multiplier
+from verify.judge import BLOCK, GROWTH, looks
+
+__all__ = [
+    "ALPHAS",
+    "LOOKS",
+    "RULES",
+    "SUITE",
+    "Rule",
+    "clopper_pearson",
+    "looks_from",
+    "misses",
+    "taken",
+]
+
+SUITE = 1e-3 / 1024
+"""Error of one interval of the suite."""
+
+ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5, SUITE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """An interval for the mean: multiplier of the standard error, widened for skewness or not, and its looks."""
+
+    name: str
+    multiplier: Callable[[int, float], float] = multiplier
+    widens: bool = False
+    looks: tuple[int, ...]
+
+
+def _student(n: int, alpha: float) -> float:
+    return float(stats.t.isf(alpha / 2, n - 1))
+
+
+def _mixture(n: int, alpha: float) -> float:
+    """Normal mixture sequence for a known variance, tuned like the rule of the suite."""
+    level = 2 * math.log(1 / alpha)
+    c2 = TIGHTEST_AT / (level + math.log1p(level))
+    return math.sqrt((1 + c2 / n) * (level + math.log1p(n / c2)))
+
+
+def looks_from(first: int, last: int) -> list[int]:
+    """The looks of the suite, had it another first one.
+
+    >>> looks_from(64, 200)
+    [64, 80, 112, 144, 192, 208]
+    """
+    end = BLOCK * math.ceil(last / BLOCK)
+    steps = [min(first, end)]
+    while steps[-1] < end:
+        steps.append(min(BLOCK * math.ceil(GROWTH * steps[-1] / BLOCK), end))
+    return steps
+
+
+LOOKS = tuple(looks(LAST))
+
+DOUBLINGS = tuple(n for n in (FEWEST * 2**i for i in range(6)) if n <= LAST)
+
+
+def taken(last: int = LAST) -> Rule:
+    """The interval of the suite, at the looks of the suite."""
+    return Rule(name="the suite's", widens=True, looks=tuple(looks(last)))
+
+
+RULES = (
+    Rule(name="Student's t at every doubling", multiplier=_student, looks=DOUBLINGS),
+    Rule(name="Student's t at every look", multiplier=_student, looks=LOOKS),
+    Rule(name="normal mixture, sd taken as known", multiplier=_mixture, looks=LOOKS),
+    Rule(name="t martingale, not widened", looks=LOOKS),
+    Rule(name="the suite's, from 16 on", widens=True, looks=tuple(looks_from(16, LAST))),
+    Rule(name="the suite's, from 64 on", widens=True, looks=tuple(looks_from(64, LAST))),
+    taken(),
+)
+
+
+def misses(
+    law: Law,
+    sequences: int,
+    rng: np.random.Generator,
+    *,
+    rules: Sequence[Rule],
+    alphas: Sequence[float] = ALPHAS,
+) -> Ints:
+    """Sequences that miss at any look, sequences too skewed at any look, and looks too skewed.
+
+    Returns
+    -------
+    Shape (3, rules, alphas).
+    """
+    counts = np.zeros((3, len(rules), len(alphas)), dtype=np.int64)
+    for rows in batches(sequences):
+        counts += _misses(law, rows, rng, rules, alphas)
+    return counts
+
+
+def _misses(
+    law: Law, rows: int, rng: np.random.Generator, rules: Sequence[Rule], alphas: Sequence[float]
+) -> Ints:
+    missed = np.zeros((len(rules), len(alphas), rows), dtype=bool)
+    skewed = np.zeros((len(rules), len(alphas), rows), dtype=np.int64)
+    for n, sums in walk(law, rows, rng, sorted({n for rule in rules for n in rule.looks})):
+        for i, rule in enumerate(rules):
+            for j, alpha in enumerate(alphas if n in rule.looks else ()):
+                half = half_widths(sums, n, alpha, multiplier=rule.multiplier, widens=rule.widens)
+                missed[i, j] |= np.abs(sums[0]) / n > half
+                skewed[i, j] += np.isinf(half)
+    return np.stack([missed.sum(axis=2), (skewed > 0).sum(axis=2), skewed.sum(axis=2)])
+
+
+def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact confidence interval of a share.
+
+    >>> [round(end, 4) for end in clopper_pearson(0, 1000)]
+    [0.0, 0.0037]
+    """
+    tail_share = (1 - confidence) / 2
+    lower = float(stats.beta.ppf(tail_share, hits, n - hits + 1)) if hits else 0.0
+    return lower, float(stats.beta.isf(tail_share, hits + 1, n - hits)) if hits < n else 1.0
