@@ -67,7 +67,7 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
     if claim.printed is not None and not claim.finding:
         yield "say what is wrong with the formula as our copy reads"
     if not experiment.special:
-        yield from _point_problems(experiment.points)
+        yield from _point_problems(points)
 
 
 def _kind_problems(claim: Claim) -> Iterator[str]:
@@ -97,12 +97,26 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         yield "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
     if kind.spans_sizes and not claim.along:
         yield "say along which parameter its sizes run"
+    if kind is Kind.LIMIT and not _ordered(claim):
+        yield "name the claim on the order of its correction: same experiment, the limit as its offset"
     for point in claim.experiment.points if claim.along else ():
         values = point.get(claim.along)
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             yield f"have a tuple of different values of {claim.along!r} at every point"
         elif kind.spans_sizes:
             yield from _size_problems(kind, values, count)
+
+
+def _ordered(claim: Claim) -> bool:
+    """Whether the claim on the order measures how this limit is approached."""
+    order = claim.order
+    if order is None or order.kind is not Kind.EXPONENT or order.experiment is not claim.experiment:
+        return False
+    offset = order.offset
+    return order.along == claim.along and all(
+        offset is not None and claim.prediction(p, offset) == claim.prediction(p)
+        for p in claim.experiment.points
+    )
 
 
 def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:

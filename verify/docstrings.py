@@ -63,7 +63,7 @@ def parameter(function: Callable[..., Any], name: str) -> str:
 
     >>> from theory.fisher import eigenvalue_statistics
     >>> parameter(eigenvalue_statistics, "depth")
-    'L >= 2: without a hidden layer α = 0.'
+    'L from 2 to 100000: without a hidden layer α = 0.'
     """
     for names, text in _parameters(function):
         if name in names:

@@ -133,6 +133,8 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
         If a score is missing or not finite.
     """
     interval, predicted, n = measure(claim, reading.predict, reading.score, point, scores, alpha)
+    if claim.order is not None and not interval.obstacle and not _agrees(claim.order, point, scores, alpha):
+        interval = interval.blocked_by("order of its correction not confirmed")
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
     margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
     return Judgement(
@@ -142,6 +144,10 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
         margin=margin,
         replicates=n,
     )
+
+
+def _agrees(claim: Claim, point: Point, scores: Scores, alpha: float) -> bool:
+    return judge(claim, readings(claim)[0], point, scores, alpha).verdict is Verdict.AGREES
 
 
 def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:

@@ -272,6 +272,9 @@ class Claim(_Stated):
     offset
         EXPONENT: what the score tends to; the exponent is then that of its distance from it, the order of the
         correction.
+    order
+        LIMIT: the claim on the exponent with which the score approaches it, on the same experiment. The limit stays
+        undecided where that does not agree.
     statistic, group
         GROUPS: a function of an array of shape (groups, `group`) to one number per group, unbiased at that size.
     printed
@@ -301,6 +304,7 @@ class Claim(_Stated):
     along: str = ""
     terms: tuple[float, ...] = ()
     offset: Prediction | None = None
+    order: Claim | None = None
     statistic: Statistic | None = None
     group: int = 0
     printed: Prediction | str | None = None

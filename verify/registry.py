@@ -33,12 +33,14 @@ def claims() -> tuple[AnyClaim, ...]:
     from verify.claims import (
         granziol2022,
         granziol2022_noise,
+        granziol2022_samples,
         karakida2019,
         karakida2019_sizes,
         vysogorets2024,
     )
 
-    modules = (vysogorets2024, granziol2022, granziol2022_noise, karakida2019, karakida2019_sizes)
+    granziol = (granziol2022, granziol2022_noise, granziol2022_samples)
+    modules = (vysogorets2024, *granziol, karakida2019, karakida2019_sizes)
     listed = tuple(claim for module in modules for claim in module.CLAIMS)
     admit(listed, entries())
     return listed
@@ -132,23 +134,9 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
             )
         for problem in problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
-    for claim in listed:
-        if isinstance(claim, Claim) and claim.kind is Kind.LIMIT:
-            _rule(_has_order(claim, listed), claim.id, "stand beside a claim on the order of its correction")
     used = intervals(listed)
     if used > FAMILY_SIZE:
         raise ValueError(f"claims must use at most {FAMILY_SIZE} intervals, got {used}")
-
-
-def _has_order(limit: Claim, listed: Sequence[AnyClaim]) -> bool:
-    """Whether another claim measures how the same experiment approaches its limit: the size model rests on that."""
-    return any(
-        isinstance(c, Claim)
-        and c.experiment is limit.experiment
-        and c.kind is Kind.EXPONENT
-        and c.offset is not None
-        for c in listed
-    )
 
 
 def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> None:

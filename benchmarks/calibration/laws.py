@@ -101,8 +101,8 @@ def _pareto(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
     return rng.pareto(3.0, shape) - 0.5
 
 
-def _with_jumps(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return rng.standard_normal(shape) + 20 * (rng.random(shape) < 0.01) - 0.2
+def _with_jumps(rng: np.random.Generator, shape: tuple[int, int], jump: float, chance: float) -> Floats:
+    return rng.standard_normal(shape) + jump * ((rng.random(shape) < chance) - chance)
 
 
 def _ratio(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -131,14 +131,23 @@ LAWS: Mapping[str, Law] = {
             sd=math.sqrt(TRACY_WIDOM_SHAPE),
         ),
         Law(name="Pareto 3", draw=_pareto, sd=math.sqrt(0.75)),
-        Law(name="rare events", draw=_with_jumps, sd=math.sqrt(1 + 400 * 0.01 * 0.99)),
+        Law(
+            name="rare events",
+            draw=partial(_with_jumps, jump=20, chance=0.01),
+            sd=math.sqrt(1 + 400 * 0.01 * 0.99),
+        ),
+        Law(
+            name="events of 8 %",
+            draw=partial(_with_jumps, jump=8, chance=0.08),
+            sd=math.sqrt(1 + 64 * 0.08 * 0.92),
+        ),
         Law(name="ratio", draw=_ratio, sd=1.5 * math.sqrt(20 / 9)),
     )
 }
 
 PROMISED = tuple(LAWS)[:5]
 
-BEYOND = ("Pareto 3", "rare events")
+BEYOND = ("Pareto 3", "rare events", "events of 8 %")
 
 EVENTS: Mapping[str, Event] = {
     "event of 0.5": Event(name="event of 0.5", p=0.5),

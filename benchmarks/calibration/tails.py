@@ -125,6 +125,7 @@ TAILS: Mapping[str, Tail] = {
         _lognormal_tail(0.25),
         _lognormal_tail(0.35),
         _lognormal_tail(0.5, last=2 * LAST),
+        _lognormal_tail(0.6, last=2 * LAST),
         _lognormal_tail(0.7, last=2 * LAST),
         _lognormal_tail(0.85, last=4 * LAST),
         _lognormal_tail(1.0, last=8 * LAST),

@@ -1,6 +1,7 @@
 """The rules for kinds of claims, each with a claim that breaks it, and the intervals that each kind costs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,7 +63,39 @@ def claim(kind: Kind, *points: Point, **changes) -> Claim:
         "margin_reason": "a test",
         "rivals": {"twice": lambda p: 7.4},
     }
-    return Claim(**{**plain, **MORE.get(kind, {}), **changes})
+    made = Claim(**{**plain, **MORE.get(kind, {}), **changes})
+    return replace(made, order=order_of(made)) if kind is Kind.LIMIT and "order" not in changes else made
+
+
+def order_of(limit: Claim, **changes) -> Claim:
+    order = replace(
+        limit,
+        kind=Kind.EXPONENT,
+        terms=(1,),
+        offset=limit.predict,
+        predict=lambda p: -1.0,
+        axis="",
+        order=None,
+    )
+    return replace(order, **changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": Kind.MEAN},
+        {"offset": None},
+        {"offset": lambda p: 3.8},
+        {"along": "others"},
+        {"experiment": Experiment(id="paper/other", replicate="one x", simulate=ones, points=(SIZES,))},
+    ],
+)
+def test_a_limit_names_the_claim_on_its_order(changes: dict) -> None:
+    """A wrong order that is not resolved passes every test of fit: it has to be measured."""
+    rule = "name the claim on the order of its correction: same experiment, the limit as its offset"
+    limit = claim(Kind.LIMIT)
+    assert list(problems(replace(limit, order=order_of(limit, **changes)))) == [rule]
+    assert list(problems(replace(limit, order=None))) == [rule]
 
 
 @pytest.mark.parametrize("kind", Kind)

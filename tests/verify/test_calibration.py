@@ -78,7 +78,7 @@ def test_many_verdicts_at_once_are_those_of_decide() -> None:
         for a, b, c, d in zip(*ends, low, high, strict=True)
     ]
     assert set(single) == {-1, 0, 1}
-    assert_array_equal(verdicts.decided(*ends, low, high), single)
+    assert_array_equal(verdicts.decided(ends[0], ends[1], low, high), single)
 
 
 def test_the_error_of_the_suite_is_meant() -> None:

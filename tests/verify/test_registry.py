@@ -370,17 +370,6 @@ STATISTICAL = [
 ]
 
 
-def test_a_limit_stands_beside_a_claim_on_its_order() -> None:
-    """A wrong order that is not resolved passes every test of fit: it has to be measured."""
-    listed = registry.claims()
-    limit = next(c for c in listed if isinstance(c, Claim) and c.kind is Kind.LIMIT)
-    orders = [c for c in listed if isinstance(c, Claim) and c.experiment is limit.experiment and c.offset]
-    alone = [c for c in listed if c not in orders]
-    assert orders
-    with pytest.raises(ValueError, match=f"{limit.id} must stand beside a claim on the order"):
-        registry.admit(alone, registry.entries())
-
-
 @pytest.mark.parametrize("tested", STATISTICAL, ids=lambda c: c.id)
 def test_every_rival_lies_two_margins_away_at_some_point(tested: Claim) -> None:
     """A rival of an inequality that must always hold is a stronger one: whether it is broken only a run can tell."""
