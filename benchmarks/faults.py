@@ -452,7 +452,7 @@ def as_losscurv(words: list[str]) -> int:
     fly = Calls._fly
 
     def noted(self: Calls, call: Any) -> None:
-        if call.function.__name__ == "run_block":
+        if call.function.__name__ == "drawn":
             name = " ".join(str(call.arguments[part]) for part in ("experiment", "point", "seed", "index"))
             with Path(os.environ[DRAWN]).open("a", encoding="utf-8") as log:
                 log.write(f"{name}\n")

@@ -23,10 +23,11 @@ from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one
 from verify.estimands import at_component, components
 from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings, replicates_fixed
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier, Verdict
+from verify.origin import Key, Origin, OtherCodeError, drawn, key, origin, refresh, why_not_stored
 from verify.properties import explore_exact, explore_statistical
 from verify.results import PointOutcome, Row, RunRecord
 from verify.rows import broken_row, claim_row, identity_outcome, identity_row, property_row
-from verify.store import Key, Store, key
+from verify.store import Store
 from verify.workers import Calls, WorkerLostError
 
 __all__ = ["Progress", "Session", "Settings", "judge_claim"]
@@ -124,6 +125,7 @@ class _Run:
         self.seconds = 0.0
         self.error = ""
         self.key: Key | None = None
+        self.origin = origin(experiment.simulate, point, settings.device)
         self.stored: dict[int, BlockResult] = {}
         self._looks = list(tried_at)
         self._submitted = 0
@@ -181,7 +183,8 @@ class _Run:
             self._looks.pop(0)
 
     def fail(self, error: BaseException) -> None:
-        self.error = f"{error}\n" if isinstance(error, WorkerLostError) else _traceback(error)
+        one_line = isinstance(error, WorkerLostError | OtherCodeError)
+        self.error = f"{error}\n" if one_line else _traceback(error)
 
     def error_of(self, claim: Claim) -> str:
         """What broke the experiment or the claim's own formulas, if anything did."""
@@ -249,6 +252,7 @@ class Session:
         store: Store | None = None,
     ) -> None:
         self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
+        refresh()
         self._calls = Calls(executor, settings.workers)
         self._rows: dict[str, list[Row]] = {}
         self._started = time.perf_counter()
@@ -397,7 +401,8 @@ class Session:
             while self._calls.room > 0 and (index := self._next_block(run)) is not None:
                 self._calls.send(
                     partial(self._take, run, index),
-                    run_block,
+                    drawn,
+                    draw=run_block,
                     simulate=run.experiment.simulate,
                     experiment=run.experiment.id,
                     point=run.point,
@@ -413,13 +418,14 @@ class Session:
             run.fail(error)
             return None
 
-    def _take(self, run: _Run, index: int, future: Future[BlockResult]) -> None:
+    def _take(self, run: _Run, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
         if run.error:
             return
         try:
-            result = future.result()
+            result, there = future.result()
+            unfit = why_not_stored(run.origin, there)
             if self.store is not None and run.key is not None:
-                self.store.add(run.key, index, result)
+                self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
             run.receive(index, result)
         except Exception as error:  # breaks the claims on this run and no others
             run.fail(error)

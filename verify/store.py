@@ -1,7 +1,8 @@
 """Finished blocks on disk: an append-only store in the report folder, from which a rerun continues.
 
 A block is filed under all that its numbers depend on: experiment, point, seed, device, and a fingerprint of the
-code, the packages, the machine and the images behind it. Whatever of this changes, the block is drawn again.
+code, the packages, the machine and the images behind it. Whatever of this changes, the block is drawn again. The
+process that draws a block says what it is drawn with, for it may be on another machine than the store.
 The store is a convenience, never a condition: what it cannot do it says once, and the run goes on in memory.
 """
 
@@ -9,24 +10,19 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
-import inspect
 import json
-import platform
 import sqlite3
-import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores
-from verify.images import DIGITS
+from simulate.monte_carlo import BLOCK, BlockResult, Scores
+from verify.origin import Key
 
-__all__ = ["FILE", "Key", "Store", "exclusive", "key", "replicates_read"]
+__all__ = ["FILE", "Store", "exclusive", "replicates_read"]
 
 FILE = "replicates.sqlite"
 
@@ -38,8 +34,6 @@ LOG_PAGES = 200
 
 APPLICATION = 0x6C6F7373
 """Marks the file as ours in its header: "loss"."""
-
-PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
 RUNS = """CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
@@ -69,34 +63,8 @@ _READ = """SELECT block, layout, scores, seconds, sha256 FROM blocks JOIN runs O
     ORDER BY blocks.rowid DESC"""
 
 
-class Key(NamedTuple):
-    """What the numbers of a block depend on, its index apart."""
-
-    experiment: str
-    point: str
-    seed: str
-    device: str
-    fingerprint: str
-
-
 class _ForeignError(Exception):
     """The file is no store of ours, or a damaged one."""
-
-
-def key(simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str) -> Key | None:
-    """Where the blocks of a run are filed; None where their code or their images cannot be known.
-
-    Code is known if `simulate` is a function at the top of a module with a source file: anything else, say a
-    function inside another one, may depend on values that no file shows.
-    """
-    try:
-        code = _module(simulate)
-        images = _content(point.get("images", DIGITS))
-    except (OSError, TypeError):
-        return None
-    parts = [_sources(), code, images, *_host(device)]
-    fingerprint = hashlib.sha256("\n".join(parts).encode()).hexdigest()
-    return Key(experiment, point.canonical(), str(seed), device, fingerprint)
 
 
 class Store:
@@ -117,6 +85,7 @@ class Store:
         self._say = say
         self._connection: sqlite3.Connection | None = None
         self._given_up = False
+        self._left_out: set[str] = set()
         self._damaged: dict[tuple[Key, int], int] = {}
 
     def __enter__(self) -> Store:
@@ -142,6 +111,12 @@ class Store:
         attempt = self._damaged.get((where, index), 0)
         self._execute(_ADD_RUN, where)
         self._execute(_ADD_BLOCK, (index, attempt, layout, scores, result.seconds, digest, *where))
+
+    def leave_out(self, what: str) -> None:
+        """Say, once, what is not stored."""
+        if what not in self._left_out:
+            self._left_out.add(what)
+            self._say(f"{self.path}: {what} are not stored")
 
     def begin(self) -> None:
         """Open the file, or make it: from then on `exclusive` finds something to lock."""
@@ -204,12 +179,15 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def replicates_read(count: int, folder: Path) -> str:
-    """The line that says how much of an earlier run is used.
+    """The line that says, at the start, how much of an earlier run is used.
+
+    Properties choose their points as they run, and read what is stored there only then.
 
     >>> replicates_read(1234, Path("report"))
-    '1 234 replicates of an earlier run read from report'
+    '1 234 replicates of an earlier run read from report; properties read theirs as they run'
     """
-    return f"{count:,}".replace(",", " ") + f" replicates of an earlier run read from {folder}"
+    number = f"{count:,}".replace(",", " ")
+    return f"{number} replicates of an earlier run read from {folder}; properties read theirs as they run"
 
 
 def _lock(connection: sqlite3.Connection, folder: Path) -> None:
@@ -354,58 +332,3 @@ def _digest(where: Key, index: int, layout: str, scores: bytes) -> str:
     """Hash of a block and its name; not of the seconds it took, which nobody draws twice the same."""
     head = json.dumps([*where, index, layout])
     return hashlib.sha256(head.encode() + b"\0" + scores).hexdigest()
-
-
-@cache
-def _sources() -> str:
-    """Hash of the code that draws and predicts."""
-    root = Path(__file__).parents[1]
-    files = sorted(p for part in ("theory", "simulate", "verify/claims") for p in (root / part).rglob("*.py"))
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file.relative_to(root).as_posix()}\0{_content(str(file))}\n".encode())
-    return digest.hexdigest()
-
-
-def _module(simulate: Callable[..., Any]) -> str:
-    """Hash of the module that defines the function."""
-    if not inspect.isfunction(simulate) or simulate.__qualname__ != simulate.__name__:
-        raise TypeError("only a function at the top of a module is known by its source")
-    source = inspect.getsourcefile(simulate)
-    if source is None or simulate.__name__ == "<lambda>":
-        raise TypeError("a function without a source file or a name is not known by its source")
-    return f"{simulate.__module__}.{simulate.__name__} {_content(source)}"
-
-
-@cache
-def _content(file: str) -> str:
-    """Hash of a file as it was when first needed; the embedded images are part of a package, whose version counts."""
-    if file == DIGITS:
-        return DIGITS
-    with Path(file).open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
-
-
-@cache
-def _host(device: str) -> tuple[str, ...]:
-    """Packages, interpreter and processor: what rounds the same everywhere is not promised to."""
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in PACKAGES]
-    python = f"python {sys.version_info.major}.{sys.version_info.minor}"
-    return (*versions, python, platform.system(), platform.machine(), _processor(), _accelerator(device))
-
-
-def _processor() -> str:
-    """What the linear algebra chooses its kernels by: the processor's abilities, where the system tells them."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
-
-
-def _accelerator(device: str) -> str:
-    if not device.startswith("cuda"):
-        return ""
-    import torch
-
-    return torch.cuda.get_device_name(device)

@@ -1,16 +1,36 @@
-"""A Dask cluster gives the scores and verdicts of one process."""
+"""A Dask cluster gives the scores and verdicts of one process, or says that it has other code."""
 
 import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from simulate.monte_carlo import SerialExecutor, open_executor
+from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.engine import Session, Settings
 from verify.planted import PLANTED
 from verify.results import Row, RunRecord
+from verify.store import FILE, Store
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
+
+KINDS = ("mean", "ratio", "settled", "limit", "exponent", "component", "identity")
+CLAIMS = [claim for claim in PLANTED if claim.id.removeprefix("planted/") in KINDS]
+"""Scalar and vector scores at three points, and an identity: a cluster sees no more of a claim than its blocks."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address=None,
+    ) as cluster:
+        yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
 def judged(session: Session) -> tuple[list[Row], list[RunRecord]]:
@@ -19,19 +39,29 @@ def judged(session: Session) -> tuple[list[Row], list[RunRecord]]:
     return timeless, [dataclasses.replace(record, seconds=0.0) for record in session.records()]
 
 
-def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one() -> None:
-    serial = judged(Session(PLANTED, Settings(seed=5), SerialExecutor()))
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            protocol="tcp",
-            host="127.0.0.1",
-            dashboard_address=None,
-        ) as cluster,
-        open_executor(2, cluster.scheduler_address.replace("tcp://", "dask://")) as executor,
-    ):
-        found = judged(Session(PLANTED, Settings(seed=5, workers=2), executor))
+def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one(address: str) -> None:
+    serial = judged(Session(CLAIMS, Settings(seed=5), SerialExecutor()))
+    with open_executor(2, address) as executor:
+        found = judged(Session(CLAIMS, Settings(seed=5, workers=2), executor))
     assert repr(found) == repr(serial)  # a NaN is none other than itself
-    assert {row.verdict for row in serial[0]} == {"disagrees"} and serial[1]
+    assert {row.verdict for row in serial[0]} == {"disagrees"} and len(serial[1]) == 3
+
+
+def install_other_code() -> None:
+    """As an older version of the package would have it."""
+    from verify import origin
+
+    origin._sources = lambda: "of another version"  # pyright: ignore
+
+
+def test_a_cluster_with_other_code_is_refused_in_a_line(address: str, tmp_path: Path) -> None:
+    claim = CLAIMS[0]
+    with open_executor(2, address) as executor, Store(tmp_path, print) as store:
+        assert isinstance(executor, DaskExecutor)
+        executor._client.run(install_other_code)
+        (row,) = Session([claim], Settings(workers=2), executor, store=store).rows(claim)
+    assert row.verdict == "broken" and row.error.count("\n") == 1
+    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    with Store(tmp_path, print) as store:
+        Session([claim], Settings(), SerialExecutor(), store=store)
+        assert store.replicates == 0 and (tmp_path / FILE).exists()

@@ -1,6 +1,7 @@
 """The store of finished blocks: the same bits or nothing, whatever the file went through."""
 
 import dataclasses
+import importlib
 import math
 import os
 import resource
@@ -9,8 +10,12 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from functools import partial
+from concurrent.futures import Future
+from copy import copy
+from functools import partial, wraps
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +26,14 @@ from hypothesis.extra import numpy as arrays
 from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor
 from tests.verify import toy_claims
 from tests.verify.toy_claims import plant
+from verify import origin, report
 from verify import store as module
 from verify.cli import main
 from verify.engine import Session, Settings
-from verify.model import StatisticalProperty
+from verify.model import Claim, StatisticalProperty
+from verify.origin import Key, key
 from verify.results import load, replace_files
-from verify.store import FILE, Key, Store, exclusive, key
+from verify.store import FILE, Store, exclusive
 
 __all__ = ["plant"]
 
@@ -421,7 +428,8 @@ def where(**changes: object) -> Key | None:
 @pytest.fixture(autouse=True)
 def _forgotten():
     yield
-    for cached in (module._sources, module._content, module._host):
+    origin.refresh()
+    for cached in (origin._versions, origin._hardware, origin._installed):
         cached.cache_clear()
 
 
@@ -450,22 +458,38 @@ def test_code_that_no_file_shows_is_not_stored() -> None:
         in_no_file["typed"],
         simulate.__call__,
         partial(simulate),
+        wrapping,
+        disguised,
+        *NAMELESS,
     ):
         assert where(simulate=unknown) is None
+    assert where(simulate=simulate) is not None
+
+
+def scaled(factor: float) -> Callable:
+    def wrapping(block, point):
+        return {"x": factor}
+
+    return wrapping
+
+
+wrapping = wraps(simulate)(scaled(2.0))
+disguised = scaled(3.0)
+disguised.__name__ = disguised.__qualname__ = "disguised"
+NAMELESS = (lambda block, point: {},)
 
 
 @pytest.mark.parametrize("part", ["theory/a.py", "simulate/deep/b.py", "verify/claims/c.py"])
 def test_a_change_of_code_changes_the_fingerprint(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "__file__", str(tmp_path / "verify/store.py"))
+    monkeypatch.setattr(origin, "__file__", str(tmp_path / "verify/origin.py"))
     for name in ("theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "verify/report.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1", encoding="utf-8")
 
     def now() -> Key | None:
-        module._sources.cache_clear()
-        module._content.cache_clear()
+        origin.refresh()
         return where()
 
     before = now()
@@ -479,7 +503,7 @@ def test_images_count_by_their_content(tmp_path: Path) -> None:
     file = tmp_path / "images.npz"
     found = []
     for content in (b"1", b"2", b"1"):
-        module._content.cache_clear()
+        origin.refresh()
         file.write_bytes(content)
         found.append(where(point=Point(images=str(file))))
     assert found[0] == found[2] != found[1]
@@ -489,21 +513,28 @@ def test_images_count_by_their_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "name"),
-    [("importlib.metadata", "version"), ("platform", "machine"), ("verify.store", "_processor")],
+    [("verify.origin", "_version"), ("platform", "machine"), ("verify.origin", "_processor")],
 )
 def test_packages_and_machine_change_the_fingerprint(
     target: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = where()
     monkeypatch.setattr(f"{target}.{name}", lambda *_: "another")
-    module._host.cache_clear()
+    origin._versions.cache_clear()
+    origin._hardware.cache_clear()
     assert where() != before
+
+
+def test_a_package_that_is_not_there_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "PACKAGES", ("numpy", "no-such-package"))
+    origin._versions.cache_clear()
+    assert origin._versions()[0] != "numpy missing" and origin._versions()[1] == "no-such-package missing"
 
 
 def test_the_python_version_changes_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     before = where()
-    monkeypatch.setattr(module.sys, "version_info", type("V", (), {"major": 3, "minor": 99}))
-    module._host.cache_clear()
+    monkeypatch.setattr(origin.sys, "version_info", type("V", (), {"major": 3, "minor": 99}))
+    origin._versions.cache_clear()
     assert where() != before
 
 
@@ -513,7 +544,7 @@ def test_a_gpu_counts_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in ("H100", "H200"):
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: f"{name} {device}")
-        module._host.cache_clear()
+        origin._hardware.cache_clear()
         seen.append(where(device="cuda:0"))
     assert seen[0] != seen[1]
 
@@ -526,7 +557,7 @@ def test_a_system_that_tells_nothing_of_its_processor_has_a_name_for_it(
 
     monkeypatch.setattr(Path, "read_text", gone)
     monkeypatch.setattr("platform.processor", lambda: "i386")
-    assert module._processor() == "i386"
+    assert origin._processor() == "i386"
 
 
 # --- in a session
@@ -544,11 +575,13 @@ COUNTED = dataclasses.replace(
 )
 
 
-def judged(folder: Path, *claims, fresh: bool = False, **changes) -> tuple[int, int, list, list]:
+def judged(
+    folder: Path, *claims, fresh: bool = False, executor: Any = None, **changes
+) -> tuple[int, int, list, list]:
     """Blocks drawn, replicates read, rows and records of a run."""
     CALLS.clear()
     with Store(folder, print, fresh=fresh) as opened:
-        session = Session(claims, Settings(**changes), SerialExecutor(), store=opened)
+        session = Session(claims, Settings(**changes), executor or SerialExecutor(), store=opened)
         rows = [dataclasses.replace(row, seconds=0.0) for claim in claims for row in session.rows(claim)]
         records = [dataclasses.replace(record, seconds=0.0) for record in session.records()]
         return len(CALLS), opened.replicates, rows, records
@@ -609,6 +642,233 @@ def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp
     assert [row.verdict for row in judged(tmp_path, COUNTED)[2]] == ["broken"]
 
 
+# --- code of users
+
+
+class Written:
+    """A user's package on the path: an experiment, what it imports, and what it does not."""
+
+    SOURCE = """
+from users.table import FACTOR
+DRAWN = []
+def simulate(block, point):
+    DRAWN.append(1)
+    return {"x": [FACTOR * rng.random() for rng in block.streams]}
+def lazy(block, point):
+    from users.later import FACTOR
+    return {"x": [FACTOR * rng.random() for rng in block.streams]}
+"""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "users"
+        self.folder.mkdir()
+        self.write("__init__", "")
+        self.write("table", "FACTOR = 1.0")
+        self.write("later", "FACTOR = 1.0")
+        self.write("experiment", self.SOURCE)
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / f"{name}.py").write_text(text, encoding="utf-8")
+
+    def loaded(self) -> ModuleType:
+        """The experiment as a new process has it."""
+        for name in [name for name in sys.modules if name.partition(".")[0] == "users"]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        return importlib.import_module("users.experiment")
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        sys, "dont_write_bytecode", True
+    )  # two sources within a tick would share their bytecode
+    monkeypatch.syspath_prepend(tmp_path)
+    yield Written(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "users"]:
+        del sys.modules[name]
+
+
+def claim_of(drawing: Callable) -> Claim:
+    return dataclasses.replace(
+        COUNTED, experiment=dataclasses.replace(COUNTED.experiment, simulate=drawing, budget=64)
+    )
+
+
+def test_a_change_in_what_an_experiment_imports_is_seen(users: Written, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for factor, drawn, read in ((1.0, 4, 0), (1.0, 0, 64), (1.7, 4, 0), (1.0, 0, 64)):
+        users.write("table", f"FACTOR = {factor}")
+        experiment = users.loaded()
+        assert judged(out, claim_of(experiment.simulate))[1] == read
+        assert len(experiment.DRAWN) == drawn
+
+
+def test_our_own_experiments_do_not_depend_on_code_of_users(users: Written) -> None:
+    from verify.planted import sums
+
+    before, toy = where(simulate=sums), where(simulate=toy_claims.uniform)
+    users.loaded()
+    assert where(simulate=sums) == before != toy != where(simulate=toy_claims.uniform)
+
+
+def test_installed_code_counts_in_the_package_of_the_experiment_only() -> None:
+    names = origin._files("numpy.linalg", 0)
+    assert {"numpy", "numpy.linalg", "tests.verify.test_store"} <= names.keys() and "scipy" not in names
+    assert not {"os", "json", "verify.store", "pytest", "__main__"} & names.keys()
+
+
+def test_the_main_program_counts_only_as_the_home_of_the_experiment() -> None:
+    """That of a worker is another one, or the same one under another name."""
+    for name in ("__main__", "__mp_main__"):
+        assert not origin._is_users(name, "/home/user/run.py", "experiment")
+
+    def drawing(block, point):
+        return {}
+
+    for drawing.__module__ in ("__main__", "__mp_main__"):
+        origin.refresh()
+        assert "__main__" in origin.origin(drawing, Point(dim=2), "cpu").files
+
+
+def test_a_module_that_cannot_be_read_is_not_known(users: Written) -> None:
+    drawing = users.loaded().simulate
+    (users.folder / "table.py").unlink()
+    assert where(simulate=drawing) is None
+
+
+def test_what_is_imported_while_drawing_is_not_stored(users: Written, tmp_path: Path) -> None:
+    out, lines = tmp_path / "out", Lines()
+    out.mkdir()
+    for _ in range(2):
+        with Store(out, lines) as opened:
+            session = Session([claim_of(users.loaded().lazy)], Settings(), SerialExecutor(), store=opened)
+            assert session.rows(session.claims[0])[0].verdict != "broken"
+            assert opened.replicates == 0
+    assert (
+        lines == [f"{out / FILE}: blocks whose experiment imports modules while it draws are not stored"] * 2
+    )
+
+
+# --- processes that live long
+
+
+def test_a_reloaded_module_is_new_code_and_its_old_functions_are_no_code(users: Written) -> None:
+    experiment = users.loaded()
+    old = experiment.simulate
+    first = where(simulate=old)
+    users.write("experiment", users.SOURCE.replace("FACTOR *", "2 * FACTOR *"))
+    origin.refresh()
+    assert where(simulate=old) == first is not None  # the file is another, the code is still that of before
+    importlib.reload(experiment)
+    origin.refresh()
+    assert where(simulate=old) is None
+    assert where(simulate=experiment.simulate) not in (first, None)
+    users.write("experiment", users.SOURCE)
+    importlib.reload(experiment)
+    origin.refresh()
+    assert where(simulate=experiment.simulate) == first
+
+
+def test_our_own_reloaded_code_is_new_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from theory import softmax
+
+    before = where()
+    content = origin._content
+    monkeypatch.setattr(
+        origin, "_content", lambda file: content(file) + "edited" * file.endswith("theory/softmax.py")
+    )
+    origin.refresh()
+    assert where() == before
+    monkeypatch.setattr(softmax, "__spec__", copy(softmax.__spec__))  # as a reload does
+    origin.refresh()
+    assert where() != before
+
+
+def test_images_that_are_overwritten_are_read_again(tmp_path: Path) -> None:
+    from simulate import data
+
+    file = tmp_path / "images.npz"
+    means, keys = [], []
+    for number in (1, 2, 1):
+        pixels = np.random.default_rng(number).integers(0, 255, (8, 4, 4)).astype(np.uint8)
+        np.savez(file, x_train=pixels, y_train=np.arange(8) % 2)
+        origin.refresh()
+        keys.append(where(point=Point(images=str(file))))
+        means.append(data.opened(str(file), (1, 4, 4)).images.tobytes())
+    assert keys[0] == keys[2] != keys[1] and means[0] == means[2] != means[1]
+
+
+def test_a_session_looks_at_the_files_anew(tmp_path: Path) -> None:
+    """Also where time and size of a file are as before."""
+    file, found = tmp_path / "images.npz", []
+    claim = dataclasses.replace(
+        COUNTED,
+        experiment=dataclasses.replace(COUNTED.experiment, points=(Point(scale=1.0, images=str(file)),)),
+    )
+    for content in (b"1", b"2"):
+        file.write_bytes(content)
+        os.utime(file, ns=(1, 1))
+        found.append(judged(tmp_path, claim)[:2])
+    assert found == [(16, 0), (16, 0)]
+
+
+# --- workers elsewhere
+
+
+class Elsewhere(SerialExecutor):
+    """Draws as a process would in which these functions of the store tell something else."""
+
+    def __init__(self, **told: Any) -> None:
+        self.told = told
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.told.items():
+                patch.setattr(origin, name, lambda *_, value=value: value)
+            return super().submit(fn, *args, **kwargs)
+
+
+OTHER = {
+    "_sources": "f" * 64,
+    "_versions": ("numpy 1.0",),
+    "_images": "0" * 64,
+    "_files": {toy_claims.__name__: "0"},
+}
+
+
+@pytest.mark.parametrize("part", OTHER)
+def test_a_block_drawn_by_other_code_breaks_its_run_and_is_not_stored(part: str, tmp_path: Path) -> None:
+    assert judged(tmp_path, COUNTED, executor=Elsewhere(), replicates=64)[:2] == (4, 0)
+    bad = judged(tmp_path, COUNTED, executor=Elsewhere(**{part: OTHER[part]}))
+    (row,) = bad[2]
+    assert row.verdict == "broken" and row.error.count("\n") == 1 and bad[:2] == (1, 64)
+    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    assert sql(tmp_path / FILE, "SELECT count(*) FROM blocks") == [(4,)]
+
+
+def test_other_code_is_refused_without_a_store_too() -> None:
+    session = Session([COUNTED], Settings(), Elsewhere(_sources="f" * 64))
+    assert session.rows(COUNTED)[0].verdict == "broken"
+
+
+def test_blocks_of_other_hardware_count_but_are_not_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = judged(tmp_path / "nowhere", COUNTED, fresh=True)
+    capsys.readouterr()
+    assert judged(tmp_path, COUNTED, executor=Elsewhere(_hardware="another"))[2:] == expected[2:]
+    line = f"{tmp_path / FILE}: blocks drawn on other hardware than this process runs on are not stored\n"
+    assert capsys.readouterr().out == line
+    assert judged(tmp_path, COUNTED)[:2] == (16, 0)
+
+
+def test_a_worker_need_not_load_what_its_experiment_does_not_need(tmp_path: Path) -> None:
+    judged(tmp_path, COUNTED, executor=Elsewhere(_files={}))
+    assert judged(tmp_path, COUNTED)[:2] == (0, 256)
+
+
 # --- at the command line
 
 
@@ -620,24 +880,37 @@ def reported(folder: Path, *words: str) -> tuple[int, int]:
     return len(CALLS), load(folder / "results.json").suite.host["stored_replicates"]
 
 
+def no_page(*_: object, **__: object) -> str:
+    """To draw a page takes longer than to judge what is on it."""
+    return ""
+
+
 def test_a_rerun_says_what_it_reads(
-    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plant: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plant(COUNTED)
     out = tmp_path / "out"
-    line = f"losscurv: 256 replicates of an earlier run read from {out}\n"
+    line = f"losscurv: 256 replicates of an earlier run read from {out}; properties read theirs as they run\n"
     assert reported(out) == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert reported(out, "--tier", "full") == (112, 256) and line in capsys.readouterr().err
     assert "<dt>from earlier runs</dt><dd>256 replicates</dd>" in (out / "report.html").read_text()
+    monkeypatch.setattr(report, "document", no_page)
     assert reported(out) == (0, 256) and line in capsys.readouterr().err
     assert reported(out, "--fresh") == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert sql(out / FILE, "SELECT count(*) FROM blocks") == [(128,)]
 
 
 def test_a_replay_never_reads_what_is_stored(
-    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plant: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plant(COUNTED)
+    monkeypatch.setattr(report, "document", no_page)
     assert reported(tmp_path) == (16, 0)
     CALLS.clear()
     words = ["--workers", "1", "--report-dir", str(tmp_path)]
