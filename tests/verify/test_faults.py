@@ -225,6 +225,7 @@ class Basket:
 
 
 def test_calls_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
+    others = set(multiprocessing.active_children())
     with open_workers(2) as executor:
         assert isinstance(executor, Pool)
         basket = Basket(executor)
@@ -234,8 +235,8 @@ def test_calls_survive_a_worker_that_is_killed(tmp_path: Path) -> None:
         found = basket.all(5)
         assert all(future.result() > 0 for future in found.values()) and len(found) == 5
         assert executor.submit(heard).result() is False  # the new ones are deaf to Ctrl-C too
-        assert len(multiprocessing.active_children()) == 2
-    assert multiprocessing.active_children() == []
+        assert len(set(multiprocessing.active_children()) - others) == 2
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_a_call_that_kills_three_workers_ends_alone(monkeypatch: pytest.MonkeyPatch) -> None:

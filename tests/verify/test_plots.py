@@ -33,7 +33,7 @@ def figures() -> dict[str, str]:
     return {item.id: plots.to_svg(plots.agreement(item, "stamp")) for item in ROWS}
 
 
-@pytest.mark.parametrize("item", ROWS, ids=lambda item: item.id)
+@pytest.mark.parametrize("item", {item.kind: item for item in ROWS}.values(), ids=lambda item: item.kind)
 def test_the_same_row_gives_the_same_bytes(item: Row, figures: dict[str, str]) -> None:
     assert plots.to_svg(plots.agreement(item, "stamp")) == figures[item.id]
 
