@@ -71,8 +71,8 @@ GROWTH = Experiment(
     replicate="one network with its inputs at each width",
     simulate=growing_networks,
     points=(Point(widths=(16, 32, 64, 128), **RELU),),
-    budget=4096,
-    seconds=16.0,
+    budget=6144,
+    seconds=22.0,
     special="one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)",
 )
 
