@@ -3,6 +3,7 @@
 | function | shows |
 |---|---|
 | `agreement` | one row: prediction, margin, measured intervals, rivals; below, the interval over the looks |
+| `observation` | ratios of theory to measurement on real networks, a panel for each point |
 | `overview` | (measured - predicted)/margin of every point of every row |
 | `seconds_chart` | where the time of a run went |
 
@@ -27,11 +28,22 @@ from matplotlib.figure import Figure
 
 from verify import wording
 from verify.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.observed_panels import observed_panels
 from verify.overview import draw_overview
 from verify.panels import row_panels
-from verify.results import Results, Row
+from verify.results import Observed, Results, Row
 
-__all__ = ["PALETTE", "agreement", "overview", "save_all", "seconds_chart", "stamp", "to_svg"]
+__all__ = [
+    "PALETTE",
+    "agreement",
+    "observation",
+    "overview",
+    "save_all",
+    "save_figure",
+    "seconds_chart",
+    "stamp",
+    "to_svg",
+]
 
 SUMMARIES = ("overview", "seconds")
 """Names of the figures that are of no row: no row's figure may take them."""
@@ -53,6 +65,14 @@ def agreement(row: Row, stamp: str = "") -> Figure:
     row = wording.legible(row)
     with mpl.rc_context(STYLE):
         return stack(row_panels(row), f"{row.id}: {row.verdict}", stamp)
+
+
+def observation(made: Observed, stamp: str = "") -> Figure | None:
+    """Predicted over measured, a line for each column of ratios; none where there is no such column or no table."""
+    made = wording.legible(made)
+    with mpl.rc_context(STYLE):
+        panels = observed_panels(made)
+        return stack(panels, f"{made.id}: predicted over measured", stamp) if panels else None
 
 
 def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
@@ -134,7 +154,7 @@ def to_svg(figure: Figure) -> str:
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
-    """Write SVG and PNG of every row that measured something, of the overview and of the seconds.
+    """Write SVG and PNG of every row that measured something, of observations, of the overview and of the seconds.
 
     Raises
     ------
@@ -143,18 +163,22 @@ def save_all(results: Results, folder: Path) -> list[Path]:
     """
     mark = stamp(results)
     # a space tells a row that is called like a summary from it; no name of a file has one
-    names = wording.slugs([*SUMMARIES, *(f"{row.id} " for row in results.rows)])
+    ids = [item.id for item in (*results.rows, *results.observations)]
+    names = wording.slugs([*SUMMARIES, *(f"{name} " for name in ids)])
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = [
             path
             for row in results.rows
             if row.points
-            for path in _save(agreement(row, mark), folder / names[f"{row.id} "])
+            for path in save_figure(agreement(row, mark), folder / names[f"{row.id} "])
         ]
+        for made in results.observations:
+            figure = observation(made, mark)
+            written += save_figure(figure, folder / names[f"{made.id} "]) if figure else []
         if results.rows:
-            written += _save(overview(results.rows, mark), folder / "overview")
-        return written + (_save(seconds_chart(results), folder / "seconds") if results.runs else [])
+            written += save_figure(overview(results.rows, mark), folder / "overview")
+        return written + (save_figure(seconds_chart(results), folder / "seconds") if results.runs else [])
     except OSError as error:
         raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
 
@@ -167,7 +191,8 @@ def _any_glyph() -> Iterator[None]:
         yield
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG; returns their paths."""
     svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
     width, height = figure.get_size_inches() * 96
     text = to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)

@@ -1,0 +1,98 @@
+"""Pictures of the laws: the same seed gives the same picture, and each shows what its name says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from verify import cli, gallery
+from verify.gallery import batch_sizes, spectra
+from verify.plots import to_svg
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, sizes in (
+        (spectra, {"DIM": 60, "TRANSITION_DIM": 30, "DRAWS": 3}),
+        (batch_sizes, {"DIM": 12, "DRAWS": 3, "NETWORK_SAMPLES": 16, "NETWORK_SIZES": np.array([1, 16])}),
+    ):
+        for name, value in sizes.items():
+            monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.parametrize("name", [picture.name for picture in gallery.PICTURES])
+def test_a_picture_is_written_twice_and_says_what_it_shows(name: str, tmp_path: Path) -> None:
+    (picture,) = gallery.named([name])
+    svg, png = gallery.save(picture, gallery.Setting(), tmp_path / "new")
+    assert f'aria-label="{picture.shows}"' in svg.read_text(encoding="utf-8")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_seed_is_all_that_chance_depends_on() -> None:
+    (picture,) = gallery.named(["transition"])
+    first, again, other = (to_svg(gallery.draw(picture, gallery.Setting(seed=s))) for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_spike_is_followed_to_the_eigenvalue_of_its_rank() -> None:
+    import torch
+
+    block = gallery.Setting().block("test", 1)
+    spikes = np.array([-3.0, 1.0, 2.0])
+    values, found = spectra._spectrum(block, torch.zeros(1, 20, 20).double(), spikes)
+    assert_allclose(found, spikes, atol=1e-12)
+    assert_allclose(values[[0, -2, -1]], spikes, atol=1e-12)
+
+
+def test_one_step_rates_are_those_of_drawn_samples() -> None:
+    """The two moments of H v are drawn by their laws; here with all of x."""
+    rng = np.random.default_rng(0)
+    size, dim = 3, batch_sizes.RATE_DIM
+    x = rng.standard_normal((4000, size, dim))
+    product = (x * x[:, :, :1]).mean(1)
+    whole = 2 * product[:, 0].mean() / (product**2).sum(1).mean()
+    drawn = batch_sizes._one_step_rates(gallery.Setting(), size)
+    assert_allclose(drawn.mean(), whole, rtol=0.1)
+
+
+def test_the_second_order_coefficient_of_samples_that_commute() -> None:
+    import torch
+
+    samples = torch.diag_embed(torch.tensor([[4.0, 1.0], [6.0, 3.0]]).double())
+    value, sigma, coefficient = batch_sizes._statistics(samples)
+    assert_allclose([value, sigma**2, coefficient], [5.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing"], "picture must be one of semicircle, .*, got 'nothing'"),
+        (["semicircle", "--output", "/proc/none"], "--output must be a folder that can be written"),
+        (["semicircle", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["network", "--data", "missing.npz"], "missing.npz must be an existing file"),
+        (["network", "--device", "abacus"], "device"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_a_line(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if "--output" not in words:
+        words = [*words, "--output", str(tmp_path)]
+    assert cli.main(["gallery", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(message, error)
+
+
+def test_pictures_are_listed_and_drawn_from_the_shell(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["gallery", "--list"]) == 0
+    assert capsys.readouterr().out.count("\n") == len(gallery.PICTURES)
+    assert cli.main(["gallery", "semicircle", "--output", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["semicircle.png", "semicircle.svg"]

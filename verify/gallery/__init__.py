@@ -1,0 +1,79 @@
+"""Pictures of the laws beside fresh draws: spectra, outliers, curvature and learning rate against batch size.
+
+Pictures are for looking; what is judged, and how surely, stands in the report. Each is drawn from a seed, and the
+same seed on the same machine gives the same picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from simulate.monte_carlo import one_thread
+from verify.drawing import STYLE, Panel, stack
+from verify.gallery import batch_sizes, spectra
+from verify.gallery.parts import Setting
+from verify.plots import save_figure
+
+__all__ = ["PICTURES", "Picture", "Setting", "draw", "named", "save"]
+
+
+class Picture(NamedTuple):
+    """A picture: its name, what it shows, and the panels it is made of."""
+
+    name: str
+    shows: str
+    panels: Callable[[Setting], list[Panel]]
+
+
+PICTURES = (
+    Picture("semicircle", "Wigner noise with four spikes: histogram, law, outliers", spectra.semicircle),
+    Picture(
+        "marchenko-pastur", "Wishart noise at two aspect ratios: histogram, law, outliers", spectra.wishart
+    ),
+    Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
+    Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
+    Picture("network", "the same on a small network with real images", batch_sizes.network),
+    Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
+)
+
+
+def named(names: Sequence[str]) -> tuple[Picture, ...]:
+    """The pictures of these names, all of them if there are none.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown.
+    """
+    known = {picture.name: picture for picture in PICTURES}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"picture must be one of {', '.join(known)}, got {name!r}")
+    return tuple(known[name] for name in dict.fromkeys(names)) or PICTURES
+
+
+def draw(picture: Picture, setting: Setting) -> Figure:
+    """Simulate and draw."""
+    with one_thread(), mpl.rc_context(STYLE):
+        return stack(picture.panels(setting), picture.shows, f"losscurv · seed {setting.seed}")
+
+
+def save(picture: Picture, setting: Setting, folder: Path) -> list[Path]:
+    """Draw into ``folder/name.svg`` and ``.png``; returns their paths.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    figure = draw(picture, setting)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return save_figure(figure, folder / picture.name)
+    except OSError as error:
+        raise ValueError(f"pictures cannot be written to {folder}: {error.strerror or error}") from None
