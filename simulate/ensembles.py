@@ -95,12 +95,12 @@ def wigner(block: Block, dim: int, *, law: str = "gaussian") -> Tensor:
     return matrices
 
 
-def goe_top_eigenvalue(block: Block, dim: int) -> Tensor:
+def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     """Largest eigenvalue of the Gaussian matrices of `wigner`, drawn without the matrix: shape (n,).
 
     From the tridiagonal matrix with the same eigenvalues in law, of which only the first rows are drawn: its top
     eigenvector lives on some dim^(1/3) of them and has died out to rounding where the rest begins. Any dim costs
-    a fraction of a millisecond.
+    a fraction of a millisecond. A `spike` is added in one direction, the first row.
 
     Raises
     ------
@@ -112,12 +112,14 @@ def goe_top_eigenvalue(block: Block, dim: int) -> Tensor:
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
     dim = _checks.count("dim", dim)
-    return torch.from_numpy(np.array([_tridiagonal_top(rng, dim) for rng in block.streams])).to(block.device)
+    tops = np.array([_tridiagonal_top(rng, dim, spike) for rng in block.streams])
+    return torch.from_numpy(tops).to(block.device)
 
 
-def _tridiagonal_top(rng: np.random.Generator, dim: int) -> float:
+def _tridiagonal_top(rng: np.random.Generator, dim: int, spike: float) -> float:
     rows = min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * dim ** (1 / 3)))
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
+    diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
     beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
     top = (rows - 1, rows - 1)
     values: Any = scipy.linalg.eigh_tridiagonal(

@@ -121,7 +121,7 @@ class Point(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Block:
-    """Sixteen replicates at work: their streams, and the device their tensors live on."""
+    """Replicates at work, sixteen or what a run asks for: their streams, and the device their tensors live on."""
 
     streams: tuple[np.random.Generator, ...]
     device: str = "cpu"
@@ -172,8 +172,9 @@ def run_block(
     seed: int,
     index: int,
     device: str = "cpu",
+    size: int = BLOCK,
 ) -> BlockResult:
-    """Run block `index` (replicates 16 index to 16 index + 15) on one thread and check what it returns.
+    """Run block `index` (replicates `size` index and on, `size` of them) on one thread and check what it returns.
 
     Raises
     ------
@@ -181,11 +182,11 @@ def run_block(
         If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
     """
     started = time.perf_counter()
-    streams = tuple(stream(seed, experiment, point, BLOCK * index + i) for i in range(BLOCK))
+    streams = tuple(stream(seed, experiment, point, size * index + i) for i in range(size))
     with one_thread():
         raw = simulate(Block(streams, device), point)
     return BlockResult(
-        {name: _column(name, values) for name, values in raw.items()}, time.perf_counter() - started
+        {name: _column(name, values, size) for name, values in raw.items()}, time.perf_counter() - started
     )
 
 
@@ -385,10 +386,10 @@ def _rebuild(values: dict[str, Any]) -> Point:
     return Point(**values)
 
 
-def _column(name: str, values: Any) -> NDArray[np.float64]:
+def _column(name: str, values: Any, size: int) -> NDArray[np.float64]:
     array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
-    whole = array.ndim in (1, 2) and len(array) == BLOCK and array.size
+    whole = array.ndim in (1, 2) and len(array) == size and array.size
     if not whole or array.dtype.kind not in "buif":
-        rule = f"one number or one vector per replicate, shape ({BLOCK},) or ({BLOCK}, components)"
+        rule = f"one number or one vector per replicate, shape ({size},) or ({size}, components)"
         raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
     return array.astype(np.float64)

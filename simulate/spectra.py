@@ -1,13 +1,34 @@
-"""Statistics of whole spectra, a block of replicates as one stacked tensor."""
+"""Spectra of symmetric matrices: whole ones of stacked replicates, and what products with vectors tell of a large one.
+
+`distribution` diagonalises a block of replicates. The others take one matrix, dense or as a `lanczos.Operator` of
+any size (a Hessian known by its products, say), draw their probes from a numpy generator, and return float64 numbers
+with their errors. Extreme eigenpairs are in `simulate.lanczos`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-__all__ = ["distribution"]
+from simulate import _checks, _memory, lanczos
+from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
+
+__all__ = [
+    "Density",
+    "Estimate",
+    "density",
+    "distribution",
+    "frobenius_norm",
+    "trace",
+]
+
+Floats = NDArray[np.float64]
 
 
 def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
@@ -23,3 +44,156 @@ def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
     values = torch.linalg.eigvalsh(matrices)
     at = torch.as_tensor(x, dtype=values.dtype, device=values.device).expand(len(values), -1).contiguous()
     return torch.searchsorted(values, at, right=True).to(values.dtype) / values.shape[1]
+
+
+class Estimate(NamedTuple):
+    """A mean over random probes, and its standard error."""
+
+    value: float
+    standard_error: float
+
+
+def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: int = 1) -> Estimate:
+    """Trace of a power of a symmetric matrix from random signs, without bias.
+
+    Parameters
+    ----------
+    matrix
+        Dense, or a `lanczos.Operator`.
+    rng
+        Source of the probes.
+    probes
+        Vectors of random signs, at least 2; `power` products with each.
+    power
+        Of the matrix, at least 1.
+
+    Raises
+    ------
+    ValueError
+        If `probes` is below 2, `power` below 1, or the matrix cannot be used, see `lanczos.as_operator`.
+
+    Examples
+    --------
+    >>> trace(np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0), probes=4, power=2)  # no error: it is diagonal
+    Estimate(value=14.0, standard_error=0.0)
+    """
+    operator, power = as_operator(matrix), _checks.count("power", power)
+    left = right = _signs(operator, rng, probes)
+    for _ in range(power // 2):
+        left = operator(left)
+    for _ in range(power - power // 2):
+        right = operator(right)
+    return _mean((left.double() * right.double()).sum(1))
+
+
+def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
+    """Frobenius norm of a symmetric matrix: the root of the estimated trace of its square, one product per probe.
+
+    The root makes it low by about standard_error^2 / (2 value) in the mean.
+
+    Raises
+    ------
+    ValueError
+        If `probes` is below 2, or the matrix cannot be used, see `lanczos.as_operator`.
+
+    Examples
+    --------
+    >>> frobenius_norm(np.diag([3.0, -4.0]), np.random.default_rng(0), probes=5)
+    Estimate(value=5.0, standard_error=0.0)
+    """
+    square = trace(matrix, rng, probes=probes, power=2)
+    root = math.sqrt(square.value)
+    return Estimate(root, square.standard_error / (2 * root) if root else 0.0)
+
+
+class Density(NamedTuple):
+    """A smoothed spectral density on a grid, each of its shape.
+
+    `standard_error` is that of the probes; `truncation` is by how much the value moves when the last quarter of the
+    Lanczos steps is left out, a guess of what further steps would do.
+    """
+
+    value: Floats
+    standard_error: Floats
+    truncation: Floats
+
+
+def density(
+    matrix: AnyMatrix, x: ArrayLike, rng: np.random.Generator, *, width: float, steps: int, probes: int
+) -> Density:
+    """Density of the eigenvalues of a symmetric matrix, each smeared to a Gaussian, by stochastic Lanczos quadrature.
+
+    Estimates (1/dim) sum_i exp(-(x - lambda_i)^2 / (2 width^2)) / (sqrt(2 pi) width). Structure finer than the range
+    of the spectrum over `steps` is not resolved; `truncation` tells.
+
+    Parameters
+    ----------
+    matrix
+        Dense, or a `lanczos.Operator`.
+    x
+        Where: any shape.
+    rng
+        Source of the probes.
+    width
+        Standard deviation of the smearing, in the unit of the eigenvalues.
+    steps
+        Products with each probe, at most the order of the matrix.
+    probes
+        Gaussian vectors, at least 2.
+
+    Raises
+    ------
+    ValueError
+        If `x` is not finite, `width` not positive, `probes` below 2, or `steps` or the matrix cannot be used, see
+        `lanczos.tridiagonal`.
+
+    References
+    ----------
+    Ubaru, Chen and Saad (2017), Fast estimation of tr(f(A)) via stochastic Lanczos quadrature.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = density(np.eye(50), [1.0, 1.5], rng, width=0.1, steps=1, probes=2)
+    >>> found.value.round(3), found.standard_error.round(3)
+    (array([3.989, 0.   ]), array([0., 0.]))
+    """
+    operator = as_operator(matrix)
+    at, sd = _finite("x", x), float(_checks.positive("width", width))
+    starts = rng.standard_normal((_several(operator, probes), operator.dim))
+    found = lanczos.tridiagonal(operator, starts, steps)
+    each = _smeared(found, at, sd)
+    shorter = _smeared(found.leading(steps - steps // 4), at, sd)
+    value = each.mean(0)
+    return Density(value, each.std(0, ddof=1) / math.sqrt(len(each)), np.abs(value - shorter.mean(0)))
+
+
+def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:
+    """Density seen by each start, (m, *x.shape)."""
+    nodes, weights = found.quadrature()
+    distance = (x.reshape(1, -1, 1) - nodes[:, None, :]) / sd
+    heights = (np.exp(-(distance**2) / 2) * weights[:, None, :]).sum(-1)
+    return (heights / (math.sqrt(2 * math.pi) * sd)).reshape(-1, *x.shape)
+
+
+def _signs(operator: Operator, rng: np.random.Generator, probes: int) -> Tensor:
+    return operator.vectors(2.0 * rng.integers(0, 2, (_several(operator, probes), operator.dim)) - 1.0)
+
+
+def _several(operator: Operator, probes: int) -> int:
+    probes = _checks.count("probes", probes)
+    if probes < 2:
+        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    _memory.require("probes", 32 * probes * operator.dim, f"{probes} vectors of {operator.dim} numbers")
+    return probes
+
+
+def _mean(samples: Tensor) -> Estimate:
+    return Estimate(float(samples.mean()), float(samples.std()) / math.sqrt(len(samples)))
+
+
+def _finite(name: str, value: ArrayLike) -> Floats:
+    array = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got {value}")
+    return array

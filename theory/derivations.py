@@ -12,21 +12,17 @@ name                          result                                      Vysogo
 ============================  ==========================================  ================================
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
-`theory.softmax` and `theory.gauss_newton` are tested against these expressions.
+`theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
+`theory.spectral_derivations`, `theory.law_derivations` and `theory.descent_derivations`.
 """
-
-# pyright: reportMissingTypeStubs=false
-# sympy ships none; only the annotations of `Derivation` name it, the functions see it as Any.
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import sympy
+from theory import descent_derivations, law_derivations, spectral_derivations
+from theory._symbolic import Derivation, require_zero, sympy_module
 
 __all__ = [
     "Derivation",
@@ -38,31 +34,6 @@ __all__ = [
     "gamma_squared_of_moments",
     "scaling_exponents",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Derivation:
-    """A closed form with the way it was found.
-
-    Attributes
-    ----------
-    name
-        Name of the function that derives it.
-    statement
-        The result, LaTeX.
-    expression
-        The result, sp.
-    symbols
-        Symbols of `expression`, in the order of its arguments.
-    steps
-        The derivation, LaTeX, one formula or sentence each.
-    """
-
-    name: str
-    statement: str
-    expression: sympy.Expr
-    symbols: tuple[sympy.Symbol, ...]
-    steps: tuple[str, ...]
 
 
 @cache
@@ -82,7 +53,7 @@ def gamma_squared_of_moments() -> Derivation:
     >>> gamma_squared_of_moments().expression
     (1 - s_2)**2/(s_2**2 + s_2 - 2*s_3)
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     s2, s3 = sp.symbols("s_2 s_3", positive=True)
     trace, square = 1 - s2, s2 - 2 * s3 + s2**2
@@ -91,8 +62,8 @@ def gamma_squared_of_moments() -> Derivation:
         p = sp.Matrix([*p, 1 - sum(p)])
         matrix = sp.diag(*p) - p * p.T
         moments = {s2: sum(x**2 for x in p), s3: sum(x**3 for x in p)}
-        _require_zero(matrix.trace() - trace.subs(moments), f"trace, K = {classes}")
-        _require_zero((matrix * matrix).trace() - square.subs(moments), f"squared norm, K = {classes}")
+        require_zero(matrix.trace() - trace.subs(moments), f"trace, K = {classes}")
+        require_zero((matrix * matrix).trace() - square.subs(moments), f"squared norm, K = {classes}")
     return Derivation(
         name="gamma_squared_of_moments",
         statement=r"\Gamma_p^2 = " + sp.latex(trace**2 / square),
@@ -129,7 +100,7 @@ def gamma_squared_equal() -> Derivation:
     >>> sympy.factor(found.expression.subs(eps, 1 / S))
     S - 1
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     S, eps = sp.symbols("S varepsilon", positive=True)
     s2, s3 = ((1 - (S - 1) * eps) ** n + (S - 1) * eps**n for n in (2, 3))
@@ -137,7 +108,7 @@ def gamma_squared_equal() -> Derivation:
     found = sp.cancel(general.expression.subs(dict(zip(general.symbols, (s2, s3), strict=True))))
     norm = S + 2 - 2 * S**2 * eps + S**2 * (S - 1) * eps**2
     expression = (S - 1) * (2 - S * eps) ** 2 / norm
-    _require_zero(found - expression, "equal entries")
+    require_zero(found - expression, "equal entries")
     return Derivation(
         name="gamma_squared_equal",
         statement=rf"\Gamma_p^2 = {sp.latex(expression)}",
@@ -170,7 +141,7 @@ def collapse_limit_equal() -> Derivation:
     >>> collapse_limit_equal().expression
     4*(S - 1)/(S + 2)
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     exact = gamma_squared_equal()
     S, eps = exact.symbols
@@ -206,7 +177,7 @@ def collapse_limit_weighted() -> Derivation:
     >>> collapse_limit_weighted().expression
     4/(3*h + 1)
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     eps, h, w1, w2, w3 = sp.symbols("varepsilon h W_1 W_2 W_3", positive=True)
     moments = ((1 - eps * w1) ** 2 + eps**2 * w2, (1 - eps * w1) ** 3 + eps**3 * w3)
@@ -215,7 +186,7 @@ def collapse_limit_weighted() -> Derivation:
     limit = sp.factor(sp.limit(exact, eps, 0))
     expression = sp.cancel(limit.subs(w2, h * w1**2))
     equal = collapse_limit_equal()
-    _require_zero(expression.subs(h, 1 / (equal.symbols[0] - 1)) - equal.expression, "equal weights")
+    require_zero(expression.subs(h, 1 / (equal.symbols[0] - 1)) - equal.expression, "equal weights")
     return Derivation(
         name="collapse_limit_weighted",
         statement=rf"\lim_{{\varepsilon \to 0}} \Gamma_p^2 = {sp.latex(expression)}",
@@ -250,7 +221,7 @@ def expected_excess() -> Derivation:
     >>> found.expression.subs(c, 0), found.expression.subs(e, 0)
     (sqrt(d), Gamma)
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     d, c, e, g, t, m = sp.symbols("d sigma_c sigma_e Gamma t m", positive=True)
     trace = d * c**2 * t + d * e**2 * t
@@ -258,7 +229,7 @@ def expected_excess() -> Derivation:
     _check_traces(trace, square, (d, c, e, t, m))
     square = square.subs(m, t**2 / g**2)
     excess = sp.sqrt(d) * (c**2 + e**2) / sp.sqrt(e**4 + 2 * c**2 * e**2 + d * c**4 / g**2)
-    _require_zero(trace**2 / square - excess**2, "excess")
+    require_zero(trace**2 / square - excess**2, "excess")
     return Derivation(
         name="expected_excess",
         statement=r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F = " + sp.latex(excess),
@@ -296,7 +267,7 @@ def scaling_exponents() -> Derivation:
     >>> found.expression.subs(found.symbols[1], found.symbols[0] ** found.symbols[2]).simplify()
     (G + \tilde{H})/alpha**2
     """
-    sp = _sympy()
+    sp = sympy_module()
 
     alpha, T, L = sp.symbols("alpha T L", positive=True)
     G, H = sp.symbols(r"G \tilde{H}", real=True)
@@ -318,7 +289,7 @@ def scaling_exponents() -> Derivation:
 
 
 def derivations() -> tuple[Derivation, ...]:
-    """Every derivation of this module, in the order of the papers.
+    """Every derivation, those of the other modules last.
 
     Examples
     --------
@@ -332,17 +303,29 @@ def derivations() -> tuple[Derivation, ...]:
         collapse_limit_weighted(),
         expected_excess(),
         scaling_exponents(),
+        spectral_derivations.wigner_outlier(),
+        spectral_derivations.wishart_outlier(),
+        spectral_derivations.wishart_threshold(),
+        spectral_derivations.information_plus_noise_outlier(),
+        spectral_derivations.outlier_gap(),
+        spectral_derivations.additive_overlap(),
+        spectral_derivations.information_plus_noise_overlap(),
+        spectral_derivations.noise_free_spike(),
+        law_derivations.marchenko_pastur_transform(),
+        law_derivations.marchenko_pastur_density(),
+        law_derivations.symmetric_poisson_outlier(),
+        law_derivations.symmetric_poisson_threshold(),
+        descent_derivations.mean_without_replacement(),
+        descent_derivations.one_step_rate(),
+        descent_derivations.theorem_4_exponent(),
+        descent_derivations.heavy_ball_rate(),
+        descent_derivations.nesterov_contraction(),
     )
-
-
-def _sympy() -> Any:
-    """The sympy module, untyped: importing it costs more than the rest of this package."""
-    return importlib.import_module("sympy")
 
 
 def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:
     """Exponent of alpha in the derivative at alpha x of a function with f(alpha x) = alpha^L f(x)."""
-    sp = _sympy()
+    sp = sympy_module()
 
     x, at_scaled = sp.symbols("x at_scaled", positive=True)
     f = sp.Function("f")
@@ -355,7 +338,7 @@ def _power_of_derivative(alpha: Any, L: Any, order: int) -> Any:
 
 def _check_traces(trace: Any, square: Any, symbols: tuple[Any, ...]) -> None:
     """Compare trace and squared norm with those of the matrix itself, three classes in five dimensions."""
-    sp = _sympy()
+    sp = sympy_module()
 
     d, c, e, t, m = symbols
     p, q = sp.symbols("p q", positive=True)
@@ -363,13 +346,5 @@ def _check_traces(trace: Any, square: Any, symbols: tuple[Any, ...]) -> None:
     M = sp.diag(*entries) - entries * entries.T
     expected = 5 * c**2 * sp.diag(M, 0, 0) + M.trace() * e**2 * sp.eye(5)
     at = {d: 5, t: M.trace(), m: (M * M).trace()}
-    _require_zero(expected.trace() - trace.subs(at), "trace of the expected matrix")
-    _require_zero((expected * expected).trace() - square.subs(at), "norm of the expected matrix")
-
-
-def _require_zero(difference: Any, step: str) -> None:
-    """Raise ``ArithmeticError`` unless sympy finds the difference of two sides to vanish."""
-    sp = _sympy()
-
-    if sp.cancel(difference) != 0:
-        raise ArithmeticError(f"derivation fails at {step}: sides differ by {difference}")
+    require_zero(expected.trace() - trace.subs(at), "trace of the expected matrix")
+    require_zero((expected * expected).trace() - square.subs(at), "norm of the expected matrix")

@@ -6,47 +6,66 @@ name                   symbol                       Granziol, Zohren and Roberts
 ``sharpness``          lambda_1                     top eigenvalue of the Hessian
 `stability_limit`      alpha < 2/lambda_1           eq. (22)
 `sgd_limit`            2/lambda_1'                  section 10.1, Theorem 4 without its simplification
-`mean_square_limit`                                 not in the paper
-``largest``            L                            eqs. (24), (25)
-``smallest``           mu                           eqs. (24), (25); must be positive
-``learning_rate``      alpha
-``momentum``           rho
-``contraction``                                     spectral radius of one step: error per iteration
+`mean_square_limit`                                 not in the paper; in `theory.mean_square`
+`square_root`          alpha ~ b^(1/2)              footnote 6, section 11
+``crossover``          B*                           batch size above which a rate is flat
 =====================  ===========================  =====================================================
 
 Theorem 4 gives a learning rate that grows like B^(1/2) while the batch size B is below
 `theory.batch_hessian.crossover_batch_size` and then saturates: nowhere linear. `mean_square_limit` is linear,
-then flat, without a threshold.
+then flat, without a threshold. It stands with all that belongs to it in `theory.mean_square`, and rates with
+momentum in `theory.momentum`; both are offered here. Preconditioned steps are in `theory.adaptive_rates`.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import batch_hessian
-from theory._checks import nonnegative, positive, representable, require, together
+from theory._checks import nonnegative, positive, representable, require, together, within
+from theory._rates import inverse_size, saturating
+from theory.mean_square import (
+    RateBracket,
+    gaussian_least_squares_growth,
+    gaussian_least_squares_limit,
+    mean_square_bracket,
+    mean_square_crossover,
+    mean_square_exponent,
+    mean_square_limit,
+)
+from theory.momentum import (
+    MomentumRates,
+    best_nesterov,
+    heavy_ball,
+    heavy_ball_contraction,
+    nesterov,
+    nesterov_contraction,
+)
 
 __all__ = [
     "MomentumRates",
+    "RateBracket",
+    "best_nesterov",
+    "gaussian_least_squares_growth",
+    "gaussian_least_squares_limit",
     "heavy_ball",
+    "heavy_ball_contraction",
+    "linear_then_flat",
+    "marchenko_pastur_exponent",
+    "mean_square_bracket",
+    "mean_square_crossover",
+    "mean_square_exponent",
     "mean_square_limit",
     "nesterov",
+    "nesterov_contraction",
+    "sgd_exponent",
     "sgd_limit",
+    "square_root",
     "stability_limit",
 ]
 
 Floats = NDArray[np.float64]
-
-
-class MomentumRates(NamedTuple):
-    """Constant rates of a momentum method, and the factor by which one step shrinks the error in the end."""
-
-    learning_rate: Floats
-    momentum: Floats
-    contraction: Floats
 
 
 @np.errstate(over="ignore")
@@ -127,137 +146,167 @@ def sgd_limit(
 
 
 @np.errstate(over="ignore")
-def mean_square_limit(
-    eigenvalue: ArrayLike, *, noise: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+def sgd_exponent(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> Floats:
-    r"""Learning rate :math:`(2/\lambda) / (1 + \nu/(\lambda^2 b))` where SGD stops shrinking a mean square.
-
-    For independent batches and per-sample Hessians :math:`H_i` on a quadratic. With
-    :math:`\nu = \mathrm{Var}_i(v_1^\top H_i v_1)` it bounds from above the rates at which SGD is stable in
-    the mean square (:math:`H_i \succeq 0`). With :math:`\nu = \sum_k \mathrm{Var}_i(v_k^\top H_i v_1)`, the
-    variance of :math:`H_i v_1`, one step from :math:`v_1` keeps the expected squared distance: a condition,
-    not a bound.
+    r"""Local exponent d log alpha / d log b of `sgd_limit`: 1/2 below the crossover, 1/(1 + b/b_c) above it.
 
     Parameters
     ----------
-    eigenvalue
-        Eigenvalue of the full-data Hessian for :math:`v_1`, positive.
-    noise
-        :math:`\nu \ge 0`, a variance over samples, in the squared unit of the eigenvalue.
-    batch_size, dataset_size
-        B and N, as in `theory.batch_hessian.effective_batch_size`.
+    eigenvalue, sigma, dim, batch_size, dataset_size
+        As in `sgd_limit`.
 
     Returns
     -------
-    Learning rate, of the broadcast shape; `stability_limit` at B = N.
+    Exponent in [0, 1/2], 0 at B = N and without noise, of the broadcast shape.
 
     Raises
     ------
     ValueError
         If an argument is out of its domain.
 
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 10.1, where it is 1 for small b.
+
     Examples
     --------
-    Inputs x ~ N(0, I) in 20 dimensions have Var(x (x^T v)) = 21 and the limit 2B / (B + 21):
-
-    >>> mean_square_limit(1.0, noise=21.0, batch_size=[1, 21], dataset_size=float("inf"))
-    array([0.09090909, 1.        ])
+    >>> sgd_exponent(2.0, sigma=0.5, dim=48, batch_size=[1, 3, 9], dataset_size=float("inf"))
+    array([0.5 , 0.5 , 0.25])
     """
-    b = batch_hessian.effective_batch_size(batch_size, dataset_size)
-    eigenvalue, noise, b = together(
-        eigenvalue=positive("eigenvalue", eigenvalue), noise=nonnegative("noise", noise), batch_size=b
+    crossover = batch_hessian.crossover_batch_size(
+        positive("eigenvalue", eigenvalue), sigma=sigma, dim=dim, dataset_size=float("inf")
     )
-    size = np.hypot(eigenvalue, np.sqrt(noise) / np.sqrt(b))
-    return representable(2 / size * (eigenvalue / size), eigenvalue=eigenvalue)
+    inverse = inverse_size("batch_size", batch_size, dataset_size)
+    crossover, inverse = together(eigenvalue=crossover, batch_size=inverse)
+    return np.minimum(saturating(crossover * inverse), 0.5)[()]
 
 
-@np.errstate(over="ignore")
-def heavy_ball(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
-    r"""Polyak's momentum, best constant rates for a quadratic with eigenvalues in [smallest, largest].
+def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
+    r"""Local exponent in the batch size of one over the Marchenko-Pastur edge: sqrt(q) / (1 + sqrt(q)).
 
-    Step :math:`w_{t+1} = w_t - \alpha \nabla L(w_t) + \rho (w_t - w_{t-1})` with
-    :math:`\alpha = (2/(\sqrt L + \sqrt\mu))^2` and
-    :math:`\sqrt\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu)`, which is also the contraction.
+    The edge :math:`\sigma^2 (1 + \sqrt{q})^2` with q = P/b. Unlike that of Theorem 4 it comes near 1, linear
+    scaling, while the batch is much smaller than the dimension.
 
     Parameters
     ----------
-    largest, smallest
-        Extreme eigenvalues, positive, ``largest >= smallest``.
+    q
+        Dimension over effective batch size, >= 0 and finite.
 
     Returns
     -------
-    Learning rate, momentum and contraction, of the broadcast shape.
+    Exponent in [0, 1), of the shape of `q`.
 
     Raises
     ------
     ValueError
-        If an eigenvalue is not positive and finite, or `largest` is below `smallest`.
-
-    References
-    ----------
-    Granziol, Zohren and Roberts (2022), eq. (24); the square of the learning rate is missing in our copy,
-    which then diverges for large L. Polyak (1964), Some methods of speeding up the convergence of iteration
-    methods.
+        If `q` is negative or not finite.
 
     Examples
     --------
-    >>> [float(x) for x in heavy_ball(9.0, 1.0)]
-    [0.25, 0.25, 0.5]
+    >>> marchenko_pastur_exponent([0.0, 1.0, 81.0])
+    array([0. , 0.5, 0.9])
     """
-    upper, lower = _ordered(largest, smallest)
-    top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = _ratio(upper, lower)
-    rate = representable((2 / (top + low)) ** 2, largest=largest, smallest=smallest)
-    return MomentumRates(rate, (ratio**2)[()], ratio[()])
+    root = np.sqrt(nonnegative("q", q))
+    return (root / (1 + root))[()]
 
 
 @np.errstate(over="ignore")
-def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
-    r"""Nesterov's momentum for a quadratic with eigenvalues in [smallest, largest].
-
-    Step :math:`w_{t+1} = y_t - \alpha \nabla L(y_t)`, :math:`y_t = w_t + \rho (w_t - w_{t-1})` with
-    :math:`\alpha = 1/L`, :math:`\rho = (\sqrt L - \sqrt\mu)/(\sqrt L + \sqrt\mu)` and contraction
-    :math:`1 - \sqrt{\mu/L}`.
+def linear_then_flat(
+    rate: ArrayLike,
+    *,
+    known: ArrayLike,
+    batch_size: ArrayLike,
+    crossover: ArrayLike,
+    dataset_size: ArrayLike,
+) -> Floats:
+    r"""Rate at another batch size, as alpha is proportional to 1/(1 + b*/b).
 
     Parameters
     ----------
-    largest, smallest
-        Extreme eigenvalues, positive, ``largest >= smallest``.
+    rate
+        Learning rate at batch size `known`, positive.
+    known, batch_size
+        B where the rate is known and B where it is wanted, positive and at most `dataset_size`.
+    crossover
+        B of the crossover b* (`mean_square_crossover`), from 0 (flat) to N, or infinite (linear).
+    dataset_size
+        N, positive, may be infinite.
 
     Returns
     -------
-    Learning rate, momentum and contraction, of the broadcast shape.
+    Learning rate, of the broadcast shape.
 
     Raises
     ------
     ValueError
-        If an eigenvalue is not positive and finite, or `largest` is below `smallest`.
+        If an argument is out of its domain, or the rule is linear in b and B = N.
 
-    References
-    ----------
-    Granziol, Zohren and Roberts (2022), eq. (25); the learning rate reads sqrt(mu/L) in our copy, which has
-    no unit. Nesterov (2004), Introductory lectures on convex optimization, section 2.2.1.
+    Notes
+    -----
+    The exact mean-square limit of positive semidefinite samples is at least the curve of this form through any
+    two of its values, between these; and at most the curve beyond them.
 
     Examples
     --------
-    >>> [float(x) for x in nesterov(4.0, 1.0)]
-    [0.25, 0.3333333333333333, 0.5]
+    >>> sizes = {"batch_size": [1, 8, 64, 512], "dataset_size": float("inf")}
+    >>> linear_then_flat(0.01, known=1, crossover=63, **sizes).round(4)
+    array([0.01  , 0.0721, 0.3225, 0.5699])
+    >>> linear_then_flat(0.01, known=1, crossover=float("inf"), **sizes)
+    array([0.01, 0.08, 0.64, 5.12])
     """
-    upper, lower = _ordered(largest, smallest)
-    top, low = np.sqrt(upper), np.sqrt(lower)
-    ratio = _ratio(upper, lower)
-    rate = representable(1 / upper, largest=largest)
-    return MomentumRates(rate, ratio[()], np.minimum(ratio * (1 + low / top), 1.0)[()])
+    rate, before, after, part, total = together(
+        rate=positive("rate", rate),
+        known=inverse_size("known", known, dataset_size),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+        crossover=within("crossover", crossover, 0, float("inf")),
+        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+    )
+    linear = np.isinf(part)
+    require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)
+    part = np.where(linear, 1.0, part)
+    flat = np.where(linear, 0.0, 1 - part / total)
+    below = flat + part * after
+    require(below > 0, "batch_size", "below dataset_size where the rule is linear", batch_size)
+    ratio = (flat + part * before) / below
+    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
 
 
-def _ratio(upper: Floats, lower: Floats) -> Floats:
-    """(sqrt(L) - sqrt(mu)) / (sqrt(L) + sqrt(mu)), without cancellation for nearly equal eigenvalues."""
-    both = np.sqrt(upper) + np.sqrt(lower)
-    return np.minimum((upper - lower) / both / both, 1.0)
+@np.errstate(over="ignore")
+def square_root(
+    rate: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Rate at another batch size, as alpha is proportional to sqrt(b).
 
+    Parameters
+    ----------
+    rate, known, batch_size, dataset_size
+        As in `linear_then_flat`; both batch sizes below `dataset_size`.
 
-def _ordered(largest: ArrayLike, smallest: ArrayLike) -> tuple[Floats, Floats]:
-    """Both eigenvalues, checked and broadcast."""
-    upper, lower = together(largest=positive("largest", largest), smallest=positive("smallest", smallest))
-    require(upper >= lower, "largest", "at least smallest", largest)
-    return upper, lower
+    Returns
+    -------
+    Learning rate, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), footnote 6 (no eigenvalue outside of the bulk) and section 11.
+
+    Examples
+    --------
+    >>> square_root(0.01, known=4, batch_size=[1, 16], dataset_size=float("inf"))
+    array([0.005, 0.02 ])
+    """
+    rate, before, after = together(
+        rate=positive("rate", rate),
+        known=inverse_size("known", known, dataset_size),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+    )
+    for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
+        require(inverse > 0, name, "below dataset_size", size)
+    ratio = np.sqrt(before) / np.sqrt(after)
+    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)

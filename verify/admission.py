@@ -1,4 +1,7 @@
-"""What a claim must keep to before it is let in: it can fail, says why it is as wide as it is, and fits its kind."""
+"""What is asked of a claim before it is let in: it can fail, says why it is as wide as it is, and fits its kind.
+
+An observation need not be able to fail, only to be drawn and understood.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from itertools import combinations, pairwise
 from simulate.monte_carlo import Point
 from verify.estimands import components
 from verify.judge import SEPARATION, readings, separation
-from verify.model import AnyClaim, Claim, Identity, Kind, Prediction, StatisticalProperty
+from verify.model import AnyClaim, Claim, Identity, Kind, Observation, Prediction, StatisticalProperty, Tier
 
-__all__ = ["problems"]
+__all__ = ["observation_problems", "problems"]
 
 WIDEST = 0.5
 """No relative margin may exceed this, whatever the reason."""
@@ -45,6 +48,36 @@ def problems(claim: AnyClaim) -> Iterator[str]:
             yield "compare routes that differ"
         if isinstance(claim, Identity) and claim.printed and not claim.finding:
             yield "say what is wrong with the formula as our copy reads"
+
+
+def observation_problems(observation: Observation) -> Iterator[str]:
+    """The rules that an observation breaks, each as what it must do."""
+    o = observation
+    if not all(text.strip() for text in (o.source, o.title, o.note, o.replicate)):
+        yield "say its source, its title, what it shows and what a replicate is"
+    if "$" in o.title + o.note:
+        yield "be told in plain words, without formulas"
+    if "<" in o.simulate.__qualname__:
+        yield "draw with a function at module level, which workers find by its name"
+    if not o.points or len(set(o.points)) < len(o.points):
+        yield "have points, all different"
+    if not o.columns or len({c.heading for c in o.columns}) < len(o.columns):
+        yield "have columns, each with a heading of its own"
+    if not all(c.score and c.heading.strip() for c in o.columns):
+        yield "name the score and the heading of each column"
+    if o.along and not all(_places(point.get(o.along)) for point in o.points):
+        yield f"have a tuple of different numbers {o.along!r} at every point"
+    if o.replicates < 1 or not 0 < o.seconds < math.inf:
+        yield "have at least one replicate and say how many seconds one takes"
+    if o.tier not in (Tier.DEFAULT, Tier.FULL):
+        yield "belong to the default tier or to the full one"
+
+
+def _places(values: object) -> bool:
+    """Whether these can stand on a horizontal axis."""
+    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+        return False
+    return all(type(v) in (int, float) and math.isfinite(v) for v in values)
 
 
 def _claim_problems(claim: Claim) -> Iterator[str]:

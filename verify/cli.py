@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 if TYPE_CHECKING:
     from verify.engine import Session
     from verify.options import Plan
-    from verify.results import Results, Row
+    from verify.results import Observed, Results, Row
 
 __all__ = ["main"]
 
@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_claims(commands)
     _command(commands, "estimate", _run, "evaluate a theory function; without one, list them")
     _add_plot(commands)
+    _add_gallery(commands)
     _add_replay(commands)
     return parser
 
@@ -104,7 +105,9 @@ def _command(commands: Any, name: str, run: Callable[..., int], help_text: str) 
 
 
 def _add_report(commands: Any) -> None:
-    report = _command(commands, "report", _report, "judge the claims and write the report")
+    report = _command(
+        commands, "report", _report, "judge the claims, make the observations and write the report"
+    )
     _add_options(report)
     report.add_argument("--json", action="store_true", help="print the results as JSON instead of the table")
 
@@ -134,6 +137,24 @@ def _add_plot(commands: Any) -> None:
         help="what a run left, or its folder (default: losscurv-report)",
     )
     plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
+
+
+def _add_gallery(commands: Any) -> None:
+    gallery = _command(commands, "gallery", _gallery, "draw pictures of the laws beside fresh draws")
+    gallery.add_argument(
+        "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
+    )
+    gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
+    gallery.add_argument("--output", metavar="FOLDER", default="losscurv-gallery", help="where to draw")
+    gallery.add_argument(
+        "--seed", type=int, metavar="N", default=2024, help="seed of the draws (default 2024)"
+    )
+    gallery.add_argument(
+        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
+    )
+    gallery.add_argument(
+        "--data", metavar="FILE.npz", default="digits", help="images in place of the embedded digits"
+    )
 
 
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
@@ -176,14 +197,18 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
             open_store(chosen, _tell) as store,
             open_workers(chosen.settings.workers, chosen.executor) as executor,
         ):
-            session = Session(chosen.claims, chosen.settings, executor, store=store)
+            session = Session(
+                chosen.claims, chosen.settings, executor, store=store, observations=chosen.observations
+            )
             if store is not None and store.replicates:
                 _tell(replicates_read(store.replicates, store.path.parent))
             with _Progress(session):
                 for claim in chosen.claims:
                     session.rows(claim)
+                for observation in chosen.observations:
+                    session.observed(observation)
     except KeyboardInterrupt:
-        if session is None or not session.finished_rows():
+        if session is None or not (session.finished_rows() or session.finished_observations()):
             raise
         interrupted = True  # what is finished is kept
         print("losscurv: interrupted, keeping what is finished", file=sys.stderr)
@@ -201,7 +226,8 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
         problem = ""
     except (OSError, ValueError) as error:
         written, problem = None, _one_line(error)
-    bad = [row for row in results.rows if suite.failed(row, strict_undecided=chosen.strict_undecided)]
+    made = (*results.rows, *results.observations)
+    bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
     changed = suite.differences(chosen.replay, results) if chosen.replay else []
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
@@ -229,11 +255,14 @@ def _print_json(results: Results, changed: list[str]) -> None:
 
 
 def _print_table(
-    results: Results, chosen: Plan, bad: list[Row], changed: list[str], written: Path | None
+    results: Results, chosen: Plan, bad: list[Row | Observed], changed: list[str], written: Path | None
 ) -> None:
     from verify import terminal
 
-    terminal.console().print(terminal.table(results.rows))
+    if results.rows:
+        terminal.console().print(terminal.table(results.rows))
+    if results.observations:
+        print("\n" * bool(results.rows) + terminal.observed_block(results.observations))
     for row in bad:
         print(f"\n{row.error}{terminal.surprise_block(row)}")
     for line in changed:
@@ -242,7 +271,7 @@ def _print_table(
         print("replay: every score and verdict is the same")
     if written:
         print(f"report: {written}")
-    print(terminal.tally(results.rows))
+    print(terminal.tally(results.rows, results.observations))
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -285,6 +314,24 @@ def _plot(options: argparse.Namespace) -> int:
     return AS_EXPECTED
 
 
+def _gallery(options: argparse.Namespace) -> int:
+    from simulate.monte_carlo import resolve_device
+    from verify import gallery
+    from verify.options import require_writable
+
+    chosen = gallery.named(options.names)
+    if options.list:
+        print("\n".join(f"{picture.name:18}{picture.shows}" for picture in chosen))
+        return AS_EXPECTED
+    setting = gallery.Setting(seed=options.seed, device=resolve_device(options.device), data=options.data)
+    require_writable(Path(options.output), "--output")
+    for picture in chosen:
+        started = time.monotonic()
+        _, png = gallery.save(picture, setting, Path(options.output))
+        print(f"{png}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
+    return AS_EXPECTED
+
+
 class _Progress:
     """A live bar with the time left on a terminal; a line every ten seconds elsewhere."""
 
@@ -301,13 +348,13 @@ class _Progress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("claims"),
+            TextColumn(session.progress().what),
             TextColumn("{task.fields[left]}"),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self.task = self.bar.add_task("judging", total=len(session.claims), left="")
+        self.task = self.bar.add_task("judging", total=session.progress().total, left="")
         self.spoken = time.monotonic()
 
     def __enter__(self) -> None:
@@ -323,7 +370,7 @@ class _Progress:
         self.bar.update(self.task, completed=progress.done, left=left)
         if self.bar.disable and time.monotonic() - self.spoken > self.EVERY:
             self.spoken = time.monotonic()
-            print(f"  {progress.done} of {progress.total} claims, {left}", file=sys.stderr)
+            print(f"  {progress.done} of {progress.total} {progress.what}, {left}", file=sys.stderr)
 
 
 def _flushed(status: int) -> int:

@@ -7,33 +7,45 @@ depend on the claim, the seed and the budget, and neither on the number of worke
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one_thread, run_block
+from verify.draws import Draws, traceback_of
 from verify.estimands import at_component, components
 from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings, replicates_fixed
-from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Experiment, Identity, Tier, Verdict
-from verify.origin import Key, Origin, OtherCodeError, drawn, key, origin, refresh, why_not_stored
+from verify.model import (
+    ALPHA,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Observation,
+    Tier,
+    Verdict,
+)
+from verify.observe import Watch, kinds_of, tabulated
+from verify.origin import Origin, drawn, key, refresh, why_not_stored
 from verify.properties import explore_exact, explore_statistical
-from verify.results import PointOutcome, Row, RunRecord
+from verify.results import Observed, PointOutcome, Row, RunRecord
 from verify.rows import broken_row, claim_row, identity_outcome, identity_row, property_row
 from verify.store import Store
-from verify.workers import Calls, WorkerLostError
+from verify.workers import Calls
 
 __all__ = ["Progress", "Session", "Settings", "judge_claim"]
 
 FULL_FACTOR = 8
 EXAMPLES = {Tier.SMOKE: 10, Tier.DEFAULT: 10, Tier.FULL: 100}
+
+AnyDraws = TypeVar("AnyDraws", bound=Draws)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +75,13 @@ class Settings:
 
 
 class Progress(NamedTuple):
-    """Claims judged, claims in all, seconds elapsed and an estimate of the seconds left."""
+    """Claims and observations finished, those in all, seconds elapsed and an estimate of the seconds left."""
 
     done: int
     total: int
     elapsed: float
     left: float
+    what: str = "claims"
 
 
 @dataclass
@@ -103,7 +116,7 @@ class _Reading:
             self.judgement = judge(self.claim, self.reading, self.point, mine, alpha)
             self.trail.append(self.judgement)
         except Exception as error:
-            self.error = _traceback(error)
+            self.error = traceback_of(error)
 
     def outcome(self, scores: Scores, alpha: float) -> PointOutcome:
         """The record of the judgement."""
@@ -113,22 +126,16 @@ class _Reading:
         return outcome(self.claim, self.reading, self.point, self.judgement, mine, self.trail, alpha)
 
 
-class _Run:
+class _Run(Draws):
     """An experiment at one point: blocks in, verdicts out."""
 
     def __init__(
         self, experiment: Experiment, point: Point, settings: Settings, alpha: float, tried_at: Sequence[int]
     ) -> None:
-        self.experiment, self.point, self.settings, self.alpha = experiment, point, settings, alpha
+        super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK)
+        self.experiment, self.alpha = experiment, alpha
         self.readings: list[_Reading] = []
-        self.blocks: dict[int, Scores] = {}
-        self.seconds = 0.0
-        self.error = ""
-        self.key: Key | None = None
-        self.origin = origin(experiment.simulate, point, settings.device)
-        self.stored: dict[int, BlockResult] = {}
         self._looks = list(tried_at)
-        self._submitted = 0
 
     def add(self, claim: Claim, labels: Sequence[str] = ()) -> None:
         """Judge a claim here, on the readings of these labels or on all of them."""
@@ -144,69 +151,36 @@ class _Run:
             at = [(i, p) for i, p in enumerate(components(claim, self.point)) if applies(claim, reading, p)]
             self.readings += [_Reading(claim, reading, self.point, p, i, fixed) for i, p in at]
         except Exception as error:  # the formula crashes here as it would at a look
-            self.readings.append(_Reading(claim, reading, self.point, self.point, error=_traceback(error)))
+            self.readings.append(_Reading(claim, reading, self.point, self.point, error=traceback_of(error)))
 
     @property
     def done(self) -> bool:
         return bool(self.error) or not self._looks or all(r.settled for r in self.readings)
 
     @property
-    def replicates(self) -> int:
-        return BLOCK * len(self.blocks)
+    def wanted(self) -> int:
+        """Those of the present look."""
+        return self._looks[0]
 
     @property
     def most_blocks(self) -> int:
         """Blocks of the whole budget."""
         return math.ceil(self._looks[-1] / BLOCK)
 
-    def next_block(self) -> int | None:
-        """The next block that the present look still needs; what an earlier run has left is taken in at once."""
-        while not self.done and BLOCK * self._submitted < self._looks[0]:
-            index = self._submitted
-            self._submitted += 1
-            if index not in self.stored:
-                return index
-            self.receive(index, self.stored.pop(index))
-        return None
-
     def receive(self, index: int, result: BlockResult) -> None:
         """Take a finished block; judge when the look is complete."""
-        names = next(iter(self.blocks.values()), result.scores).keys()
-        if result.scores.keys() != names:
-            raise ValueError(
-                f"scores must be {', '.join(names)} in every block, got {', '.join(result.scores)}"
-            )
-        self.blocks[index] = result.scores
-        self.seconds += result.seconds
+        super().receive(index, result)
         if self.replicates == self._looks[0]:
             self._look()
             self._looks.pop(0)
-
-    def fail(self, error: BaseException) -> None:
-        one_line = isinstance(error, WorkerLostError | OtherCodeError)
-        self.error = f"{error}\n" if one_line else _traceback(error)
 
     def error_of(self, claim: Claim) -> str:
         """What broke the experiment or the claim's own formulas, if anything did."""
         return self.error or next((r.error for r in self.readings if r.claim is claim and r.error), "")
 
-    def scores(self) -> Scores:
-        """All replicates so far, in order."""
-        blocks = [self.blocks[i] for i in sorted(self.blocks)]
-        return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-
     def seconds_left(self) -> float:
         return (
             0.0 if self.done else max(self.experiment.seconds - self.seconds, 0.05 * self.experiment.seconds)
-        )
-
-    def record(self) -> RunRecord:
-        return RunRecord(
-            experiment=self.experiment.id,
-            parameters=dict(self.point),
-            replicates=self.replicates,
-            seconds=round(self.seconds, 3),
-            sha256=_digest(self.scores()) if self.blocks else "",
         )
 
     def outcomes(self, claim: Claim, label: str) -> list[PointOutcome]:
@@ -240,6 +214,8 @@ class Session:
         Error of each interval.
     store
         Where finished blocks are kept and those of earlier runs are found.
+    observations
+        What to report beside the claims.
     """
 
     def __init__(
@@ -250,11 +226,14 @@ class Session:
         *,
         alpha: float = ALPHA,
         store: Store | None = None,
+        observations: Sequence[Observation] = (),
     ) -> None:
         self.claims, self.settings, self.alpha, self.store = tuple(claims), settings, alpha, store
+        self.observations = tuple(observations)
         refresh()
         self._calls = Calls(executor, settings.workers)
         self._rows: dict[str, list[Row]] = {}
+        self._observed: dict[str, Observed] = {}
         self._started = time.perf_counter()
         self._runs: dict[tuple[str, Point], _Run] = {}
         self.listener: Callable[[], None] = lambda: None
@@ -262,31 +241,54 @@ class Session:
             if isinstance(claim, Claim):
                 for point in claim.experiment.points:
                     self._run_of(claim.experiment, point).add(claim)
+        self._watched = {
+            o.id: [self._stocked(Watch(o, point, settings)) for point in o.points] for o in self.observations
+        }
 
     def rows(self, claim: AnyClaim) -> list[Row]:
         """The rows of one claim, run now as far as they have not been."""
         if claim.id not in self._rows:
             self._rows[claim.id] = self._judge(claim)
-            if self.store is not None:
-                self.store.begin()
-            self.listener()
+            self._finished()
         return self._rows[claim.id]
+
+    def observed(self, observation: Observation) -> Observed:
+        """The record of one observation, run now as far as it has not been."""
+        if observation.id not in self._observed:
+            self._observed[observation.id] = self._watch(observation)
+            self._finished()
+        return self._observed[observation.id]
+
+    def _finished(self) -> None:
+        if self.store is not None:
+            self.store.begin()
+        self.listener()
 
     def finished_rows(self) -> list[Row]:
         """The rows of all claims judged so far, in the order of the selection."""
         return [row for claim in self.claims for row in self._rows.get(claim.id, [])]
 
+    def finished_observations(self) -> list[Observed]:
+        """The records of all observations made so far, in the order of the selection."""
+        return [self._observed[o.id] for o in self.observations if o.id in self._observed]
+
     def records(self) -> list[RunRecord]:
         """One record per experiment and point that ran to its end: what a replay must find again."""
-        return [run.record() for run in self._runs.values() if run.blocks and run.done and not run.error]
+        return [run.record() for run in self._all() if run.blocks and run.done and not run.error]
 
     def progress(self) -> Progress:
         """How far the selection is."""
         waiting = [c for c in self.claims if c.id not in self._rows]
-        seconds = sum(run.seconds_left() for run in self._runs.values())
+        seconds = sum(run.seconds_left() for run in self._all())
         seconds += sum(c.seconds for c in waiting if not isinstance(c, Claim))
         elapsed = time.perf_counter() - self._started
-        return Progress(len(self._rows), len(self.claims), elapsed, seconds / self._calls.workers)
+        done, total = len(self._rows) + len(self._observed), len(self.claims) + len(self.observations)
+        what = kinds_of(self.claims, self.observations)
+        return Progress(done, total, elapsed, seconds / self._calls.workers, what)
+
+    def _all(self) -> list[Draws]:
+        """Everything that is drawn, claims first."""
+        return [*self._runs.values(), *(run for runs in self._watched.values() for run in runs)]
 
     def _judge(self, claim: AnyClaim) -> list[Row]:
         try:
@@ -304,7 +306,7 @@ class Session:
             )
             return [property_row(claim, explored, self.settings)]
         except Exception as error:  # a check that crashes is shown as broken, the others still run
-            return [broken_row(claim, _traceback(error), self.settings)]
+            return [broken_row(claim, traceback_of(error), self.settings)]
 
     def _judge_claim(self, claim: Claim) -> list[Row]:
         runs = [self._run_of(claim.experiment, point) for point in claim.experiment.points]
@@ -324,6 +326,12 @@ class Session:
             )
             for r in readings(claim)
         ]
+
+    def _watch(self, observation: Observation) -> Observed:
+        runs = self._watched[observation.id]
+        while not all(run.done for run in runs):
+            self._pump(first=runs)
+        return tabulated(observation, runs, self.settings)
 
     def _judge_identity(self, claim: Identity) -> list[Row]:
         started = time.perf_counter()
@@ -381,44 +389,43 @@ class Session:
             self._runs[key] = self._stocked(_Run(experiment, point, self.settings, self.alpha, tried_at))
         return self._runs[key]
 
-    def _stocked(self, run: _Run) -> _Run:
+    def _stocked(self, run: AnyDraws) -> AnyDraws:
         """The run with the blocks that earlier ones have left."""
         if self.store is not None:
-            e, s = run.experiment, self.settings
-            run.key = key(e.simulate, e.id, run.point, s.seed, s.device)
+            run.key = key(run.simulate, run.name, run.point, self.settings.seed, self.settings.device)
             if run.key is not None:
-                run.stored = self.store.read(run.key, run.most_blocks)
+                run.stored = self.store.read(run.key, run.most_blocks, run.size)
         return run
 
-    def _pump(self, first: Iterable[_Run]) -> None:
+    def _pump(self, first: Iterable[Draws]) -> None:
         """Keep the workers fed, the requested runs first, and take in what has finished."""
-        self._submit([*first, *self._runs.values()])
+        self._submit([*first, *self._all()])
         self._calls.settle()
         self.listener()
 
-    def _submit(self, runs: Iterable[_Run]) -> None:
+    def _submit(self, runs: Iterable[Draws]) -> None:
         for run in runs:
             while self._calls.room > 0 and (index := self._next_block(run)) is not None:
                 self._calls.send(
                     partial(self._take, run, index),
                     drawn,
-                    draw=run_block,
-                    simulate=run.experiment.simulate,
-                    experiment=run.experiment.id,
+                    draw=run_block if run.size == BLOCK else partial(run_block, size=run.size),
+                    simulate=run.simulate,
+                    experiment=run.name,
                     point=run.point,
                     seed=self.settings.seed,
                     index=index,
                     device=self.settings.device,
                 )
 
-    def _next_block(self, run: _Run) -> int | None:
+    def _next_block(self, run: Draws) -> int | None:
         try:
             return run.next_block()
         except Exception as error:  # a stored block is as good or bad as one just drawn
             run.fail(error)
             return None
 
-    def _take(self, run: _Run, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
+    def _take(self, run: Draws, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
         if run.error:
             return
         try:
@@ -454,17 +461,3 @@ def run_routes(routes: Callable[..., Any], name: str, point: Point, seed: int) -
         key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
         for key, value in found.items()
     }
-
-
-def _traceback(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
-
-
-def _digest(scores: Scores) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(scores):
-        width = f"[{scores[name].shape[1]}]" if scores[name].ndim == 2 else ""
-        digest.update(
-            f"{name}{width}".encode() + b"\0" + np.ascontiguousarray(scores[name], dtype="<f8").tobytes()
-        )
-    return digest.hexdigest()

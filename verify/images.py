@@ -1,4 +1,4 @@
-"""Real-network claims on other images than the embedded digits."""
+"""Real networks of claims and observations on other images than the embedded digits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import AnyClaim, Claim, Experiment, Identity, Observation
 
 if TYPE_CHECKING:
     from simulate.data import Images
 
 __all__ = ["DIGITS", "on_images"]
+
+Item = AnyClaim | Observation
 
 DIGITS = "digits"
 
@@ -24,8 +26,8 @@ MOST_CLASSES = 1000
 """A network has one output for each: the second derivatives of more would not fit into memory."""
 
 
-def on_images(claims: Sequence[AnyClaim], source: str) -> tuple[AnyClaim, ...]:
-    """The claims with their real networks on the images of an ``.npz`` archive; all others as they are.
+def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
+    """Claims and observations with their real networks on the images of an ``.npz`` archive, the rest as they are.
 
     Raises
     ------
@@ -33,44 +35,44 @@ def on_images(claims: Sequence[AnyClaim], source: str) -> tuple[AnyClaim, ...]:
         If the archive cannot be read, or its images are not what the experiments can draw from.
     """
     if source == DIGITS:
-        return tuple(claims)
+        return tuple(items)
     from simulate import data
 
     # a bad file is refused before the run, not inside it
-    _require_enough(data.opened(source, SMALLEST), source, claims)
+    _require_enough(data.opened(source, SMALLEST), source, items)
     experiments: dict[str, Experiment] = {}
-    return tuple(_exchanged(claim, str(Path(source).resolve()), experiments) for claim in claims)
+    return tuple(_exchanged(item, str(Path(source).resolve()), experiments) for item in items)
 
 
-def _require_enough(images: Images, source: str, claims: Sequence[AnyClaim]) -> None:
+def _require_enough(images: Images, source: str, items: Sequence[Item]) -> None:
     if not 2 <= images.classes <= MOST_CLASSES:
         raise ValueError(
             f"--data {source} must have 2 to {MOST_CLASSES} classes, got labels up to {images.classes - 1};"
             " renumber them from 0"
         )
-    needed = max((point["samples"] for claim in claims for point in _on(claim)), default=1)
+    needed = max((point.get("samples", 1) for item in items for point in _on(item)), default=1)
     if len(images) < needed:
         raise ValueError(
             f"--data {source} must hold at least {needed} images to draw from, got {len(images)}"
         )
 
 
-def _on(claim: AnyClaim) -> tuple[Point, ...]:
-    """The points of a claim that draw from images."""
-    points = claim.points if isinstance(claim, Identity) else ()
-    points = claim.experiment.points if isinstance(claim, Claim) else points
+def _on(item: Item) -> tuple[Point, ...]:
+    """The points of a claim or an observation that draw from images."""
+    points = item.points if isinstance(item, Identity | Observation) else ()
+    points = item.experiment.points if isinstance(item, Claim) else points
     return tuple(point for point in points if "images" in point)
 
 
-def _exchanged(claim: AnyClaim, path: str, experiments: dict[str, Experiment]) -> AnyClaim:
-    if isinstance(claim, Identity):
-        return replace(claim, points=_points(claim.points, path), data=_name(claim.data, path))
-    if not isinstance(claim, Claim):
-        return claim
-    old = claim.experiment
+def _exchanged(item: Item, path: str, experiments: dict[str, Experiment]) -> Item:
+    if isinstance(item, Identity | Observation):
+        return replace(item, points=_points(item.points, path), data=_name(item.data, path))
+    if not isinstance(item, Claim):
+        return item
+    old = item.experiment
     if old.id not in experiments:  # claims that share an experiment go on sharing it
         experiments[old.id] = replace(old, points=_points(old.points, path), data=_name(old.data, path))
-    return replace(claim, experiment=experiments[old.id])
+    return replace(item, experiment=experiments[old.id])
 
 
 def _points(points: Sequence[Point], path: str) -> tuple[Point, ...]:

@@ -13,7 +13,7 @@ from simulate.monte_carlo import default_workers, resolve_device
 from verify import registry
 from verify.engine import Settings
 from verify.images import DIGITS, on_images
-from verify.model import AnyClaim, Tier
+from verify.model import AnyClaim, Observation, Tier
 from verify.results import Results, load
 
 __all__ = [
@@ -41,17 +41,26 @@ ALL_CLAIMS = "all claims"
 OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--claim",
-        {"action": "append", "metavar": "ID", "help": "judge this claim only (repeatable), from any tier"},
+        {
+            "action": "append",
+            "metavar": "ID",
+            "help": "judge this claim, or make this observation, only (repeatable), from any tier",
+        },
     ),
     (
         "--paper",
-        {"action": "append", "metavar": "NAME", "help": "judge this paper's claims only (repeatable)"},
+        {
+            "action": "append",
+            "metavar": "NAME",
+            "help": "this paper's claims and observations only (repeatable)",
+        },
     ),
     (
         "--tier",
         {
             "choices": [t.value for t in Tier],
-            "help": "cheap checks only (smoke), every claim (default), or every claim with eight times the replicates",
+            "help": "cheap checks only (smoke), every claim and the observations (default), or every claim with eight"
+            " times the replicates, and observations with four times theirs (full)",
         },
     ),
     ("--seed", {"type": int, "metavar": "N", "help": f"suite seed, an integer >= 0 (default {SEED})"}),
@@ -61,7 +70,7 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         {
             "type": int,
             "metavar": "N",
-            "help": "most replicates per point, in place of each experiment's own number",
+            "help": "most replicates per point, in place of each experiment's own number (observations: or fewer)",
         },
     ),
     (
@@ -105,7 +114,7 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A run as asked for: what to judge, how, where, and what to compare it with."""
+    """A run as asked for: what to judge and to observe, how, where, and what to compare it with."""
 
     claims: tuple[AnyClaim, ...]
     settings: Settings
@@ -115,6 +124,7 @@ class Plan:
     fresh: bool
     strict_undecided: bool
     selection: str
+    observations: tuple[Observation, ...] = ()
 
     def __str__(self) -> str:
         s = self.settings
@@ -141,8 +151,10 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
     workers = default_workers() if values.get("workers") is None else values["workers"]
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
+    selected = on_images(_selected(values, replay, chosen_tier), images)
     return Plan(
-        claims=on_images(_selected(values, replay, chosen_tier), images),
+        claims=tuple(item for item in selected if not isinstance(item, Observation)),
+        observations=tuple(item for item in selected if isinstance(item, Observation)),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
@@ -219,11 +231,17 @@ def _require_consistent(values: Mapping[str, Any]) -> None:
         raise ValueError("--vary-seed must not stand beside --seed, which fixes it")
 
 
-def _selected(values: Mapping[str, Any], replay: Results | None, tier: Tier) -> tuple[AnyClaim, ...]:
+def _selected(
+    values: Mapping[str, Any], replay: Results | None, tier: Tier
+) -> tuple[AnyClaim | Observation, ...]:
     names, papers = values.get("claim") or [], values.get("paper") or []
     if replay:
-        names = _replayed(names, list(dict.fromkeys(row.claim for row in replay.rows)))
-    found = registry.select(tier, claim=names, paper=papers)
+        recorded = [*(row.claim for row in replay.rows), *(o.id for o in replay.observations)]
+        names = _replayed(names, list(dict.fromkeys(recorded)))
+    found = (
+        *registry.select(tier, claim=names, paper=papers),
+        *registry.select_observations(tier, claim=names, paper=papers),
+    )
     if not found:
         asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(papers)])
         reason = f"--tier {tier}" if not names else "these"
@@ -232,8 +250,8 @@ def _selected(values: Mapping[str, Any], replay: Results | None, tier: Tier) -> 
 
 
 def _replayed(names: list[str], recorded: list[str]) -> list[str]:
-    """The recorded claims to judge again."""
-    known = {claim.id for claim in registry.claims()}
+    """The recorded claims and observations to repeat."""
+    known = {item.id for item in (*registry.claims(), *registry.observations())}
     absent = [name for name in names if name not in recorded]
     unknown = [name for name in names or recorded if name not in known]
     if absent:

@@ -17,9 +17,10 @@ import pytest
 
 from verify.engine import Session
 from verify.judge import readings
-from verify.model import AnyClaim, Claim, Identity, Tier
+from verify.model import AnyClaim, Claim, Identity, Observation, Tier
+from verify.observe import kinds_of
 from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
-from verify.results import Row
+from verify.results import Observed, Row
 from verify.store import replicates_read
 from verify.workers import open_workers
 
@@ -28,6 +29,8 @@ __all__ = ["Verification"]
 EVERY = 10.0
 """Seconds between two lines of progress."""
 
+BROKEN = ("failed", "B", ("BROKEN", {"purple": True}))
+OBSERVED = ("observed", "o", ("OBSERVED", {"green": True}))
 AS_EXPECTED = {
     "agrees": ("agrees", ".", ("AGREES", {"green": True})),
     "disagrees": ("disagrees (expected)", "d", ("DISAGREES (expected)", {"green": True})),
@@ -37,7 +40,7 @@ FAILED = {
     "agrees": ("failed", "F", ("AGREES (surprise)", {"red": True})),
     "disagrees": ("failed", "F", ("DISAGREES (surprise)", {"red": True})),
     "undecided": ("failed", "F", ("UNDECIDED (strict)", {"red": True})),
-    "broken": ("failed", "B", ("BROKEN", {"purple": True})),
+    "broken": BROKEN,
 }
 """Category, letter and word of each verdict."""
 
@@ -80,18 +83,21 @@ class Verification:
             )
         return self._plan
 
-    def restrict(self, claims: list[AnyClaim]) -> None:
-        """Only these claims are left after pytest's own selection."""
-        chosen = {claim.id for claim in claims}
-        left = tuple(claim for claim in self.plan.claims if claim.id in chosen)
-        if len(left) < len(self.plan.claims):
-            selection = (
-                f"{self.plan.selection}: {len(left)} of {len(self.plan.claims)} claims, chosen by pytest"
+    def restrict(self, items: list[AnyClaim | Observation]) -> None:
+        """Only these claims and observations are left after pytest's own selection."""
+        chosen, plan = {item.id for item in items}, self.plan
+        claims = tuple(claim for claim in plan.claims if claim.id in chosen)
+        observations = tuple(o for o in plan.observations if o.id in chosen)
+        left, total = len(claims) + len(observations), len(plan.claims) + len(plan.observations)
+        if left < total:
+            kinds = kinds_of(plan.claims, plan.observations)
+            selection = f"{plan.selection}: {left} of {total} {kinds}, chosen by pytest"
+            self._plan = dataclasses.replace(
+                plan, claims=claims, observations=observations, selection=selection
             )
-            self._plan = dataclasses.replace(self.plan, claims=left, selection=selection)
 
     def start(self) -> None:
-        """Check where the report goes and open the workers, before the first claim is judged.
+        """Check where the report goes and open the workers, before anything is judged.
 
         Raises
         ------
@@ -104,21 +110,38 @@ class Verification:
 
         store = self._stack.enter_context(open_store(self.plan, self._tell))
         executor = self._stack.enter_context(open_workers(self.plan.settings.workers, self.plan.executor))
-        self._session = Session(self.plan.claims, self.plan.settings, executor, store=store)
+        self._session = Session(
+            self.plan.claims,
+            self.plan.settings,
+            executor,
+            store=store,
+            observations=self.plan.observations,
+        )
         self._session.listener = self._speak
         if store is not None and store.replicates:
             self._tell(replicates_read(store.replicates, store.path.parent))
 
-    def row(self, claim: AnyClaim, label: str) -> Row:
-        """One reading of a claim; a broken claim has one row for all of its readings."""
+    @property
+    def session(self) -> Session:
+        """The session, started if it has not been."""
         if self._session is None:
             self.start()
-        rows = self._session.rows(claim) if self._session else []
+        if self._session is None:
+            raise RuntimeError("the session has not been started")
+        return self._session
+
+    def row(self, claim: AnyClaim, label: str) -> Row:
+        """One reading of a claim; a broken claim has one row for all of its readings."""
+        rows = self.session.rows(claim)
         return next((row for row in rows if row.reading == label), rows[0])
 
     def rows(self) -> list[Row]:
         """What has been judged so far."""
         return self._session.finished_rows() if self._session else []
+
+    def observations(self) -> list[Observed]:
+        """What has been observed so far."""
+        return self._session.finished_observations() if self._session else []
 
     def interrupt(self) -> None:
         """Stop the workers without waiting for what they are at."""
@@ -133,12 +156,13 @@ class Verification:
             If the report cannot be written.
         """
         self._stack.close()
-        if self._session is None or not self.rows() or not (self.plan.report_dir or self.plan.replay):
+        made = bool(self.rows() or self.observations())
+        if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
             return
         from verify import report, suite
 
-        done = {row.claim for row in self.rows()}
-        results = suite.collect(self._session, self.plan, interrupted=len(done) < len(self.plan.claims))
+        progress = self._session.progress()
+        results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
         if self.plan.replay is not None:
             self.differences = suite.differences(self.plan.replay, results)
             self.notes += [f"replay differs: {line}" for line in self.differences]
@@ -158,7 +182,7 @@ class Verification:
             return
         self._spoken = time.monotonic()
         self._tell(
-            f"  {progress.done} of {progress.total} claims, {progress.elapsed:.0f} s, "
+            f"  {progress.done} of {progress.total} {progress.what}, {progress.elapsed:.0f} s, "
             f"about {progress.left:.0f} s left"
         )
 
@@ -200,7 +224,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test per claim and reading."""
+    """One test per claim and reading, and one per observation."""
+    if "observed" in metafunc.fixturenames:
+        with _usage_errors():
+            observations = metafunc.config.stash[KEY].plan.observations
+        metafunc.parametrize("observed", observations, ids=[o.id for o in observations], indirect=True)
     if "judged" in metafunc.fixturenames:
         with _usage_errors():
             cases = [(c, label) for c in metafunc.config.stash[KEY].plan.claims for label in _labels(c)]
@@ -208,15 +236,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("judged", cases, ids=ids, indirect=True)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the test of nothing that pytest makes of an empty list."""
+    verification = config.stash[KEY]
+    for name, kind in (("judged", "claims"), ("observed", "observations")):
+        if verification.planned and not getattr(verification.plan, kind):
+            items[:] = [item for item in items if name not in getattr(item, "fixturenames", ())]
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Judge only what pytest has selected; find out now whether that is possible."""
     config = session.config
-    specs = [getattr(item, "callspec", None) for item in session.items]
-    claims = [spec.params["judged"][0] for spec in specs if spec and "judged" in spec.params]
-    if not claims:
+    params = [spec.params for item in session.items if (spec := getattr(item, "callspec", None))]
+    claims = [named["judged"][0] for named in params if "judged" in named]
+    observations = [named["observed"] for named in params if "observed" in named]
+    if not (claims or observations):
         return
     verification = config.stash[KEY]
-    verification.restrict(claims)
+    verification.restrict([*claims, *observations])
     if not config.option.collectonly:
         with _usage_errors():
             verification.start()
@@ -244,8 +281,18 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
     return row
 
 
+@pytest.fixture
+def observed(request: pytest.FixtureRequest, verification: Verification) -> Observed:
+    """The record of one observation."""
+    made = verification.session.observed(request.param)
+    request.node.user_properties += [("observed", made.replicates), ("seed", verification.plan.settings.seed)]
+    return made
+
+
 def pytest_report_teststatus(report: pytest.TestReport) -> Any:
-    """Verdict words for claims; other tests keep pytest's own."""
+    """Verdict words for claims and a word for observations; other tests keep pytest's own."""
+    if report.when == "call" and "observed" in dict(report.user_properties):
+        return OBSERVED if report.passed else BROKEN if report.failed else None
     words = AS_EXPECTED if report.passed else FAILED if report.failed else {}
     verdict = dict(report.user_properties).get("verdict") if report.when == "call" else None
     return words.get(str(verdict))
@@ -270,10 +317,10 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The table of claims and the line that counts them."""
     verification = config.stash[KEY]
-    rows = verification.rows()
-    if not rows:
+    rows, observations = verification.rows(), verification.observations()
+    if not (rows or observations):
         return
-    from verify.terminal import console, table, tally
+    from verify.terminal import console, observed_block, table, tally
 
     terminalreporter.section(f"theory against simulation: {verification.plan}")
     if config.option.verbose >= 0:
@@ -281,9 +328,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         console(text, colour=terminalreporter.hasmarkup).print(table(rows))
         for line in text.getvalue().splitlines():
             terminalreporter.write_line(line.rstrip())
+        if observations:
+            terminalreporter.write_line(observed_block(observations))
     for note in verification.notes:
         terminalreporter.write_line(note)
-    terminalreporter.write_line(tally(rows))
+    terminalreporter.write_line(tally(rows, observations))
 
 
 @contextlib.contextmanager

@@ -1,13 +1,14 @@
-"""All claims and entries, and the rules a claim must keep to be let in."""
+"""All claims, observations and entries, and the rules they must keep to be let in."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from types import ModuleType
 
 from simulate.monte_carlo import Point
-from verify.admission import problems
+from verify.admission import observation_problems, problems
 from verify.estimands import components
 from verify.judge import applies, readings
 from verify.model import (
@@ -18,32 +19,73 @@ from verify.model import (
     Entry,
     Experiment,
     Kind,
+    Observation,
     StatisticalProperty,
     Status,
     Tier,
 )
 from verify.results import InventoryRow
 
-__all__ = ["admit", "claims", "entries", "intervals", "inventory", "select"]
+__all__ = [
+    "admit",
+    "admit_observations",
+    "claims",
+    "entries",
+    "intervals",
+    "inventory",
+    "observations",
+    "select",
+    "select_observations",
+]
 
 
 @cache
 def claims() -> tuple[AnyClaim, ...]:
     """Every claim of the suite, admitted, in the order of the report."""
+    listed = tuple(claim for module in _modules() for claim in getattr(module, "CLAIMS", ()))
+    admit(listed, entries())
+    return listed
+
+
+@cache
+def observations() -> tuple[Observation, ...]:
+    """Every observation of the suite, admitted, in the order of the report."""
+    listed = tuple(o for module in _modules() for o in getattr(module, "OBSERVATIONS", ()))
+    admit_observations(listed, claims(), entries())
+    return listed
+
+
+def _modules() -> tuple[ModuleType, ...]:
     from verify.claims import (
+        beyond_rates,
         granziol2022,
+        granziol2022_appendix,
+        granziol2022_gauss_newton,
+        granziol2022_inequalities,
+        granziol2022_lanczos,
         granziol2022_noise,
+        granziol2022_rates,
         granziol2022_samples,
+        granziol2022_sampling,
+        granziol2022_scatter,
         karakida2019,
         karakida2019_sizes,
         vysogorets2024,
     )
 
-    granziol = (granziol2022, granziol2022_noise, granziol2022_samples)
-    modules = (vysogorets2024, *granziol, karakida2019, karakida2019_sizes)
-    listed = tuple(claim for module in modules for claim in module.CLAIMS)
-    admit(listed, entries())
-    return listed
+    granziol = (
+        granziol2022,
+        granziol2022_noise,
+        granziol2022_samples,
+        granziol2022_rates,
+        granziol2022_sampling,
+        granziol2022_inequalities,
+        granziol2022_scatter,
+        granziol2022_appendix,
+        granziol2022_gauss_newton,
+        granziol2022_lanczos,
+    )
+    return (vysogorets2024, *granziol, karakida2019, karakida2019_sizes, beyond_rates)
 
 
 @cache
@@ -56,20 +98,10 @@ def entries() -> dict[str, tuple[Entry, ...]]:
 
 
 def inventory() -> list[InventoryRow]:
-    """Each entry with its status; an entry that a claim covers is judged."""
-    covered: dict[tuple[str, str], list[str]] = {}
-    for claim in claims():
-        for entry in claim.entries:
-            covered.setdefault(_where(claim, entry), []).append(claim.id)
+    """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed."""
+    judged, seen = _covered(claims()), _covered(observations())
     return [
-        InventoryRow(
-            paper=paper,
-            id=entry.id,
-            title=entry.title,
-            status=Status.JUDGED.value if (paper, entry.id) in covered else entry.status,
-            reason="" if (paper, entry.id) in covered else entry.reason,
-            claims=covered.get((paper, entry.id), []),
-        )
+        _inventory_row(paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []))
         for paper, listed in entries().items()
         for entry in listed
     ]
@@ -85,20 +117,30 @@ def select(
     ValueError
         If an id or a paper is unknown.
     """
-    known = {c.id for c in claims()}
-    papers = [p.id for p in PAPERS]
-    for name in claim:
-        if name not in known:
-            raise ValueError(
-                f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}"
-            )
-    for name in paper:
-        if name not in papers:
-            raise ValueError(f"paper must be one of {', '.join(papers)}, got {name!r}")
+    _require_known(claim, paper)
     if claim:
         return tuple(c for c in claims() if c.id in claim and (not paper or c.paper in paper))
     return tuple(
         c for c in claims() if (not paper or c.paper in paper) and (tier is not Tier.SMOKE or _cheap(c))
+    )
+
+
+def select_observations(
+    tier: Tier = Tier.FULL, *, claim: Sequence[str] = (), paper: Sequence[str] = ()
+) -> tuple[Observation, ...]:
+    """The observations of a tier, of which the smoke tier has none, restricted as `select` does it.
+
+    Raises
+    ------
+    ValueError
+        If an id or a paper is unknown.
+    """
+    _require_known(claim, paper)
+    runs = {Tier.SMOKE: (), Tier.DEFAULT: (Tier.DEFAULT,), Tier.FULL: (Tier.DEFAULT, Tier.FULL)}[tier]
+    return tuple(
+        o
+        for o in observations()
+        if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
     )
 
 
@@ -139,14 +181,44 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
         raise ValueError(f"claims must use at most {FAMILY_SIZE} intervals, got {used}")
 
 
+def admit_observations(
+    listed: Sequence[Observation], beside: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]
+) -> None:
+    """Refuse observations that do not say what they show, or whose streams another has.
+
+    Raises
+    ------
+    ValueError
+        Naming the observation and the rule it breaks.
+    """
+    taken = Counter(o.id for o in listed)
+    taken.update({name for c in beside for name in (c.id, c.experiment.id if isinstance(c, Claim) else c.id)})
+    for observation in listed:
+        name = observation.id
+        if taken[name] > 1:
+            raise ValueError(
+                f"observation {name} must have an id of its own, among claims and experiments too"
+            )
+        for problem in (*_place_problems(observation, known), *observation_problems(observation)):
+            raise ValueError(f"observation {name} must {problem}")
+
+
 def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> None:
-    _rule(claim.paper in known, claim.id, f"begin with one of {', '.join(known)}")
-    _rule(bool(claim.entries), claim.id, "cover an entry of the inventory")
-    for entry in claim.entries:
-        paper, name = _where(claim, entry)
-        _rule(name in {e.id for e in known.get(paper, ())}, claim.id, f"cover known entries, not {entry}")
+    for problem in _place_problems(claim, known):
+        raise ValueError(f"claim {claim.id} must {problem}")
     _rule(bool(claim.source and claim.statement), claim.id, "name its source and statement")
     _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
+
+
+def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, ...]]) -> Iterator[str]:
+    if item.paper not in known:
+        yield f"begin with one of {', '.join(known)}"
+    if not item.entries:
+        yield "cover an entry of the inventory"
+    for entry in item.entries:
+        paper, name = _where(item, entry)
+        if name not in {e.id for e in known.get(paper, ())}:
+            yield f"cover known entries, not {entry}"
 
 
 def _intervals_at(claim: Claim, point: Point) -> int:
@@ -163,10 +235,32 @@ def _scores_read(claim: Claim, point: Point) -> set[tuple[object, object]]:
     return {(r.score, r.predict if own else None) for r in judged}
 
 
-def _where(claim: AnyClaim, entry: str) -> tuple[str, str]:
+def _covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for item in items:
+        for entry in item.entries:
+            found.setdefault(_where(item, entry), []).append(item.id)
+    return found
+
+
+def _inventory_row(paper: str, entry: Entry, judged: list[str], seen: list[str]) -> InventoryRow:
+    status = Status.JUDGED.value if judged else Status.OBSERVED.value if seen else entry.status
+    reason = "" if judged or seen else entry.reason
+    return InventoryRow(
+        paper=paper,
+        id=entry.id,
+        title=entry.title,
+        status=status,
+        reason=reason,
+        claims=judged,
+        observations=seen,
+    )
+
+
+def _where(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:
     """The paper and id of an entry: its own paper's, or ``paper/id``."""
     paper, _, name = entry.rpartition("/")
-    return (paper or claim.paper, name)
+    return (paper or item.paper, name)
 
 
 def _cheap(claim: AnyClaim) -> bool:
@@ -176,6 +270,19 @@ def _cheap(claim: AnyClaim) -> bool:
 def _rule(holds: bool, claim: str, rule: str) -> None:
     if not holds:
         raise ValueError(f"claim {claim} must {rule}")
+
+
+def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
+    known = {c.id for c in claims()} | {o.id for o in observations()}
+    papers = [p.id for p in PAPERS]
+    for name in claim:
+        if name not in known:
+            raise ValueError(
+                f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}"
+            )
+    for name in paper:
+        if name not in papers:
+            raise ValueError(f"paper must be one of {', '.join(papers)}, got {name!r}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

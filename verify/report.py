@@ -14,10 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from verify import plots, wording
+from verify import plots, ratios, wording
 from verify.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
 from verify.model import PAPERS
-from verify.results import InventoryRow, Results, Row, RunRecord, dumps, replace_files
+from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, replace_files
 from verify.store import exclusive
 
 __all__ = ["document", "formula", "write"]
@@ -57,8 +57,17 @@ class Headline(NamedTuple):
     expected: int
 
 
+class Sight(NamedTuple):
+    """An observation with its anchor, its entries with theirs, and its figure if it has one."""
+
+    made: Observed
+    anchor: str
+    entries: list[tuple[str, str | None]]
+    figure: Markup | None
+
+
 class Chapter(NamedTuple):
-    """The entries of one paper, each with its anchor and its claims with the anchors of their cards."""
+    """The entries of one paper, each with its anchor, its claims and observations, and the anchors of their cards."""
 
     paper: str
     name: str
@@ -95,6 +104,7 @@ def document(results: Results) -> str:
     """The page as HTML."""
     results = wording.legible(results)
     cards = _cards(results)
+    sights = _sights(results)
     environment = Environment(
         loader=PackageLoader("verify"),
         autoescape=True,
@@ -112,6 +122,8 @@ def document(results: Results) -> str:
         violations=wording.violations,
         half_width=wording.half_width,
         finite=math.isfinite,
+        level=ratios.level,
+        triangles=ratios.mark,
         duration=_duration,
         percent=percent,
         span=span,
@@ -128,12 +140,13 @@ def document(results: Results) -> str:
         matrix=_matrix(results.rows, anchors),
         cards=[card for card in cards if not card.first.data],
         observed=observed,
+        observations=sights,
         overview=_themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
         seconds=_themed(plots.seconds_chart(results)) if results.runs else None,
         margins=_margins(results.rows, anchors),
         planted=results.planted,
         derivations=results.derivations,
-        inventory=_inventory(results, cards),
+        inventory=_inventory(results, cards, sights),
         symbols=wording.SYMBOLS,
         kinds=wording.KINDS,
         light=plots.PALETTE,
@@ -199,7 +212,6 @@ def _cards(results: Results) -> list[Card]:
     groups: dict[str, list[Row]] = {}
     for row in results.rows:
         groups.setdefault(row.claim, []).append(row)
-    entries = {(entry.paper, entry.id) for entry in results.inventory}
     ids = _anchors(results)
     mark = plots.stamp(results)
     cards = [
@@ -207,14 +219,21 @@ def _cards(results: Results) -> list[Card]:
             claim=claim,
             anchor=ids[f"claim/{claim}"],
             readings=[_reading(row, ids[f"row/{row.id}"], mark, results.runs) for row in rows],
-            entries=[
-                (e, ids[f"entry/{rows[0].paper}/{e}"] if (rows[0].paper, e) in entries else None)
-                for e in rows[0].entries
-            ],
+            entries=[(e, ids.get(f"entry/{rows[0].paper}/{e}")) for e in rows[0].entries],
         )
         for claim, rows in groups.items()
     ]
     return sorted(cards, key=lambda card: (card.urgency, _order(card.first.paper)))
+
+
+def _sights(results: Results) -> list[Sight]:
+    """Observations in the order of the run, those that crashed first."""
+    ids, mark, found = _anchors(results), plots.stamp(results), []
+    for made in sorted(results.observations, key=lambda made: not made.error):
+        figure = plots.observation(made, mark)
+        entries = [(e, ids.get(f"entry/{made.paper}/{e}")) for e in made.entries]
+        found.append(Sight(made, ids[f"observed/{made.id}"], entries, _themed(figure) if figure else None))
+    return found
 
 
 def _reading(row: Row, anchor: str, mark: str, runs: Sequence[RunRecord]) -> Reading:
@@ -231,6 +250,7 @@ def _reading(row: Row, anchor: str, mark: str, runs: Sequence[RunRecord]) -> Rea
 def _anchors(results: Results) -> dict[str, str]:
     names = [f"claim/{row.claim}" for row in results.rows]
     names += [f"row/{row.id}" for row in results.rows]
+    names += [f"observed/{made.id}" for made in results.observations]
     return wording.slugs(names + [f"entry/{entry.paper}/{entry.id}" for entry in results.inventory])
 
 
@@ -283,8 +303,8 @@ def _width(row: Row) -> float:
     return row.margin / smallest if smallest else math.inf
 
 
-def _inventory(results: Results, cards: Iterable[Card]) -> list[Chapter]:
-    claims = {card.claim: card.anchor for card in cards}
+def _inventory(results: Results, cards: Iterable[Card], sights: Iterable[Sight]) -> list[Chapter]:
+    shown = {card.claim: card.anchor for card in cards} | {s.made.id: s.anchor for s in sights}
     ids = _anchors(results)
     papers = sorted({entry.paper for entry in results.inventory}, key=_order)
     return [
@@ -295,7 +315,7 @@ def _inventory(results: Results, cards: Iterable[Card]) -> list[Chapter]:
                 (
                     entry,
                     ids[f"entry/{paper}/{entry.id}"],
-                    [(claim, claims.get(claim)) for claim in entry.claims],
+                    [(name, shown.get(name)) for name in (*entry.claims, *entry.observations)],
                 )
                 for entry in results.inventory
                 if entry.paper == paper

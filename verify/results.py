@@ -18,12 +18,17 @@ __all__ = [
     "Curve",
     "InventoryRow",
     "Look",
+    "Observed",
+    "ObservedColumn",
+    "ObservedGroup",
+    "ObservedRow",
     "PointOutcome",
     "ProfilePoint",
     "Results",
     "RivalOutcome",
     "Row",
     "RunRecord",
+    "Spread",
     "Suite",
     "Violation",
     "dumps",
@@ -32,7 +37,7 @@ __all__ = [
     "save",
 ]
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file's layout; verify/results.schema.json is checked against it in the tests."""
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -45,7 +50,7 @@ MOST_ITEMS, DEEPEST = 10_000, 16
 """Limits of one list or dictionary, and of the nesting in a free field: no run comes near them."""
 
 SMALLEST_PLACE = 1e-100
-"""Of a curve: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
+"""Of a curve or an observation: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
 
 INTEGERS = 1 << 128
 """Integers of a results file are counts and seeds, at least 0 and below this."""
@@ -169,6 +174,65 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """A score over the replicates."""
+
+    mean: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedColumn:
+    """What stands in a column; a ratio is predicted over measured."""
+
+    score: str
+    heading: str
+    ratio: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedRow:
+    """A line of the table: one number for each column, at one value of the parameter that runs along the scores."""
+
+    at: float | None
+    cells: list[Spread]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedGroup:
+    """The lines of one set of parameters."""
+
+    parameters: dict[str, Any]
+    rows: list[ObservedRow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What real networks did beside what theory says: a table that nothing judges.
+
+    `along` is the parameter that runs along the lines of a group, if one does; a crash leaves an `error` and no groups.
+    """
+
+    id: str
+    paper: str
+    entries: list[str]
+    source: str
+    title: str
+    note: str
+    replicate: str
+    data: str
+    along: str
+    axis: str
+    columns: list[ObservedColumn]
+    replicates: int
+    seconds: float
+    rerun: str
+    groups: list[ObservedGroup] = field(default_factory=list[ObservedGroup])
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """An experiment at one point: how many replicates, how long, and the hash of every score drawn."""
 
@@ -181,7 +245,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class InventoryRow:
-    """An entry of a paper and where it stands."""
+    """An entry of a paper, where it stands, and what judges or shows it."""
 
     paper: str
     id: str
@@ -189,6 +253,7 @@ class InventoryRow:
     status: str
     reason: str
     claims: list[str]
+    observations: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,6 +284,7 @@ class Results:
     inventory: list[InventoryRow]
     planted: list[Row] = field(default_factory=list[Row])
     derivations: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    observations: list[Observed] = field(default_factory=list[Observed])
     schema: int = SCHEMA
 
 
@@ -346,10 +412,18 @@ def _record(kind: Any, value: Any, where: str) -> Any:
 def _problems(made: Any) -> Iterator[str]:
     """What the types alone do not say and the page relies on."""
     if isinstance(made, Curve):
-        if not made.x or not all(x == 0 or SMALLEST_PLACE < abs(x) < 1 / SMALLEST_PLACE for x in made.x):
+        if not made.x or not all(map(_drawable, made.x)):
             yield "have places on its axis, all of a size that can be drawn"
         if any(len(values) != len(made.x) for values in (made.predicted, *made.rivals.values())):
             yield "have one value for each place on its axis"
+    if isinstance(made, ObservedGroup):
+        places = [row.at for row in made.rows]
+        if any(x is not None for x in places) and not all(x is not None and _drawable(x) for x in places):
+            yield "have a place for each of its rows or for none, all of a size that can be drawn"
+    if isinstance(made, Observed) and any(
+        len(r.cells) != len(made.columns) for g in made.groups for r in g.rows
+    ):
+        yield "have one cell for each of its columns in every row"
     if isinstance(made, Suite):
         kinds = {"wall_seconds": int | float, "packages": dict, "commit": str}
         if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
@@ -359,6 +433,13 @@ def _problems(made: Any) -> Iterator[str]:
             yield "have a name and a statement in each of its derivations"
         if len({row.id for row in made.rows}) < len(made.rows):
             yield "have rows with different ids"
+        names = [o.id for o in made.observations]
+        if len({*names, *(row.id for row in made.rows)}) < len(names) + len(made.rows):
+            yield "have observations with ids of their own"
+
+
+def _drawable(place: float) -> bool:
+    return place == 0 or SMALLEST_PLACE < abs(place) < 1 / SMALLEST_PLACE
 
 
 def _require_few(value: Any, where: str) -> None:

@@ -94,14 +94,14 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def read(self, where: Key, most: int) -> dict[int, BlockResult]:
-        """The sound ones of the first `most` blocks of a run, by index; of two, the one added last."""
+    def read(self, where: Key, most: int, size: int = BLOCK) -> dict[int, BlockResult]:
+        """The sound ones of the first `most` blocks of `size`, by index; of two, the one added last."""
         found: dict[int, BlockResult] = {}
         if self.fresh or not self.path.exists():
             return found
         for index, *fields in self._execute(_READ, (*where, most)):
-            self._take(found, where, index, fields)
-        self.replicates += BLOCK * len(found)
+            self._take(found, where, index, fields, size)
+        self.replicates += size * len(found)
         return found
 
     def add(self, where: Key, index: int, result: BlockResult) -> None:
@@ -141,10 +141,12 @@ class Store:
             self._give_up(error)
             return []
 
-    def _take(self, found: dict[int, BlockResult], where: Key, index: Any, fields: list[Any]) -> None:
+    def _take(
+        self, found: dict[int, BlockResult], where: Key, index: Any, fields: list[Any], size: int
+    ) -> None:
         if type(index) is not int or index in found:
             return
-        block = _decoded(where, index, *fields)
+        block = _decoded(where, index, *fields, size=size)
         if block is None:
             self._damaged[where, index] = self._damaged.get((where, index), 0) + 1
         else:
@@ -302,25 +304,25 @@ def _encoded(scores: Scores) -> tuple[str, bytes]:
 
 
 def _decoded(
-    where: Key, index: int, layout: Any, scores: Any, seconds: Any, digest: Any
+    where: Key, index: int, layout: Any, scores: Any, seconds: Any, digest: Any, size: int = BLOCK
 ) -> BlockResult | None:
     """A row as a block; None where it is not what was written."""
     kinds = (type(layout), type(scores), type(seconds))
     if kinds != (str, bytes, float) or digest != _digest(where, index, layout, scores) or not seconds >= 0:
         return None
     try:
-        return BlockResult(_arrays(json.loads(layout), scores), seconds)
+        return BlockResult(_arrays(json.loads(layout), scores, size), seconds)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def _arrays(layout: dict[str, list[int]], raw: bytes) -> Scores:
+def _arrays(layout: dict[str, list[int]], raw: bytes, rows: int) -> Scores:
     numbers, start = np.frombuffer(raw, dtype="<f8"), 0
     found: Scores = {}
     for name, shape in layout.items():
-        if shape[:1] != [BLOCK] or len(shape) > 2 or not all(type(n) is int and n >= 0 for n in shape):
+        if shape[:1] != [rows] or len(shape) > 2 or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError(f"scores must have one row per replicate, got shape {shape}")
-        size = BLOCK * (shape[1] if len(shape) == 2 else 1)
+        size = rows * (shape[1] if len(shape) == 2 else 1)
         found[name] = numbers[start : start + size].reshape(shape).astype(np.float64)
         start += size
     if start != len(numbers):

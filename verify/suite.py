@@ -20,7 +20,7 @@ from verify.engine import Session
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.options import ALL_CLAIMS, Plan
 from verify.planted import PLANTED
-from verify.results import Results, Row, RunRecord, Suite
+from verify.results import Observed, Results, Row, RunRecord, Suite
 from verify.store import Store
 
 __all__ = ["collect", "commit", "differences", "doubts", "failed", "open_store", "version"]
@@ -45,6 +45,7 @@ def collect(session: Session, plan: Plan, *, interrupted: bool = False) -> Resul
         inventory=registry.inventory(),
         planted=planted_rows(plan),
         derivations=_derivations(),
+        observations=session.finished_observations(),
     )
 
 
@@ -57,8 +58,10 @@ def planted_rows(plan: Plan) -> list[Row]:
     return [row for claim in PLANTED for row in session.rows(claim)]
 
 
-def failed(row: Row, *, strict_undecided: bool = False) -> bool:
-    """Whether the row counts against the run."""
+def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:
+    """Whether the row counts against the run; an observation does if it crashed, whatever its table says."""
+    if isinstance(row, Observed):
+        return bool(row.error)
     return row.surprise or (strict_undecided and row.verdict == Verdict.UNDECIDED)
 
 
@@ -79,7 +82,7 @@ def doubts(results: Results) -> list[str]:
 
 
 def differences(recorded: Results, repeated: Results) -> list[str]:
-    """What a repeated run has otherwise than the recorded one: scores (by hash), measured values and verdicts.
+    """What a repeated run has otherwise than the recorded one: scores (by hash), measured values, verdicts, tables.
 
     What was not repeated is not compared. Other claims on the same experiment may have asked for more of the same
     replicates; then the measured values, each after its own number of replicates, stand for the scores.
@@ -97,7 +100,20 @@ def differences(recorded: Results, repeated: Results) -> list[str]:
             found.append(f"{row.id}: {row.verdict} was recorded, now {again.verdict}")
         elif _measured(row) != _measured(again):
             found.append(f"{row.id}: measured {_measured(row)} was recorded, now {_measured(again)}")
-    return found
+    again_observed = {o.id: o for o in repeated.observations}
+    changes = [(o.id, _change(o, again_observed.get(o.id, o))) for o in recorded.observations]
+    return found + [f"{name}: {change}" for name, change in changes if change]
+
+
+def _change(recorded: Observed, again: Observed) -> str:
+    if bool(recorded.error) != bool(again.error):
+        return "a table was recorded, now broken" if again.error else "broken was recorded, now a table"
+    return "the table differs" if _cells(recorded) != _cells(again) else ""
+
+
+def _cells(observation: Observed) -> str:
+    """The numbers of a table as text, in which a NaN equals itself."""
+    return repr([row.cells for group in observation.groups for row in group.rows])
 
 
 def _name(run: RunRecord) -> tuple[str, str]:

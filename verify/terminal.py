@@ -1,4 +1,4 @@
-"""What a run says at the command line: verdicts in a table, a block per surprise, the line that counts."""
+"""What a run says at the command line: verdicts in a table, what was observed, a block per surprise, the count."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from verify import wording
-from verify.results import InventoryRow, PointOutcome, Results, Row
+from verify import ratios, wording
+from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
-__all__ = ["console", "inventory_table", "surprise_block", "table", "tally"]
+__all__ = ["console", "inventory_table", "observed_block", "surprise_block", "table", "tally"]
 
 STYLES = {"agrees": "green", "disagrees": "red", "undecided": "yellow", "broken": "bold magenta"}
 WORDS_PER_LINE = 76
@@ -45,7 +45,7 @@ def table(results: Results | Sequence[Row]) -> Table:
 
 
 def inventory_table(rows: Sequence[InventoryRow]) -> Table:
-    """One line per entry of the papers: where it stands, and the claims that judge it or the reason why none does."""
+    """One line per entry of the papers: where it stands, what judges or shows it, or the reason why nothing does."""
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     made.add_column("paper", no_wrap=True)
     made.add_column("entry", no_wrap=True)
@@ -53,7 +53,7 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     made.add_column("statement", overflow="fold", ratio=1)
     made.add_column("claims, or why none", overflow="fold", ratio=1)
     for row in rows:
-        why = "\n".join(row.claims) or row.reason
+        why = "\n".join([*row.claims, *(f"{name} (observed)" for name in row.observations)]) or row.reason
         made.add_row(*(Text(cell) for cell in (row.paper, row.id, row.status, row.title, why)))
     return made
 
@@ -65,28 +65,47 @@ def console(file: IO[str] | None = None, *, colour: bool | None = None) -> Conso
     return Console(file=file, highlight=False, width=width, force_terminal=colour)
 
 
-def surprise_block(row: Row) -> str:
-    """Everything needed to look into a verdict that was not expected.
+def observed_block(observations: Sequence[Observed]) -> str:
+    """A line per observation, and one per column of ratios: where most of them lie, and the farthest from 1."""
+    lines = ["observed, not judged; ratios are predicted over measured, 1 is perfect"]
+    for made in observations:
+        rows = sum(len(group.rows) for group in made.groups)
+        facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
+        lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
+        for heading, values in ratios.columns(made).items():
+            middle, worst = (_short(of(values)) for of in (ratios.median, ratios.worst))
+            lines.append(f"    {_cut(heading, 42):<42}  median {middle}, worst {worst}")
+    return "\n".join(lines)
+
+
+def surprise_block(row: Row | Observed) -> str:
+    """Everything needed to look into a verdict that was not expected, or into what crashed.
 
     Theory, margin, measured value and half-width are those of the point that the verdict hangs on.
     """
+    if isinstance(row, Observed):
+        return _broken_block(f"BROKEN {row.id}: observation", row)
     heading = f"SURPRISE {row.id}: {row.verdict}, expected {row.expected}"
     if row.verdict == "broken":
-        last = (row.error.strip().splitlines() or ["no message"])[-1]
-        facts = {"error": last, "rerun": row.rerun}
-        return _block(heading.replace("SURPRISE", "BROKEN", 1), facts)
+        return _broken_block(heading.replace("SURPRISE", "BROKEN", 1), row)
     point = wording.telling(row)
     if point is None:
         return _block(heading, {"points": "none", "rerun": row.rerun})
     return _block(heading, {**_numbers(row, point), "seed": _seed(row), "rerun": row.rerun})
 
 
-def tally(rows: Sequence[Row]) -> str:
+def tally(rows: Sequence[Row], observations: Sequence[Observed] = ()) -> str:
     """The last line of a run; model-based verdicts, which have no promise on their errors, are counted apart.
 
     >>> tally([])
     '0 agrees, 0 disagrees (0 expected)'
     """
+    broken = sum(bool(made.error) for made in observations)
+    observed = f", {len(observations)} observed" + f" ({broken} broken)" * bool(broken)
+    return _tally(rows) + observed * bool(observations)
+
+
+def _tally(rows: Sequence[Row]) -> str:
     modelled = [row for row in rows if row.model_based]
     line = _counts([row for row in rows if not row.model_based], always=("agrees", "disagrees"))
     return f"{line}; model-based: {_counts(modelled)}" if modelled else line
@@ -118,6 +137,15 @@ def _cells(row: Row) -> list[Text]:
         Text(f"{rivals.rejected}/{rivals.total}" if rivals.total else ""),
         Text(f"{row.seconds:.1f}"),
     ]
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3].rstrip()}..."
+
+
+def _broken_block(heading: str, row: Row | Observed) -> str:
+    last = (row.error.strip().splitlines() or ["no message"])[-1]
+    return _block(heading, {"error": last, "rerun": row.rerun})
 
 
 def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:

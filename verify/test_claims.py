@@ -1,11 +1,14 @@
-"""The correctness report: every claim is judged, and its verdict must be the one expected."""
+"""The correctness report: every claim is judged, and its verdict must be the one expected.
+
+Observations are made beside: only a crash makes one fail.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from verify.plugin import Verification
-from verify.results import Row
+from verify.results import Observed, Row
 from verify.suite import failed
 from verify.terminal import surprise_block
 
@@ -13,3 +16,8 @@ from verify.terminal import surprise_block
 def test_claim(judged: Row, verification: Verification) -> None:
     if failed(judged, strict_undecided=verification.plan.strict_undecided):
         pytest.fail(f"{judged.error}{surprise_block(judged)}", pytrace=False)
+
+
+def test_observation(observed: Observed) -> None:
+    if failed(observed):
+        pytest.fail(f"{observed.error}{surprise_block(observed)}", pytrace=False)

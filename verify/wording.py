@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
 from verify.intervals import FEWEST
@@ -16,6 +16,7 @@ from verify.results import PointOutcome, RivalOutcome, Row
 __all__ = [
     "KINDS",
     "SYMBOLS",
+    "Placed",
     "RivalTally",
     "Terms",
     "deviation",
@@ -84,6 +85,15 @@ _TERMS: dict[str, Terms] = {
     Kind.LIMIT: _EXTRAPOLATED,
     Kind.EXPONENT: _EXTRAPOLATED,
 }
+
+
+class Placed(Protocol):
+    """A point of a claim or of an observation."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+        ...
 
 
 class RivalTally(NamedTuple):
@@ -214,13 +224,13 @@ def rival_tally(row: Row) -> RivalTally:
     return RivalTally(len(rejected), len(best), nearest, tuple(name for name in best if name not in rejected))
 
 
-def shared(points: Sequence[PointOutcome]) -> dict[str, Any]:
+def shared(points: Sequence[Placed]) -> dict[str, Any]:
     """The parameters that all points have in common."""
     first = points[0].parameters if points else {}
     return {k: v for k, v in first.items() if all(p.parameters.get(k, _ABSENT) == v for p in points)}
 
 
-def differing(point: PointOutcome, points: Sequence[PointOutcome]) -> dict[str, Any]:
+def differing(point: Placed, points: Sequence[Placed]) -> dict[str, Any]:
     """The parameters that tell a point from the others; all of them for a single point."""
     common = shared(points) if len(points) > 1 else {}
     return {k: v for k, v in point.parameters.items() if k not in common}

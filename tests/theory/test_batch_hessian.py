@@ -17,11 +17,15 @@ from theory import outliers
 from theory.batch_hessian import (
     batch_eigenvalue,
     batch_ggn_eigenvalue,
+    batch_ggn_factor_eigenvalue,
     batch_overlap,
+    composed_batch_eigenvalue,
     crossover_batch_size,
     effective_batch_size,
     element_fluctuation,
     element_variance,
+    noise_free_eigenvalue,
+    second_order_coefficient,
     second_order_eigenvalue,
 )
 from theory.rmt import MarchenkoPastur, Semicircle
@@ -67,7 +71,7 @@ def test_second_order_coefficient_is_the_first_order_in_one_over_b() -> None:
     noise -= noise.mean(axis=0)
     levels = np.array([2.0, 0.5, -1.0])
     variances = noise[:, :, 0].var(axis=0, ddof=1)
-    coefficient = np.sum(variances[1:] / (levels[0] - levels[1:]))
+    coefficient = second_order_coefficient(levels, variances)
     errors = []
     for size in (1e-2, 1e-3):
         matrices = np.diag(levels) + size * noise
@@ -135,6 +139,9 @@ def test_the_full_batch_keeps_every_eigenvalue(lam: float, scale: float, total: 
 
     assert batch_eigenvalue(lam, sigma=scale, dim=dim, **sizes) == lam
     assert batch_ggn_eigenvalue(abs(lam), variance=scale, dim=dim, **sizes) == abs(lam)
+    assert batch_ggn_factor_eigenvalue(abs(lam), variance=scale, dim=dim, **sizes) == abs(lam)
+    beyond = (1 + abs(lam)) * 2.1 * max(scale, 1) * math.sqrt(dim / total)
+    assert composed_batch_eigenvalue(beyond, sigma=scale, dim=dim, **sizes) == beyond
     assert second_order_eigenvalue(lam, coefficient=scale, **sizes) == lam
     assert element_fluctuation(variance=scale, **sizes) == 0.0
     assert batch_overlap(lam, sigma=scale, dim=dim, **sizes) == (lam != 0)
@@ -184,7 +191,11 @@ def test_ggn_below_its_threshold_is_the_edge() -> None:
 @SETTINGS
 @given(lam=st.floats(0, 100), scale=st.floats(0, 10), unit=st.sampled_from([0.125, 4.0]))
 def test_unit_of_the_hessian_is_free(lam: float, scale: float, unit: float) -> None:
-    for function, name in ((batch_eigenvalue, "sigma"), (batch_ggn_eigenvalue, "variance")):
+    for function, name in (
+        (batch_eigenvalue, "sigma"),
+        (batch_ggn_eigenvalue, "variance"),
+        (batch_ggn_factor_eigenvalue, "variance"),
+    ):
         one = function(lam, **{name: scale}, dim=30, **SIZES)
         assert function(unit * lam, **{name: unit * scale}, dim=30, **SIZES) == unit * one
 
@@ -199,6 +210,91 @@ def test_element_variance_undoes_the_probe_average() -> None:
     total = np.mean([np.mean(np.sum((matrices @ v) ** 2, axis=1)) - np.sum((mean @ v) ** 2) for v in probes])
 
     assert_allclose(element_variance(total, dim=4), matrices.var(axis=0).mean(), rtol=1e-12)
+
+
+@SETTINGS
+@given(
+    lam=st.floats(0.01, 100),
+    excess=st.floats(1.0001, 100),
+    dim=st.integers(1, 10**5),
+    total=st.sampled_from([3.0, 1e4, 1e9]),
+    sign=st.sampled_from([-1, 1]),
+)
+def test_noise_of_the_data_set_is_taken_out_and_put_back(
+    lam: float, excess: float, dim: int, total: float, sign: int
+) -> None:
+    """The data set is a batch of all N from an unbounded one: Theorem 4 and its inverse."""
+    noise: dict[str, Any] = {"sigma": lam / excess * math.sqrt(total / dim), "dim": dim}
+    full = batch_eigenvalue(sign * lam, batch_size=total, dataset_size=math.inf, **noise)
+    found = noise_free_eigenvalue(full, dataset_size=total, **noise)
+
+    # near the threshold the inverse has a square root: rounding moves the spike by its root
+    assert_allclose(found, sign * lam, rtol=1e-7)
+    assert abs(found) <= abs(full)
+    assert noise_free_eigenvalue(full, dataset_size=math.inf, **noise) == full
+
+
+def test_composition_from_the_true_spike() -> None:
+    """Theorem 4 at 1/B from the spike, whatever the data set carries; below its threshold the edge of 1/B."""
+    noise: dict[str, Any] = {"sigma": 0.3, "dim": 400}
+    batches = [1500, 300, 40, 3]
+    full = batch_eigenvalue([2.0, -2.0], batch_size=1500, dataset_size=math.inf, **noise)[:, None]
+    found = composed_batch_eigenvalue(full, batch_size=batches, dataset_size=1500, **noise)
+    exact = batch_eigenvalue([[2.0], [-2.0]], batch_size=batches, dataset_size=math.inf, **noise)
+
+    assert_allclose(found, exact, rtol=1e-13)
+    assert_array_equal(found[:, 0], full[:, 0])
+    direct = batch_eigenvalue(full, batch_size=batches, dataset_size=1500, **noise)
+    assert np.all(np.abs(direct[:, 1:3]) < np.abs(found[:, 1:3]))
+
+
+@pytest.mark.parametrize(
+    ("share", "full", "mean", "error"), [(0.2, 1.2, 1.8070, 0.0049), (0.02, 1.02, 1.8085, 0.0037)]
+)
+def test_composition_measured_in_simulation(share: float, full: float, mean: float, error: float) -> None:
+    """P = 400, P sigma^2/N = share, P sigma^2/B = 0.8, spike 1 (recorded once): 1.8, not Theorem 4 from lambda_1."""
+    sizes: dict[str, Any] = {"batch_size": 400 / 0.8, "dataset_size": 400 / share}
+    composed = composed_batch_eigenvalue(full, sigma=1.0, dim=400, **sizes)
+    direct = batch_eigenvalue(full, sigma=1.0, dim=400, **sizes)
+
+    assert_allclose(composed, 1.8, rtol=1e-12)
+    assert abs(composed - mean) < 3 * error < 6 * error < mean - direct
+
+
+def test_an_eigenvalue_in_the_bulk_of_its_own_noise_is_refused() -> None:
+    noise: dict[str, Any] = {"sigma": 0.5, "dim": 16}
+    edge = 2 * 0.5 * 4 / 10  # 2 sigma sqrt(P/N), N = 100
+    assert noise_free_eigenvalue([edge, -edge], dataset_size=100, **noise).tolist() == [edge / 2, -edge / 2]
+    message = r"eigenvalue must be at least 2 sigma sqrt\(dim/dataset_size\), got"
+    for weak in (0.999 * edge, -0.5 * edge, 0.0, [5.0, 0.1]):
+        with pytest.raises(ValueError, match=message):
+            noise_free_eigenvalue(weak, dataset_size=100, **noise)
+        with pytest.raises(ValueError, match=message):
+            composed_batch_eigenvalue(weak, batch_size=10, dataset_size=100, **noise)
+    assert noise_free_eigenvalue(0, sigma=0, dim=1, dataset_size=1) == 0.0
+    assert noise_free_eigenvalue([], sigma=0, dim=1, dataset_size=1).shape == (0,)
+    assert composed_batch_eigenvalue(0, sigma=1, dim=9, batch_size=4, dataset_size=math.inf) == 3.0
+
+
+@pytest.mark.parametrize("batch", [10, 25, 60])
+def test_ggn_factor_outlier_solves_the_determinant_equation_of_the_batch_noise(batch: int) -> None:
+    """Spike lambda_1 - variance times z G (q G + (1 - q)/z) is 1 at the outlier."""
+    q = 50 * (1 / batch - 1 / 500)
+    z = batch_ggn_factor_eigenvalue(9.0, variance=0.7, dim=50, batch_size=batch, dataset_size=500)
+    g = MarchenkoPastur(q=q, variance=0.7).stieltjes(z)
+
+    assert_allclose((9.0 - 0.7) * z * g * (q * g + (1 - q) / z), 1.0, rtol=1e-11)
+    assert z > batch_ggn_eigenvalue(9.0, variance=0.7, dim=50, batch_size=batch, dataset_size=500)
+
+
+def test_ggn_factor_values_measured_in_simulation() -> None:
+    """Population of 5000 g ~ N(0, 4 u u^T + 1) in 250 dimensions, full eigenvalue 5.04: recorded once."""
+    measured = {25: (17.44, 0.20), 60: (10.15, 0.16), 250: (6.12, 0.12), 1000: (5.181, 0.043)}
+    for batch, (mean, error) in measured.items():
+        top = batch_ggn_factor_eigenvalue(5.044, variance=1.0, dim=250, batch_size=batch, dataset_size=5000)
+        assert abs(top - mean) < 3 * error
+    weak = batch_ggn_factor_eigenvalue(0.4, variance=0.3, dim=400, **SIZES)
+    assert_allclose(weak, 0.3 * (1 + math.sqrt(400 * (1 / 20 - 1 / 100))) ** 2, rtol=1e-13)
 
 
 @SETTINGS
@@ -243,6 +339,8 @@ CALLS: dict[str, Any] = {
     "eigenvalue": lambda **k: batch_eigenvalue(1.0, sigma=1.0, dim=1, **k),
     "overlap": lambda **k: batch_overlap(1.0, sigma=1.0, dim=1, **k),
     "ggn": lambda **k: batch_ggn_eigenvalue(1.0, variance=1.0, dim=1, **k),
+    "ggn factor": lambda **k: batch_ggn_factor_eigenvalue(1.0, variance=1.0, dim=1, **k),
+    "composed": lambda **k: composed_batch_eigenvalue(9.0, sigma=0.1, dim=1, **k),
     "second order": lambda **k: second_order_eigenvalue(1.0, coefficient=1.0, **k),
 }
 
@@ -266,6 +364,9 @@ def test_dimension_is_a_whole_number(bad: float) -> None:
         lambda: batch_eigenvalue(1.0, sigma=1.0, dim=bad, **SIZES),
         lambda: batch_overlap(1.0, sigma=1.0, dim=bad, **SIZES),
         lambda: batch_ggn_eigenvalue(1.0, variance=1.0, dim=bad, **SIZES),
+        lambda: batch_ggn_factor_eigenvalue(1.0, variance=1.0, dim=bad, **SIZES),
+        lambda: composed_batch_eigenvalue(9.0, sigma=0.1, dim=bad, **SIZES),
+        lambda: noise_free_eigenvalue(9.0, sigma=0.1, dim=bad, dataset_size=100),
         lambda: element_variance(1.0, dim=bad),
         lambda: crossover_batch_size(1.0, sigma=1.0, dim=bad, dataset_size=9),
     ]
@@ -282,8 +383,16 @@ def test_scales_and_eigenvalues_out_of_their_domain_are_refused() -> None:
             batch_overlap(1.0, sigma=bad, dim=2, **SIZES)
         with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
             crossover_batch_size(1.0, sigma=bad, dim=2, dataset_size=9)
+        with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
+            composed_batch_eigenvalue(1.0, sigma=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="sigma must be non-negative and finite"):
+            noise_free_eigenvalue(1.0, sigma=bad, dim=2, dataset_size=9)
         with pytest.raises(ValueError, match="variance must be non-negative and finite"):
             batch_ggn_eigenvalue(1.0, variance=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="variance must be non-negative and finite"):
+            batch_ggn_factor_eigenvalue(1.0, variance=bad, dim=2, **SIZES)
+        with pytest.raises(ValueError, match="eigenvalue must be non-negative and finite"):
+            batch_ggn_factor_eigenvalue(bad, variance=1.0, dim=2, **SIZES)
         with pytest.raises(ValueError, match="variance must be non-negative and finite"):
             element_fluctuation(variance=bad, **SIZES)
         with pytest.raises(ValueError, match="eigenvalue must be non-negative and finite"):
@@ -298,6 +407,12 @@ def test_scales_and_eigenvalues_out_of_their_domain_are_refused() -> None:
         second_order_eigenvalue(math.nan, coefficient=1.0, **SIZES)
     with pytest.raises(ValueError, match="coefficient must be finite"):
         second_order_eigenvalue(1.0, coefficient=math.inf, **SIZES)
+    with pytest.raises(ValueError, match="eigenvalue must be finite"):
+        composed_batch_eigenvalue(math.nan, sigma=1.0, dim=2, **SIZES)
+    with pytest.raises(ValueError, match="eigenvalue must be finite"):
+        noise_free_eigenvalue(math.inf, sigma=1.0, dim=2, dataset_size=9)
+    with pytest.raises(ValueError, match="dataset_size must be positive, got"):
+        noise_free_eigenvalue(9.0, sigma=1.0, dim=2, dataset_size=0)
     with pytest.raises(ValueError, match="eigenvalue must be non-zero"):
         crossover_batch_size([1.0, 0.0], sigma=1.0, dim=2, dataset_size=9)
     with pytest.raises(ValueError, match="dataset_size must be positive, got"):
@@ -333,6 +448,20 @@ def test_full_batch_is_exact_where_the_noise_of_one_sample_overflows() -> None:
         (
             lambda: batch_ggn_eigenvalue(1.0, variance=1e308, dim=4, batch_size=1, dataset_size=9),
             "eigenvalue, variance, dim, batch_size must be such that the result does not overflow",
+        ),
+        (
+            lambda: batch_ggn_factor_eigenvalue(1.0, variance=1e308, dim=4, batch_size=1, dataset_size=9),
+            "eigenvalue, variance, dim, batch_size must be such that the result does not overflow",
+        ),
+        (
+            lambda: composed_batch_eigenvalue(
+                1e300, sigma=1e150, dim=1, batch_size=1e-320, dataset_size=1e-10
+            ),
+            "eigenvalue, sigma, dim, batch_size must be such that the result does not overflow",
+        ),
+        (
+            lambda: noise_free_eigenvalue(1.0, sigma=1e308, dim=4, dataset_size=1e-9),
+            "sigma, dim must be such that the result does not overflow",
         ),
         (
             lambda: batch_eigenvalue([1, 2], sigma=[1, 2, 3], dim=4, batch_size=1, dataset_size=9),

@@ -11,7 +11,15 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import derivations, gauss_newton, softmax
+from theory import (
+    derivations,
+    descent_derivations,
+    gauss_newton,
+    law_derivations,
+    softmax,
+    spectral_derivations,
+)
+from theory._symbolic import require_zero
 
 
 def numeric(derivation: derivations.Derivation, *arguments: object) -> np.ndarray:
@@ -90,9 +98,12 @@ def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.derivations()
 
-    assert len({d.name for d in found}) == len(found) == 6
+    modules = (derivations, spectral_derivations, law_derivations, descent_derivations)
+    public = {name: getattr(module, name) for module in modules for name in module.__all__}
+    names = [d.name for d in found]
+    assert len(set(names)) == len(names) and set(names) == public.keys() - {"Derivation", "derivations"}
     for d in found:
-        assert getattr(derivations, d.name)() == d and d.name in derivations.__all__
+        assert public[d.name]() == d
         assert d.expression.free_symbols == set(d.symbols)
         assert len(d.steps) >= 3 and all(text.strip() for text in (*d.steps, d.statement))
 
@@ -111,9 +122,9 @@ def test_records_are_frozen() -> None:
 def test_a_wrong_step_stops_the_derivation() -> None:
     x = sympy.Symbol("x")
 
-    derivations._require_zero((x + 1) ** 2 - x**2 - 2 * x - 1, "binomial")
+    require_zero((x + 1) ** 2 - x**2 - 2 * x - 1, "binomial")
     with pytest.raises(ArithmeticError, match="derivation fails at binomial: sides differ by"):
-        derivations._require_zero((x + 1) ** 2 - x**2 - 1, "binomial")
+        require_zero((x + 1) ** 2 - x**2 - 1, "binomial")
 
 
 def test_import_leaves_sympy_alone() -> None:

@@ -23,17 +23,24 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from theory import (
     activations,
+    adaptive_rates,
     batch_hessian,
     derivations,
+    descent_derivations,
+    finite_size,
     fisher,
     gauss_newton,
     gaussian_kernels,
+    lanczos_bounds,
+    law_derivations,
     learning_rates,
+    loss_change,
     order_parameters,
     outliers,
     precise_kernels,
     rmt,
     softmax,
+    spectral_derivations,
 )
 from theory.gaussian_kernels import ConvergenceError
 
@@ -42,17 +49,24 @@ EXAMPLES = 25
 
 MODULES = (
     "activations",
+    "adaptive_rates",
     "batch_hessian",
     "derivations",
+    "descent_derivations",
+    "finite_size",
     "fisher",
     "gauss_newton",
     "gaussian_kernels",
+    "lanczos_bounds",
+    "law_derivations",
     "learning_rates",
+    "loss_change",
     "order_parameters",
     "outliers",
     "precise_kernels",
     "rmt",
     "softmax",
+    "spectral_derivations",
 )
 
 SETTINGS = settings(
@@ -159,6 +173,7 @@ datasets = mostly(shaped(st.sampled_from([100.0, 1e4, math.inf])), shaped(ANY_SI
 flags = st.one_of(st.booleans(), st.booleans(), st.booleans(), hostile)
 orders = mostly(st.integers(0, 40), st.sampled_from([999, 3000.0, *HUGE]))
 counts = mostly(st.integers(1, 2000), st.sampled_from(HUGE))
+widths = mostly(st.lists(counts, min_size=1, max_size=4))
 depths = mostly(st.integers(2, 4), st.sampled_from([1, 30, 2.0, 2.5, *HUGE]))
 
 
@@ -229,6 +244,18 @@ def pairs(draw: st.DrawFn) -> dict[str, Any]:
     return found | {spoilt: draw(hostile)} if spoilt else found
 
 
+@st.composite
+def ends_of_a_spectrum(draw: st.DrawFn) -> dict[str, Any]:
+    """An extreme eigenvalue, the next one and the one at the other end, in order or not."""
+    value = st.one_of(st.floats(-10, 10), st.sampled_from([0.0, 1e-308, 1e300]))
+    at, gap, rest = draw(value), abs(draw(value)), abs(draw(value))
+    sign = draw(st.sampled_from([-1, 1]))
+    found = {"eigenvalue": at, "neighbour": at - sign * gap, "opposite": at - sign * gap - sign * rest}
+    found |= {"angle": draw(st.floats(0, math.pi / 2)), "steps": draw(counts)}
+    spoilt = draw(st.sampled_from(["", "", "", *found]))
+    return found | {spoilt: draw(hostile)} if spoilt else found
+
+
 def with_pair(self: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(lambda kernel, pair: {"self": kernel, **pair}, self, pairs())
 
@@ -259,6 +286,10 @@ def outlier_lies_beyond_its_edge(arguments: Mapping[str, Any], top: outliers.Out
     assert np.all(top.visible | (top.overlap == 0))
 
 
+def scatters(_: Any, edge: finite_size.EdgeFluctuation) -> None:
+    assert np.all(edge.sd >= 0)
+
+
 def gamma_between_its_bounds(arguments: Mapping[str, Any], value: Any) -> None:
     classes = np.shape(arguments.get("p", arguments.get("z")))[-1]
     assert np.all((value >= 1 - 1e-12) & (value <= math.sqrt(classes - 1) + 1e-12))
@@ -282,6 +313,11 @@ def on_the_support(arguments: Mapping[str, Any], value: Any) -> None:
     assert np.all((value >= low - 1e-15 * high) & (value <= high * (1 + 1e-15)))
 
 
+def between_the_ends(arguments: Mapping[str, Any], value: Any) -> None:
+    ends = [np.asarray(arguments[name], dtype=np.float64) for name in ("eigenvalue", "opposite")]
+    assert np.all((value >= np.minimum(*ends)) & (value <= np.maximum(*ends)))
+
+
 def beyond_the_batch(arguments: Mapping[str, Any], value: Any) -> None:
     assert np.all(value >= np.asarray(arguments["batch_size"], dtype=np.float64) * (1 - 1e-15))
 
@@ -292,6 +328,10 @@ def no_weaker_than_the_data(arguments: Mapping[str, Any], value: Any) -> None:
     )
 
 
+def no_stronger_than_the_data(arguments: Mapping[str, Any], value: Any) -> None:
+    assert np.all(np.abs(value) <= np.abs(np.asarray(arguments["eigenvalue"], dtype=np.float64)))
+
+
 def below_the_dataset(arguments: Mapping[str, Any], value: Any) -> None:
     assert np.all((value >= 0) & (value <= arguments["dataset_size"]))
 
@@ -300,6 +340,10 @@ def rates_shrink(_: Any, value: learning_rates.MomentumRates) -> None:
     assert np.all(value.learning_rate > 0)
     assert np.all((value.momentum >= 0) & (value.momentum <= 1))
     assert np.all((value.contraction >= 0) & (value.contraction <= 1))
+
+
+def bracket_is_positive(_: Any, bracket: learning_rates.RateBracket) -> None:
+    assert np.all(bracket.lower >= 0) and np.all(bracket.upper >= 0)
 
 
 def kappas_are_ordered(_: Any, k: fisher.Kappas) -> None:
@@ -336,6 +380,22 @@ class Line:
             if isinstance(self.arguments, Mapping)
             else self.arguments
         )
+
+
+def compound_law(rate: float, jumps: list[float], unit: float) -> rmt.CompoundFreePoisson:
+    return rmt.CompoundFreePoisson(rate=rate, jumps=unit * np.array(jumps))
+
+
+compound = st.builds(
+    compound_law,
+    st.one_of(log_uniform(1e-2, 1e2), log_uniform(1e-5, 1e11), st.just(1.0)),
+    st.lists(
+        st.builds(lambda size, sign: sign * size, log_uniform(1e-2, 1e2), st.sampled_from([-1.0, 1.0])),
+        min_size=1,
+        max_size=4,
+    ),
+    st.one_of(st.just(1.0), log_uniform(1e-90, 1e90)),
+)
 
 
 def law(cls: type, method: str, **more: Any) -> Line:
@@ -376,8 +436,60 @@ def laws(cls: type) -> dict[str, Line]:
     }
 
 
+def compound_laws() -> dict[str, Line]:
+    """Methods of the compound free Poisson law."""
+    x, cls = {"x": points}, rmt.CompoundFreePoisson
+    lines = {
+        "pdf": Line(cls.pdf, {"self": compound, **x}, between(0, math.inf), infinite=True),
+        "cdf": Line(cls.cdf, {"self": compound, **x}, between(0, 1)),
+        "sf": Line(cls.sf, {"self": compound, **x}, between(0, 1)),
+        "moment": Line(cls.moment, {"self": compound, "k": orders}),
+        "stieltjes": Line(cls.stieltjes, {"self": compound, "z": planes}),
+        "r_transform": Line(cls.r_transform, {"self": compound, "w": planes}),
+    }
+    for name in ("atom", "bulks", "edges", "mean", "support", "var"):
+        found = getattr(cls, name)
+        lines[name] = Line(found.fget if isinstance(found, property) else found, {"self": compound})
+    return {f"rmt.CompoundFreePoisson.{name}": line for name, line in lines.items()}
+
+
+def tracy_widom() -> dict[str, Line]:
+    """Methods of the Tracy-Widom laws."""
+    x, u, cls = {"x": points}, {"u": shares}, rmt.TracyWidom
+    lines = {
+        "pdf": (x, between(0, 0.5)),
+        "logpdf": (x, between(-math.inf, 0)),
+        "cdf": (x, between(0, 1)),
+        "sf": (x, between(0, 1)),
+        "ppf": (u, real),
+        "isf": (u, real),
+        "moment": ({"k": orders}, real),
+        **{name: ({}, real) for name in ("atom", "edges", "mean", "support", "var")},
+    }
+    made = st.sampled_from([1, 2]).map(lambda beta: rmt.TracyWidom(beta=beta))
+    found = {name: getattr(cls, name) for name in lines}
+    return {
+        f"rmt.TracyWidom.{name}": Line(
+            found[name].fget if isinstance(found[name], property) else found[name],
+            {"self": made, **arguments},
+            holds,
+            infinite=name in ("logpdf", "ppf", "isf", "edges", "support"),
+        )
+        for name, (arguments, holds) in lines.items()
+    }
+
+
+ELEMENT = st.one_of(st.floats(-9, 9), ANY_SIZE)
+symmetric = mostly(
+    st.builds(lambda a, b, c: [[a, b], [b, c]], ELEMENT, ELEMENT, ELEMENT),
+    st.sampled_from([np.eye(2), np.zeros((2, 2)), [[1.0, 2.0], [3.0, 4.0]], np.ones((3, 2, 2)), [[1.0]]]),
+)
+preconditioners = st.one_of(st.none(), symmetric, symmetric)
+QUADRATIC = {"gradient": mostly(st.lists(ELEMENT, min_size=2, max_size=2)), "hessian": symmetric}
+
 OF_NETWORK = ("derivative",)
 laws_of_noise = mostly(
+    compound,
     SOME_SIZE.map(lambda v: rmt.Semicircle(variance=v)),
     log_uniform(1e-270, 1e270).map(lambda v: rmt.Semicircle(variance=v)),
     st.builds(lambda v, q: rmt.MarchenkoPastur(variance=v, q=q), SOME_SIZE, SOME_SIZE),
@@ -385,8 +497,16 @@ laws_of_noise = mostly(
 )
 
 
+DERIVATIONS = (derivations, descent_derivations, law_derivations, spectral_derivations)
+
+
 def derivations_without_arguments() -> list[str]:
-    return [name for name in derivations.__all__ if name != "Derivation"]
+    return [
+        f"{module.__name__.removeprefix('theory.')}.{name}"
+        for module in DERIVATIONS
+        for name in module.__all__
+        if name != "Derivation"
+    ]
 
 
 SCALE = {"sigma": st.one_of(st.none(), sizes), "variance": st.one_of(st.none(), sizes)}
@@ -415,6 +535,30 @@ TABLE: dict[str, Line] = {
     "outliers.additive_wigner": Line(
         outliers.additive_wigner, {"spike": signed, "sigma": sizes}, outlier_lies_beyond_its_edge
     ),
+    "finite_size.wigner_edge": Line(
+        finite_size.wigner_edge, {"dim": dims, "sigma": sizes, "lower": flags}, scatters
+    ),
+    "finite_size.wishart_edge": Line(
+        finite_size.wishart_edge,
+        {"dim": dims, "samples": dims, "variance": sizes, "lower": flags},
+        scatters,
+    ),
+    "finite_size.additive_sd": Line(
+        finite_size.additive_sd, {"spike": signed, "law": laws_of_noise, "dim": dims}, between(0, math.inf)
+    ),
+    "finite_size.additive_wigner_sd": Line(
+        finite_size.additive_wigner_sd, {"spike": signed, "sigma": sizes, "dim": dims}, between(0, math.inf)
+    ),
+    **{
+        f"finite_size.{f.__name__}": Line(
+            f, {"spike": sizes, "dim": dims, "samples": dims, "variance": sizes}, between(0, math.inf)
+        )
+        for f in (
+            finite_size.additive_wishart_sd,
+            finite_size.information_plus_noise_sd,
+            finite_size.spiked_covariance_sd,
+        )
+    },
     "outliers.additive": Line(
         outliers.additive,
         {"spike": signed, "law": laws_of_noise},
@@ -436,6 +580,51 @@ TABLE: dict[str, Line] = {
     "batch_hessian.second_order_eigenvalue": Line(
         batch_hessian.second_order_eigenvalue, {"eigenvalue": signed, "coefficient": signed, **BATCH}
     ),
+    "batch_hessian.element_skewness": Line(
+        batch_hessian.element_skewness, {"skewness": signed, **BATCH}, real
+    ),
+    "batch_hessian.finite_population_fluctuation": Line(
+        batch_hessian.finite_population_fluctuation,
+        {"variance": sizes, **BATCH, "replacement": flags},
+        between(0, math.inf),
+    ),
+    "batch_hessian.noise_bound": Line(
+        batch_hessian.noise_bound, {"norm": sizes, **BATCH, "semidefinite": flags}, between(0, math.inf)
+    ),
+    "batch_hessian.second_order_coefficient": Line(
+        batch_hessian.second_order_coefficient, {"eigenvalues": signed, "variances": sizes}, real
+    ),
+    "batch_hessian.batch_ggn_factor_eigenvalue": Line(
+        batch_hessian.batch_ggn_factor_eigenvalue,
+        {"eigenvalue": sizes, "variance": sizes, "dim": dims, **BATCH},
+        no_weaker_than_the_data,
+    ),
+    "batch_hessian.noise_free_eigenvalue": Line(
+        batch_hessian.noise_free_eigenvalue,
+        {"eigenvalue": signed, "sigma": sizes, "dim": dims, "dataset_size": datasets},
+        no_stronger_than_the_data,
+    ),
+    "batch_hessian.composed_batch_eigenvalue": Line(
+        batch_hessian.composed_batch_eigenvalue, HESSIAN, no_weaker_than_the_data
+    ),
+    "batch_hessian.low_rank_noise": Line(
+        batch_hessian.low_rank_noise,
+        {"rank": dims, "variance": sizes, "dim": dims, "batch_size": batches, "positive_share": shares},
+        also=("rate", "jumps"),
+    ),
+    "batch_hessian.ggn_rank_bound": Line(
+        batch_hessian.ggn_rank_bound, {"batch_size": counts, "outputs": counts, "dim": counts}
+    ),
+    "batch_hessian.sample_rank_bound": Line(
+        batch_hessian.sample_rank_bound, {"widths": widths, "biases": flags}
+    ),
+    "batch_hessian.sample_rank_bound_of_paths": Line(
+        batch_hessian.sample_rank_bound_of_paths, {"inputs": counts, "widths": widths}
+    ),
+    "batch_hessian.dataset_rank_bound": Line(
+        batch_hessian.dataset_rank_bound,
+        {"sample_rank": counts, "samples": counts, "dim": counts, "symmetries": counts},
+    ),
     "batch_hessian.element_variance": Line(
         batch_hessian.element_variance, {"total": sizes, "dim": dims}, between(0, math.inf)
     ),
@@ -443,6 +632,9 @@ TABLE: dict[str, Line] = {
         batch_hessian.crossover_batch_size,
         {"eigenvalue": signed, "sigma": sizes, "dim": dims, "dataset_size": datasets},
         below_the_dataset,
+    ),
+    "lanczos_bounds.ritz_value_bound": Line(
+        lanczos_bounds.ritz_value_bound, ends_of_a_spectrum(), between_the_ends
     ),
     "learning_rates.stability_limit": Line(learning_rates.stability_limit, {"sharpness": sizes}, real),
     "learning_rates.sgd_limit": Line(
@@ -458,6 +650,84 @@ TABLE: dict[str, Line] = {
     ),
     "learning_rates.nesterov": Line(
         learning_rates.nesterov, {"largest": sizes, "smallest": sizes}, rates_shrink
+    ),
+    "learning_rates.best_nesterov": Line(
+        learning_rates.best_nesterov, {"largest": sizes, "smallest": sizes}, rates_shrink
+    ),
+    **{
+        f"learning_rates.{f.__name__}": Line(
+            f, {"rate": sizes, "momentum": signed, "largest": sizes, "smallest": signed}, between(0, math.inf)
+        )
+        for f in (learning_rates.heavy_ball_contraction, learning_rates.nesterov_contraction)
+    },
+    "learning_rates.sgd_exponent": Line(
+        learning_rates.sgd_exponent, {**HESSIAN, "eigenvalue": sizes}, between(0, 0.5)
+    ),
+    "learning_rates.marchenko_pastur_exponent": Line(
+        learning_rates.marchenko_pastur_exponent, {"q": sizes}, between(0, 1)
+    ),
+    "learning_rates.linear_then_flat": Line(
+        learning_rates.linear_then_flat,
+        {"rate": sizes, "known": batches, "crossover": mostly(sizes, st.just(math.inf)), **BATCH},
+        between(0, math.inf),
+    ),
+    "learning_rates.square_root": Line(
+        learning_rates.square_root, {"rate": sizes, "known": batches, **BATCH}, between(0, math.inf)
+    ),
+    "learning_rates.mean_square_exponent": Line(
+        learning_rates.mean_square_exponent, {"eigenvalue": sizes, "noise": sizes, **BATCH}, between(0, 1)
+    ),
+    "learning_rates.mean_square_crossover": Line(
+        learning_rates.mean_square_crossover,
+        {"eigenvalue": sizes, "noise": sizes, "dataset_size": datasets},
+        below_the_dataset,
+    ),
+    "learning_rates.mean_square_bracket": Line(
+        learning_rates.mean_square_bracket,
+        {"curvatures": sizes, "variances": sizes, "square": sizes, **BATCH},
+        bracket_is_positive,
+    ),
+    "learning_rates.gaussian_least_squares_limit": Line(
+        learning_rates.gaussian_least_squares_limit, {"batch_size": batches, "dim": dims}, between(0, 2)
+    ),
+    "learning_rates.gaussian_least_squares_growth": Line(
+        learning_rates.gaussian_least_squares_growth,
+        {"rate": sizes, "batch_size": batches, "dim": dims},
+        between(0, math.inf),
+    ),
+    "adaptive_rates.outlier_over_edge": Line(
+        adaptive_rates.outlier_over_edge,
+        {**HESSIAN, "eigenvalue": sizes},
+        between(1 - 1e-15, math.inf),
+        infinite=True,
+    ),
+    "adaptive_rates.adaptive_limit": Line(
+        adaptive_rates.adaptive_limit,
+        {"preconditioner": sizes, "sigma": sizes, "dim": dims, **BATCH},
+        between(0, math.inf),
+        infinite=True,
+        also=("eigenvalue",),
+    ),
+    "loss_change.quadratic_change": Line(
+        loss_change.quadratic_change, {"rate": signed, **QUADRATIC, "preconditioner": preconditioners}, real
+    ),
+    "loss_change.sign_averaged_change": Line(
+        loss_change.sign_averaged_change,
+        {"rate": signed, **QUADRATIC, "preconditioner": preconditioners},
+        real,
+    ),
+    "loss_change.descent_bound": Line(
+        loss_change.descent_bound, {"rate": signed, "squared_gradient": sizes, "sharpness": signed}, real
+    ),
+    "loss_change.squared_gradient_mean": Line(
+        loss_change.squared_gradient_mean,
+        {"squared_gradient": sizes, "trace": sizes, "batch_size": batches},
+        between(0, math.inf),
+    ),
+    "loss_change.squared_gradient_variance": Line(
+        loss_change.squared_gradient_variance,
+        {"covariance_along": sizes, "trace_of_square": sizes, "batch_size": batches},
+        between(0, math.inf),
     ),
     "softmax.covariance": Line(
         softmax.covariance, {"p": probabilities}, lambda _, m: assert_array_equal(m, np.swapaxes(m, -1, -2))
@@ -592,6 +862,12 @@ TABLE: dict[str, Line] = {
         precise_kernels.precise_kernels,
         {"activation": kernels_of, "digits": mostly(st.integers(1, 50), st.sampled_from(HUGE))},
     ),
+    "rmt.CompoundFreePoisson": Line(
+        rmt.CompoundFreePoisson, {"rate": sizes, "jumps": signed, "weights": st.one_of(st.none(), shares)}
+    ),
+    **compound_laws(),
+    "rmt.TracyWidom": Line(rmt.TracyWidom, {"beta": mostly(st.sampled_from([1, 2, 2.0, 4]))}),
+    **tracy_widom(),
     "rmt.Semicircle": Line(rmt.Semicircle, SCALE),
     "rmt.MarchenkoPastur": Line(rmt.MarchenkoPastur, {"q": sizes, **SCALE}),
     **laws(rmt.Semicircle),
@@ -600,16 +876,17 @@ TABLE: dict[str, Line] = {
 
 WITHOUT_ARGUMENTS = {
     "precise_kernels.mpmath": "a module",
-    **{f"derivations.{name}": "sympy's own" for name in derivations_without_arguments()},
+    **dict.fromkeys(derivations_without_arguments(), "sympy's own"),
 }
 """Names that a caller can give nothing to: their signatures are checked below."""
 
 NOT_CALLED = {
     "activations": ("erf", "gelu", "linear", "relu", "sigmoid", "softplus", "tanh"),  # values
     "derivations": ("Derivation",),  # records hold what they are given
+    "finite_size": ("EdgeFluctuation",),
     "fisher": ("FisherStatistics", "FluctuationConstants", "Kappas", "MeanSubtractedStatistics"),
     "gaussian_kernels": ("ConvergenceError", "Fluctuations", "Kernels", "Moments"),
-    "learning_rates": ("MomentumRates",),
+    "learning_rates": ("MomentumRates", "RateBracket"),
     "order_parameters": ("ConvergenceError", "OrderParameters", "Propagation"),
     "outliers": ("Outlier",),
 }
@@ -698,13 +975,36 @@ RIGHT: dict[str, Any] = {
     "batch_size": 64,
     "dataset_size": 1797,
     "coefficient": 2.4,
+    "skewness": 0.7,
+    "replacement": False,
+    "norm": 1.2,
+    "semidefinite": True,
+    "eigenvalues": [2.0, 0.5, -1.0],
+    "variances": [0.3, 0.6, 0.9],
+    "rank": 2,
+    "positive_share": 0.3,
+    "outputs": 10,
+    "inputs": 8,
+    "widths": [30, 10],
+    "biases": True,
+    "sample_rank": 69,
+    "samples": 1797,
+    "symmetries": 31,
     "total": 0.81,
     "sharpness": 4.2,
     "noise": 0.3,
+    "rate": 0.02,
+    "known": 32,
+    "crossover": 40,
+    "momentum": 0.9,
+    "curvatures": [0.5, 0.4, 0.2],
+    "square": 3.1,
+    "preconditioner": 0.7,
     "largest": 4.2,
     "smallest": 0.3,
     "p": [0.7, 0.2, 0.1],
     "average": False,
+    "lower": False,
     "z": [3.1, -0.4],
     "temperature": 0.5,
     "weights": [3, 2, 1],
@@ -720,7 +1020,16 @@ RIGHT: dict[str, Any] = {
 ELEMENTWISE = [
     name
     for name in TABLE
-    if name.partition(".")[0] in ("outliers", "batch_hessian", "learning_rates", "gauss_newton", "softmax")
+    if name.partition(".")[0]
+    in (
+        "outliers",
+        "finite_size",
+        "batch_hessian",
+        "learning_rates",
+        "adaptive_rates",
+        "gauss_newton",
+        "softmax",
+    )
 ]
 
 
@@ -740,7 +1049,7 @@ def test_what_is_no_number_is_refused_in_every_place(name: str) -> None:
             {},
             np.array([0.5, 0.5], dtype=object),
         ):
-            if argument == "average" and isinstance(wrong, np.bool_):
+            if isinstance(right[argument], bool) and isinstance(wrong, np.bool_):
                 continue
             with pytest.raises(ValueError, match=rf"^{argument} must be"):
                 line.function(**right | {argument: wrong})

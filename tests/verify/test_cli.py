@@ -283,7 +283,7 @@ def test_a_replay_that_differs_is_status_1(plant: Planter, capsys: pytest.Captur
         ("{", "is corrupt: not JSON; run losscurv report again"),
         ("[]", "must have schema"),
         ('{"schema": 99}', "must have schema"),
-        ('{"schema": 2}', "is corrupt"),
+        ('{"schema": 3}', "is corrupt"),
         ("\0\xff", "is corrupt"),
     ],
 )
@@ -324,7 +324,7 @@ def test_a_replay_names_claims_that_are_gone(plant: Planter, capsys: pytest.Capt
 
 def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT)
-    results.save(replace(sample(), rows=[]), Path("results.json"))
+    results.save(replace(sample(), rows=[], observations=[]), Path("results.json"))
 
     assert main(["replay", "."]) == 2
     assert "--replay must name a run that judged at least one claim" in capsys.readouterr().err

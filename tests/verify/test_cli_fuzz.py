@@ -98,6 +98,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.chdir(folder)
         patch.setenv("COLUMNS", "100")
         patch.setattr(registry, "claims", lambda: CLAIMS)
+        patch.setattr(registry, "observations", tuple)
         patch.setattr(suite, "PLANTED", ())
         patch.setattr(suite, "_derivations", list)
         patch.setattr(options, "default_workers", lambda: 1)

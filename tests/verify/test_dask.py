@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
+from tests.verify.toy_claims import SEEN
 from verify.engine import Session, Settings
 from verify.planted import PLANTED
-from verify.results import Row, RunRecord
+from verify.results import Observed, Row, RunRecord
 from verify.store import FILE, Store
 
 distributed = pytest.importorskip("distributed")
@@ -33,18 +34,21 @@ def address() -> Iterator[str]:
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
-def judged(session: Session) -> tuple[list[Row], list[RunRecord]]:
+def judged(session: Session) -> tuple[list[Row | Observed], list[RunRecord]]:
     rows = [row for claim in session.claims for row in session.rows(claim)]
+    rows += [session.observed(observation) for observation in session.observations]
     timeless = [dataclasses.replace(row, seconds=0.0) for row in rows]
     return timeless, [dataclasses.replace(record, seconds=0.0) for record in session.records()]
 
 
 def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one(address: str) -> None:
-    serial = judged(Session(CLAIMS, Settings(seed=5), SerialExecutor()))
+    serial = judged(Session(CLAIMS, Settings(seed=5), SerialExecutor(), observations=[SEEN]))
     with open_executor(2, address) as executor:
-        found = judged(Session(CLAIMS, Settings(seed=5, workers=2), executor))
+        found = judged(Session(CLAIMS, Settings(seed=5, workers=2), executor, observations=[SEEN]))
     assert repr(found) == repr(serial)  # a NaN is none other than itself
-    assert {row.verdict for row in serial[0]} == {"disagrees"} and len(serial[1]) == 3
+    *rows, table = serial[0]
+    assert {row.verdict for row in rows if isinstance(row, Row)} == {"disagrees"} and len(serial[1]) == 5
+    assert isinstance(table, Observed) and table.groups
 
 
 def install_other_code() -> None:

@@ -45,12 +45,15 @@ def text_of(raw: Any) -> str:
 
 
 def small(row: int = 0) -> Any:
-    """A results file with one row, its points and looks few, and one of everything else."""
+    """A results file with one row, its points and looks few, a table of few rows, and one of everything else."""
     made = json.loads(json.dumps(RAW))
     made["rows"] = made["rows"][row : row + 1]
     made["rows"][0]["points"] = made["rows"][0]["points"][:2]
     for name in ("runs", "inventory", "planted"):
         made[name] = made[name][:1]
+    made["observations"] = made["observations"][:1]
+    table = made["observations"][0]
+    table["groups"] = [{**group, "rows": group["rows"][:2]} for group in table["groups"][:2]]
     return made
 
 
@@ -104,10 +107,10 @@ def test_a_cut_anywhere_is_refused(tmp_path: Path) -> None:
         (b'{"schema": ' + b"9" * 10**6 + b"}", "not JSON"),
         (b"[" * 10**6, "not JSON"),
         (b'{"schema":0}', "must have schema"),
-        (b'{"schema":"2"}', "must have schema"),
+        (b'{"schema":"3"}', "must have schema"),
         (b'{"schema":99}', "must have schema"),
         (b'{"schema":NaN}', "must have schema"),
-        (b'{"schema":2,"schema":2}', "a name stands twice among schema"),
+        (b'{"schema":3,"schema":3}', "a name stands twice among schema"),
         (b'{"rows":[{"id":1,"id":2}]}', "a name stands twice among id"),
         (b"\x00" * 1000, "not JSON"),
     ],
@@ -235,7 +238,8 @@ HOSTILE_FLOATS = (0.0, 1e308, -1e308, 5e-324, 1e100, -1.0, "nan", "inf", "-inf")
 @given(st.data())
 def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     raw = small(data.draw(st.integers(0, len(RAW["rows"]) - 1)))
-    places = [p for p, leaf in leaves(raw) if p[0] == "rows" or (p[0] == "runs" and p[-1] == "seconds")]
+    drawn = ("rows", "observations")
+    places = [p for p, leaf in leaves(raw) if p[0] in drawn or (p[0] == "runs" and p[-1] == "seconds")]
     for path in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4)):
         old = dict(leaves(raw))[path]
         number = isinstance(old, float | int) or old in results.NOT_FINITE
@@ -247,6 +251,9 @@ def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactor
         for row in made.rows:
             if row.points:
                 plots.to_svg(plots.agreement(row))
+        for table in made.observations:
+            if figure := plots.observation(table):
+                plots.to_svg(figure)
         if made.runs:
             plots.to_svg(plots.seconds_chart(made))
 
@@ -294,6 +301,7 @@ def poisoned(payload: str, *, all_fields: bool) -> Results:
     few = sample()
     rows = [few.rows[i] for i in (0, 1, 4, len(few.rows) - 1)]
     rows = [dataclasses.replace(row, points=row.points[:2]) for row in rows]
+    few = dataclasses.replace(few, observations=few.observations[1:])  # one with a table, one that crashed
     few = dataclasses.replace(
         few, rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1]
     )
@@ -378,12 +386,15 @@ def test_many_equal_names_are_told_apart_at_once() -> None:
 
 
 def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(plots, "_save", lambda figure, stem: [stem])
+    monkeypatch.setattr(plots, "save_figure", lambda figure, stem: [stem])
     monkeypatch.setattr(plots, "agreement", lambda row, mark: None)
     row = sample().rows[0]
     rows = [dataclasses.replace(row, id=name) for name in NAMES]
-    written = plots.save_all(dataclasses.replace(sample(), rows=rows), tmp_path / "plots")
-    assert len({str(path).lower() for path in written}) == len(NAMES) + 2
+    table = sample().observations[1]
+    tables = [dataclasses.replace(table, id=f"{name}/o") for name in NAMES]
+    made = dataclasses.replace(sample(), rows=rows, observations=tables)
+    written = plots.save_all(made, tmp_path / "plots")
+    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 2
     assert {path.parent for path in written} == {tmp_path / "plots"}
 
 
@@ -399,12 +410,12 @@ def test_a_hostile_file_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["plot", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.parent.iterdir()} == before
-    assert len(list((tmp_path / "plots").iterdir())) == 6
+    assert len(list((tmp_path / "plots").iterdir())) == 8
     for path in (tmp_path / "plots").glob("*.svg"):
         ElementTree.parse(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"schema": 2}', b"[" * 10**5])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"schema": 3}', b"[" * 10**5])
 def test_a_corrupt_file_is_one_line(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:

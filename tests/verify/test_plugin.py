@@ -38,6 +38,7 @@ def _everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     registry.claims()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "claims", lambda: (toy_claims.RIGHT,))
+        patch.setattr(registry, "observations", tuple)
         patch.setattr(suite, "PLANTED", ())
         patch.setattr(suite, "_derivations", list)
         folder = tmp_path_factory.mktemp("loading")
@@ -119,6 +120,42 @@ def test_broken_looks_different_and_stops_nothing(plant: Planter, run: Run) -> N
     )
     result.stdout.fnmatch_lines(["BROKEN beyond/broken*", "1 agrees, 0 disagrees (0 expected), 1 broken"])
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_an_observation_has_a_test_that_only_a_crash_fails(
+    plant: Planter, run: Run, pytester: pytest.Pytester
+) -> None:
+    plant(toy_claims.EXACT, toy_claims.SEEN, toy_claims.LOST)
+
+    result = run(CLAIMS, "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "*test_observation[[]beyond/seen[]] OBSERVED *",
+            "*test_observation[[]beyond/lost[]] BROKEN *",
+            "BROKEN beyond/lost: observation",
+            "observed, not judged; ratios are predicted over measured, 1 is perfect",
+            "1 agrees, 0 disagrees (0 expected), 2 observed (1 broken)",
+        ]
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert last_line(result).startswith("1 failed, 1 agrees, 1 observed in ")
+    assert len(load(pytester.path / "losscurv-report/results.json").observations) == 2
+
+
+def test_observations_may_be_all_there_is_or_none(
+    plant: Planter, run: Run, pytester: pytest.Pytester
+) -> None:
+    plant(toy_claims.EXACT, toy_claims.SEEN, toy_claims.HALTS)
+
+    assert last_line(run(CLAIMS, "--tier", "smoke")).startswith("1 agrees in ")
+    assert last_line(run(CLAIMS, "--claim", "beyond/seen")).startswith("1 observed in ")
+    chosen = run(CLAIMS, "-k", "seen", "--junitxml", "junit.xml")
+    assert last_line(chosen).startswith("2 deselected, 1 observed in ")
+    kept = load(pytester.path / "losscurv-report/results.json")
+    assert kept.suite.selection == "all claims: 1 of 3 claims and observations, chosen by pytest"
+    assert [made.id for made in kept.observations] == ["beyond/seen"] and kept.rows == []
+    (case,) = ElementTree.parse(pytester.path / "junit.xml").findall(".//testcase")
+    assert {p.get("name"): p.get("value") for p in case.iter("property")} == {"observed": "3", "seed": "2024"}
 
 
 def test_undecided_fails_where_asked(plant: Planter, run: Run) -> None:
@@ -392,6 +429,7 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
 
         plugin.EVERY = -1.0
         registry.claims = lambda: (toy_claims.RIGHT, toy_claims.EXACT)
+        registry.observations = tuple
         suite.PLANTED = ()
         suite._derivations = list
     """)

@@ -24,12 +24,17 @@ from verify.results import (
     Curve,
     InventoryRow,
     Look,
+    Observed,
+    ObservedColumn,
+    ObservedGroup,
+    ObservedRow,
     PointOutcome,
     ProfilePoint,
     Results,
     RivalOutcome,
     Row,
     RunRecord,
+    Spread,
     Suite,
     Violation,
     dumps,
@@ -157,6 +162,11 @@ def test_results_keep_to_the_schema(planted: Results) -> None:
         ("curve", Curve),
         ("run", RunRecord),
         ("entry", InventoryRow),
+        ("observation", Observed),
+        ("observed_column", ObservedColumn),
+        ("observed_group", ObservedGroup),
+        ("observed_row", ObservedRow),
+        ("spread", Spread),
     ],
 )
 def test_the_schema_names_every_field_and_no_other(name: str | None, record: type) -> None:
@@ -229,16 +239,16 @@ def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "2"}', '{"schema": 1}']
+    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 2}']
 )
 def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
-    refused(tmp_path, content, "must have schema 2; run losscurv report again")
+    refused(tmp_path, content, "must have schema 3; run losscurv report again")
 
 
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [
-        (("schema",), 2.0, "results.schema must be a int, got a float"),
+        (("schema",), 3.0, "results.schema must be a int, got a float"),
         (("extra",), 1, "results must have the fields suite, rows"),
         (("rows",), {}, "results.rows must be a list, got a dict"),
         (("rows",), None, "results.rows must be a list"),

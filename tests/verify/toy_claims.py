@@ -1,4 +1,4 @@
-"""Claims that take milliseconds: one of each verdict, for tests of the front doors."""
+"""Claims and observations that take milliseconds, one of each outcome, for tests of the front doors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from verify import registry, suite
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import AnyClaim, Claim, Column, Experiment, Identity, Observation
 
 
 def uniform(block: Block, point: Point) -> Mapping[str, Any]:
     return {"x": np.array([point.scale * rng.random() for rng in block.streams])}
+
+
+def pairs(block: Block, point: Point) -> Mapping[str, Any]:
+    """A prediction that is too large by the square root of the size, and one that is right on average."""
+    sizes = np.array(point.size)
+    drawn = np.stack([rng.uniform(0.9, 1.1, len(sizes)) for rng in block.streams])
+    return {"good": drawn, "bad": point.scale * np.sqrt(sizes) * drawn, "spent": drawn.sum(axis=1)}
 
 
 def crash(_block: Block, _point: Point) -> Mapping[str, Any]:
@@ -80,12 +87,44 @@ EXACT = Identity(
 )
 
 
+def _observation(name: str, simulate: Any = pairs, **more: Any) -> Observation:
+    return Observation(
+        **{
+            "id": f"beyond/{name}",
+            "entries": ("D1",),
+            "source": "toy",
+            "title": "Uniform variables",
+            "note": "The second prediction forgets a square root, and is too large by 2 to 8.",
+            "replicate": "one row of uniform variables",
+            "simulate": simulate,
+            "points": (Point(scale=0.7, size=(4, 16, 64)), Point(scale=1.1, size=(4, 16, 64))),
+            "along": "size",
+            "columns": (
+                Column(score="good", heading="right", ratio=True),
+                Column(score="bad", heading="without the root", ratio=True),
+                Column(score="spent", heading="sum"),
+            ),
+            "replicates": 3,
+            "seconds": 0.01,
+            **more,
+        }
+    )
+
+
+SEEN = _observation("seen")
+LOST = _observation("lost", crash)
+HALTS = _observation("halts", stop)
+
+
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that makes the given claims all there are; the costly parts of a results file are left out."""
+    """A function that makes what it is given all there is; the costly parts of a results file are left out."""
 
-    def planted(*claims: AnyClaim) -> None:
+    def planted(*items: AnyClaim | Observation) -> None:
+        claims = tuple(item for item in items if not isinstance(item, Observation))
         monkeypatch.setattr(registry, "claims", lambda: claims)
+        seen = tuple(item for item in items if isinstance(item, Observation))
+        monkeypatch.setattr(registry, "observations", lambda: seen)
 
     monkeypatch.setattr(suite, "PLANTED", ())
     monkeypatch.setattr(suite, "_derivations", list)

@@ -51,7 +51,7 @@ ENTRIES = (
     Entry("B44", "second-order loss change of a step", "open"),
     Entry("B45", "broadening-dominated learning rate", "open"),
     Entry("B46", "linear learning rate from Theorem 4", "open"),
-    Entry("B47", "saturation of the SGD learning rate", "open"),
+    Entry("B47", "saturation of the SGD learning rate", "open", "needs long training runs at many rates"),
     Entry("B48", "square root without outliers", "open"),
     Entry(
         "B49", "rate scaling of VGG and wide residual networks", "not checkable here", "needs large networks"
@@ -63,7 +63,7 @@ ENTRIES = (
     Entry("B54", "edge condition for adaptive steps", "open"),
     Entry("B55", "bound on the adaptive learning rate", "open"),
     Entry("B56", "outlier and bulk scaling with batch size", "open"),
-    Entry("B57", "square-root rule for Adam", "open"),
+    Entry("B57", "square-root rule for Adam", "open", "needs long training runs at many rates"),
     Entry("B58", "largest rates at unit damping", "not checkable here", "needs training of large networks"),
     Entry("B59", "squared norm of the batch gradient", "open"),
     Entry("B60", "extreme eigenvalues shrink with more data", "open"),

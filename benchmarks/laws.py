@@ -1,0 +1,375 @@
+"""Speed and accuracy of our laws beside scikit-rmt and freealg, in one run.
+
+    pip install "losscurv[bench]" && python -m benchmarks.laws
+
+Prints two tables; a library that is not installed has empty columns. scikit-rmt wants numpy below 2, so give it an
+environment of its own. Seconds are CPU seconds, the best of three; what would take long is timed on few points and
+extrapolated, with a "~". References have 40 digits (mpmath); those of the Tracy-Widom laws are stored here, Fredholm
+determinants of `benchmarks.tracy_widom_coefficients` that agree with Painleve II to 25 digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib.metadata
+import logging
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+
+from theory.rmt import MarchenkoPastur, Semicircle, TracyWidom
+
+Function = Callable[[Any], Any]
+Functions = Mapping[str, Function]
+
+PEERS = ("scikit-rmt", "freealg")
+RATIOS = (1e-6, 0.25, 1.0, 4.0)
+FEW = 200
+"""Points on which a function is timed first."""
+
+LONGEST = 5.0
+"""Seconds; what is expected to take longer is extrapolated."""
+
+TAILS = {
+    1: {
+        -8: 1.8068279211854167e-12,
+        -6: 2.7073193253047731e-6,
+        -4: 0.0075676785987964005,
+        -3: 0.069600118867369888,
+        -2: 0.27432019790921786,
+        -1: 0.41621010448026772,
+        0: 0.16809193379704807,
+        1: 0.048578763088449265,
+        2: 0.010402428915173008,
+        4: 0.00022034448743299865,
+        6: 1.9408140726462171e-6,
+        8: 8.0454248798697386e-9,
+    },
+    2: {
+        -8: 1.9859004257636575e-19,
+        -6: 1.0622546741244511e-8,
+        -4: 0.0035445535955092003,
+        -3: 0.080319552939334548,
+        -2: 0.41322414250512255,
+        -1: 0.19278575800071471,
+        0: 0.030627171644737332,
+        1: 0.0024945618506107506,
+        2: 0.00011244630169082707,
+        4: 4.957912153331047e-8,
+        6: 3.817232659009459e-12,
+        8: 6.5335632069316115e-17,
+    },
+}
+"""The Tracy-Widom laws: cdf up to -2, survival function from -1 on."""
+
+
+# ------------------------------------------------------------------------------------------- libraries
+
+
+def ours() -> Functions:
+    """What is compared, in this library."""
+    found: dict[str, Function] = {}
+    for q in RATIOS:
+        law = MarchenkoPastur(q=q, variance=1.0)
+        found |= _named(
+            f"Marchenko-Pastur {{}}, q = {q:g}",
+            cdf=law.cdf,
+            pdf=law.pdf,
+            ppf=law.ppf,
+            stieltjes=law.stieltjes,
+            draws=lambda size, law=law: law.ppf(np.random.default_rng(1).random(size)),
+        )
+    circle = Semicircle(sigma=1.0)
+    found |= _named(
+        "semicircle {}", cdf=circle.cdf, pdf=circle.pdf, ppf=circle.ppf, stieltjes=circle.stieltjes
+    )
+    for beta in TAILS:
+        law = TracyWidom(beta=beta)
+        found |= _named(f"Tracy-Widom {{}}, beta = {beta}", cdf=law.cdf, sf=law.sf, pdf=law.pdf, ppf=law.ppf)
+    return found
+
+
+def scikit_rmt() -> Functions:
+    """The same in scikit-rmt, as far as it goes."""
+    from skrmt.ensemble import spectral_law
+
+    logging.getLogger("skrmt").setLevel(logging.ERROR)
+    found: dict[str, Function] = {}
+    for q in RATIOS:
+        law = spectral_law.MarchenkoPasturDistribution(ratio=q)
+        found |= _named(
+            f"Marchenko-Pastur {{}}, q = {q:g}",
+            cdf=law.cdf,
+            pdf=law.pdf,
+            ppf=law.ppf,
+            draws=lambda size, law=law: law.rvs(size=size),
+        )
+    circle = spectral_law.WignerSemicircleDistribution()
+    found |= _named("semicircle {}", cdf=circle.cdf, pdf=circle.pdf)
+    for beta in TAILS:
+        law = spectral_law.TracyWidomDistribution(beta=beta)
+        found |= _named(f"Tracy-Widom {{}}, beta = {beta}", cdf=law.cdf, sf=law.sf, pdf=law.pdf, ppf=law.ppf)
+    return found
+
+
+def freealg() -> Functions:
+    """The same in freealg: densities and Stieltjes transforms, there of the opposite sign."""
+    from freealg import distributions
+
+    found: dict[str, Function] = {}
+    for q in RATIOS:
+        law = distributions.MarchenkoPastur(q)
+        found |= _named(
+            f"Marchenko-Pastur {{}}, q = {q:g}",
+            pdf=law.density,
+            stieltjes=lambda z, law=law: -law.stieltjes(z=z, alt_branch=False),
+        )
+    return found | _named("semicircle {}", pdf=distributions.Wigner(2.0).density)
+
+
+def _named(pattern: str, **functions: Function) -> dict[str, Function]:
+    return {pattern.format(name): function for name, function in functions.items()}
+
+
+def peers() -> dict[str, Functions | None]:
+    """Functions of the other libraries, None where one is not installed."""
+    found: dict[str, Functions | None] = {}
+    for name, load in zip(PEERS, (scikit_rmt, freealg), strict=True):
+        try:
+            found[name] = load()
+        except ModuleNotFoundError:
+            found[name] = None
+    return found
+
+
+# ------------------------------------------------------------------------------------------- speed
+
+
+def points(name: str, n: int) -> np.ndarray:
+    """Arguments for a function, spread over the support of its law."""
+    rng = np.random.default_rng(1)
+    if " ppf" in name:
+        return rng.random(n)
+    if name.startswith("Tracy"):
+        return rng.normal(-1.3, 1.3, n)
+    low, high = _law(name).edges
+    x = low + (high - low) * rng.random(n)
+    return x + 1j * rng.normal(size=n) if "stieltjes" in name else x
+
+
+def seconds(function: Function, name: str, n: int) -> tuple[float, bool]:
+    """CPU seconds of a function on n points, and whether they are extrapolated."""
+    few = min(FEW, n)
+    expected = min(_once(function, points(name, few)) for _ in range(2)) * n / few
+    if expected > LONGEST and few < n:
+        return expected, True
+    x = points(name, n)
+    return min(_once(function, x) for _ in range(3)), False
+
+
+def _once(function: Function, x: np.ndarray) -> float:
+    start = time.process_time()
+    function(x)
+    return time.process_time() - start
+
+
+def speed(n: int, libraries: Mapping[str, Functions | None]) -> Iterator[list[str]]:
+    """Rows: seconds here, seconds elsewhere and how many times ours."""
+    for name, function in ours().items():
+        if " draws" in name:
+            continue
+        own, _ = seconds(function, name, n)
+        row = [name, f"{own:.3f}"]
+        for functions in libraries.values():
+            if functions is None or name not in functions:
+                row.append(_missing(functions))
+                continue
+            other, guessed = seconds(functions[name], name, n)
+            row.append(f"{'~' * guessed}{other:.3g} ({_ratio(other / max(own, 1e-9))})")
+        yield row
+
+
+def _ratio(times: float) -> str:
+    return f"{times:.1f} x" if times < 10 else f"{times:.0f} x"
+
+
+# ------------------------------------------------------------------------------------------- accuracy
+
+
+def accuracy(libraries: Mapping[str, Functions | None]) -> Iterator[list[str]]:
+    """Rows: the largest error here and elsewhere."""
+    own = ours()
+    for label, name, x, expected, relative in _references():
+        row = [label, _error(own[name], x, expected, relative)]
+        for functions in libraries.values():
+            if functions is None or name not in functions:
+                row.append(_missing(functions))
+            else:
+                row.append(_error(functions[name], x, expected, relative))
+        yield row
+    name = _mp("draws", 1.0)
+    drawn = [own, *libraries.values()]
+    yield [
+        "NaN among 1000 draws, q = 1",
+        *(_missing(f) if not f or name not in f else _bad(f[name]) for f in drawn),
+    ]
+
+
+def _references() -> Iterator[tuple[str, str, np.ndarray, np.ndarray, bool]]:
+    """Label, function, points, values, and whether errors are relative."""
+    for q in RATIOS:
+        law, suffix = MarchenkoPastur(q=q, variance=1.0), f", q = {q:g}"
+        low, high = law.edges
+        shares = np.concatenate(
+            [np.linspace(0.0, 1.0, 33), 10.0 ** -np.arange(3, 12), 1 - 10.0 ** -np.arange(3, 12)]
+        )
+        x = low + (high - low) * shares
+        yield "error of " + _mp("cdf", q), _mp("cdf", q), x, _values(functools.partial(_cdf, q), x), False
+        if law.atom:
+            yield f"error of the mass at 0{suffix}", _mp("cdf", q), np.zeros(1), np.array([law.atom]), False
+        u = np.array([0.1, 0.5, 0.8, 0.95, 0.999])
+        yield "error of " + _mp("ppf", q), _mp("ppf", q), u, _values(functools.partial(_ppf, q), u), False
+        inside = low + (high - low) * np.linspace(0.01, 0.99, 25)
+        name = _mp("pdf", q)
+        yield "rel. error of " + name, name, inside, _values(functools.partial(_density, q), inside), True
+        z = np.concatenate([inside + 1e-6j, inside + 0.5j, high + np.arange(1, 4) + 1e-300j])
+        name = _mp("stieltjes", q)
+        yield "rel. error of " + name, name, z, _values(functools.partial(_stieltjes, q), z), True
+    x = np.linspace(-2.0, 2.0, 33)
+    yield "error of semicircle cdf", "semicircle cdf", x, _values(_circle_cdf, x), False
+    x = np.array([-2 + 2.0**-20, -2 + 2.0**-30])
+    yield "rel. error of it at the edge + 1e-6, 1e-9", "semicircle cdf", x, _values(_circle_cdf, x), True
+    for beta, tails in TAILS.items():
+        s, small = np.array(list(tails), dtype=float), np.array(list(tails.values()))
+        cdf, sf, suffix = (
+            f"Tracy-Widom cdf, beta = {beta}",
+            f"Tracy-Widom sf, beta = {beta}",
+            f", beta = {beta}",
+        )
+        yield f"error of {cdf}", cdf, s, np.where(s <= -2, small, 1 - small), False
+        yield f"rel. error of Tracy-Widom cdf at -8, -6{suffix}", cdf, s[:2], small[:2], True
+        yield f"rel. error of Tracy-Widom sf at 2, 4{suffix}", sf, s[-4:-2], small[-4:-2], True
+        yield f"rel. error of Tracy-Widom sf at 6, 8{suffix}", sf, s[-2:], small[-2:], True
+
+
+def _mp(method: str, q: float) -> str:
+    return f"Marchenko-Pastur {method}, q = {q:g}"
+
+
+def _law(name: str) -> Any:
+    if name.startswith("semicircle"):
+        return Semicircle(sigma=1.0)
+    return MarchenkoPastur(q=float(name.rpartition(" ")[2]), variance=1.0)
+
+
+def _values(function: Callable[[Any], Any], x: np.ndarray) -> np.ndarray:
+    with mp.workdps(40):
+        found = [function(mp.mpmathify(t.item())) for t in x]
+        return np.array([complex(v) for v in found]) if np.iscomplexobj(x) else np.array(found, dtype=float)
+
+
+def _edges(q: float) -> tuple[Any, Any]:
+    root = mp.sqrt(mp.mpf(q))
+    return (1 - root) ** 2, (1 + root) ** 2
+
+
+def _cdf(q: float, x: Any) -> Any:
+    """The textbook closed form, whose cancellation 40 digits can afford."""
+    low, high = _edges(q)
+    q, c = mp.mpf(q), mp.sqrt(mp.mpf(q))
+    atom = max(mp.mpf(0), 1 - 1 / q)
+    if x <= low or x >= high:
+        return atom if x <= low else mp.mpf(1)
+    phi = mp.acos((1 + q - x) / (2 * c))
+    last = 0 if q == 1 else 2 * abs(1 - q) * mp.atan((1 + c) / abs(1 - c) * mp.tan(phi / 2))
+    return atom + ((1 + q) * phi + 2 * c * mp.sin(phi) - last) / (2 * mp.pi * q)
+
+
+def _ppf(q: float, u: Any) -> Any:
+    """By bisection."""
+    low, high = _edges(q)
+    if u <= _cdf(q, low):
+        return mp.mpf(0)
+    for _ in range(70):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _cdf(q, middle) < u else (low, middle)
+    return low
+
+
+def _density(q: float, x: Any) -> Any:
+    low, high = _edges(q)
+    return mp.sqrt((high - x) * (x - low)) / (2 * mp.pi * q * x)
+
+
+def _stieltjes(q: float, z: Any) -> Any:
+    low, high = _edges(q)
+    return (z - (1 - mp.mpf(q)) - mp.sqrt(z - low) * mp.sqrt(z - high)) / (2 * mp.mpf(q) * z)
+
+
+def _circle_cdf(x: Any) -> Any:
+    half = x / 2
+    return mp.mpf(1) / 2 + (half * mp.sqrt(1 - half**2) + mp.asin(half)) / mp.pi
+
+
+def _error(function: Function, x: np.ndarray, expected: np.ndarray, relative: bool) -> str:
+    found = np.asarray(function(x.copy()))
+    if np.isnan(found).any():
+        return f"NaN at {np.isnan(found).sum()} of {x.size}"
+    error = np.max(np.abs(found - expected) / (np.abs(expected) if relative else 1.0))
+    return f"{error:.0%}" if error >= 0.01 and relative else f"{error:.1e}"
+
+
+def _bad(draws: Function) -> str:
+    return str(np.isnan(draws(1000)).sum())
+
+
+def _missing(functions: Functions | None) -> str:
+    return "not installed" if functions is None else "-"
+
+
+# ------------------------------------------------------------------------------------------- the report
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown that reads well as text."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = [" | ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)) for row in [head, *rows]]
+    lines.insert(1, " | ".join("-" * w for w in widths))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.laws", description=__doc__.splitlines()[0])
+    parser.add_argument("--points", type=int, default=10**6, help="points of a timing (default: a million)")
+    n = parser.parse_args(words).points
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # of the others
+        found = peers()
+        head = ["losscurv", *(f"{name} {_version(name)}".strip() for name in PEERS)]
+        load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+        print(
+            f"Python {platform.python_version()}, numpy {np.__version__}, scipy {_version('scipy')}; ", end=""
+        )
+        print(f"{os.cpu_count()} cores, load {load}\n")
+        print(table([f"CPU seconds for {n} points", *head], list(speed(n, found))), end="\n\n")
+        print(table(["largest error", *head], list(accuracy(found))))
+    return 0
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,203 @@
+"""Symmetric noise beside the Gaussian: heavy tails, few entries, uneven variances, averages of signed projections.
+
+Entries on and above the diagonal are independent, of mean 0 and, on average, of variance 1/dim. A block of replicates
+is one stacked tensor, whose leading axis is ``n``; every draw comes from the streams of the block, on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.monte_carlo import Block
+
+__all__ = [
+    "banded_profile",
+    "blocked_profile",
+    "frames",
+    "profiled",
+    "signed_projections",
+    "sparse",
+    "student",
+]
+
+
+def student(block: Block, dim: int, *, degrees: float) -> Tensor:
+    """Symmetric matrices with entries from Student's t law: shape (n, dim, dim).
+
+    Parameters
+    ----------
+    block
+        Streams to draw from, and the device.
+    dim
+        Rows of each matrix.
+    degrees
+        Degrees of freedom, more than 2; moments of this order and above are infinite.
+
+    Raises
+    ------
+    ValueError
+        If `degrees` is not finite or at most 2, `dim` is not positive, or the matrices do not fit into memory.
+    """
+    if not 2 < degrees < math.inf:
+        raise ValueError(f"degrees must be finite and more than 2, got {degrees!r}")
+    scale = math.sqrt(1 - 2 / degrees)  # of variance 1
+    return _symmetric(block, dim, lambda rng, size: scale * rng.standard_t(degrees, size))
+
+
+def sparse(block: Block, dim: int, *, per_row: float) -> Tensor:
+    """Symmetric matrices of signs 1/sqrt(per_row) among zeros: shape (n, dim, dim).
+
+    Parameters
+    ----------
+    block
+        Streams to draw from, and the device.
+    dim
+        Rows of each matrix.
+    per_row
+        Mean number of entries in a row that are not zero, positive and at most `dim`.
+
+    Raises
+    ------
+    ValueError
+        If `per_row` is not in that range, `dim` is not positive, or the matrices do not fit into memory.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> w = sparse(Block((fixture(0, "a"),)), 50, per_row=4)
+    >>> w.abs().unique().tolist()
+    [0.0, 0.5]
+    """
+    dim = _checks.count("dim", dim)
+    if not 0 < per_row <= dim:
+        raise ValueError(f"per_row must be positive and at most dim, got {per_row!r} of {dim}")
+    share = per_row / (2 * dim)  # of either sign
+
+    def draw(rng: np.random.Generator, size: int) -> NDArray[Any]:
+        u = rng.random(size)
+        return ((u < share) - 1.0 * (u >= 1 - share)) / math.sqrt(2 * share)
+
+    return _symmetric(block, dim, draw)
+
+
+def profiled(block: Block, profile: Tensor) -> Tensor:
+    """Gaussian matrices whose entries have the variances profile/dim, on the diagonal too: shape (n, dim, dim).
+
+    Raises
+    ------
+    ValueError
+        If `profile` is not a symmetric matrix of finite numbers >= 0, or the matrices do not fit into memory.
+    """
+    if profile.ndim != 2 or not torch.equal(profile, profile.mT):
+        raise ValueError(f"profile must be a symmetric matrix, got shape {tuple(profile.shape)}")
+    if not bool((profile.isfinite() & (profile >= 0)).all()):
+        raise ValueError("profile must hold finite variances >= 0, got others")
+    noise = _symmetric(block, len(profile), lambda rng, size: rng.standard_normal(size))
+    return noise * profile.sqrt().to(noise.device)
+
+
+def blocked_profile(dim: int, *, contrast: float) -> Tensor:
+    """Variances v_i v_j, v = 1 + contrast in the first half of the rows, 1 - contrast in the second: (dim, dim).
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive, `contrast` not between 0 and 1, or the matrix does not fit into memory.
+
+    Examples
+    --------
+    >>> blocked_profile(4, contrast=0.5)[0].tolist()
+    [2.25, 2.25, 0.75, 0.75]
+    """
+    first = _rows(dim, contrast) < dim // 2
+    level = torch.where(first, 1.0 + contrast, 1.0 - contrast).double()
+    return level[:, None] * level / level.mean() ** 2
+
+
+def banded_profile(dim: int, *, contrast: float) -> Tensor:
+    """Variances in proportion 1 + contrast to 1 - contrast near and far from the diagonal: (dim, dim).
+
+    The rows stand in a circle, so that all have the same sum; the mean is 1.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive, `contrast` not between 0 and 1, or the matrix does not fit into memory.
+
+    Examples
+    --------
+    >>> banded_profile(6, contrast=0.5)[0].tolist()
+    [1.5, 1.5, 0.5, 0.5, 0.5, 1.5]
+    """
+    rows = _rows(dim, contrast)
+    apart = (rows[:, None] - rows).abs()
+    near = 4 * torch.minimum(apart, dim - apart) < dim
+    level = torch.where(near, 1.0 + contrast, 1.0 - contrast).double()
+    return level / level.mean()
+
+
+def signed_projections(block: Block, dim: int, *, samples: int, rank: int) -> Tensor:
+    """Average over samples of the sum of `rank` projections +-u u' on uniform directions: shape (n, dim, dim).
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive, or the matrices do not fit into memory.
+    """
+    sizes = {"dim": dim, "samples": samples, "rank": rank}
+    dim, samples, rank = (_checks.count(name, value) for name, value in sizes.items())
+    terms = samples * rank
+    what = f"matrices of {dim} x {dim} from {terms} directions"
+    _require_memory(block, "dim, samples and rank", 8 * len(block) * dim * (dim + 4 * terms), what)
+    directions = torch.nn.functional.normalize(block.normal(dim, terms), dim=1)
+    signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
+    return (directions * signs[:, None]) @ directions.mT / samples
+
+
+def frames(block: Block, dim: int, *, count: int) -> Tensor:
+    """Orthonormal directions, uniform among all such frames: shape (n, count, dim).
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive, there are more directions than dimensions, or they do not fit into memory.
+    """
+    dim, count = _checks.count("dim", dim), _checks.count("count", count)
+    if count > dim:
+        raise ValueError(f"count must be at most dim, got {count} directions in {dim}")
+    _require_memory(block, "dim and count", 32 * len(block) * dim * count, f"{count} vectors of length {dim}")
+    return torch.linalg.qr(block.normal(dim, count)).Q.mT
+
+
+def _rows(dim: int, contrast: float) -> Tensor:
+    """Numbers of the rows of a profile."""
+    dim = _checks.count("dim", dim)
+    if not 0 <= contrast <= 1:
+        raise ValueError(f"contrast must be between 0 and 1, got {contrast!r}")
+    _memory.require("dim", 32 * dim**2, f"variances of {dim} x {dim} entries")
+    return torch.arange(dim)
+
+
+def _symmetric(block: Block, dim: int, draw: Callable[[np.random.Generator, int], NDArray[Any]]) -> Tensor:
+    """Entries of variance 1/dim from draws of variance 1, one for each pair of rows."""
+    dim = _checks.count("dim", dim)
+    _require_memory(block, "dim", (12 * len(block) + 8) * dim**2, f"matrices of {dim} x {dim}")
+    rows, columns = torch.triu_indices(dim, dim)
+    entries = block.stack(lambda rng: draw(rng, len(rows))) / math.sqrt(dim)
+    matrices = entries.new_empty(len(block), dim, dim)
+    matrices[:, rows, columns] = entries
+    matrices[:, columns, rows] = entries
+    return matrices
+
+
+def _require_memory(block: Block, name: str, needed: int, what: str) -> None:
+    # counted at the peak: while the draws of a block are stacked they are there twice
+    _memory.require(name, needed, f"{len(block)} replicates of {what}")

@@ -1,0 +1,104 @@
+"""Perceptrons on labelled inputs, some steps into training: where curvature is measured, not how training goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import _checks, activations
+
+__all__ = ["loss", "trained"]
+
+_DECAYS = (0.9, 0.999)
+_SMALL = 1e-8
+
+
+def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh") -> Tensor:
+    """Mean softmax cross-entropy of a perceptron.
+
+    Parameters
+    ----------
+    widths
+        Units of the input, of each hidden layer and of the output.
+    theta
+        Flat parameters (P,): layer by layer from the input, the matrix row by row and then the biases, if any.
+    x, labels
+        Inputs (N, in) and classes (N,).
+    activation
+        Name of the activation of the hidden layers.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, or the activation is unknown.
+
+    Examples
+    --------
+    >>> loss((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0])
+    tensor(0.6931)
+    """
+    shapes = list(_checks.layers(widths))
+    sizes = [size for fan_in, out in shapes for size in (fan_in * out, out)]
+    weights = sum(sizes[::2])
+    biased = len(theta) > weights
+    if theta.shape != (weights + sum(sizes[1::2]) * biased,):
+        raise ValueError(
+            f"theta must be of shape ({weights},), or with biases ({sum(sizes)},), got {tuple(theta.shape)}"
+        )
+    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    nonlinearity = activations.named(activation).function
+    parts = theta.split([size for i, size in enumerate(sizes) if biased or i % 2 == 0])
+    matrices = parts[::2] if biased else parts
+    for index, ((fan_in, out), matrix) in enumerate(zip(shapes, matrices, strict=True)):
+        inputs = (nonlinearity(inputs) if index else inputs) @ matrix.view(out, fan_in).mT
+        inputs = inputs + parts[2 * index + 1] if biased else inputs
+    return functional.cross_entropy(inputs, classes)
+
+
+def trained(
+    widths: Sequence[int],
+    theta: Tensor,
+    x: Any,
+    labels: Any,
+    activation: str = "tanh",
+    *,
+    steps: int,
+    rate: float = 0.01,
+) -> Tensor:
+    """The parameters after some steps of Adam on all samples, from `theta`.
+
+    Parameters
+    ----------
+    widths, theta, x, labels, activation
+        As for `loss`.
+    steps
+        How many; 0 returns a copy.
+    rate
+        Learning rate.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused by `loss`, or `steps` is negative.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, got {steps}")
+    theta = theta.detach().clone()
+    mean, square = torch.zeros_like(theta), torch.zeros_like(theta)
+    for step in range(1, steps + 1):
+        gradient = _gradient(widths, theta, x, labels, activation)
+        mean = mean.lerp(gradient, 1 - _DECAYS[0])
+        square = square.lerp(gradient.square(), 1 - _DECAYS[1])
+        unbiased = (square / (1 - _DECAYS[1] ** step)).sqrt() + _SMALL
+        theta = theta - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
+    return theta
+
+
+def _gradient(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str) -> Tensor:
+    with torch.enable_grad():
+        at = theta.detach().requires_grad_()
+        return torch.autograd.grad(loss(widths, at, x, labels, activation), at)[0]

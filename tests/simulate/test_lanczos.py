@@ -1,0 +1,262 @@
+"""Lanczos: against dense eigenvalues, the laws of Gauss quadrature, and what a start cannot reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from simulate import _memory, lanczos
+from simulate.lanczos import Operator, extreme_eigenpairs, quadrature, tridiagonal
+
+
+def symmetric(dim: int, seed: int = 0) -> np.ndarray:
+    matrix = np.random.default_rng(seed).standard_normal((dim, dim))
+    return matrix + matrix.T
+
+
+def rotated(values: Any, seed: int = 0) -> np.ndarray:
+    """A dense matrix with these eigenvalues."""
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(values), len(values))))[0]
+    matrix = basis * np.asarray(values) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+def known_by_products(matrix: np.ndarray, **kind: Any) -> Operator:
+    dense = torch.from_numpy(matrix).to(kind.get("dtype", torch.float64))
+    return Operator(product=lanczos.one_by_one(lambda v: dense @ v), dim=len(matrix), **kind)
+
+
+RNG = np.random.default_rng(1)
+STARTS = RNG.standard_normal((3, 30))
+
+
+# --- quadrature --------------------------------------------------------------------------------------------------
+
+
+@given(dim=st.integers(2, 40), steps=st.integers(1, 12), seed=st.integers(0, 99))
+@settings(deadline=None, max_examples=40, derandomize=True)
+def test_quadrature_has_the_moments_up_to_twice_the_steps_less_one(dim: int, steps: int, seed: int) -> None:
+    matrix, steps = symmetric(dim, seed), min(steps, dim)
+    matrix /= np.linalg.norm(matrix, 2)
+    start = np.random.default_rng(seed).standard_normal(dim)
+    nodes, weights = quadrature(matrix, start[None], steps)
+    power = start / np.linalg.norm(start)
+    first = power
+    for k in range(2 * steps):
+        assert abs(weights[0] @ nodes[0] ** k - first @ power) < 1e-13
+        power = matrix @ power
+
+
+def test_as_many_steps_as_rows_give_all_eigenvalues_and_their_parts_of_the_start() -> None:
+    matrix = symmetric(30)
+    values, vectors = np.linalg.eigh(matrix)
+    nodes, weights = quadrature(matrix, STARTS, 30)
+    assert nodes.shape == weights.shape == (3, 30)
+    for start, node, weight in zip(STARTS, nodes, weights, strict=True):
+        assert_allclose(node, values, atol=1e-12 * np.abs(values).max())
+        assert_allclose(weight, (vectors.T @ start) ** 2 / (start @ start), atol=1e-12)
+
+
+def test_starts_side_by_side_are_starts_alone() -> None:
+    matrix = symmetric(30)
+    together = quadrature(matrix, STARTS, 9)
+    for i, start in enumerate(STARTS):
+        alone = quadrature(matrix, 7.0 * start[None], 9)
+        assert_allclose(alone.nodes[0], together.nodes[i], rtol=1e-10)
+        assert_allclose(alone.weights[0], together.weights[i], rtol=1e-8, atol=1e-14)
+
+
+def test_no_second_copies_of_converged_eigenvalues_appear() -> None:
+    """Without re-orthogonalisation the top of this spectrum would be found many times over."""
+    values = np.concatenate([np.linspace(0, 1, 180), [50.0, 100.0]])
+    nodes, weights = quadrature(np.diag(values), np.ones((1, 182)), 90)
+    assert (nodes > 2).sum() == 2
+    assert_allclose(weights.sum(), 1.0, rtol=1e-13)
+
+
+def test_products_give_what_the_dense_matrix_gives() -> None:
+    matrix = symmetric(30)
+    dense, by_products = quadrature(matrix, STARTS, 6), quadrature(known_by_products(matrix), STARTS, 6)
+    assert_allclose(by_products.nodes, dense.nodes, rtol=1e-10)
+    single = quadrature(known_by_products(matrix, dtype=torch.float32), STARTS, 6)
+    assert single.nodes.dtype == np.float64
+    assert_allclose(single.nodes, dense.nodes, rtol=1e-4)
+
+
+def test_the_operator_is_called_once_per_step_with_all_starts() -> None:
+    shapes: list[Any] = []
+
+    def product(vectors: torch.Tensor) -> torch.Tensor:
+        shapes.append(tuple(vectors.shape))
+        return vectors.cumsum(1).flip(1).cumsum(1).flip(1)
+
+    quadrature(Operator(product=product, dim=30), STARTS, 5)
+    assert shapes == [(3, 30)] * 5
+
+
+def test_a_start_in_an_invariant_subspace_stops_there() -> None:
+    values = np.array([-2.0, -2.0, -1.0, 3.0, 3.0, 3.0, 7.0])
+    starts = np.array([[1.0, 1, 0, 2, 0, 1, 0], [0, 0, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]])
+    nodes, weights = quadrature(np.diag(values), starts, 6)
+    exact = [{-2.0: 2 / 7, 3.0: 5 / 7}, {-1.0: 1.0}, {-2.0: 2 / 7, -1.0: 1 / 7, 3.0: 3 / 7, 7.0: 1 / 7}]
+    for node, weight, shares in zip(nodes, weights, exact, strict=True):
+        for value, share in shares.items():
+            assert_allclose(weight[np.abs(node - value) < 1e-9].sum(), share, atol=1e-12)
+        # what is left over has no weight and does not widen the spectrum
+        assert min(shares) - 1e-9 < node.min() and node.max() < max(shares) + 1e-9
+
+
+def test_leading_part_is_that_of_fewer_steps() -> None:
+    matrix = symmetric(30)
+    found = tridiagonal(matrix, STARTS, 8)
+    shorter = tridiagonal(matrix, STARTS, 5)
+    assert_array_equal(found.leading(5).diagonal, shorter.diagonal)
+    assert_array_equal(found.leading(5).beside, shorter.beside)
+    assert found.dense().shape == (3, 8, 8)
+
+
+# --- extreme eigenpairs --------------------------------------------------------------------------------------------
+
+
+@given(
+    dim=st.integers(1, 60),
+    largest=st.integers(0, 4),
+    smallest=st.integers(0, 4),
+    kind=st.sampled_from(["random", "integers", "few", "zero"]),
+)
+@settings(deadline=None, max_examples=60, derandomize=True)
+def test_extreme_eigenpairs_are_those_of_the_dense_matrix(
+    dim: int, largest: int, smallest: int, kind: str
+) -> None:
+    rng = np.random.default_rng(dim)
+    spectra = {
+        "random": rng.standard_normal(dim),
+        "integers": np.arange(dim) * 1.0,
+        "few": rng.integers(0, 3, dim) * 1.0,
+        "zero": np.zeros(dim),
+    }
+    largest, smallest = min(largest, dim), min(smallest, max(dim - largest, 0))
+    if largest + smallest == 0:
+        largest = 1
+    matrix = rotated(spectra[kind], dim)
+    values = np.linalg.eigvalsh(matrix)[::-1]
+    found = extreme_eigenpairs(matrix, rng, largest=largest, smallest=smallest)
+    assert_allclose(found.values, np.r_[values[:largest], values[dim - smallest :]], atol=1e-10 * dim)
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(largest + smallest), atol=1e-10)
+    exact = np.linalg.norm(matrix @ found.vectors - found.values * found.vectors, axis=0)
+    assert_allclose(found.residuals, exact, atol=1e-12 * dim)
+    assert (found.residuals <= 1e-7 * dim).all()
+
+
+def test_a_multiple_eigenvalue_is_found_as_often_as_it_occurs() -> None:
+    matrix = rotated([*np.linspace(-1, 1, 300), 5.0, 5.0, 5.0])
+    found = extreme_eigenpairs(matrix, np.random.default_rng(0), largest=4)
+    assert_allclose(found.values, [5, 5, 5, 1], atol=1e-9)
+
+
+def test_the_iteration_stops_when_it_has_what_is_asked_for() -> None:
+    calls: list[int] = []
+    dense = torch.from_numpy(rotated([*np.linspace(-1, 1, 400), 9.0]))
+
+    def product(vectors: torch.Tensor) -> torch.Tensor:
+        calls.append(len(vectors))
+        return vectors @ dense
+
+    operator = Operator(product=product, dim=401)
+    found = extreme_eigenpairs(operator, np.random.default_rng(0), tolerance=1e-6)
+    assert set(calls) == {1} and len(calls) < 16
+    assert found.residuals[0] < 9e-6
+
+
+def test_too_few_steps_show_in_the_residual_which_bounds_the_distance_to_an_eigenvalue() -> None:
+    values = np.linspace(-1, 1, 900)
+    found = extreme_eigenpairs(np.diag(values), np.random.default_rng(0), steps=8)
+    assert found.residuals[0] > 0.01
+    assert np.abs(values - found.values[0]).min() <= found.residuals[0]
+
+
+def test_single_precision_reaches_its_own_rounding() -> None:
+    matrix = rotated([*np.linspace(-1, 1, 80), 3.0]).astype(np.float32)
+    found = extreme_eigenpairs(matrix, np.random.default_rng(0), largest=2)
+    assert found.vectors.dtype == np.float64
+    assert_allclose(found.values, [3, 1], atol=2e-6)
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+BAD_MATRICES = [
+    (np.ones((2, 3)), r"matrix must be square, got shape \(2, 3\)"),
+    (np.ones(4), r"matrix must be square, got shape \(4,\)"),
+    (np.empty((0, 0)), r"matrix must be square, got shape \(0, 0\)"),
+    (np.array([[1.0, 2.0], [3.0, 1.0]]), r"matrix must be symmetric, got entries that differ by 1"),
+    (np.array([[np.nan, 0.0], [0.0, 1.0]]), "matrix must be finite, got NaN"),
+]
+
+
+@pytest.mark.parametrize(("matrix", "message"), BAD_MATRICES)
+def test_a_matrix_that_is_not_symmetric_is_refused(matrix: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lanczos.as_operator(matrix)
+
+
+def test_an_operator_is_checked_when_it_is_called() -> None:
+    half: Any = 2.5
+    with pytest.raises(ValueError, match=r"operator must map .* \(1, 4\) to \(4, 1\)"):
+        quadrature(Operator(product=lambda v: v.mT, dim=4), np.ones((1, 4)), 2)
+    with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
+        quadrature(Operator(product=lambda v: v / 0, dim=4), np.ones((1, 4)), 2)
+    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
+        Operator(product=torch.clone, dim=half)
+
+
+@pytest.mark.parametrize("starts", [np.ones(4), np.ones((0, 4)), np.ones((2, 5)), 1.0])
+def test_starts_are_rows_of_the_right_length(starts: Any) -> None:
+    with pytest.raises(ValueError, match=r"vectors must be of shape \(k, 4\), k >= 1, got \("):
+        quadrature(np.eye(4), starts, 2)
+
+
+@pytest.mark.parametrize("entry", [0.0, np.nan, np.inf])
+def test_starts_have_a_direction(entry: float) -> None:
+    with pytest.raises(ValueError, match="starts must be finite and not zero, got norms"):
+        quadrature(np.eye(4), np.full((2, 4), entry), 2)
+
+
+def test_steps_are_at_most_the_dimension() -> None:
+    with pytest.raises(ValueError, match="steps must be at most the dimension, 4, got 5"):
+        quadrature(np.eye(4), np.ones((1, 4)), 5)
+    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+        quadrature(np.eye(4), np.ones((1, 4)), 0)
+
+
+def test_eigenpairs_sought_are_at_least_one_and_at_most_the_dimension() -> None:
+    rng = np.random.default_rng(0)
+    for counts in ({"largest": 0}, {"largest": 3, "smallest": 2}):
+        with pytest.raises(ValueError, match=r"largest and smallest must add up to 1\.\.4, got [05]"):
+            extreme_eigenpairs(np.eye(4), rng, **counts)
+    for name in ("largest", "smallest"):
+        for value in (-1, 1.0, True, None):
+            with pytest.raises(ValueError, match=f"{name} must be a positive integer, got {value}"):
+                extreme_eigenpairs(np.eye(4), rng, **{name: value})
+    with pytest.raises(ValueError, match="tolerance must be finite and positive, got 0"):
+        extreme_eigenpairs(np.eye(4), rng, tolerance=0.0)
+    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+        extreme_eigenpairs(np.eye(4), rng, steps=0)
+
+
+def test_vectors_that_no_memory_holds_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_memory, "available", lambda device: 2.0**30)
+    vast = Operator(product=torch.clone, dim=10**7)
+    with pytest.raises(
+        ValueError, match=r"steps must be small enough .* 200 vectors of 10000000 numbers need"
+    ):
+        extreme_eigenpairs(vast, np.random.default_rng(0))
+    start = torch.ones(1, 1, dtype=torch.float64).expand(1, 10**7)
+    with pytest.raises(ValueError, match=r"steps must be small enough .* use fewer steps or starts"):
+        tridiagonal(vast, start, 20)

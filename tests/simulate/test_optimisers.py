@@ -1,0 +1,217 @@
+"""Optimisers on quadratics against what can be enumerated or solved by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from simulate import optimisers
+from simulate.monte_carlo import Block, fixture
+
+
+def samples(count: int, dim: int, rank: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    factors = rng.standard_normal((count, dim, rank)) * rng.exponential(size=(count, 1, 1))
+    return factors @ factors.swapaxes(1, 2)
+
+
+SETS = {
+    "thin": samples(6, 3, 1),
+    "full": samples(5, 3, 4),
+    "flat directions": samples(4, 6, 1),
+    "one": samples(1, 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("batch", [1, 2, 4])
+def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> None:
+    """Over every batch there is: an average over subsets, not the formula for them."""
+    matrices = SETS[name]
+    batch = min(batch, len(matrices))
+    rate, moment = optimisers.mean_square_limit(optimisers.population(matrices), batch)
+    batches = optimisers.all_batches(matrices, batch)
+    steps = np.eye(len(moment)) - rate * batches
+    assert_allclose(np.mean(steps @ moment @ steps, axis=0), moment, atol=1e-12)
+    assert_allclose(np.trace(moment), 1.0)
+    assert np.linalg.eigvalsh(moment)[0] > -1e-12
+    assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_batches_with_replacement_are_those_of_every_tuple(batch: int) -> None:
+    matrices = samples(3, 2, 1)
+    tuples = np.stack([matrices[list(np.ndindex(*(3,) * batch))[i], :].mean(axis=0) for i in range(3**batch)])
+    limit = optimisers.mean_square_limit(optimisers.population(matrices), batch, replacement=True)
+    assert_allclose(optimisers.moment_radius(tuples, limit.rate), 1.0, rtol=1e-12)
+
+
+def test_lanczos_and_the_dense_solver_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    population = optimisers.population(samples(12, 10, 2))
+    sparse = optimisers.mean_square_limit(population, 3)
+    monkeypatch.setattr(optimisers, "_DENSE", 99)
+    dense = optimisers.mean_square_limit(population, 3)
+    assert_allclose(sparse.rate, dense.rate, rtol=1e-9)
+    assert_allclose(sparse.moment, dense.moment, atol=1e-6)
+
+
+def test_limit_is_homogeneous_and_ignores_a_rotation() -> None:
+    matrices = samples(5, 3, 2)
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
+    one, other = (
+        optimisers.mean_square_limit(optimisers.population(m), 2).rate
+        for m in (matrices, 4.0 * turn @ matrices @ turn.T)
+    )
+    assert_allclose(one, 4 * other, rtol=1e-10)
+
+
+def test_a_full_batch_is_gradient_descent() -> None:
+    population = optimisers.population(samples(9, 12, 3))
+    assert_allclose(optimisers.mean_square_limit(population, 9).rate, 2 / population.values[0], rtol=1e-9)
+    assert_allclose(optimisers.whitened_square(population, 9), population.values[0], rtol=1e-12)
+
+
+def test_population_rebuilds_its_samples() -> None:
+    matrices = samples(5, 7, 2)
+    found = optimisers.population(matrices)
+    half = found.basis @ found.factors
+    assert_allclose(half @ half.swapaxes(1, 2), matrices, atol=1e-12 * matrices.max())
+    assert found.factors.shape[2] == 2
+    assert_allclose(found.values, np.linalg.eigvalsh(matrices.mean(axis=0))[::-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_whitened_square_and_quadratic_forms_are_those_of_the_samples(batch: int) -> None:
+    matrices = samples(5, 3, 2)
+    population = optimisers.population(matrices)
+    square = np.mean([h @ h for h in optimisers.all_batches(matrices, batch)], axis=0)
+    values, vectors = np.linalg.eigh(matrices.mean(axis=0))
+    root = vectors / np.sqrt(values) @ vectors.T
+    expected = np.linalg.eigvalsh(root @ square @ root)[-1]
+    assert_allclose(optimisers.whitened_square(population, batch), expected, rtol=1e-10)
+
+    u = optimisers.trial_directions(population, top=2, heavy=3)
+    mean, variance = optimisers.quadratic_forms(population, u)
+    forms = np.array([[v @ m @ v for v in u] for m in matrices])
+    assert_allclose(mean, forms.mean(axis=0), rtol=1e-12)
+    assert_allclose(variance, forms.var(axis=0, ddof=1), rtol=1e-12)
+
+
+def test_trial_directions_are_top_and_heavy_eigenvectors() -> None:
+    matrices = samples(5, 4, 2)
+    u = optimisers.trial_directions(optimisers.population(matrices), top=2, heavy=2)
+    assert_allclose(np.linalg.norm(u, axis=1), 1.0)
+    mean = matrices.mean(axis=0)
+    assert_allclose([v @ mean @ v for v in u[:2]], np.linalg.eigvalsh(mean)[:1:-1], rtol=1e-12)
+    tops = np.sort(np.linalg.eigvalsh(matrices)[:, -1])[::-1]
+    assert_allclose([max(v @ m @ v for m in matrices) for v in u[2:]], tops[:2], rtol=1e-12)
+
+
+def test_a_step_of_sgd_changes_the_distance_as_its_second_moment_says() -> None:
+    matrices = SETS["full"]
+    moment, size = np.diag([2.0, 1.0, 0.5]), 2
+    batches = optimisers.all_batches(matrices, size)
+    steps = np.eye(3) - 0.1 * batches
+    change = np.trace(np.mean(steps @ moment @ steps, axis=0)) - np.trace(moment)
+    block = Block(tuple(fixture(0, f"steps {i}") for i in range(16)))
+    found = optimisers.sgd_steps(block, matrices, moment, rate=0.1, batch_size=size, runs=2000)
+    error = found["change"].std() / 4
+    assert abs(found["change"].mean() - change) < 5 * error < 0.2 * abs(change)
+    gain = 2 * 0.1 * np.trace(moment @ matrices.mean(axis=0))
+    assert_allclose(found["gain"].mean(), gain, rtol=0.1)
+
+
+def test_least_squares_have_the_traces_of_their_inputs() -> None:
+    block = Block(tuple(fixture(0, f"paths {i}") for i in range(16)))
+    found = optimisers.least_squares_paths(block, dim=4, rate=0.01, batch_size=3, steps=2, runs=500)
+    assert {name: values.shape for name, values in found.items()} == dict.fromkeys(
+        ("growth", "trace", "square"), (16,)
+    )
+    assert_allclose(found["trace"].mean(), 4.0, rtol=0.05)
+    assert_allclose(found["growth"].mean(), (1 - 2 * 0.01) ** 2, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        (optimisers.descent(0.3), 0.85),
+        (optimisers.descent(1.0), 1.0),
+        (optimisers.heavy_ball(0.3, 0.0), 0.85),
+        (optimisers.heavy_ball(0.3, 0.9025), 0.95),
+        (optimisers.nesterov(0.3, 0.0), 0.85),
+        (optimisers.nesterov(0.5, 1 / 3), 0.5),  # 1 - sqrt(mu/L)
+        (optimisers.descent(0.5), 0.75),
+    ],
+)
+def test_contractions_known_by_hand(step: Any, expected: float) -> None:
+    # a double root is good to the root of the rounding error
+    assert_allclose(optimisers.contraction(step, (0.5, 1.0, 2.0)), expected, rtol=1e-5)
+
+
+def test_contraction_is_that_of_a_long_run() -> None:
+    rate, momentum, h = 0.7, 0.4, np.array([0.2, 1.9])
+    step = optimisers.nesterov(rate, momentum)
+    w, before, sizes = np.ones(2), np.ones(2), []
+    for _ in range(400):
+        w, before = step(w, before, lambda x: h * x), w
+        sizes.append(np.linalg.norm(np.concatenate([w, before])))
+    assert_allclose(
+        (sizes[-1] / sizes[100]) ** (1 / 299), optimisers.contraction(step, (0.2, 1.9)), rtol=1e-3
+    )
+
+
+def test_an_optimiser_that_is_done_in_one_step_contracts_to_zero() -> None:
+    assert optimisers.contraction(optimisers.descent(0.25), (4.0,)) == 0
+
+
+@pytest.mark.parametrize(
+    ("matrices", "message"),
+    [
+        (np.ones((2, 3)), "matrices must be of shape"),
+        (np.ones((2, 3, 2)), "matrices must be of shape"),
+        (np.ones((0, 2, 2)), "matrices must be of shape"),
+        ([[[math.nan]]], "matrices must be finite"),
+        ([[[1.0, 2.0], [3.0, 4.0]]], "matrices must be symmetric"),
+        ([[[1.0, 2.0], [2.0, 1.0]]], "matrices must be positive semidefinite"),
+        ([[[-1.0]]], "matrices must be positive semidefinite"),
+        (np.zeros((3, 2, 2)), "not all zero"),
+    ],
+)
+def test_what_is_no_population_is_refused(matrices: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        optimisers.population(matrices)
+
+
+@pytest.mark.parametrize("batch", [0, 0.5, 6, math.inf, math.nan])
+def test_batches_that_do_not_exist_are_refused(batch: float) -> None:
+    population = optimisers.population(SETS["full"])
+    with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
+        optimisers.mean_square_limit(population, batch)
+    if batch != 6:
+        with pytest.raises(ValueError, match="batch_size must be at least 1"):
+            optimisers.whitened_square(population, batch, replacement=True)
+
+
+def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"directions must be of shape \(k, 3\)"):
+        optimisers.quadratic_forms(optimisers.population(SETS["full"]), [[1.0, 0.0]])
+    block = Block((fixture(0, "a"),))
+    with pytest.raises(ValueError, match="runs must be a positive integer"):
+        optimisers.least_squares_paths(block, dim=2, rate=0.1, batch_size=1, steps=1, runs=0)
+    with pytest.raises(ValueError, match="runs must be a positive integer"):
+        optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=1, runs=0)
+    with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
+        optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=6, runs=1)
+
+
+def test_one_replicate_is_the_same_in_any_block() -> None:
+    streams = [tuple(fixture(0, name) for name in names) for names in ("ab", "a")]
+    both, one = (
+        optimisers.sgd_steps(Block(s), SETS["full"], np.eye(3), rate=0.1, batch_size=2, runs=3)
+        for s in streams
+    )
+    assert_array_equal(both["change"][:1], one["change"])

@@ -1,0 +1,226 @@
+"""Edges and outliers of finite matrices against small matrices, resolvents and each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theory import finite_size, outliers
+from theory.finite_size import wigner_edge, wishart_edge
+from theory.rmt import MarchenkoPastur, Semicircle, TracyWidom
+
+REPLICATES = 4000
+UNIT = TracyWidom(beta=1)
+
+
+def slope(function: Callable[[Any], Any], z: float) -> float:
+    """Derivative of a real analytic function along a tiny imaginary step."""
+    return float(np.imag(function(z + 1e-12j * z)) / 1e-12 / z)
+
+
+def test_two_by_two_wigner_matrix_in_closed_form() -> None:
+    """E lambda_max = sigma sqrt(pi / (2 P)) at P = 2: half a Rayleigh variable. The error is of order P^(-4/3)."""
+    exact = math.sqrt(math.pi) / 2
+
+    assert abs(wigner_edge(2, sigma=1.0).mean - exact) < 0.15 * 2 ** (-4 / 3)
+    without_shift = 2 + 2 ** (-2 / 3) * UNIT.mean()
+    assert abs(without_shift - exact) > 0.8 * 2 ** (-4 / 3)
+
+
+def test_edge_of_drawn_wigner_matrices() -> None:
+    rng, dim, sigma = np.random.default_rng(1), 20, 0.7
+    half = rng.normal(size=(REPLICATES, dim, dim)) * sigma / math.sqrt(2 * dim)
+    values = np.linalg.eigvalsh(half + np.swapaxes(half, 1, 2))
+    for lower, found in [(False, values[:, -1]), (True, values[:, 0])]:
+        edge = wigner_edge(dim, sigma=sigma, lower=lower)
+        assert abs(found.mean() - edge.mean) < 0.08 * edge.sd  # without the 1/2 it is off by 0.17
+        assert_allclose(found.std(), edge.sd, rtol=0.05)
+
+
+@pytest.mark.parametrize(("dim", "samples"), [(15, 60), (60, 15)])
+def test_edges_of_drawn_wishart_matrices(dim: int, samples: int) -> None:
+    rng, variance = np.random.default_rng(2), 0.6
+    noise = rng.normal(size=(REPLICATES, 15, 60))  # the other shape has the same eigenvalues that are not 0
+    values = np.linalg.eigvalsh(noise @ np.swapaxes(noise, 1, 2)) * variance / samples
+    for lower, found in [(False, values[:, -1]), (True, values[:, 0])]:
+        edge = wishart_edge(dim, samples, variance=variance, lower=lower)
+        assert abs(found.mean() - edge.mean) < 0.1 * edge.sd
+        assert_allclose(found.std(), edge.sd, rtol=0.08)
+
+
+def test_edges_tend_to_those_of_the_laws() -> None:
+    sizes = 10.0 ** np.arange(3, 13)
+    edge = wigner_edge(sizes, sigma=0.7)
+    expected = UNIT.mean() / 2 - sizes ** (-1 / 3) / 4  # the 1/2 of the centre
+    assert_allclose((edge.mean / 1.4 - 1) * sizes ** (2 / 3), expected, rtol=2e-4)
+    assert_allclose(edge.sd * sizes ** (2 / 3) / 0.7, math.sqrt(UNIT.var()), rtol=1e-3)
+    assert_array_equal(wigner_edge(sizes, sigma=0.7, lower=True).mean, -edge.mean)
+    for p, n in [(3, 8), (8, 3)]:
+        for lower in (False, True):
+            limit = MarchenkoPastur(q=p / n, variance=0.6).edges[0 if lower else 1]
+            found = wishart_edge(p * sizes, n * sizes, variance=0.6, lower=lower)
+            gap = (found.mean / limit - 1) * sizes ** (2 / 3)
+            assert_allclose(gap[6:], gap[-1], rtol=1e-3)  # the 1/2 is of relative order size^(-1/3)
+            assert_allclose(
+                found.sd[6:] / abs(found.mean - limit)[6:], -math.sqrt(UNIT.var()) / UNIT.mean(), rtol=1e-3
+            )
+
+
+def test_rows_and_columns_trade_places_but_for_the_unit() -> None:
+    for lower in (False, True):
+        one, other = (wishart_edge(*shape, variance=0.3, lower=lower) for shape in [(12, 40), (40, 12)])
+        assert_allclose(np.multiply(one, 40), np.multiply(other, 12), rtol=1e-14)
+
+
+def test_a_narrow_lower_edge_keeps_its_digits() -> None:
+    edge = wishart_edge(7, 1e30, variance=1.0, lower=True)
+
+    assert_allclose(edge.mean, 1.0, rtol=1e-14)
+    assert_allclose(edge.sd, math.sqrt(UNIT.var()) * 6.5 ** (-1 / 6) * 1e-15, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [Semicircle(sigma=0.6), MarchenkoPastur(q=0.3, variance=0.9), MarchenkoPastur(q=2.6, variance=0.4)],
+    ids=repr,
+)
+def test_free_outlier_scatters_as_its_resolvent(law: Any) -> None:
+    """Var(u' f(W) u) = 2 Var(f) / P over the spectrum, with f = 1/(z - x): -G' - G^2; over G'^2."""
+    spike, dim = 3.1, 70
+    z = float(outliers.additive(spike, law).eigenvalue)
+    g, descent = float(law.stieltjes(z)), slope(law.stieltjes, z)
+
+    expected = math.sqrt(2 / dim * (-descent - g * g)) / -descent
+    assert_allclose(finite_size.additive_sd(spike, law, dim=dim), expected, rtol=1e-8)
+
+
+def test_closed_forms_are_cases_of_free_noise() -> None:
+    for spike in [0.8, -3.0]:
+        found = finite_size.additive_wigner_sd(spike, sigma=0.6, dim=[30, 90])
+        assert_allclose(
+            found, finite_size.additive_sd(spike, Semicircle(sigma=0.6), dim=[30, 90]), rtol=1e-12
+        )
+    for dim, samples in [(40, 130), (130, 40)]:
+        found = finite_size.additive_wishart_sd(6.5, dim=dim, samples=samples, variance=0.9)
+        law = MarchenkoPastur(q=dim / samples, variance=0.9)
+        assert_allclose(found, finite_size.additive_sd(6.5, law, dim=dim), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("dim", "samples"), [(40, 130), (130, 40)])
+def test_information_plus_noise_scatters_as_its_resolvents(dim: int, samples: int) -> None:
+    """With y = z^2 the outlier solves y (u'Gu)(v'G~v) = (1/sqrt(spike) - u'GEv)^2, three independent scatters."""
+    spike, variance, q = 6.5, 0.9, dim / samples
+    y = float(outliers.information_plus_noise(spike, q=q, variance=variance).eigenvalue)
+    rows, columns = MarchenkoPastur(q=q, variance=variance), MarchenkoPastur(q=1 / q, variance=variance * q)
+    a, b = float(rows.stieltjes(y)), float(columns.stieltjes(y))
+    da, db = slope(rows.stieltjes, y), slope(columns.stieltjes, y)
+    assert_allclose(y * a * b * spike, 1.0, rtol=1e-12)
+
+    of_a, of_b = -2 / dim * (da + a * a), -2 / samples * (db + b * b)
+    of_cross = -(y * da + a) / samples
+    total = (y * b) ** 2 * of_a + (y * a) ** 2 * of_b + 4 / spike * of_cross
+    expected = math.sqrt(total) / abs(a * b + y * (da * b + a * db))
+    found = finite_size.information_plus_noise_sd(spike, dim=dim, samples=samples, variance=variance)
+    assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("spike", [1.2, 6.5, 400.0])
+def test_spiked_covariance_adds_the_scatter_of_the_spike_itself(spike: float) -> None:
+    """The samples along u have the variance spike chi^2_n / n, seen through the slope of the outlier."""
+    sizes = {"dim": 40, "samples": 130, "variance": 0.9}
+    fixed = finite_size.information_plus_noise_sd(spike, **sizes)
+    seen = spike * math.sqrt(2 / 130) * (1 - 40 / 130 * 0.9**2 / spike**2)
+
+    assert_allclose(finite_size.spiked_covariance_sd(spike, **sizes), np.hypot(fixed, seen), rtol=1e-13)
+
+
+def test_limits_of_the_outliers() -> None:
+    few = {"dim": 1, "samples": 10**12, "variance": 0.9}
+    # one variable: the sample variance of Gaussian data; noise alone scatters as the cross term 2 u'J E'u
+    assert_allclose(finite_size.spiked_covariance_sd(2.1, **few), 3.0 * math.sqrt(2e-12), rtol=1e-9)
+    assert_allclose(
+        finite_size.information_plus_noise_sd(1e9, **few), 2 * math.sqrt(0.9e9 * 1e-12), rtol=1e-9
+    )
+    assert_allclose(finite_size.additive_wishart_sd(1e9, **few), 0.9 * math.sqrt(2e-12), rtol=1e-8)
+    assert_allclose(finite_size.additive_wigner_sd(1e9, sigma=0.6, dim=50), 0.6 / 5, rtol=1e-12)
+    assert finite_size.additive_wigner_sd(-2.0, sigma=0.0, dim=50) == 0
+    for name in ("additive_wishart_sd", "information_plus_noise_sd", "spiked_covariance_sd"):
+        noiseless = getattr(finite_size, name)(2.0, dim=5, samples=50, variance=0.0)
+        assert_allclose(noiseless, 0.4 if name == "spiked_covariance_sd" else 0.0)
+    assert finite_size.additive_wigner_sd(0.6 * (1 + 1e-12), sigma=0.6, dim=50) < 1e-6
+
+
+def test_shapes() -> None:
+    edge = wishart_edge(np.array([[3], [5]]), [10, 20, 30], variance=1, lower=True)
+    assert edge.mean.shape == edge.sd.shape == (2, 3)
+    assert (
+        wigner_edge([], sigma=1.0).sd.shape
+        == wishart_edge([], 4, variance=1.0, lower=True).mean.shape
+        == (0,)
+    )
+    assert wigner_edge(3, sigma=1).mean.shape == () and wigner_edge(3, sigma=0).sd == 0
+    assert finite_size.additive_wigner_sd([1.0, 2.0], sigma=0.5, dim=[[4], [9]]).shape == (2, 2)
+    assert finite_size.additive_sd([2.0, -2.0], Semicircle(sigma=1.0), dim=9).shape == (2,)
+
+
+WISHART = {"dim": 4, "samples": 9, "variance": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: wigner_edge(0, sigma=1.0), r"dim must be an integer >= 1, got 0"),
+        (lambda: wigner_edge(2.5, sigma=1.0), r"dim must be an integer >= 1, got 2\.5"),
+        (lambda: wigner_edge(math.inf, sigma=1.0), r"dim must be finite"),
+        (lambda: wigner_edge(5, sigma=-1.0), r"sigma must be non-negative and finite, got -1\.0"),
+        (lambda: wigner_edge(5, sigma=math.nan), r"sigma must be non-negative and finite"),
+        (lambda: wigner_edge(5, sigma=1.7e308), r"dim, sigma must be such that the result does not overflow"),
+        (lambda: wigner_edge(5, sigma=1.0, lower=1), r"lower must be True or False, got 1"),
+        (lambda: wishart_edge(5, 0, variance=1.0), r"samples must be an integer >= 1, got 0"),
+        (lambda: wishart_edge(5, 7, variance=-1.0), r"variance must be non-negative and finite"),
+        (
+            lambda: wishart_edge([4, 5], 5, variance=1.0, lower=True),
+            r"dim must be different from samples at the lower",
+        ),
+        (
+            lambda: wishart_edge([4, 5], [5, 6, 7], variance=1.0),
+            r"dim, samples, variance must be broadcastable",
+        ),
+        (
+            lambda: finite_size.additive_wigner_sd(0.5, sigma=0.5, dim=5),
+            r"spike must be beyond the threshold 0\.5",
+        ),
+        (
+            lambda: finite_size.additive_wigner_sd(0.0, sigma=0.0, dim=5),
+            r"spike must be beyond the threshold 0\.0",
+        ),
+        (lambda: finite_size.additive_wigner_sd(2.0, sigma=0.5, dim=0), r"dim must be an integer >= 1"),
+        (
+            lambda: finite_size.additive_sd(0.3, Semicircle(sigma=1.0), dim=5),
+            r"spike must be beyond the threshold",
+        ),
+        (lambda: finite_size.additive_sd(0.3, None, dim=5), r"law must be a spectrum with edges"),
+        (lambda: finite_size.additive_wishart_sd(1.0, **WISHART), r"spike must be beyond the threshold 1\.1"),
+        (
+            lambda: finite_size.information_plus_noise_sd(0.6, **WISHART),
+            r"spike must be beyond the threshold 0\.6",
+        ),
+        (lambda: finite_size.spiked_covariance_sd(-1.0, **WISHART), r"spike must be non-negative and finite"),
+        (
+            lambda: finite_size.spiked_covariance_sd(2.0, **WISHART | {"samples": 1.5}),
+            r"samples must be an integer",
+        ),
+        (
+            lambda: finite_size.spiked_covariance_sd(2.0, **WISHART | {"variance": -1}),
+            r"variance must be non-neg",
+        ),
+    ],
+)
+def test_arguments_out_of_their_domain_are_refused(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,396 @@
+"""The compound free Poisson law against its limits, its own equation, quadrature and noncrossing partitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theory.batch_hessian import low_rank_noise
+from theory.free_poisson import CompoundFreePoisson
+from theory.outliers import additive
+from theory.rmt import MarchenkoPastur, Semicircle
+
+SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
+
+GENERIC = CompoundFreePoisson(rate=0.7, jumps=[1.3, -0.8, 0.25], weights=[0.2, 0.5, 0.3])
+WHOLE = CompoundFreePoisson(rate=6.3, jumps=[1.3, -0.4])
+SPLIT = CompoundFreePoisson(rate=0.1, jumps=[1.0, -1.0])
+POSITIVE = CompoundFreePoisson(rate=1.7, jumps=[0.3, 5.0], weights=[0.9, 0.1])
+TIGHT = CompoundFreePoisson(rate=0.03, jumps=[-2.0, -2.1, 0.001, 7.0])
+LAWS = [GENERIC, WHOLE, SPLIT, POSITIVE, TIGHT]
+IDS = ["generic", "whole", "split", "positive", "tight"]
+
+signs = st.sampled_from([-1.0, 1.0])
+laws = st.builds(
+    lambda rate, sizes, unit: CompoundFreePoisson(rate=rate, jumps=unit * np.array(sizes)),
+    st.floats(-2, 2).map(lambda x: 10**x),
+    st.lists(st.builds(lambda s, x: s * 10**x, signs, st.floats(-1, 1)), min_size=1, max_size=4),
+    st.sampled_from([1.0, 1e-60, 3e50]),
+)
+
+
+def angles(law: CompoundFreePoisson, n: int = 400) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Points and weights on each bulk, in the angle that makes the ends smooth: the midpoint rule is exact."""
+    t = (np.arange(n) + 0.5) * math.pi / n
+    for low, high in law.bulks:
+        yield (low + high) / 2 - (high - low) / 2 * np.cos(t), (high - low) / 2 * np.sin(t) * math.pi / n
+
+
+def noncrossing(points: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
+    """Every noncrossing partition: the block of the first point, and one partition per gap it leaves."""
+    if not points:
+        yield []
+        return
+    first, rest = points[0], points[1:]
+    for mask in range(1 << len(rest)):
+        block = (first, *(p for i, p in enumerate(rest) if mask >> i & 1))
+        inner = [
+            tuple(p for p in rest if a < p < b) for a, b in zip(block, (*block[1:], math.inf), strict=True)
+        ]
+        yield from (
+            [block, *(b for part in parts for b in part)]
+            for parts in product_of([list(noncrossing(gap)) for gap in inner])
+        )
+
+
+def product_of(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
+    if not choices:
+        yield ()
+        return
+    for head in choices[0]:
+        for tail in product_of(choices[1:]):
+            yield (head, *tail)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 1.0, 4.0, 100.0])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_jump_is_marchenko_pastur(q: float, sign: float) -> None:
+    """Noise X X^T / n of ratio q: 1/q directions for a dimension, each of size q times the variance."""
+    plain, law = MarchenkoPastur(q=q, variance=1.7), CompoundFreePoisson(rate=1 / q, jumps=sign * 1.7 * q)
+    low, high = plain.edges
+    x = np.concatenate([low + (high - low) * np.linspace(1e-6, 1 - 1e-6, 201), [high + 1, -1.0]])
+    off = np.array([-3.0, -1e-9, high * (1 + 1e-7), 2 * high, 1e9, 1e300])
+    plane = np.linspace(low - 1, high + 1, 9) + 1j * np.array([[1e-6], [-0.3], [40.0]])
+
+    assert_allclose(sorted(sign * e for e in law.edges), plain.edges, rtol=1e-14, atol=1e-30)
+    assert_allclose(law.pdf(sign * x), plain.pdf(x), rtol=1e-9)
+    tail = law.cdf(sign * x) if sign > 0 else law.sf(sign * x) + np.where(x == 0, law.atom, 0)
+    assert_allclose(tail, plain.cdf(x), atol=1e-14)
+    assert_allclose(sign * law.stieltjes(sign * off), plain.stieltjes(off), rtol=1e-8)
+    assert_allclose(sign * law.stieltjes(sign * plane), plain.stieltjes(plane), rtol=1e-13)
+    assert_allclose(
+        [law.moment(k) * sign**k for k in range(9)], [plain.moment(k) for k in range(9)], rtol=1e-13
+    )
+    assert_allclose(law.atom, plain.atom, rtol=1e-15)
+    assert_allclose([sign * law.mean(), law.var()], [plain.mean(), plain.var()], rtol=1e-15)
+
+
+@pytest.mark.parametrize("rate", [1e4, 1e8, 1e11])
+def test_many_small_directions_are_the_semicircle(rate: float) -> None:
+    """rate a^2 fixed: the fourth free cumulant, rate a^4, is the first that is left."""
+    law, limit = (
+        CompoundFreePoisson(rate=rate, jumps=np.array([1, -1]) / math.sqrt(rate)),
+        Semicircle(sigma=1.0),
+    )
+    x = np.linspace(-1.9, 1.9, 101)
+
+    assert_allclose(law.edges, [-2 - 1 / rate, 2 + 1 / rate], atol=1 / rate**2 + 1e-14)
+    assert_allclose(law.pdf(x), limit.pdf(x), atol=2 / rate + 1e-14)
+    assert_allclose(law.cdf(x), limit.cdf(x), atol=1 / rate + 1e-14)
+    assert np.abs(law.pdf(x) - limit.pdf(x)).max() > 0.1 / rate
+    assert_allclose((law.moment(4) - 2), 1 / rate, rtol=1e-3)
+
+
+@pytest.mark.parametrize("law", LAWS[:4], ids=IDS[:4])
+def test_moments_are_sums_over_noncrossing_partitions(law: CompoundFreePoisson) -> None:
+    cumulants = [law.rate * np.dot(law.weights, np.array(law.jumps) ** n) for n in range(9)]
+    for k in range(7):
+        partitions = list(noncrossing(tuple(range(k))))
+        exact = sum(math.prod(cumulants[len(block)] for block in p) for p in partitions)
+        assert len(partitions) == math.comb(2 * k, k) // (k + 1)
+        assert_allclose(law.moment(k), exact, rtol=1e-12, atol=1e-14)
+    assert_allclose([law.mean(), law.var()], cumulants[1:3], rtol=1e-14, atol=1e-17)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=IDS)
+def test_density_integrates_to_mass_moments_and_distribution(law: CompoundFreePoisson) -> None:
+    nodes = list(angles(law))
+    masses = [float(np.sum(law.pdf(x) * w)) for x, w in nodes]
+    assert_allclose(law.atom + sum(masses), 1.0, rtol=1e-12)
+    for k in range(1, 7):
+        found = sum(float(np.sum(x**k * law.pdf(x) * w)) for x, w in nodes)
+        assert_allclose(found, law.moment(k), rtol=1e-11, atol=1e-13)
+    for (low, high), mass in zip(law.bulks, masses, strict=True):
+        assert_allclose(law.cdf(high) - law.cdf(low), mass, atol=1e-13)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=IDS)
+def test_distribution_has_the_density_for_its_slope(law: CompoundFreePoisson) -> None:
+    for low, high in law.bulks:
+        h = 1e-4 * (high - low)
+        x = np.linspace(low + 0.02 * (high - low), high - 0.02 * (high - low), 60)
+        f = [law.cdf(x + k * h) for k in (-2, -1, 1, 2)]
+        assert_allclose((f[0] - 8 * f[1] + 8 * f[2] - f[3]) / (12 * h), law.pdf(x), rtol=2e-5)
+        assert_allclose(law.cdf(x) + law.sf(x), 1.0, rtol=1e-15)
+
+
+@SETTINGS
+@given(law=laws)
+def test_transform_solves_its_equation_on_the_physical_branch(law: CompoundFreePoisson) -> None:
+    """z = 1/G + R(G), with Im G of the other sign than Im z, G ~ 1/z, and G the integral of the density."""
+    reach = max(map(abs, law.support()))
+    z = reach * np.array([0.3 + 0.2j, -0.9 + 1e-3j, 0.01 - 0.4j, 5.0 - 2.0j, -30.0 + 1e-9j])
+    g = law.stieltjes(z)
+
+    assert_allclose(1 / g + law.r_transform(g), z, rtol=1e-9)
+    assert np.all(np.imag(g) * np.imag(z) < 0)
+    assert_array_equal(law.stieltjes(np.conj(z)), np.conj(g))
+    near = law.stieltjes(1e3 * reach)
+    assert_allclose(near * 1e3 * reach, 1 + law.mean() / (1e3 * reach), rtol=2e-6)
+    low, high = law.edges
+    real = np.array([low - 0.3 * reach, high + 0.3 * reach])
+    real = real[real != 0]
+    assert_allclose(1 / law.stieltjes(real) + law.r_transform(law.stieltjes(real)), real, rtol=1e-9)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=IDS)
+def test_transform_is_the_integral_of_the_density(law: CompoundFreePoisson) -> None:
+    low, high = law.edges
+    gaps = [(a + b) / 2 for (_, a), (b, _) in zip(law.bulks, law.bulks[1:], strict=False) if a + b != 0]
+    for z in (low - 0.5, high + 0.5, high + 1e4, complex(0.1, 0.4), complex(-0.5, -1.0), *gaps):
+        exact = law.atom / z + sum(np.sum(law.pdf(x) / (z - x) * w) for x, w in angles(law))
+        assert_allclose(law.stieltjes(z), exact, rtol=1e-10)
+
+
+@SETTINGS
+@given(law=laws, unit=st.sampled_from([-1.0, 4.0, 2.0**-60, -(2.0**30)]))
+def test_unit_and_sign_are_free(law: CompoundFreePoisson, unit: float) -> None:
+    scaled = CompoundFreePoisson(rate=law.rate, jumps=unit * np.array(law.jumps), weights=law.weights)
+    low, high = law.edges
+    x = np.linspace(low, high, 23)
+
+    assert_allclose(sorted(unit * e for e in law.edges), scaled.edges, rtol=1e-13)
+    assert_allclose(scaled.pdf(unit * x) * abs(unit), law.pdf(x), rtol=1e-7, atol=1e-7 / (high - low))
+    assert_allclose(scaled.moment(3), unit**3 * law.moment(3), rtol=1e-9, atol=1e-12 * abs(unit * high) ** 3)
+    assert scaled.atom == law.atom
+
+
+def test_free_addition_adds_the_jumps() -> None:
+    """R adds, so the law of all directions has the transform of both parts."""
+    one = CompoundFreePoisson(rate=0.6, jumps=[1.0, 2.0], weights=[0.5, 0.5])
+    other = CompoundFreePoisson(rate=1.4, jumps=[-1.0, 2.0], weights=[0.25, 0.75])
+    both = CompoundFreePoisson(rate=2.0, jumps=[1.0, 2.0, -1.0], weights=[0.15, 0.675, 0.175])
+    w = np.array([0.1, -0.3, 0.2 + 0.4j])
+
+    assert_allclose(one.r_transform(w) + other.r_transform(w), both.r_transform(w), rtol=1e-14)
+    z = both.edges[1] + 0.3
+    g = both.stieltjes(z)
+    assert_allclose(one.r_transform(g) + other.r_transform(g) + 1 / g, z, rtol=1e-13)
+
+
+@SETTINGS
+@given(law=laws)
+def test_edges_are_stationary_points_of_the_outlier_map(law: CompoundFreePoisson) -> None:
+    """dz/dspike = 1 - sum rate p a^2/(v - a)^2 changes its sign at v = 1/G(edge), whatever the gaps."""
+    jumps, weights = np.array(law.jumps), np.array(law.weights)
+
+    def slope(v: float) -> float:
+        return 1 - law.rate * float(np.sum(weights * (jumps / (v - jumps)) ** 2))
+
+    for edge, side in zip(law.edges, (-1, 1), strict=True):
+        if law.rate <= 1 and (edge == 0 or min(abs(e) for e in law.edges) == 0):
+            continue
+        v = float(1 / law.stieltjes(edge))
+        step = 1e-6 * float(np.min(np.abs(v - jumps)))
+        assert slope(v + side * step) > 0 > slope(v - side * step)
+    for low, high in law.bulks:
+        assert low < high
+        assert_array_equal(law.pdf([low, high]) == 0, np.array([low, high]) != 0)
+
+
+def test_gaps_hold_no_density_and_the_atom() -> None:
+    (_, a), (b, _) = SPLIT.bulks
+    x = np.array([a, a / 2, -1e-300, 0.0, 1e-300, b / 2, b])
+
+    assert_array_equal(SPLIT.pdf(x), 0.0)
+    assert_allclose(SPLIT.cdf(x), [0.05] * 3 + [0.95] * 4, rtol=1e-13)
+    assert_allclose(SPLIT.cdf([-9.0, -math.inf, math.inf]), [0.0, 0.0, 1.0], atol=0)
+    assert SPLIT.support() == SPLIT.edges
+    assert_allclose(SPLIT.stieltjes(b / 3) + SPLIT.stieltjes(-b / 3), 0.0, atol=1e-14)
+    assert_allclose(SPLIT.stieltjes([1e-8, -1e-200]) * np.array([1e-8, -1e-200]), SPLIT.atom, rtol=1e-13)
+    assert POSITIVE.atom == 0.0 and len(POSITIVE.bulks) == 2
+    assert len(WHOLE.bulks) == 1 and len(GENERIC.bulks) == 3 and len(TIGHT.bulks) == 3
+
+
+def test_bulks_meet_at_rate_one() -> None:
+    """Symmetric jumps at rate 1: the gap closes and the density grows like |x|^(-1/3); one sign: a hard edge."""
+    meeting = CompoundFreePoisson(rate=1.0, jumps=[1.0, -1.0])
+    x = np.array([1e-9, 1e-6])
+    assert len(meeting.bulks) == 1 and meeting.pdf(0.0) == math.inf
+    assert_allclose(np.diff(np.log(meeting.pdf(x))) / np.diff(np.log(x)), -1 / 3, rtol=1e-3)
+
+    hard = CompoundFreePoisson(rate=1.0, jumps=[1.0, 3.0])
+    assert hard.edges[0] == 0.0 and hard.pdf(0.0) == math.inf and hard.cdf(0.0) == 0.0
+    assert_allclose(np.diff(np.log(hard.pdf(x))) / np.diff(np.log(x)), -1 / 2, rtol=1e-5)
+    assert CompoundFreePoisson(rate=1 + 1e-9, jumps=1.0).edges[0] > 0
+
+
+@pytest.mark.parametrize("law", LAWS, ids=IDS)
+def test_density_keeps_its_digits_near_an_end(law: CompoundFreePoisson) -> None:
+    """It vanishes like a square root: pdf / sqrt(distance) settles."""
+    for low, high in law.bulks:
+        narrow = (high - low) * np.array([2.0**-26, 2.0**-28])
+        inner = [low + narrow, high - narrow] if low * high != 0 else [high - narrow]
+        for x in inner:
+            exact = np.minimum(np.abs(x - low), np.abs(high - x))
+            ratio = law.pdf(x) / np.sqrt(exact)
+            assert_allclose(ratio[0], ratio[1], rtol=2e-5)
+
+
+@pytest.mark.parametrize("rate", [0.04, 0.7, 5.3])
+def test_outliers_of_symmetric_jumps_have_their_closed_form(rate: float) -> None:
+    """Spike lam: lam + rate a^2/lam/(1 - a^2/lam^2), beyond lam = a sqrt(1 + rate/2 + ...)."""
+    a, law = 1.3, CompoundFreePoisson(rate=rate, jumps=[1.3, -1.3])
+    threshold = float(additive(0.0, law).threshold)
+    spike = threshold * np.array([1.0001, 1.5, 20.0, -1.5])
+    top = additive(spike, law)
+
+    assert_allclose(top.eigenvalue, spike + rate * a**2 / spike / (1 - (a / spike) ** 2), rtol=1e-13)
+    u = (a / spike) ** 2
+    assert_allclose(top.overlap, 1 - rate * u * (1 + u) / (1 - u) ** 2, rtol=1e-12)
+    assert top.visible.all() and not additive(0.9999 * threshold, law).visible
+    u = (a / threshold) ** 2
+    assert_allclose(rate * u * (1 + u) / (1 - u) ** 2, 1.0, rtol=1e-12)
+    assert_array_equal(additive([threshold, -threshold], law).eigenvalue, law.edges[::-1])
+
+
+def test_a_negative_spike_below_positive_noise_keeps_its_side() -> None:
+    """Without a null space the lower edge repels; with one any negative spike is seen."""
+    for rate, visible in ((1.7, False), (0.7, True)):
+        law = CompoundFreePoisson(rate=rate, jumps=[0.3, 5.0])
+        low = additive([-1e-3, -50.0], law)
+        assert bool(low.visible[0]) is visible and bool(low.visible[1])
+        assert_allclose(-50.0 * law.stieltjes(low.eigenvalue[1]), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "batch"), [(1, 20), (2, 50), (3, 700)])
+def test_low_rank_noise_has_the_kurtosis_of_few_directions(rank: int, batch: int) -> None:
+    """m4/m2^2 - 2 = P/(B r), and the variance P sigma^2/B of Theorem 4 with sigma^2 = r tau^4."""
+    law = low_rank_noise(rank=rank, variance=0.3, dim=300, batch_size=batch)
+
+    assert_allclose(law.moment(4) / law.var() ** 2 - 2, 300 / (batch * rank), rtol=1e-11)
+    assert_allclose(law.var(), 300 / batch * rank * 0.3**2, rtol=1e-13)
+    assert law.mean() == 0.0 and law.moment(3) == 0.0
+
+
+def test_low_rank_noise_of_one_sign_is_marchenko_pastur() -> None:
+    law = low_rank_noise(rank=2, variance=0.3, dim=300, batch_size=50, positive_share=1)
+    plain = MarchenkoPastur(q=300 / (50 * 2), variance=2 * 0.3)
+
+    assert_allclose(law.jumps, [300 * 0.3 / 50], rtol=1e-15)
+    assert_allclose(law.edges, plain.edges, rtol=1e-13)
+    assert_allclose(law.mean(), plain.mean(), rtol=1e-14)
+    assert (
+        low_rank_noise(rank=2, variance=0.3, dim=300, batch_size=50, positive_share=0).mean() == -law.mean()
+    )
+    uneven = low_rank_noise(rank=2, variance=0.3, dim=300, batch_size=50, positive_share=0.75)
+    assert_allclose(uneven.mean(), 2 * 0.3 * 0.5, rtol=1e-14)
+
+
+def test_low_rank_noise_sharpens_more_than_theorem_4() -> None:
+    """Rank 2, P = 250, spike 2: means over 24 batches with their standard errors, recorded once."""
+    top = additive(2.0, low_rank_noise(rank=2, variance=0.05, dim=250, batch_size=10))
+    assert top.visible and abs(top.eigenvalue - 2.121) < 2 * 0.014  # Theorem 4: 2.0625, four errors away
+    few = low_rank_noise(rank=2, variance=0.05, dim=250, batch_size=5)
+    assert_allclose(additive(2.0, Semicircle(variance=few.var())).eigenvalue, 2.125, rtol=1e-12)
+    drowned = additive(2.0, few)  # measured 3.067(47): the edge, drawn in as P^(-2/3)
+    assert not drowned.visible
+    assert_allclose(drowned.eigenvalue, 3.23, atol=0.01)
+
+
+def test_a_record_is_canonical() -> None:
+    law = CompoundFreePoisson(rate=2, jumps=[3, -1, 3, 5], weights=[0.25, 0.25, 0.5, 0.0])
+
+    assert law == CompoundFreePoisson(rate=2.0, jumps=(-1.0, 3.0), weights=(0.25, 0.75))
+    assert (law.rate, law.jumps, law.weights) == (2.0, (-1.0, 3.0), (0.25, 0.75))
+    assert hash(law) == hash(CompoundFreePoisson(rate=2.0, jumps=(-1.0, 3.0), weights=(0.25, 0.75)))
+    assert CompoundFreePoisson(rate=2, jumps=np.array(-1.5)).jumps == (-1.5,)
+    with pytest.raises(AttributeError):
+        law.rate = 3.0
+
+
+def test_results_have_the_shape_of_their_points() -> None:
+    for method in (WHOLE.pdf, WHOLE.cdf, WHOLE.sf):
+        assert method([]).shape == (0,) and method(0.1).shape == () and method([[0.1], [0.2]]).shape == (2, 1)
+        assert method(1).dtype == np.float64
+    assert WHOLE.stieltjes([]).shape == (0,) and WHOLE.stieltjes(99).dtype == np.float64
+    assert WHOLE.stieltjes([[1j]]).shape == (1, 1) and WHOLE.stieltjes(1j).dtype == np.complex128
+    many = np.linspace(*WHOLE.edges, 60_000)  # more than one block
+    assert_array_equal(WHOLE.pdf(many)[::1000], WHOLE.pdf(many[::1000]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rate": 0.0, "jumps": 1.0}, "rate must be positive and finite"),
+        ({"rate": math.inf, "jumps": 1.0}, "rate must be positive and finite"),
+        ({"rate": [1.0, 2.0], "jumps": 1.0}, "rate must be a scalar"),
+        ({"rate": 1e-7, "jumps": 1.0}, "rate times weights must be between 1e-06 and 1e\\+12 for every jump"),
+        ({"rate": 1e13, "jumps": 1.0}, "rate times weights must be between"),
+        (
+            {"rate": 1.0, "jumps": [1.0, 2.0], "weights": [1e-7, 1 - 1e-7]},
+            "rate times weights must be between",
+        ),
+        ({"rate": 1.0, "jumps": 0.0}, "jumps must be one to 64 numbers of sizes between 1e-100 and 1e\\+100"),
+        ({"rate": 1.0, "jumps": []}, "jumps must be one to 64 numbers"),
+        ({"rate": 1.0, "jumps": np.ones(65)}, "jumps must be one to 64 numbers"),
+        ({"rate": 1.0, "jumps": [[1.0]]}, "jumps must be one to 64 numbers"),
+        ({"rate": 1.0, "jumps": 1e101}, "jumps must be one to 64 numbers"),
+        ({"rate": 1.0, "jumps": [1.0, -1e-7]}, "jumps must be within 1e\\+06 of each other"),
+        ({"rate": 1.0, "jumps": math.nan}, "jumps must be finite"),
+        ({"rate": 1.0, "jumps": 1.0, "weights": [0.5, 0.5]}, "weights must be as many as jumps"),
+        ({"rate": 1.0, "jumps": [1.0, 2.0], "weights": [0.5, 0.6]}, "weights must be a probability vector"),
+        ({"rate": 1.0, "jumps": [1.0, 2.0], "weights": [-0.5, 1.5]}, "weights must be non-negative"),
+    ],
+)
+def test_parameters_out_of_their_domain_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CompoundFreePoisson(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: WHOLE.stieltjes(0.1), r"z must be off the cut \(\("),
+        (lambda: SPLIT.stieltjes([5.0, 1.0]), "z must be off the cut"),
+        (lambda: SPLIT.stieltjes(1.0 + 0j), "z must be off the cut"),
+        (lambda: SPLIT.stieltjes(0.0), "z must be away from 0 where the law has an atom"),
+        (lambda: CompoundFreePoisson(rate=1.0, jumps=1.0).stieltjes(0.0), "z must be away from 0"),
+        (lambda: SPLIT.stieltjes(math.inf), "z must be finite"),
+        (lambda: SPLIT.stieltjes("x"), "z must be real or complex numbers"),
+        (lambda: SPLIT.r_transform([0.5, -1.0]), "w must be different from 1 / jump"),
+        (lambda: SPLIT.pdf(math.nan), "x must be in"),
+        (lambda: SPLIT.cdf(math.nan), "x must be in"),
+        (lambda: SPLIT.moment(-1), "k must be an integer >= 0"),
+        (lambda: SPLIT.moment(4001), "k must be at most 4000"),
+        (lambda: CompoundFreePoisson(rate=2.0, jumps=1e90).moment(4), "k, rate, jumps must be such that"),
+        (lambda: low_rank_noise(rank=1.5, variance=1, dim=9, batch_size=3), "rank must be an integer >= 1"),
+        (lambda: low_rank_noise(rank=1, variance=0, dim=9, batch_size=3), "variance must be positive"),
+        (lambda: low_rank_noise(rank=1, variance=1, dim=9.5, batch_size=3), "dim must be an integer >= 1"),
+        (lambda: low_rank_noise(rank=1, variance=1, dim=9, batch_size=0), "batch_size must be positive"),
+        (
+            lambda: low_rank_noise(rank=1, variance=1, dim=9, batch_size=3, positive_share=1.1),
+            r"positive_share must be in \[0, 1\]",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

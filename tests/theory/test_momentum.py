@@ -1,0 +1,117 @@
+"""Contraction of momentum methods against the iteration itself."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from theory import momentum
+
+METHODS = ["heavy_ball", "nesterov"]
+INTERVALS = [(10.0, 0.1), (100.0, 1.3), (0.9, 0.013), (7.0, 3.0), (1e-3, 1e-7)]
+
+
+def radius(method: str, rate: float, rho: float, eigenvalues: Any) -> float:
+    """Worst spectral radius of the companion matrix."""
+    worst = 0.0
+    for h in eigenvalues:
+        shrink = 1 - rate * h
+        row = [(1 + rho) * shrink, -rho * shrink] if method == "nesterov" else [shrink + rho, -rho]
+        worst = max(worst, float(np.abs(np.linalg.eigvals(np.array([row, [1.0, 0.0]]))).max()))
+    return worst
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    rate=st.floats(0.01, 3.0),
+    rho=st.floats(-1.5, 1.5),
+    largest=st.floats(-2.0, 4.0),
+    share=st.floats(0.0, 1.0),
+)
+def test_the_worst_eigenvalue_is_an_end_of_the_interval(
+    method: str, rate: float, rho: float, largest: float, share: float
+) -> None:
+    smallest = largest - 5 * share
+    found = getattr(momentum, f"{method}_contraction")(rate, rho, largest=largest, smallest=smallest)
+
+    inside = radius(method, rate, rho, np.linspace(smallest, largest, 31))
+    assert_allclose(found, inside, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+def test_contractions_of_the_named_constants(largest: float, smallest: float) -> None:
+    ends = {"largest": largest, "smallest": smallest}
+    for name, method in (
+        ("heavy_ball", "heavy_ball"),
+        ("nesterov", "nesterov"),
+        ("best_nesterov", "nesterov"),
+    ):
+        constants = getattr(momentum, name)(largest, smallest)
+        found = getattr(momentum, f"{method}_contraction")(*constants[:2], **ends)
+        # double roots: the radius is good to the root of the rounding error
+        assert_allclose(found, constants.contraction, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+def test_best_nesterov_is_as_lessard_recht_and_packard_write_it(largest: float, smallest: float) -> None:
+    best, root = momentum.best_nesterov(largest, smallest), math.sqrt(3 * largest / smallest + 1)
+
+    assert_allclose(best, (4 / (3 * largest + smallest), (root - 2) / (root + 2), 1 - 2 / root), rtol=1e-13)
+    assert best.contraction < momentum.nesterov(largest, smallest).contraction
+
+
+@pytest.mark.parametrize(("largest", "smallest"), INTERVALS)
+def test_no_other_nesterov_is_faster(largest: float, smallest: float) -> None:
+    best = momentum.best_nesterov(largest, smallest)
+    for a in (0.95, 1.0, 1.05):
+        for m in (0.95, 1.0, 1.02):
+            found = momentum.nesterov_contraction(
+                a * best.learning_rate, m * best.momentum, largest=largest, smallest=smallest
+            )
+            assert found > best.contraction * (1 - 1e-6)
+
+
+def test_best_nesterov_at_its_ends() -> None:
+    assert momentum.best_nesterov(4.0, 4.0) == (0.25, 0.0, 0.0)
+    assert momentum.best_nesterov(1.0, 1e-308).contraction <= 1
+    nearly = momentum.best_nesterov(1.0, 1 - 1e-15)
+    assert_allclose(nearly.contraction, 3 * 1e-15 / 8, rtol=0.2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_momentum_it_is_gradient_descent(method: str) -> None:
+    contraction = getattr(momentum, f"{method}_contraction")
+    found = contraction([0.1, 0.4, 1.0], 0.0, largest=3.0, smallest=0.5)
+    assert_allclose(found, [0.95, 0.8, 2.0], rtol=1e-12)
+
+
+def test_rates_as_our_copy_reads_diverge() -> None:
+    ends = {"largest": 100.0, "smallest": 1.0}
+    assert momentum.heavy_ball_contraction(2 / 11, momentum.heavy_ball(100.0, 1.0).momentum, **ends) > 16
+    assert momentum.nesterov_contraction(0.1, momentum.nesterov(100.0, 1.0).momentum, **ends) > 16
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_arguments_out_of_their_domain_are_refused(method: str) -> None:
+    contraction = getattr(momentum, f"{method}_contraction")
+    ends = {"largest": 3.0, "smallest": 1.0}
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="rate must be positive and finite"):
+            contraction(bad, 0.5, **ends)
+    with pytest.raises(ValueError, match="momentum must be finite"):
+        contraction(0.1, math.nan, **ends)
+    with pytest.raises(ValueError, match="smallest must be finite"):
+        contraction(0.1, 0.5, largest=3.0, smallest=-math.inf)
+    with pytest.raises(ValueError, match="largest must be at least smallest"):
+        contraction(0.1, 0.5, largest=1.0, smallest=3.0)
+    with pytest.raises(ValueError, match="overflow"):
+        contraction(1e200, 0.5, largest=1e200, smallest=1.0)
+    assert contraction([0.1, 0.2], [[0.5], [0.6]], **ends).shape == (2, 2)
+    assert contraction(1, 0, **ends).shape == () and contraction([], 0.5, **ends).shape == (0,)

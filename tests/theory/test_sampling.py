@@ -1,0 +1,202 @@
+"""Exact statements on sub-sampling against every batch of small data sets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from theory.sampling import (
+    element_fluctuation,
+    element_skewness,
+    finite_population_fluctuation,
+    noise_bound,
+    second_order_coefficient,
+)
+
+SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
+SIZES: dict[str, Any] = {"batch_size": 20, "dataset_size": 100}
+samples = st.lists(st.integers(-50, 50), min_size=2, max_size=7)
+
+
+def fluctuations(values: list[int], batches: Any, size: int) -> list[Fraction]:
+    mean = Fraction(sum(values), len(values))
+    return [Fraction(sum(batch), size) - mean for batch in batches]
+
+
+def mean_power(values: list[Fraction], power: int) -> Fraction:
+    return sum((v**power for v in values), Fraction(0)) / len(values)
+
+
+@SETTINGS
+@given(values=samples, data=st.data())
+def test_a_fixed_data_set_fluctuates_with_its_own_variance(values: list[int], data: st.DataObject) -> None:
+    """By enumeration in rationals, without replacement and with it."""
+    total = len(values)
+    batch = data.draw(st.integers(1, total))
+    variance = float(mean_power(fluctuations(values, ((v,) for v in values), 1), 2))
+    size: dict[str, Any] = {"batch_size": batch, "dataset_size": total}
+    subsets = fluctuations(values, itertools.combinations(values, batch), batch)
+    once = finite_population_fluctuation(variance=variance, **size)
+    assert_allclose(once, float(mean_power(subsets, 2)), rtol=1e-13, atol=0.0)
+    assert_allclose(once, element_fluctuation(variance=variance * total / (total - 1), **size), rtol=1e-14)
+
+    batch = min(batch, 3)
+    lists = fluctuations(values, itertools.product(values, repeat=batch), batch)
+    again = finite_population_fluctuation(
+        variance=variance, batch_size=batch, dataset_size=total, replacement=True
+    )
+    assert_allclose(again, float(mean_power(lists, 2)), rtol=1e-13, atol=0.0)
+
+
+def test_replacement_allows_more_draws_than_samples() -> None:
+    assert_allclose(
+        finite_population_fluctuation(variance=3.0, batch_size=12, dataset_size=4, replacement=True), 0.25
+    )
+    with pytest.raises(ValueError, match="batch_size must be at most dataset_size"):
+        finite_population_fluctuation(variance=3.0, batch_size=12, dataset_size=4)
+
+
+def test_limits_of_the_data_set_size() -> None:
+    unbounded = finite_population_fluctuation(variance=3.0, batch_size=4, dataset_size=[1e15, math.inf])
+    assert_allclose(unbounded, 0.75, rtol=1e-14)
+    assert finite_population_fluctuation(variance=3.0, batch_size=1, dataset_size=1) == 0.0
+    assert_array_equal(
+        finite_population_fluctuation(variance=[3.0, 1e300], batch_size=9, dataset_size=9), 0.0
+    )
+
+
+@SETTINGS
+@given(values=st.lists(st.integers(-50, 50), min_size=3, max_size=8), data=st.data())
+def test_skewness_of_a_fixed_data_set_by_enumeration(values: list[int], data: st.DataObject) -> None:
+    """With the unbiased cumulants k2, k3 the formula of a redrawn data set is exact for a fixed one."""
+    total = len(values)
+    batch = data.draw(st.integers(1, total - 1))
+    single = fluctuations(values, ((v,) for v in values), 1)
+    k2 = mean_power(single, 2) * total / (total - 1)
+    if k2 == 0:
+        return
+    k3 = mean_power(single, 3) * total**2 / ((total - 1) * (total - 2))
+    noise = fluctuations(values, itertools.combinations(values, batch), batch)
+    exact = float(mean_power(noise, 3)) / float(mean_power(noise, 2)) ** 1.5
+    predicted = element_skewness(float(k3) / float(k2) ** 1.5, batch_size=batch, dataset_size=total)
+
+    assert_allclose(predicted, exact, rtol=1e-11, atol=1e-11)
+
+
+def test_skewness_of_a_redrawn_data_set_from_its_cumulants() -> None:
+    """Third cumulants of independent terms add: k3 [(1/B - 1/N)^3 B - (N - B)/N^3] over the variance^1.5."""
+    for batch, total in ((1, 3), (8, 32), (7, 9), (300, 1000)):
+        u = Fraction(1, batch) - Fraction(1, total)
+        third = u**3 * batch - Fraction(total - batch, total**3)
+        found = element_skewness(2.0, batch_size=batch, dataset_size=total)
+        assert_allclose(found, 2 * float(third) / float(u) ** 1.5, rtol=1e-13, atol=1e-16)
+    assert_allclose(element_skewness([2.0, -1.0], batch_size=[4, 0.25], dataset_size=math.inf), [1.0, -2.0])
+    assert element_skewness(2.0, batch_size=3, dataset_size=6) == 0.0
+
+
+def symmetric(rng: np.random.Generator, samples: int, dim: int) -> np.ndarray:
+    raw = rng.standard_normal((samples, dim, dim)) * rng.exponential(size=(samples, 1, 1))
+    return raw + raw.transpose(0, 2, 1)
+
+
+@SETTINGS
+@given(seed=st.integers(0, 10**6), dim=st.integers(1, 4), total=st.integers(2, 7), data=st.data())
+def test_no_batch_exceeds_the_bound(seed: int, dim: int, total: int, data: st.DataObject) -> None:
+    """Every batch of a random data set, in the spectral norm and so in each element; also semidefinite."""
+    batch = data.draw(st.integers(1, total))
+    general = symmetric(np.random.default_rng(seed), total, dim)
+    for matrices, semidefinite in ((general, False), (general @ general, True)):
+        largest = np.linalg.norm(matrices, 2, axis=(1, 2)).max()
+        bound = noise_bound(largest, batch_size=batch, dataset_size=total, semidefinite=semidefinite)
+        for chosen in itertools.combinations(range(total), batch):
+            epsilon = matrices[list(chosen)].mean(axis=0) - matrices.mean(axis=0)
+            assert np.linalg.norm(epsilon, 2) <= bound * (1 + 1e-12) + 1e-15 * largest
+            assert np.abs(epsilon).max() <= bound * (1 + 1e-12) + 1e-15 * largest
+
+
+def test_the_bound_is_attained_and_that_of_the_paper_broken() -> None:
+    """999 samples at L and one at -L: 1.998 L, above sqrt(P) L for P = 1, 2, 3."""
+    values = np.array([1.0] * 999 + [-1.0])
+    attained = abs(values[-1] - values.mean())
+
+    assert_allclose(noise_bound(1.0, batch_size=1, dataset_size=1000), attained, rtol=1e-12)
+    assert attained > math.sqrt(3)
+    half = noise_bound(1.0, batch_size=1, dataset_size=1000, semidefinite=True)
+    assert_allclose(half, abs(np.mean([1.0] * 999 + [0.0]) - 0.0), rtol=1e-12)
+    assert noise_bound(7.0, batch_size=5, dataset_size=5) == 0.0
+    assert_array_equal(noise_bound([0.0, 3.0], batch_size=5, dataset_size=math.inf), [0.0, 6.0])
+
+
+def test_second_order_coefficient_sums_the_other_directions() -> None:
+    levels, variances = [2.0, 0.5, -1.0], [99.0, 0.6, 0.9]
+    assert_allclose(second_order_coefficient(levels, variances), 0.6 / 1.5 + 0.9 / 3.0, rtol=1e-15)
+    shuffled = second_order_coefficient([levels[i] for i in (0, 2, 1)], [variances[i] for i in (0, 2, 1)])
+    assert_allclose(shuffled, second_order_coefficient(levels, variances), rtol=1e-15)
+    bottom = second_order_coefficient([-1.0, 2.0, 0.5], [99.0, 0.6, 0.9])
+    assert_allclose(bottom, -0.6 / 3.0 - 0.9 / 1.5, rtol=1e-15)
+    assert second_order_coefficient([2.0], [0.3]) == 0.0
+    stack = second_order_coefficient([[2.0, 0.5], [3.0, 1.0]], [0.1, 0.6])
+    assert_allclose(stack, [0.4, 0.3], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: finite_population_fluctuation(variance=-1.0, **SIZES),
+            "variance must be non-negative and finite",
+        ),
+        (
+            lambda: finite_population_fluctuation(variance=1.0, batch_size=0.2, dataset_size=0.5),
+            "dataset_size must be at least 1",
+        ),
+        (
+            lambda: finite_population_fluctuation(variance=1.0, replacement=1, **SIZES),
+            "replacement must be True or False",
+        ),
+        (
+            lambda: finite_population_fluctuation(
+                variance=1.0, batch_size=0, dataset_size=4, replacement=True
+            ),
+            "batch_size must be positive",
+        ),
+        (
+            lambda: element_skewness(1.0, batch_size=5, dataset_size=5),
+            "batch_size must be below dataset_size",
+        ),
+        (lambda: element_skewness(math.nan, **SIZES), "skewness must be finite"),
+        (
+            lambda: element_skewness(1e308, batch_size=1e-300, dataset_size=9),
+            "skewness, batch_size must be such",
+        ),
+        (lambda: noise_bound(-1.0, **SIZES), "norm must be non-negative and finite"),
+        (lambda: noise_bound(1.0, semidefinite=None, **SIZES), "semidefinite must be True or False"),
+        (lambda: noise_bound(1.7e308, **SIZES), "norm must be such that the result does not overflow"),
+        (lambda: second_order_coefficient(2.0, 0.3), "eigenvalues must be a vector"),
+        (lambda: second_order_coefficient([], []), "eigenvalues must be a vector"),
+        (
+            lambda: second_order_coefficient([2.0, 2.0], [0.3, 0.1]),
+            "eigenvalues must be different from the first",
+        ),
+        (
+            lambda: second_order_coefficient([2.0, 1.0], [0.3, -0.1]),
+            "variances must be non-negative and finite",
+        ),
+        (
+            lambda: second_order_coefficient([2.0, 1.0], [0.3, 0.1, 0.2]),
+            "eigenvalues, variances must be broadcast",
+        ),
+        (lambda: second_order_coefficient([2.0, math.nan], [0.3, 0.1]), "eigenvalues must be finite"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

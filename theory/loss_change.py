@@ -1,0 +1,285 @@
+r"""What one step does to the loss, to second order, and how the squared gradient of a batch fluctuates.
+
+==========================  ================================  ================================================
+name                        symbol                            Granziol, Zohren and Roberts (2022)
+==========================  ================================  ================================================
+`quadratic_change`          L(w - a A^-1 g) - L(w)            eq. (22); first line of eq. (26), sign corrected
+`descent_bound`             -a |g|^2 (1 - a lambda_1/2)       eq. (22)
+`sign_averaged_change`                                        second line of eq. (26), corrected
+`squared_gradient_mean`     |g|^2 + tr C/B                    section 11.2, corrected
+`squared_gradient_variance` 4 g'C g/B + 2 tr C^2/B^2          section 11.2, corrected
+``preconditioner``          A                                 B in the paper, where it is the batch size too
+``covariance``              C                                 of the gradient of one sample
+==========================  ================================  ================================================
+
+Vectors have shape (..., P), matrices (..., P, P); leading axes broadcast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory._checks import finite, nonnegative, positive, representable, require, shown, together
+
+__all__ = [
+    "descent_bound",
+    "quadratic_change",
+    "sign_averaged_change",
+    "squared_gradient_mean",
+    "squared_gradient_variance",
+]
+
+Floats = NDArray[np.float64]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def quadratic_change(
+    rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike | None = None
+) -> Floats:
+    r"""Change of a quadratic loss in a step: :math:`-a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g`.
+
+    Parameters
+    ----------
+    rate
+        a, finite, of the shape of the leading axes.
+    gradient, hessian
+        g (..., P) and H (..., P, P), symmetric.
+    preconditioner
+        A (..., P, P), symmetric and invertible; the identity if left out.
+
+    Returns
+    -------
+    Change of the loss, exact for a quadratic and up to third order in a otherwise.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, an entry is not finite, a matrix is not symmetric or A cannot be inverted.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (22), whose middle term lacks 1/|g|^2 in our copy, and the first line of
+    eq. (26), whose first term is positive there.
+
+    Examples
+    --------
+    >>> float(quadratic_change(0.5, [1.0, 2.0], [[4.0, 0.0], [0.0, 1.0]]))
+    -1.5
+    """
+    g, h, a = _problem(gradient, hessian, preconditioner)
+    rate = finite("rate", rate)
+    step = g if a is None else _solved(a, g[..., None])[..., 0]
+    first, second = (g * step).sum(axis=-1), (step * (h @ step[..., None])[..., 0]).sum(axis=-1)
+    return _change(rate, first, second)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: ArrayLike) -> Floats:
+    r"""Most that a plain step can change a quadratic loss: :math:`-a |g|^2 (1 - a \lambda_1/2)`.
+
+    Of one batch, with its own gradient and its own largest eigenvalue. It does not hold between means over batches:
+    :math:`|g_B|^2` and :math:`\lambda_1(H_B)` are correlated, and a below 2/E lambda_1 does not ensure descent.
+
+    Parameters
+    ----------
+    rate
+        a, finite.
+    squared_gradient
+        |g|^2 >= 0.
+    sharpness
+        lambda_1, any sign.
+
+    Returns
+    -------
+    Bound, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (22).
+
+    Examples
+    --------
+    >>> float(descent_bound(0.5, squared_gradient=5.0, sharpness=2.0))
+    -1.25
+    """
+    rate, squared, sharpness = together(
+        rate=finite("rate", rate),
+        squared_gradient=nonnegative("squared_gradient", squared_gradient),
+        sharpness=finite("sharpness", sharpness),
+    )
+    return _change(rate, squared, squared * sharpness)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def sign_averaged_change(
+    rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike
+) -> Floats:
+    r"""`quadratic_change` averaged over independent signs of the gradient along the eigenvectors of H.
+
+    A single sum over eigenvectors,
+    :math:`\sum_i (\phi_i^\top g)^2 [-a (A^{-1})_{ii} + \frac{a^2}{2} (A^{-1} H A^{-1})_{ii}]`. For one gradient it is
+    the change only if A and H commute.
+
+    Parameters
+    ----------
+    rate, gradient, hessian, preconditioner
+        As in `quadratic_change`.
+
+    Returns
+    -------
+    Mean change of the loss.
+
+    Raises
+    ------
+    ValueError
+        As `quadratic_change`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), second line of eq. (26); it lacks the leading minus in our copy.
+
+    Examples
+    --------
+    >>> change = {"hessian": [[4.0, 0.0], [0.0, 1.0]], "preconditioner": [[2.0, 1.0], [1.0, 2.0]]}
+    >>> mean = sign_averaged_change(0.5, [1.0, 2.0], **change)
+    >>> one, other = (quadratic_change(0.5, [1.0, g], **change) for g in (2.0, -2.0))
+    >>> bool(np.isclose(mean, (one + other) / 2)), bool(np.isclose(mean, one))
+    (True, False)
+    """
+    g, h, a = _problem(gradient, hessian, preconditioner)
+    rate = finite("rate", rate)
+    values, vectors = np.linalg.eigh(h)
+    weights = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0] ** 2
+    inverse = np.swapaxes(vectors, -1, -2) @ (vectors if a is None else _solved(a, vectors))
+    first = (weights * np.diagonal(inverse, axis1=-2, axis2=-1)).sum(axis=-1)
+    second = (weights * (inverse**2 * values[..., :, None]).sum(axis=-2)).sum(axis=-1)
+    return _change(rate, first, second)
+
+
+@np.errstate(over="ignore")
+def squared_gradient_mean(squared_gradient: ArrayLike, *, trace: ArrayLike, batch_size: ArrayLike) -> Floats:
+    r"""Mean squared gradient of a batch: :math:`E|g_B|^2 = |g|^2 + \mathrm{tr}\,C/B`.
+
+    Parameters
+    ----------
+    squared_gradient
+        |g|^2 >= 0 of the mean gradient.
+    trace
+        tr C >= 0, C the covariance of the gradient of one sample.
+    batch_size
+        Positive: B for independent samples, the effective b for batches without replacement (divisor N - 1 in C).
+
+    Returns
+    -------
+    Mean, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 11.2, where it does not depend on B.
+
+    Examples
+    --------
+    >>> squared_gradient_mean(4.0, trace=3.0, batch_size=[1, 6])
+    array([7. , 4.5])
+    """
+    squared, trace, batch = together(
+        squared_gradient=nonnegative("squared_gradient", squared_gradient),
+        trace=nonnegative("trace", trace),
+        batch_size=positive("batch_size", batch_size),
+    )
+    return representable(squared + trace / batch, squared_gradient=squared, trace=trace, batch_size=batch)
+
+
+@np.errstate(over="ignore")
+def squared_gradient_variance(
+    covariance_along: ArrayLike, *, trace_of_square: ArrayLike, batch_size: ArrayLike
+) -> Floats:
+    r"""Variance of the squared gradient of a batch: :math:`4 g^\top C g/B + 2\, \mathrm{tr}\,C^2/B^2`.
+
+    For normal gradients of the samples; otherwise up to terms of third order in 1/B.
+
+    Parameters
+    ----------
+    covariance_along
+        g'C g >= 0.
+    trace_of_square
+        tr C^2 >= 0.
+    batch_size
+        As in `squared_gradient_mean`.
+
+    Returns
+    -------
+    Variance, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 11.2, where it falls as 1/B^2: that needs B |g|^2 well below tr C.
+
+    Examples
+    --------
+    >>> squared_gradient_variance(3.0, trace_of_square=8.0, batch_size=[1, 4])
+    array([28.,  4.])
+    """
+    along, square, batch = together(
+        covariance_along=nonnegative("covariance_along", covariance_along),
+        trace_of_square=nonnegative("trace_of_square", trace_of_square),
+        batch_size=positive("batch_size", batch_size),
+    )
+    variance = 4 * (along / batch) + 2 * (square / batch / batch)
+    return representable(variance, covariance_along=along, trace_of_square=square, batch_size=batch)
+
+
+def _change(rate: Floats, first: Floats, second: Floats) -> Floats:
+    rate, first, second = together(rate=rate, gradient=first, hessian=second)
+    return representable(
+        -rate * first + rate / 2 * (rate * second), rate=rate, gradient=first, hessian=second
+    )
+
+
+def _problem(
+    gradient: ArrayLike, hessian: ArrayLike, preconditioner: ArrayLike | None
+) -> tuple[Floats, Floats, Floats | None]:
+    g = finite("gradient", gradient)
+    require(g.ndim >= 1 and g.size > 0, "gradient", "of shape (..., P)", g.shape)
+    h = _matrix("hessian", hessian, g.shape[-1])
+    a = None if preconditioner is None else _matrix("preconditioner", preconditioner, g.shape[-1])
+    together(
+        gradient=g[..., 0], hessian=h[..., 0, 0], **({} if a is None else {"preconditioner": a[..., 0, 0]})
+    )
+    return g, h, a
+
+
+def _matrix(name: str, value: ArrayLike, size: int) -> Floats:
+    matrix = finite(name, value)
+    require(
+        matrix.shape[-2:] == (size, size) and matrix.size,
+        name,
+        f"of shape (..., {size}, {size})",
+        matrix.shape,
+    )
+    gap = np.abs(matrix - np.swapaxes(matrix, -1, -2)).max(axis=(-2, -1))
+    require(gap <= 1e-9 * np.abs(matrix).max(axis=(-2, -1)), name, "symmetric", value)
+    return matrix
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    try:
+        return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise ValueError(f"preconditioner must be invertible, got {shown(matrix)}") from None

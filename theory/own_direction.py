@@ -1,0 +1,309 @@
+r"""Top eigenvalue of the mean matrix of a batch, at every batch size, from a few statistics of each sample.
+
+Random-matrix theory gives every element of the noise one variance. In a network the noise sits where curvature is,
+and a small batch has the top eigenvalue of its heaviest sample, whose own direction the mean matrix hardly knows. So
+the batch matrix is reduced to the top eigenvectors of the mean matrix, taken sample by sample, and to one direction
+of each sample's own; what is left enters through two numbers.
+
+=====================  ===================  ==========================================================================
+name                   symbol               meaning
+=====================  ===================  ==========================================================================
+``projected``          A_i = V'H_iV         matrix of sample i on the top k eigenvectors V of the mean matrix
+``squared``            C_i = V'H_i^2V       its square on them
+``largest``            l_i                  top eigenvalue of sample i
+``overlaps``           alpha_i = V'u_i      its eigenvector on V
+``coupling``           h_i = V'H_ie_i       e_i = (u_i - V alpha_i)/r_i, the own direction, r_i^2 = 1 - |alpha_i|^2
+``own``                d_i = e_i'H_ie_i     curvature along it
+``rest``               T_i                  C_i - A_i^2 - h_ih_i', coupling of V to everything else
+``background``         q                    E e_i'H_je_i, what another sample adds along an own direction
+``spread``             kappa                E |(1 - VV')H_je_i|^2 - q^2, how it couples that direction onwards
+``x``                  1/b                  1/B - 1/N
+=====================  ===================  ==========================================================================
+
+Not from a paper; docs/claims/beyond.md, D1, has the derivation. The matrices are Hessians or Gauss-Newton matrices, and
+the batch is drawn without replacement.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory._checks import finite, instance, require, scalar
+
+__all__ = ["OwnDirections", "batch_eigenvalues", "expected_eigenvalue", "own_directions"]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_LARGEST_BACKGROUND = 0.8
+"""Of lambda_1: more along a typical own direction would make that direction one of the top ones."""
+
+_IN_THE_SPAN = 1e-12
+"""Of the squared length of u_i: what is left outside of V below it is rounding, and no direction."""
+
+_LARGEST = 1e100
+"""Of an entry: its square must not overflow."""
+
+_TOLERANCE = 1e-11
+_STEPS = 200
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OwnDirections:
+    """What the law needs of N samples on k directions; made by `own_directions`.
+
+    Attributes
+    ----------
+    projected, rest
+        A_i and T_i, shape (N, k, k).
+    coupling
+        h_i, shape (N, k).
+    own
+        d_i, shape (N,).
+    background, spread
+        q and kappa, as the law uses them.
+    """
+
+    projected: Floats
+    rest: Floats
+    coupling: Floats
+    own: Floats
+    background: float
+    spread: float
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return len(self.own)
+
+    @property
+    def eigenvalue(self) -> float:
+        """lambda_1 of the mean matrix, which its top eigenvectors hold in full."""
+        return float(np.linalg.eigvalsh(self.projected.mean(axis=0))[-1])
+
+
+def own_directions(
+    projected: ArrayLike,
+    squared: ArrayLike,
+    largest: ArrayLike,
+    overlaps: ArrayLike,
+    *,
+    background: ArrayLike,
+    spread: ArrayLike,
+) -> OwnDirections:
+    r"""The blocks of every sample on V and its own direction, which cost nothing beyond the eigenpair.
+
+    From :math:`H_i u_i = \ell_i u_i` follow :math:`h_i = (\ell_i - A_i)\alpha_i / r_i` and
+    :math:`d_i = [\ell_i (1 - 2|\alpha_i|^2) + \alpha_i' A_i \alpha_i] / r_i^2`. A sample whose u_i lies in the span of
+    V has no own direction, and both are 0. Fewer eigenvectors are the leading entries of every argument.
+
+    Parameters
+    ----------
+    projected, squared
+        A_i and C_i on the top k eigenvectors of the mean matrix, each (N, k, k), symmetric.
+    largest
+        l_i, shape (N,).
+    overlaps
+        alpha_i, shape (N, k), of length at most 1.
+    background, spread
+        q and kappa as measured, scalars; noise may make them negative, which counts as 0, and q at most
+        0.8 lambda_1.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a matrix is not symmetric, an overlap is longer than 1, a number is not finite, or
+        lambda_1 is not positive.
+
+    Examples
+    --------
+    >>> pair = own_directions(
+    ...     [[[3.0]], [[1.0]]], [[[9.0]], [[2.0]]], [3.0, 2.0], [[1.0], [0.5**0.5]], background=0.0, spread=0.0
+    ... )
+    >>> pair.eigenvalue, pair.coupling.round(3).tolist(), pair.own.round(3).tolist()
+    (2.0, [[0.0], [1.0]], [0.0, 1.0])
+    """
+    a, c = _symmetric("projected", projected), _symmetric("squared", squared)
+    tops, alpha = finite("largest", largest), finite("overlaps", overlaps)
+    shape = a.shape[:2]
+    require(c.shape == a.shape, "squared", f"of shape {a.shape} like projected", c.shape)
+    require(tops.shape == shape[:1], "largest", f"of shape {shape[:1]}", tops.shape)
+    require(alpha.shape == shape, "overlaps", f"of shape {shape}", alpha.shape)
+    inside = (alpha**2).sum(axis=1)
+    require(inside <= 1 + _ROUNDING, "overlaps", "at most 1 in length", float(inside.max()))
+    top = float(np.linalg.eigvalsh(a.mean(axis=0))[-1])
+    require(top > 0, "projected", "of positive mean top eigenvalue", top)
+    coupling, own = _own_blocks(a, tops, alpha, inside)
+    q = scalar("background", finite("background", background))
+    kappa = scalar("spread", finite("spread", spread))
+    return OwnDirections(
+        projected=a,
+        rest=c - a @ a - coupling[:, :, None] * coupling[:, None, :],
+        coupling=coupling,
+        own=own,
+        background=min(max(q, 0.0), _LARGEST_BACKGROUND * top),
+        spread=max(kappa, 0.0),
+    )
+
+
+def batch_eigenvalues(statistics: OwnDirections, batches: ArrayLike) -> Floats:
+    r"""Top eigenvalue of the mean matrix of each batch, as the law gives it.
+
+    The largest root of :math:`\lambda = \lambda_{\max}(F_S(\lambda))` above :math:`\max_S x d_i + Q`, with
+    :math:`x = 1/B - 1/N`, :math:`Q = q (1 - x) + x (1 - 1/B) \kappa / (\lambda - q (1 - x))` and
+
+    .. math:: F_S = \frac1B \sum_{i \in S} \left[ A_i + \frac{x h_i h_i'}{\lambda - x d_i - Q}
+                    + \frac{x (1 - 1/B) T_i}{\lambda - Q} \right].
+
+    F decreases in lambda, so the root lies between any value and F there: bisection, with that as a further bracket.
+
+    Parameters
+    ----------
+    statistics
+        Of all N samples.
+    batches
+        Indices of the samples in each batch, (batches, B); no sample twice in a batch.
+
+    Returns
+    -------
+    Shape (batches,). At B = N exactly lambda_1; at B = 1 the top eigenvalues of the samples up to O(1/N).
+
+    Raises
+    ------
+    ValueError
+        If `batches` are not indices of samples, or hold one twice.
+
+    Examples
+    --------
+    >>> pair = own_directions(
+    ...     [[[3.0]], [[1.0]]], [[[9.0]], [[2.0]]], [3.0, 2.0], [[1.0], [0.5**0.5]], background=0.0, spread=0.0
+    ... )
+    >>> batch_eigenvalues(pair, [[0, 1]]).tolist()
+    [2.0]
+    """
+    instance("statistics", statistics, OwnDirections, "the result of own_directions")
+    return _Equation(statistics, _batches(batches, statistics.samples)).roots()
+
+
+def expected_eigenvalue(statistics: OwnDirections, batches: ArrayLike) -> Floats:
+    """Mean of `batch_eigenvalues`, less what these batches differ by from all batches of their size to first order.
+
+    Control variates are the batch means of A_11 and of the trace of A, whose expectations are known.
+
+    Parameters
+    ----------
+    statistics, batches
+        As in `batch_eigenvalues`; with less than a dozen batches the plain mean is returned.
+
+    Returns
+    -------
+    E lambda_1(B), a 0-d float.
+
+    Raises
+    ------
+    ValueError
+        As `batch_eigenvalues`.
+
+    Examples
+    --------
+    >>> pair = own_directions(
+    ...     [[[3.0]], [[1.0]]], [[[9.0]], [[2.0]]], [3.0, 2.0], [[1.0], [0.5**0.5]], background=0.0, spread=0.0
+    ... )
+    >>> float(expected_eigenvalue(pair, [[0, 1]]))
+    2.0
+    """
+    values = batch_eigenvalues(statistics, batches)
+    diagonal = np.diagonal(statistics.projected, axis1=1, axis2=2)
+    controls = np.stack([diagonal[:, 0], diagonal.sum(axis=1)], axis=1)
+    off = controls[_batches(batches, statistics.samples)].mean(axis=1) - controls.mean(axis=0)
+    return np.asarray(values.mean() - off.mean(axis=0) @ _slopes(values, off))[()]
+
+
+def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple[Floats, Floats]:
+    """h_i and d_i; 0 where u_i lies in the span of V."""
+    outside = 1 - inside
+    there = outside > _IN_THE_SPAN
+    squared_length = np.where(there, outside, 1.0)
+    image = np.einsum("nij,nj->ni", a, alpha)
+    coupling = (tops[:, None] * alpha - image) / np.sqrt(squared_length)[:, None]
+    own = (tops * (1 - 2 * inside) + (alpha * image).sum(axis=1)) / squared_length
+    return np.where(there[:, None], coupling, 0.0), np.where(there, own, 0.0)
+
+
+class _Equation:
+    """lambda = lambda_max(F_S(lambda)) for batches of one size, all solved at once."""
+
+    def __init__(self, statistics: OwnDirections, batches: Indices) -> None:
+        size = batches.shape[1]
+        x = (statistics.samples - size) / (size * statistics.samples)
+        self._unit = statistics.eigenvalue
+        self._base = statistics.projected[batches].mean(axis=1)
+        self._rest = x * (1 - 1 / size) * statistics.rest[batches].mean(axis=1)
+        self._coupling = math.sqrt(x / size) * statistics.coupling[batches]
+        self._own = x * statistics.own[batches]
+        self._shift = statistics.background * (1 - x)
+        self._spread = x * (1 - 1 / size) * statistics.spread
+
+    def roots(self) -> Floats:
+        low = self._poles()
+        at = low + self._unit
+        # F decreases: whatever it is at `at`, the root does not lie above both
+        high = np.maximum(at, self._largest(at))
+        for _ in range(_STEPS):
+            middle = low + (high - low) / 2
+            if (high - low <= _TOLERANCE * np.maximum(high, self._unit)).all():
+                break
+            found = self._largest(middle)
+            above = found > middle
+            low, high = (
+                np.where(above, middle, np.maximum(low, np.minimum(found, middle))),
+                np.where(above, np.minimum(high, found), middle),
+            )
+        # one more step costs nothing where F is steep and is exact where it is flat, as at B = N
+        return np.clip(self._largest(low + (high - low) / 2), low, high)
+
+    def _poles(self) -> Floats:
+        """Where lambda = max(x d_i, 0) + Q(lambda), below which nothing is a solution."""
+        heaviest = np.maximum(self._own.max(axis=1), 0.0)
+        return self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
+
+    def _largest(self, at: Floats) -> Floats:
+        q = self._shift + self._spread / (at - self._shift)
+        weight = 1 / ((at - q)[:, None] - self._own)
+        matrices = self._base + self._rest / (at - q)[:, None, None]
+        matrices += (self._coupling * weight[:, :, None]).mT @ self._coupling
+        return np.linalg.eigvalsh(matrices)[:, -1]
+
+
+def _slopes(values: Floats, off: Floats) -> Floats:
+    """Regression of the values on the control variates; 0 where there is too little to fit."""
+    if len(values) < 12:
+        return np.zeros(off.shape[1])
+    centred = off - off.mean(axis=0)
+    slopes: Floats = np.linalg.lstsq(centred, values - values.mean(), rcond=1e-9)[0]
+    return slopes
+
+
+def _batches(batches: ArrayLike, samples: int) -> Indices:
+    found = np.asarray(batches)
+    rule = "indices of samples, of shape (batches, B) and not empty"
+    require(found.ndim == 2 and found.size > 0 and found.dtype.kind in "iu", "batches", rule, batches)
+    require((found >= 0) & (found < samples), "batches", f"between 0 and {samples - 1}", batches)
+    chosen = np.sort(found.astype(np.intp), axis=1)
+    require((np.diff(chosen, axis=1) > 0).all(), "batches", "without a sample twice in one batch", batches)
+    return chosen
+
+
+def _symmetric(name: str, value: ArrayLike) -> Floats:
+    matrices = finite(name, value)
+    square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
+    require(square and matrices.size > 0, name, "of shape (N, k, k), not empty", matrices.shape)
+    scale = np.abs(matrices).max()
+    require(scale <= _LARGEST, name, f"at most {_LARGEST:g} in size", float(scale))
+    require(np.abs(matrices - matrices.mT) <= _ROUNDING * scale, name, "symmetric", value)
+    return matrices

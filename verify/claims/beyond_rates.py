@@ -1,0 +1,241 @@
+"""Beyond the papers: the largest learning rate at which SGD is stable in the mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point, fixture
+from theory import learning_rates
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+
+__all__ = ["CLAIMS"]
+
+
+class Rates(NamedTuple):
+    """The exact limit of a population, and what bounds it or passes for it."""
+
+    exact: float
+    lower: float
+    upper: float
+    one_step: float
+    full: float
+    mean_top: float
+
+
+def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
+    """Positive semidefinite samples of uneven size along uneven directions."""
+    shape = (point.samples, point.dim, point.rank)
+    factors = rng.standard_normal(shape) * np.exp(-point.decay * np.arange(point.dim))[:, None]
+    factors = factors * np.exp(point.spread * rng.standard_normal((point.samples, 1, 1)))
+    return factors @ factors.swapaxes(1, 2)
+
+
+def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
+    """All rates of one population at one batch size; the statistics are those that a network would give."""
+    from simulate import optimisers
+
+    size = {"batch_size": batch_size, "dataset_size": len(matrices)}
+    population = optimisers.population(matrices)
+    directions = optimisers.trial_directions(population, top=3, heavy=5)
+    square = optimisers.whitened_square(population, batch_size)
+    forms = optimisers.quadratic_forms(population, directions)
+    lower, upper = learning_rates.mean_square_bracket(*forms, square=square, **size)
+    top, vector = population.values[0], population.basis[:, 0]
+    noise = (matrices @ vector).var(axis=0, ddof=1).sum()
+    tops = np.linalg.eigvalsh(optimisers.all_batches(matrices, batch_size))[:, -1]
+    return Rates(
+        exact=optimisers.mean_square_limit(population, batch_size).rate,
+        lower=float(lower),
+        upper=float(upper),
+        one_step=float(learning_rates.mean_square_limit(top, noise=noise, **size)),
+        full=float(learning_rates.stability_limit(top)),
+        mean_top=2 / float(tops.mean()),
+    )
+
+
+def outside(rng: np.random.Generator, point: Point, *, low: str = "lower", high: str = "upper") -> float:
+    """How far the limit lies outside of two of the rates, relative to itself."""
+    found = rates(samples_of(rng, point), point.batch_size)
+    return max(0.0, getattr(found, low) / found.exact - 1, 1 - getattr(found, high) / found.exact)
+
+
+def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -> float:
+    """How far the second moment is from standing still at a rate, growing above and decaying below it.
+
+    Over every batch there is. Directions without curvature stand still at any rate.
+    """
+    from simulate import optimisers
+
+    matrices = samples_of(rng, point)
+    batches, rate = (
+        optimisers.all_batches(matrices, point.batch_size),
+        getattr(rates(matrices, point.batch_size), at),
+    )
+    still, above, below = (optimisers.moment_radius(batches, step * rate) for step in (1.0, 1.05, 0.95))
+    return max(abs(still - 1), 1 - above, below - 1)
+
+
+def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> float:
+    """How far limits at growing batch sizes break: growing, at most linearly, above the curve through both ends."""
+    matrices, count = samples_of(rng, point), point.samples
+    found = np.array([rates(matrices, size).exact for size in range(1, count + 1)])
+    sizes = np.arange(1, count + 1)
+    inverse = 1 / sizes - 1 / count
+    noise = (found[-1] / found[0] - 1) / inverse[0]
+    crossover = noise / (1 + noise / count)
+    curve = learning_rates.linear_then_flat(
+        found[0], known=1, batch_size=sizes, crossover=crossover, dataset_size=count
+    )
+    if rule == "curve":
+        return float(np.abs(found / curve - 1).max())
+    if rule == "flat":
+        return float(found[-1] / found[0] - 1)
+    power = 0.5 if rule == "root" else 1.0
+    steepest = (found[1:] / found[:-1]) * (inverse[1:] / inverse[:-1]) ** power
+    return max(
+        0.0,
+        float((1 - found[1:] / found[:-1]).max()),
+        float(steepest.max()) - 1,
+        float((curve / found).max()) - 1,
+    )
+
+
+def _populations() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "samples": st.integers(3, 6),
+        "dim": st.integers(1, 4),
+        "rank": st.integers(1, 3),
+        "spread": st.floats(0.0, 2.0),
+        "decay": st.floats(0.0, 0.9),
+        "batch_size": st.integers(1, 3),
+    }
+
+
+EXAMPLES = (
+    Point(samples=5, dim=3, rank=2, spread=0.7, decay=0.6, batch_size=1),
+    Point(samples=6, dim=4, rank=1, spread=1.3, decay=0.4, batch_size=3),
+    Point(samples=9, dim=5, rank=1, spread=0.04, decay=0.03, batch_size=4),
+)
+
+PROPERTIES: tuple[AnyClaim, ...] = (
+    ExactProperty(
+        id="beyond/mean-square-limit",
+        entries=("D2",),
+        source="ours",
+        statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
+        r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
+        strategies=_populations,
+        violation=wrong_growth,
+        examples=EXAMPLES,
+        tolerance=1e-8,
+        tolerance_reason="rounding of the spectral radius of a matrix that is not symmetric",
+        rivals={
+            "2 / lambda_1": lambda rng, p: wrong_growth(rng, p, at="full"),
+            "2 / E lambda_1(H_B)": lambda rng, p: wrong_growth(rng, p, at="mean_top"),
+            "one step from v_1": lambda rng, p: wrong_growth(rng, p, at="one_step"),
+            "lower side of the bracket": lambda rng, p: wrong_growth(rng, p, at="lower"),
+            "upper side of the bracket": lambda rng, p: wrong_growth(rng, p, at="upper"),
+        },
+        seconds=1.0,
+    ),
+    ExactProperty(
+        id="beyond/mean-square-bracket",
+        entries=("D2",),
+        source="ours",
+        statement=r"\frac{2}{\lambda_{\max}(H^{-1/2} \mathbb{E}[H_B^2] H^{-1/2})} \le \alpha_{\rm ms} \le "
+        r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}",
+        strategies=_populations,
+        violation=outside,
+        examples=EXAMPLES,
+        tolerance=1e-9,
+        tolerance_reason="rounding of symmetric eigenvalue problems",
+        rivals={
+            "variance of H_i v_1 as an upper bound": lambda rng, p: outside(rng, p, high="one_step"),
+            "variance of H_i v_1 as a lower bound": lambda rng, p: outside(rng, p, low="one_step"),
+            "2 / lambda_1 is stable": lambda rng, p: outside(rng, p, low="full"),
+            "2 / E lambda_1(H_B) is stable": lambda rng, p: outside(rng, p, low="mean_top"),
+            "2 / E lambda_1(H_B) is an upper bound": lambda rng, p: outside(rng, p, high="mean_top"),
+            "upper side attained": lambda rng, p: outside(rng, p, low="upper"),
+        },
+        seconds=1.0,
+    ),
+    ExactProperty(
+        id="beyond/linear-then-flat",
+        entries=("D2",),
+        source="ours",
+        statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
+        r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
+        strategies=_populations,
+        violation=off_the_curve,
+        examples=EXAMPLES,
+        tolerance=1e-8,
+        tolerance_reason="rounding of symmetric eigenvalue problems",
+        rivals={
+            "square root of b": lambda rng, p: off_the_curve(rng, p, rule="root"),
+            "flat": lambda rng, p: off_the_curve(rng, p, rule="flat"),
+            "exactly on the curve": lambda rng, p: off_the_curve(rng, p, rule="curve"),
+        },
+        seconds=1.0,
+    ),
+)
+
+
+@cache
+def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
+    """A population that all replicates share."""
+    point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5)
+    return samples_of(fixture(0, "beyond/sgd-steps"), point)
+
+
+def sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
+    """SGD from weights with the second moment that the limiting rate keeps, at a multiple of that rate."""
+    from simulate import optimisers
+
+    matrices = _fixed(point.samples, point.dim)
+    limit = optimisers.mean_square_limit(optimisers.population(matrices), point.batch_size)
+    setting = {"rate": point.relative * limit.rate, "batch_size": point.batch_size, "runs": point.runs}
+    found = optimisers.sgd_steps(block, matrices, limit.moment, **setting)
+    return {"loss of distance": -found["change"], "gain": found["gain"]}
+
+
+SGD = Experiment(
+    id="beyond/sgd-steps",
+    replicate="256 steps of SGD on a fixed population, each from weights of its own",
+    simulate=sgd_steps,
+    points=tuple(
+        Point(samples=12, dim=4, batch_size=size, relative=relative, runs=256)
+        for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
+    ),
+    budget=4096,
+    seconds=1.5,
+)
+
+SGD_CLAIM = Claim(
+    id="beyond/sgd-steps",
+    entries=("D2",),
+    source="ours",
+    statement=r"\frac{\mathbb{E}|w_t|^2 - \mathbb{E}|w_{t+1}|^2}{2 a\, \mathbb{E}\, w_t^\top H w_t} = "
+    r"1 - a/\alpha_{\rm ms}\quad \text{from the second moment that } \alpha_{\rm ms} \text{ keeps}",
+    experiment=SGD,
+    kind=Kind.RATIO,
+    score=("loss of distance", "gain"),
+    predict=lambda p: 1 - p.relative,
+    margin=0.02,
+    relative=False,
+    margin_reason="2 % of what a small rate gains; the sign is told at each point",
+    rivals={
+        "no batch noise": lambda _: 1.0,
+        "square of the rate": lambda p: 1 - p.relative**2,
+        "limit twice as high": lambda p: 1 - p.relative / 2,
+    },
+    axis="relative",
+    quantity="loss of squared distance over that of a small rate",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*PROPERTIES, SGD_CLAIM)

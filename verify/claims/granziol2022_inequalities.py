@@ -1,0 +1,365 @@
+"""Granziol, Zohren and Roberts (2022): inequalities that every population keeps to, and two numbers of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Point
+from verify.model import AnyClaim, ExactProperty, Identity
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Granziol, Zohren and Roberts (2022)"
+
+Array = NDArray[Any]
+
+ROUNDING = "exact; a few roundings of an eigensolver in float64"
+
+# --- section 2: inverses and Lipschitz constants -------------------------------------------------------------
+
+
+def _definite_populations() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"dataset_size": st.integers(2, 6), "dim": st.integers(1, 6), "least": st.floats(0.05, 3.0)}
+
+
+def _inverse_gaps(rng: np.random.Generator, point: Point) -> Array:
+    """Eigenvalues of E H^-1 - (E H)^-1, over the largest of the mean inverse."""
+    from simulate import populations
+
+    samples = populations.definite_matrices(rng, point.dataset_size, point.dim, least=point.least)
+    of_inverses = np.linalg.inv(samples).mean(axis=0)
+    gap = of_inverses - np.linalg.inv(samples.mean(axis=0))
+    return np.linalg.eigvalsh(gap) / np.linalg.norm(of_inverses, 2)
+
+
+MEAN_INVERSE = ExactProperty(
+    id="granziol2022/mean-inverse",
+    entries=("B2",),
+    source=f"{PAPER}, section 2; the order is ours",
+    statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0),\ "
+    r"\text{with equality only if all } H_i \text{ are equal}",
+    strategies=_definite_populations,
+    violation=lambda rng, point: max(0.0, -float(_inverse_gaps(rng, point)[0])),
+    examples=(Point(dataset_size=5, dim=4, least=0.3), Point(dataset_size=2, dim=1, least=0.7)),
+    tolerance=1e-12,
+    tolerance_reason="rounding of inverses of condition up to some thousands",
+    rivals={
+        "equal": lambda rng, point: float(np.abs(_inverse_gaps(rng, point)).max()),
+        "the other order": lambda rng, point: max(0.0, float(_inverse_gaps(rng, point)[-1])),
+    },
+    seconds=0.2,
+)
+
+
+def lipschitz_constants(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Steepest chord of the gradient a_i w_i + c_i sin w_i, whose Hessian is diag(a_i + c_i cos w_i)."""
+    grid = np.linspace(-2 * np.pi, 2 * np.pi, 801)
+    curvatures = [a + c * np.cos(grid) for a, c in zip(point.constant, point.wave, strict=True)]
+    chords = [
+        np.abs(np.diff(a * grid + c * np.sin(grid))).max() / (grid[1] - grid[0])
+        for a, c in zip(point.constant, point.wave, strict=True)
+    ]
+    eigenvalues = np.sort(curvatures, axis=0)
+    return {
+        "steepest chord": max(chords),
+        "largest |eigenvalue|": np.abs(eigenvalues).max(),
+        "infimum of the eigenvalues": eigenvalues.min(),
+        "infimum of |eigenvalue|": np.abs(eigenvalues).min(),
+        "largest eigenvalue": eigenvalues.max(),
+    }
+
+
+LIPSCHITZ = Identity(
+    id="granziol2022/lipschitz-constant",
+    entries=("B2",),
+    source=f"{PAPER}, section 2.1",
+    statement=r"\sup_{w, w'} \frac{|\nabla R(w) - \nabla R(w')|}{|w - w'|} = \sup_w \max_i |\lambda_i(\nabla^2 R(w))|",
+    routes=lipschitz_constants,
+    points=(
+        Point(constant=(-0.6, 0.3), wave=(1.7, 0.9)),
+        Point(constant=(0.8, -0.2), wave=(1.3, 0.7)),
+    ),
+    measured="steepest chord",
+    theory="largest |eigenvalue|",
+    printed="infimum of the eigenvalues",
+    finding="It is the supremum of the absolute eigenvalues over the domain, not the infimum of the eigenvalues.",
+    tolerance=1e-3,
+    tolerance_reason="chords of length 0.016 miss the steepest tangent by 2e-5",
+    rivals=("infimum of |eigenvalue|", "largest eigenvalue"),
+    seconds=0.01,
+    quantity="Lipschitz constant of the gradient",
+)
+
+
+# --- inequalities over all batches ---------------------------------------------------------------------------
+
+
+def _symmetric_populations() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"dataset_size": st.integers(2, 7), "dim": st.integers(1, 5)}
+
+
+def _extremes(rng: np.random.Generator, point: Point) -> tuple[list[Array], float]:
+    """Lowest and top eigenvalues of all batches, for B = 1..N; and how far the mean trace moves with B."""
+    from simulate import populations
+
+    total = point.dataset_size
+    samples = populations.symmetric_matrices(rng, total, point.dim)
+    batches = [populations.batch_sums(samples, size) / size for size in range(1, total + 1)]
+    traces = [np.trace(b, axis1=1, axis2=2).mean() for b in batches]
+    return [np.linalg.eigvalsh(b)[:, [0, -1]] for b in batches], float(np.ptp(traces))
+
+
+def _not_monotone(rng: np.random.Generator, point: Point) -> float:
+    ends, drift = _extremes(rng, point)
+    low, top = np.array([e.mean(axis=0) for e in ends]).T
+    return max(drift, float(np.diff(top).max()), float(-np.diff(low).min()))
+
+
+def _mean_broadening(rng: np.random.Generator, point: Point) -> float:
+    ends, _ = _extremes(rng, point)
+    return float(ends[0][:, 1].mean() - ends[-1][0, 1])
+
+
+def _single_batch_below(rng: np.random.Generator, point: Point) -> float:
+    ends, _ = _extremes(rng, point)
+    return float(max(ends[-1][0, 1] - e[:, 1].min() for e in ends))
+
+
+EVERY_BATCH = ExactProperty(
+    id="granziol2022/every-batch",
+    entries=("B1", "B60"),
+    source=f"{PAPER}, abstract and sections 1, 8.1 and 12 to 14; that it never grows with B is ours",
+    statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \mathbb{E}\,\lambda_1(H_{B+1}) \ge \dots \ge \lambda_1(H),\quad "
+    r"\mathbb{E}\,\lambda_P(H_B) \le \dots \le \lambda_P(H),\quad \mathbb{E}\,\mathrm{tr}\,H_B = \mathrm{tr}\,H",
+    strategies=_symmetric_populations,
+    violation=_not_monotone,
+    examples=(Point(dataset_size=8, dim=5), Point(dataset_size=6, dim=3)),
+    tolerance=1e-12,
+    tolerance_reason=ROUNDING,
+    rivals={"equal in the mean": _mean_broadening, "for every single batch": _single_batch_below},
+    seconds=0.3,
+)
+
+
+def _squares(rng: np.random.Generator, point: Point) -> tuple[Array, Array, Array]:
+    """Largest squared element, squared Frobenius and squared spectral norm of the noise of all batches of half."""
+    from simulate import populations
+
+    samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
+    size = (point.dataset_size + 1) // 2
+    noise = populations.batch_sums(samples, size) / size - samples.mean(axis=0)
+    return (
+        (noise**2).max(axis=(1, 2)),
+        (noise**2).sum(axis=(1, 2)),
+        np.linalg.norm(noise, 2, axis=(1, 2)) ** 2,
+    )
+
+
+def _outside_frobenius(rng: np.random.Generator, point: Point) -> float:
+    element, frobenius, spectral = _squares(rng, point)
+    gaps = (element - frobenius, frobenius - point.dim * spectral, element - spectral)
+    return max(0.0, *(float(gap.max()) for gap in gaps))
+
+
+FROBENIUS = ExactProperty(
+    id="granziol2022/frobenius-step",
+    entries=("B9",),
+    source=f"{PAPER}, eq. (6); the last inequality, without P, is ours",
+    statement=r"\varepsilon_{jk}^2 \le \lVert\varepsilon\rVert_F^2 \le P \lVert\varepsilon\rVert_2^2,\quad "
+    r"\varepsilon_{jk}^2 \le \lVert\varepsilon\rVert_2^2",
+    strategies=_symmetric_populations,
+    violation=_outside_frobenius,
+    examples=(Point(dataset_size=6, dim=4), Point(dataset_size=7, dim=5)),
+    tolerance=1e-12,
+    tolerance_reason=ROUNDING,
+    rivals={
+        "Frobenius norm at most the spectral norm": lambda rng, point: float(
+            np.subtract(*_squares(rng, point)[1:]).max()
+        ),
+        "element at most the average": lambda rng, point: float(
+            (_squares(rng, point)[0] - _squares(rng, point)[1] / point.dim**2).max()
+        ),
+    },
+    seconds=0.2,
+)
+
+
+def _bounded_populations() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "dataset_size": st.integers(2, 7),
+        "batch_size": st.integers(1, 7),
+        "dim": st.integers(1, 12),
+        "lipschitz": st.floats(0.1, 10.0),
+        "opposed": st.booleans(),
+    }
+
+
+def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float]:
+    """Noise of all batches of matrices of norm L at most, in units of L, and 1 - B/N.
+
+    `opposed`: one sample -L in every direction, all others +L; else norm L each, in random directions.
+    """
+    from simulate import populations
+
+    total = point.dataset_size
+    size = min(point.batch_size, total)
+    if point.opposed:
+        signs = np.where(np.arange(total) == 0, -1.0, 1.0)
+        samples = signs[:, None, None] * np.eye(point.dim)
+    else:
+        samples = populations.symmetric_matrices(rng, total, point.dim)
+        samples = samples / np.linalg.norm(samples, 2, axis=(1, 2))[:, None, None]
+    noise = populations.batch_sums(samples, size) / size - samples.mean(axis=0)
+    return point.lipschitz * noise, 1 - size / total
+
+
+def _mean_square_excess(
+    rng: np.random.Generator, point: Point, *, bound: float = 4.0, power: int = 1
+) -> float:
+    """By how much the mean square of the elements exceeds 4 L^2 (1 - B/N)^2 / P, over L^2."""
+    noise, rest = _bounded_noise(rng, point)
+    most = bound * (point.lipschitz * rest) ** 2 / point.dim**power
+    return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)
+
+
+def _truncated(rng: np.random.Generator, point: Point, *, scale: float) -> float:
+    """Mean square of the elements beyond `scale`, over L^2."""
+    noise, _ = _bounded_noise(rng, point)
+    return float(np.where(np.abs(noise) > scale, noise**2, 0.0).mean()) / point.lipschitz**2
+
+
+def _lindeberg(rng: np.random.Generator, point: Point) -> float:
+    """What is left of the truncated second moment where tau sqrt(P) reaches 2 L (1 - B/N)."""
+    _, rest = _bounded_noise(rng, point)
+    return _truncated(rng, point, scale=2 * point.lipschitz * rest * (1 + 1e-12))
+
+
+BOUNDED = (
+    Point(dataset_size=2, batch_size=1, dim=9, lipschitz=1.3, opposed=True),
+    Point(dataset_size=6, batch_size=2, dim=5, lipschitz=0.7, opposed=False),
+)
+
+INEQUALITIES: tuple[AnyClaim, ...] = (
+    MEAN_INVERSE,
+    EVERY_BATCH,
+    FROBENIUS,
+    ExactProperty(
+        id="granziol2022/vanishing-noise",
+        entries=("B8", "B14"),
+        source=f"{PAPER}, proof of theorem 3, second argument",
+        statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 \le "
+        r"\frac{4 L^2}{P} (1 - B/N)^2 \to 0",
+        strategies=_bounded_populations,
+        violation=_mean_square_excess,
+        examples=BOUNDED,
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals={
+            "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
+            "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=2.0),
+        },
+        seconds=0.2,
+    ),
+    ExactProperty(
+        id="granziol2022/lindeberg",
+        entries=("B14",),
+        source=f"{PAPER}, proof of theorem 3, first argument",
+        statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 "
+        r"1_{|\varepsilon_{jk}| > \tau \sqrt P} = 0\quad \text{once } \tau \sqrt P \ge 2 L (1 - B/N)",
+        strategies=_bounded_populations,
+        violation=_lindeberg,
+        examples=BOUNDED,
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals={
+            "already at half of it": lambda rng, point: _truncated(
+                rng, point, scale=point.lipschitz * _bounded_noise(rng, point)[1]
+            ),
+            "without truncation": lambda rng, point: _truncated(rng, point, scale=0.0),
+        },
+        seconds=0.2,
+    ),
+)
+
+# --- section 7: the figure for VGG-16 ------------------------------------------------------------------------
+
+CHANNELS = (64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
+POOLED_AFTER = (1, 3, 6, 9, 12)
+"""Convolutions after which the image is halved."""
+
+HIDDEN = (512, 512)
+SIDE = 32
+
+
+def vgg_16(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Degeneracy of VGG-16 on small colour images: units and parameters counted on the network, and by arithmetic."""
+    import torch
+
+    head = (*HIDDEN, point.classes)
+    layers, units, positions = _vgg_layers(head), 0, 0
+    image = torch.zeros(1, 3, SIDE, SIDE, device="meta")
+    x = image
+    for layer in layers:
+        x = layer(x)
+        if any(True for _ in layer.parameters()):
+            units, positions = units + x.shape[1], positions + x[0].numel()
+    parameters = sum(w.numel() for layer in layers for w in layer.parameters())
+    inputs = (3, *CHANNELS)
+    by_hand = sum((9 * a + 1) * b for a, b in zip(inputs, CHANNELS, strict=False))
+    by_hand += sum((a + 1) * b for a, b in zip((CHANNELS[-1], *head), head, strict=False))
+    bound = 4 * point.classes
+    return {
+        "counted": 1 - bound * (units + image.numel()) / parameters,
+        "by hand": 1 - bound * (sum(CHANNELS) + sum(head) + 3 * SIDE**2) / by_hand,
+        "as our copy reads": 1 - 577600 / 1.6e7,
+        "one colour": 1 - bound * (units + SIDE**2) / parameters,
+        "head of ImageNet": 1 - bound * (sum(CHANNELS) + 4096 + 4096 + 1000 + image.numel()) / parameters,
+        "every position": 1 - bound * (positions + image.numel()) / parameters,
+    }
+
+
+def _vgg_layers(head: tuple[int, ...]) -> list[Any]:
+    """Convolutions of 3 x 3 with biases, halvings, and the fully connected head; shapes only, no weights."""
+    import torch
+    from torch import nn
+
+    with torch.device("meta"):
+        layers: list[Any] = []
+        for i, (a, b) in enumerate(zip((3, *CHANNELS), CHANNELS, strict=False)):
+            layers.append(nn.Conv2d(a, b, 3, padding=1))
+            layers += [nn.MaxPool2d(2)] if i in POOLED_AFTER else []
+        layers.append(nn.Flatten())
+        return layers + [nn.Linear(a, b) for a, b in zip((CHANNELS[-1], *head), head, strict=False)]
+
+
+VGG = Identity(
+    id="granziol2022/vgg-16",
+    entries=("B33",),
+    source=f"{PAPER}, section 7",
+    statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
+    r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
+    routes=vgg_16,
+    points=(Point(classes=10),),
+    measured="counted",
+    theory="by hand",
+    printed="as our copy reads",
+    finding="577600 = 40 (13416 + 1024) counts one colour of three and the head of ImageNet's thousand classes, over "
+    "16 million parameters; the network for ten classes gives 0.9781, and 0.264 with every position as a unit.",
+    tolerance=1e-6,
+    tolerance_reason="whole numbers; the rivals are 5e-3 away",
+    rivals=("one colour", "head of ImageNet", "every position"),
+    seconds=0.02,
+    quantity="degeneracy from the rank bound",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*INEQUALITIES, LIPSCHITZ, VGG)

@@ -1,0 +1,316 @@
+"""Granziol, Zohren and Roberts (2022): what the Lanczos method sees of a spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import lanczos_bounds
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Verdict
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Granziol, Zohren and Roberts (2022)"
+ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
+
+Array = np.ndarray[Any, Any]
+Violation = Callable[[np.random.Generator, Point], float]
+
+# --- Gauss quadrature: section 8, eq. (54) and theorem 13 -----------------------------------------------------
+
+
+def _problem(rng: np.random.Generator, dim: int) -> tuple[Array, Array, Array]:
+    """A dense matrix of norm one, a random start, and the eigenvalues with the share of the start that each gets."""
+    matrix = rng.standard_normal((dim, dim))
+    values, vectors = np.linalg.eigh(matrix + matrix.T)
+    norm, start = np.abs(values).max(), rng.standard_normal(dim)
+    shares = (vectors.T @ start) ** 2 / (start @ start)
+    return (matrix + matrix.T) / norm, start, np.stack([values / norm, shares])
+
+
+def _chebyshev(x: Array, orders: int) -> Array:
+    """Polynomials 0 to orders - 1, one per row: as good as powers to compare moments with, and bounded."""
+    return np.cos(np.arange(orders)[:, None] * np.arccos(np.clip(x, -1, 1)))
+
+
+def _gauss_rule(values: Array, weights: Array, nodes: int) -> tuple[Array, Array]:
+    """Gauss quadrature of a discrete measure from its moments, without a recurrence.
+
+    The nodes are the eigenvalues of multiplication by x on polynomials of degree below `nodes`; the weights make
+    their moments right.
+    """
+    from scipy import linalg
+
+    basis = _chebyshev(values, nodes)
+    found = linalg.eigh(
+        (basis * (weights * values)) @ basis.T, (basis * weights) @ basis.T, eigvals_only=True
+    )
+    return found, np.linalg.solve(_chebyshev(found, nodes), basis @ weights)
+
+
+def quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Nodes and weights by Lanczos, and the Gauss quadrature of what the start sees of the spectrum."""
+    from simulate import lanczos
+
+    matrix, start, measure = _problem(rng, point.dim)
+    nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
+    roots = np.sqrt(weights)
+    return {
+        "Lanczos": np.stack([nodes, weights]),
+        "Gauss quadrature": np.stack(_gauss_rule(*measure, nodes=point.steps)),
+        "components not squared": np.stack([nodes, roots / roots.sum()]),
+        "equal weights": np.stack([nodes, np.full(point.steps, 1 / point.steps)]),
+        "one node more": np.stack(_gauss_rule(*measure, nodes=point.steps + 1))[:, :-1],
+    }
+
+
+def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
+    """By how much the quadrature misses each moment, from the one of order 0 to that of order 2 m + 1."""
+    from simulate import lanczos
+
+    matrix, start, (values, weights) = _problem(rng, point.dim)
+    nodes, found = (part[0] for part in lanczos.quadrature(matrix, start[None], point.steps))
+    orders = 2 * point.steps + 2
+    return np.abs(_chebyshev(nodes, orders) @ found - _chebyshev(values, orders) @ weights)
+
+
+def moments_up_to(last: Callable[[int], int]) -> Violation:
+    """Largest error among the moments that m steps are said to match."""
+    return lambda rng, point: float(_moment_errors(rng, point)[: last(point.steps) + 1].max())
+
+
+SEEN = 1e-9
+"""An error of a moment beyond this is no rounding."""
+
+
+def no_moment_from(first: Callable[[int], int]) -> Violation:
+    """Whether a moment is matched that would not be if the statement were sharp: 1 if so, else 0."""
+
+    def violation(rng: np.random.Generator, point: Point) -> float:
+        return float(_moment_errors(rng, point)[first(point.steps)] < SEEN)
+
+    return violation
+
+
+def _orders() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"dim": st.integers(16, 48), "steps": st.integers(1, 9)}
+
+
+QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="granziol2022/gauss-quadrature",
+        entries=("B62",),
+        source=f"{PAPER}, appendix D, eq. (54) and theorem 13",
+        statement=r"\text{nodes: Ritz values } \theta_i;\quad \text{weights: } (e_1^\top s_i)^2, "
+        r"\text{ squared first components of the vectors of } T_m",
+        routes=quadrature,
+        points=(Point(dim=40, steps=6), Point(dim=29, steps=9)),
+        measured="Lanczos",
+        theory="Gauss quadrature",
+        tolerance=1e-8,
+        tolerance_reason="the moments of the measure are inverted, which loses digits with each node",
+        rivals=("components not squared", "equal weights", "one node more"),
+        seconds=0.1,
+        quantity="nodes and weights",
+    ),
+    ExactProperty(
+        id="granziol2022/matched-moments",
+        entries=("B36", "B62"),
+        source=f"{PAPER}, section 8 and appendix D",
+        statement=r"\sum_i w_i \theta_i^k = q^\top H^k q,\quad k = 0, \dots, 2m - 1\quad (m \text{ steps})",
+        strategies=_orders,
+        violation=moments_up_to(lambda m: 2 * m - 1),
+        examples=(Point(dim=40, steps=5), Point(dim=23, steps=4)),
+        tolerance=1e-12,
+        tolerance_reason=ORTHOGONALITY,
+        rivals={
+            "up to 2m": moments_up_to(lambda m: 2 * m),
+            "only m moments, as our copy reads": no_moment_from(lambda m: m),
+            "not the one of order 2m - 1": no_moment_from(lambda m: 2 * m - 1),
+        },
+        seconds=0.2,
+    ),
+)
+
+# --- the bound of Kaniel, Paige and Saad: theorem 12 ----------------------------------------------------------
+
+
+STARTS = 32
+"""Random starts at every point: what a wrong bound allows depends on them."""
+
+
+def _loss(reading: Callable[..., tuple[float, float]]) -> Violation:
+    """How far the extreme Ritz values are outside of their bounds, over the spread of the spectrum, at worst."""
+
+    def violation(rng: np.random.Generator, point: Point) -> float:
+        from simulate import lanczos
+
+        values = np.cumsum(point.gaps) + point.shift
+        starts = rng.standard_normal((STARTS, len(values)))
+        angles = np.arccos(np.abs(starts / np.linalg.norm(starts, axis=1, keepdims=True)))[:, [0, -1]]
+        ends = lanczos.quadrature(np.diag(values), starts, point.steps).nodes[:, [0, -1]]
+        outside = [0.0]
+        for angle, ritz in zip(angles, ends, strict=True):
+            low, high = reading(values, angle, ritz, point.steps)
+            outside += [low - ritz[1], ritz[1] - values[-1], ritz[0] - high, values[0] - ritz[0]]
+        return max(outside) / (values[-1] - values[0])
+
+    return violation
+
+
+def _bounds(values: Array, angles: Array, _: Array, steps: int) -> tuple[float, float]:
+    """Theorem 12, corrected: the lowest that the top Ritz value, the highest that the bottom one can be."""
+    bound = lanczos_bounds.ritz_value_bound
+    return (
+        float(bound(values[-1], values[-2], values[0], angle=angles[1], steps=steps)),
+        float(bound(values[0], values[1], values[-1], angle=angles[0], steps=steps)),
+    )
+
+
+def _tangent_of_the_ritz_value(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
+    low = values[-1] - _written_out(values[-1], values[-2], values[0], np.tan(ritz[1]), steps)
+    return low, _bounds(values, angles, ritz, steps)[1]
+
+
+def _bottom_as_the_top(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
+    loss = _written_out(values[-1], values[-2], values[0], np.tan(angles[1]), steps)
+    return _bounds(values, angles, ritz, steps)[0], values[0] + loss
+
+
+def _one_degree_more(values: Array, angles: Array, ritz: Array, steps: int) -> tuple[float, float]:
+    return _bounds(values, angles, ritz, steps + 1)
+
+
+def _written_out(first: float, second: float, last: float, tangent: float, steps: int) -> float:
+    """(lambda_1 - lambda_n) tan^2 / c_{k-1}(1 + 2 rho)^2, whatever the tangent is of."""
+    from scipy import special
+
+    rho = (first - second) / (second - last)
+    return float((first - last) * (tangent / special.eval_chebyt(steps - 1, 1 + 2 * rho)) ** 2)
+
+
+def _spectra() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "gaps": st.lists(st.floats(0.01, 3.0), min_size=7, max_size=30).map(tuple),
+        "shift": st.floats(-20.0, 20.0),
+        "steps": st.integers(1, 6),
+    }
+
+
+SPREAD = tuple(0.07 + 0.05 * ((7 * i) % 11) for i in range(30))
+TOP_APART = (*SPREAD, 2.6)
+
+BOUND_CLAIM = ExactProperty(
+    id="granziol2022/kaniel-paige-saad",
+    entries=("B63",),
+    source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
+    statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
+    r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
+    r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
+    strategies=_spectra,
+    violation=_loss(_bounds),
+    examples=(
+        Point(gaps=TOP_APART, shift=-13.7, steps=5),
+        Point(gaps=TOP_APART, shift=6.28 - sum(TOP_APART), steps=4),
+        Point(gaps=(0.3, 0.4, 0.5, 9.3), shift=-4.1, steps=1),
+    ),
+    tolerance=1e-12,
+    tolerance_reason=ORTHOGONALITY,
+    rivals={
+        "tangent of the Ritz value, as our copy reads": _loss(_tangent_of_the_ritz_value),
+        "angle and gap of the top at the bottom, as our copy reads": _loss(_bottom_as_the_top),
+        "polynomial of degree k": _loss(_one_degree_more),
+    },
+    seconds=0.2,
+)
+
+# --- degeneracy: section 7.2 ---------------------------------------------------------------------------------
+
+
+def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
+    """Weight of the Ritz value nearest zero, and the share of exact zeros, of a matrix of three kinds of eigenvalues.
+
+    Some are exactly zero, some near zero, the others spread; a normal start makes the eigenvectors irrelevant.
+    """
+    from simulate import lanczos
+
+    far = point.dim - point.zero - point.near
+    small = point.scale * np.linspace(-1, 1, point.near)
+    eigenvalues = np.concatenate([np.zeros(point.zero), small, np.linspace(0.4, 3.0, far)])
+    starts = np.stack([rng.standard_normal(point.dim) for rng in block.streams])
+    nodes, weights = lanczos.quadrature(np.diag(eigenvalues), starts, point.steps)
+    nearest = np.abs(nodes).argmin(axis=1)
+    return {"weight": weights[np.arange(len(weights)), nearest]}
+
+
+def _share(p: Point) -> float:
+    return p.zero / p.dim
+
+
+EXACT_ZEROS = Experiment(
+    id="granziol2022/exact-zeros",
+    replicate="one random start on a fixed matrix",
+    simulate=weight_at_zero,
+    points=(
+        Point(dim=400, zero=332, near=0, scale=0.03, steps=24),
+        Point(dim=300, zero=187, near=0, scale=0.03, steps=33),
+    ),
+    budget=4096,
+    seconds=1.0,
+    special="no eigenvalue near zero but those that are zero",
+)
+
+NEAR_ZEROS = Experiment(
+    id="granziol2022/near-zeros",
+    replicate="one random start on a fixed matrix",
+    simulate=weight_at_zero,
+    points=(Point(dim=400, zero=152, near=163, scale=0.003, steps=24),),
+    budget=4096,
+    seconds=1.0,
+)
+
+DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="granziol2022/degeneracy-of-exact-zeros",
+        entries=("B34",),
+        source=f"{PAPER}, section 7.2",
+        statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}\quad "
+        r"\text{where no other eigenvalue is near } 0",
+        experiment=EXACT_ZEROS,
+        score="weight",
+        predict=_share,
+        margin=0.01,
+        margin_reason="at most 1 % for random matrices; the zeros of a gap as wide as the rest are one node",
+        rivals={
+            "a node like any other": lambda p: 1 / p.steps,
+            "the rest": lambda p: 1 - _share(p),
+            "all but the nodes": lambda p: 1 - p.steps / p.dim,
+        },
+        quantity="weight of the Ritz value nearest zero",
+    ),
+    Claim(
+        id="granziol2022/degeneracy-of-near-zeros",
+        entries=("B34",),
+        source=f"{PAPER}, section 7.2, for the rank of a matrix with eigenvalues near zero",
+        statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}",
+        expected=Verdict.DISAGREES,
+        finding="The weight counts what the method does not tell from zero, here many eigenvalues below a thousandth "
+        "of the largest: a proxy of small curvature, not of the rank.",
+        experiment=NEAR_ZEROS,
+        score="weight",
+        predict=_share,
+        margin=0.01,
+        margin_reason="as where there are no others near zero",
+        rivals={"the rest": lambda p: 1 - _share(p)},
+        quantity="weight of the Ritz value nearest zero",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*QUADRATURE_CLAIMS, BOUND_CLAIM, *DEGENERACY_CLAIMS)

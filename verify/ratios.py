@@ -1,0 +1,68 @@
+"""Ratios of an observation: which are how far from 1, and what stands for all of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from verify.results import Observed
+
+__all__ = ["FAR", "OFF", "columns", "factor", "level", "mark", "median", "worst"]
+
+OFF, FAR = 1.25, 2.0
+"""Factors beyond which a ratio is marked once and twice."""
+
+
+def columns(made: Observed) -> dict[str, list[float]]:
+    """The means of each column of ratios, by its heading, one for each row."""
+    rows = [row for group in made.groups for row in group.rows]
+    return {
+        column.heading: [row.cells[k].mean for row in rows]
+        for k, column in enumerate(made.columns)
+        if column.ratio and rows
+    }
+
+
+def factor(ratio: float) -> float:
+    """By what factor a ratio is off, either way.
+
+    >>> factor(0.5), factor(3.0), factor(-1.0)
+    (2.0, 3.0, inf)
+    """
+    return max(ratio, 1 / ratio) if 1e-300 < ratio < math.inf else math.inf
+
+
+def level(ratio: float) -> str:
+    """How a ratio is shown: plainly, "off" or "far".
+
+    >>> level(0.81), level(1.3), level(float("nan"))
+    ('', 'off', 'far')
+    """
+    return "far" if factor(ratio) > FAR else "off" if factor(ratio) > OFF else ""
+
+
+def mark(ratio: float) -> str:
+    """Triangles up where theory is too large, down where too small: one if off, two if far.
+
+    >>> mark(1.0), mark(1.3), mark(0.2)
+    ('', '▲', '▼▼')
+    """
+    if math.isnan(ratio):
+        return ""
+    return ("▲" if ratio > 1 else "▼") * ("", "off", "far").index(level(ratio))
+
+
+def median(values: Sequence[float]) -> float:
+    """The median of those that are numbers; NaN without any."""
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan
+
+
+def worst(values: Sequence[float]) -> float:
+    """The ratio that is off by the largest factor; one that is no number is worse than any.
+
+    >>> worst([0.4, 1.0, 2.0])
+    0.4
+    """
+    return max(values, key=lambda value: (factor(value), math.isnan(value)))
