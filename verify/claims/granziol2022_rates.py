@@ -1,4 +1,4 @@
-"""Granziol, Zohren and Roberts (2022), sections 10 to 12: learning rates of SGD, momentum and adaptive methods."""
+"""Granziol, Zohren and Roberts (2022), sections 10 and 11: learning rates of SGD, momentum and adaptive methods."""
 
 from __future__ import annotations
 
@@ -469,7 +469,7 @@ def edge_exponent(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 RATE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/rate-exponent",
-        entries=("B42", "B46", "B48", "B61"),
+        entries=("B46", "B48", "B61"),
         source=f"{PAPER}, section 10.1 and footnote 6, from theorem 4",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \tfrac12 \text{ for } b \le B_c,\quad "
         r"\frac{1}{1 + b/B_c} \text{ above},\quad B_c = P \sigma^2 / \lambda_1^2",
@@ -492,7 +492,7 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/eigenvalue-below-crossover",
-        entries=("B42", "B45"),
+        entries=("B45",),
         source=f"{PAPER}, section 10.1, eq. (23)",
         statement=r"\lambda_1' = 2 \sqrt{P/b}\,\sigma \text{ for } b \le B_c,\quad "
         r"\lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1} \le 2 \lambda_1 \text{ above}",
@@ -776,56 +776,10 @@ GRADIENT_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-# --- more data: section 12 -----------------------------------------------------------------------------------
-
-
-def _extremes(rng: np.random.Generator, point: Point) -> tuple[Any, Any]:
-    """Mean largest and smallest eigenvalue over all subsets of each size."""
-    from simulate import optimisers
-
-    factors = rng.standard_normal((point.samples, point.dim, point.dim))
-    matrices = point.scale * (factors + factors.swapaxes(1, 2)) + np.diag(rng.standard_normal(point.dim))
-    matrices = matrices / np.abs(matrices).max()
-    spectra = [
-        np.linalg.eigvalsh(optimisers.all_batches(matrices, size)) for size in range(1, point.samples + 1)
-    ]
-    return [s[:, -1].mean() for s in spectra], [s[:, 0].mean() for s in spectra]
-
-
-def _growing(rng: np.random.Generator, point: Point, *, changing: bool = False) -> float:
-    """How much the mean largest eigenvalue grows, or the smallest falls, anywhere along the sizes; or moves at all."""
-    tops, bottoms = _extremes(rng, point)
-    moves = np.concatenate([np.diff(tops), -np.diff(bottoms)])
-    worst = np.abs(moves).max() if changing else moves.max()
-    return max(0.0, float(worst))
-
-
-def _populations() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"samples": st.integers(2, 6), "dim": st.integers(1, 4), "scale": st.floats(0.1, 3.0)}
-
-
-DATA_PROPERTY = ExactProperty(
-    id="granziol2022/more-data",
-    entries=("B60", "B1"),
-    source=f"{PAPER}, sections 12 to 14",
-    statement=r"\mathbb{E}\,\lambda_1(H_{B+1}) \le \mathbb{E}\,\lambda_1(H_B),\quad "
-    r"\mathbb{E}\,\lambda_P(H_{B+1}) \ge \mathbb{E}\,\lambda_P(H_B)\quad \text{over all subsets of a data set}",
-    strategies=_populations,
-    violation=_growing,
-    examples=(Point(samples=5, dim=3, scale=0.7), Point(samples=6, dim=4, scale=1.3)),
-    tolerance=1e-12,
-    tolerance_reason="rounding, relative to the largest element",
-    rivals={"no change with the number of samples": lambda rng, p: _growing(rng, p, changing=True)},
-    seconds=0.3,
-)
-
 CLAIMS: tuple[AnyClaim, ...] = (
     *STEP_CLAIMS,
     *MOMENTUM_CLAIMS,
     *RATE_CLAIMS,
     *STABILITY_CLAIMS,
     *GRADIENT_CLAIMS,
-    DATA_PROPERTY,
 )
