@@ -34,8 +34,8 @@ RATIOS = (1e-6, 0.25, 1.0, 4.0)
 FEW = 200
 """Points on which a function is timed first."""
 
-LONGEST = 5.0
-"""Seconds; what is expected to take longer is extrapolated."""
+LONGEST, PROBE = 5.0, 1.0
+"""Seconds: what is expected to take longer is extrapolated, from as many points as this time allows."""
 
 TAILS = {
     1: {
@@ -167,9 +167,13 @@ def points(name: str, n: int) -> np.ndarray:
 def seconds(function: Function, name: str, n: int) -> tuple[float, bool]:
     """CPU seconds of a function on n points, and whether they are extrapolated."""
     few = min(FEW, n)
-    expected = min(_once(function, points(name, few)) for _ in range(2)) * n / few
-    if expected > LONGEST and few < n:
-        return expected, True
+    while True:
+        spent = min(_once(function, points(name, few)) for _ in range(2))
+        if few == n or spent * n / few <= LONGEST:
+            break
+        if 10 * spent > PROBE:
+            return spent * n / few, True
+        few = min(10 * few, n)  # what so few points take may be overhead
     x = points(name, n)
     return min(_once(function, x) for _ in range(3)), False
 

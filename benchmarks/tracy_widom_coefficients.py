@@ -12,7 +12,7 @@ rational; far to the right the determinant is 1 less the trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
 
@@ -172,7 +172,7 @@ def _power(x: mp.mpf, n: int) -> mp.mpf:
     return 1 / x**n
 
 
-def _to_smallest(terms: object) -> mp.mpf:
+def _to_smallest(terms: Iterable[mp.mpf]) -> mp.mpf:
     """Sum of a divergent series up to its smallest term."""
     total, last = mp.mpf(0), mp.inf
     for term in terms:

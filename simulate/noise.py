@@ -21,7 +21,6 @@ from simulate.monte_carlo import Block
 __all__ = [
     "banded_profile",
     "blocked_profile",
-    "frames",
     "profiled",
     "signed_projections",
     "sparse",
@@ -118,7 +117,7 @@ def blocked_profile(dim: int, *, contrast: float) -> Tensor:
     [2.25, 2.25, 0.75, 0.75]
     """
     first = _rows(dim, contrast) < dim // 2
-    level = torch.where(first, 1.0 + contrast, 1.0 - contrast).double()
+    level = 1 + contrast * (2.0 * first.double() - 1)
     return level[:, None] * level / level.mean() ** 2
 
 
@@ -140,7 +139,7 @@ def banded_profile(dim: int, *, contrast: float) -> Tensor:
     rows = _rows(dim, contrast)
     apart = (rows[:, None] - rows).abs()
     near = 4 * torch.minimum(apart, dim - apart) < dim
-    level = torch.where(near, 1.0 + contrast, 1.0 - contrast).double()
+    level = 1 + contrast * (2.0 * near.double() - 1)
     return level / level.mean()
 
 
@@ -160,21 +159,6 @@ def signed_projections(block: Block, dim: int, *, samples: int, rank: int) -> Te
     directions = torch.nn.functional.normalize(block.normal(dim, terms), dim=1)
     signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     return (directions * signs[:, None]) @ directions.mT / samples
-
-
-def frames(block: Block, dim: int, *, count: int) -> Tensor:
-    """Orthonormal directions, uniform among all such frames: shape (n, count, dim).
-
-    Raises
-    ------
-    ValueError
-        If a count is not positive, there are more directions than dimensions, or they do not fit into memory.
-    """
-    dim, count = _checks.count("dim", dim), _checks.count("count", count)
-    if count > dim:
-        raise ValueError(f"count must be at most dim, got {count} directions in {dim}")
-    _require_memory(block, "dim and count", 32 * len(block) * dim * count, f"{count} vectors of length {dim}")
-    return torch.linalg.qr(block.normal(dim, count)).Q.mT
 
 
 def _rows(dim: int, contrast: float) -> Tensor:

@@ -271,8 +271,8 @@ def least_squares_paths(
 
     Returns
     -------
-    Means over the runs of a replicate, each (n,): *growth*, the squared length after all steps, and *trace* and
-    *square*, tr H_B and tr H_B^2 at the last step.
+    Means over the runs of a replicate, each (n,): *growth*, the squared length after all steps, and *trace*, *square*
+    and *top*, tr H_B, tr H_B^2 and the largest eigenvalue of H_B at the last step.
 
     Raises
     ------
@@ -292,6 +292,7 @@ def least_squares_paths(
         "growth": (w**2).sum(axis=2).mean(axis=1),
         "trace": np.trace(grams, axis1=2, axis2=3).mean(axis=1),
         "square": (grams**2).sum(axis=(2, 3)).mean(axis=1),
+        "top": np.linalg.eigvalsh(grams)[..., -1].mean(axis=1),
     }
 
 

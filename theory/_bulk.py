@@ -55,21 +55,22 @@ def _bulk_mass(phi: Floats, c: float) -> Floats:
 
 def _middle_mass(phi: Floats, c: float) -> Floats:
     """The share in closed form: (phi + delta - sum_k c^k sin((k + 2) phi)/(k + 2)) / pi."""
-    delta = np.arctan2(c * np.sin(phi), 1 - c * np.cos(phi))
-    return (phi + delta - _sine_sum(phi, delta, c)) / math.pi
+    sine, cosine = np.sin(phi), np.cos(phi)
+    delta = np.arctan2(c * sine, 1 - c * cosine)
+    return (phi + delta - _sine_sum(sine, cosine, delta, c)) / math.pi
 
 
-def _sine_sum(phi: Floats, delta: Floats, c: float) -> Floats:
+def _sine_sum(sine: Floats, cosine: Floats, delta: Floats, c: float) -> Floats:
     """sum_{k >= 0} c^k sin((k + 2) phi)/(k + 2), which is (delta - c sin(phi))/c^2."""
     if abs(c) >= 0.01:
-        return (delta - c * np.sin(phi)) / c**2
+        return (delta - c * sine) / c**2
     terms = 2 + int(-38 / math.log(abs(c)))  # the next power of c is below the rounding error
-    twice = 2 * np.cos(phi)  # Clenshaw's recurrence
-    after = np.zeros_like(phi)
-    now = np.zeros_like(phi)
+    twice = 2 * cosine  # Clenshaw's recurrence
+    after = np.zeros_like(sine)
+    now = np.zeros_like(sine)
     for k in reversed(range(terms)):
         now, after = c**k / (k + 2) + twice * now - after, now
-    return np.sin(phi) * (twice * now - after)
+    return sine * (twice * now - after)
 
 
 def _tail_mass(phi: Floats, c: float) -> Floats:

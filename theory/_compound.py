@@ -82,7 +82,7 @@ class Spectrum:
             Whether v is real: z is, and not inside a bulk.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            v = self._refined(distance, nearest, z, real)
+            v = self._refined(z, distance, nearest)
         if self.rate < 1:
             v = self._near_atom(v, z)
         v = np.where(real, np.real(v) + 0j, v)
@@ -105,9 +105,7 @@ class Spectrum:
             moments[n] = self.rate * (self.weights @ trees[:, n])
         return moments
 
-    def _refined(
-        self, distance: NDArray[Any], nearest: NDArray[np.intp], z: NDArray[Any], real: NDArray[np.bool_]
-    ) -> Complexes:
+    def _refined(self, z: NDArray[Any], distance: NDArray[Any], nearest: NDArray[np.intp]) -> Complexes:
         """The root v from its end of the bulk: z - e = (v - v_e)^2 K(v), a root without cancellation."""
         corner = self.spikes[nearest]
         offset = corner[:, None] - self.poles
@@ -117,7 +115,7 @@ class Spectrum:
         delta = np.where((delta.imag < 0) | ((delta.imag == 0) & (k0 < 0)), -delta, delta)
         far = ~(np.abs(delta) * k1 < 0.05 * np.abs(k0))
         if far.any():
-            delta[far] = self._eigenvalue(z[far], real[far]) - corner[far]
+            delta[far] = self._eigenvalue(z[far]) - corner[far]
         for _ in range(4):
             delta = delta - _newton_step(delta, distance, offset, squares)
         return (corner + delta.real) + 1j * np.abs(delta.imag)
@@ -133,7 +131,7 @@ class Spectrum:
             found = found - (found * h - z) / slope
         return np.where(near, found, v)
 
-    def _eigenvalue(self, z: NDArray[Any], real: NDArray[np.bool_]) -> Complexes:
+    def _eigenvalue(self, z: NDArray[Any]) -> Complexes:
         """The physical one of the n + 1 roots v, eigenvalues of an arrowhead matrix with one row for z."""
         n, root = self.poles.size, np.sqrt(self.strengths)
         arrow = np.zeros((z.size, n + 1, n + 1), dtype=z.dtype)
@@ -143,9 +141,8 @@ class Spectrum:
         found: Complexes = np.linalg.eigvals(arrow).astype(np.complex128)
         with np.errstate(divide="ignore", over="ignore"):
             slope: Floats = np.sum(self.strengths / np.abs(found[:, :, None] - self.poles) ** 2, axis=2)
-        # one root only, up to its mirror image, has sum c^2/|v - a|^2 <= 1; rounding must not make it real
-        strange = (np.imag(found) == 0) != real[:, None]
-        best = found[np.arange(z.size), np.argmin(np.where(strange, slope + 1e9, slope), axis=1)]
+        # one root only, up to its mirror image, has sum c^2/|v - a|^2 <= 1
+        best = found[np.arange(z.size), np.argmin(slope, axis=1)]
         return np.real(best) + 1j * np.abs(np.imag(best))
 
 

@@ -66,6 +66,8 @@ FUNCTIONS: dict[str, str] = {
     "batch_hessian.element_skewness": "2.0 --batch-size 64 --dataset-size 1797",
     "batch_hessian.noise_bound": "1.2 --batch-size 64 --dataset-size 1797",
     "batch_hessian.ggn_rank_bound": "64 10 226",
+    "batch_hessian.sample_rank_bound": "24,2 --biases=false",
+    "batch_hessian.sample_rank_bound_of_paths": "24 24,2",
     "batch_hessian.dataset_rank_bound": "48 --samples 1797 --dim 624 --symmetries 24",
     "batch_hessian.crossover_batch_size": "0.56 --sigma 0.06 --dim 226 --dataset-size 1797",
     "lanczos_bounds.ritz_value_bound": "2.0 1.0 -1.0 --angle 1.3 --steps 8",

@@ -60,22 +60,28 @@ def _modules() -> tuple[ModuleType, ...]:
         beyond_rates,
         granziol2022,
         granziol2022_appendix,
+        granziol2022_ensembles,
         granziol2022_gauss_newton,
         granziol2022_inequalities,
         granziol2022_lanczos,
+        granziol2022_networks,
         granziol2022_noise,
+        granziol2022_outliers,
         granziol2022_rates,
         granziol2022_samples,
         granziol2022_sampling,
         granziol2022_scatter,
         karakida2019,
         karakida2019_sizes,
+        network_observations,
         vysogorets2024,
     )
 
     granziol = (
         granziol2022,
         granziol2022_noise,
+        granziol2022_ensembles,
+        granziol2022_outliers,
         granziol2022_samples,
         granziol2022_rates,
         granziol2022_sampling,
@@ -84,8 +90,9 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_appendix,
         granziol2022_gauss_newton,
         granziol2022_lanczos,
+        granziol2022_networks,
     )
-    return (vysogorets2024, *granziol, karakida2019, karakida2019_sizes, beyond_rates)
+    return (vysogorets2024, *granziol, karakida2019, karakida2019_sizes, beyond_rates, network_observations)
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simulate import _memory, ensembles, spectra
+from simulate import _memory, ensembles, lanczos, spectra
 from simulate.lanczos import Operator
 from simulate.monte_carlo import Block, Point, stream
 
@@ -94,10 +94,13 @@ def test_truncation_tells_that_steps_are_too_few() -> None:
     assert found.truncation.max() > 0.2 * np.abs(found.value - exact).max()
 
 
-def test_the_error_of_a_density_is_that_over_draws_of_probes() -> None:
-    draws = [spectra.density(MATRIX, [0.3], rng(s), width=0.4, steps=8, probes=8) for s in range(100)]
-    values, errors = np.array([d.value[0] for d in draws]), np.array([d.standard_error[0] for d in draws])
-    assert_allclose(np.sqrt((errors**2).mean()), values.std(), rtol=0.25)
+def test_the_error_of_a_density_is_that_of_a_mean_over_its_probes() -> None:
+    nodes, weights = lanczos.quadrature(MATRIX, rng(3).standard_normal((5, 60)), 7)
+    heights = np.exp(-(((0.3 - nodes) / 0.4) ** 2) / 2) / (np.sqrt(2 * np.pi) * 0.4)
+    each = (weights * heights).sum(1)
+    found = spectra.density(MATRIX, 0.3, rng(3), width=0.4, steps=7, probes=5)
+    assert_allclose(found.value, each.mean(), rtol=1e-12)
+    assert_allclose(found.standard_error, each.std(ddof=1) / np.sqrt(5), rtol=1e-10)
 
 
 def test_a_number_is_a_grid_too() -> None:

@@ -346,6 +346,21 @@ CALLS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_sizes_in_any_guise_are_numbers(call: Any) -> None:
+    plain = call(batch_size=3.0, dataset_size=12.0)
+    for guise in (3, np.array(3), np.int32(3), np.float32(3.0), [3], (3,), np.array([[3]], dtype=np.uint8)):
+        found = call(batch_size=guise, dataset_size=np.array(12))
+        assert found.shape == np.shape(guise)
+        assert_array_equal(found, plain)
+    assert call(batch_size=[], dataset_size=12).shape == (0,)
+    for bad in ("3", None, True, [3, None], 3j):
+        with pytest.raises(ValueError, match=r"^batch_size must be real numbers"):
+            call(batch_size=bad, dataset_size=12)
+        with pytest.raises(ValueError, match=r"^dataset_size must be real numbers"):
+            call(batch_size=3, dataset_size=bad)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_batches_out_of_their_domain_are_refused(call: Any) -> None:
     for bad in [0, -1, math.nan, math.inf]:
         with pytest.raises(ValueError, match="batch_size must be positive and finite"):

@@ -71,6 +71,25 @@ def test_edges_tend_to_those_of_the_laws() -> None:
             )
 
 
+@pytest.mark.parametrize(("p", "n"), [(3, 8), (8, 3)])
+def test_scale_of_the_wishart_edges_in_the_limit(p: int, n: int) -> None:
+    """variance (1 +- sqrt(q))^(4/3) q^(-1/6) n^(-2/3), the curvature of the Marchenko-Pastur density at its ends."""
+    size, root = 1e12, math.sqrt(p / n)
+    for lower, sign in [(False, 1.0), (True, -1.0)]:
+        scale = 0.6 * abs(1 + sign * root) ** (4 / 3) * root ** (-1 / 3) * (n * size) ** (-2 / 3)
+        found = wishart_edge(p * size, n * size, variance=0.6, lower=lower)
+        assert_allclose(found.sd, scale * math.sqrt(UNIT.var()), rtol=1e-7)
+
+
+def test_one_row_is_a_sample_variance() -> None:
+    """Mean 1 and variance 2/n, exactly."""
+    unit = math.sqrt(2 / 200)
+    above, below = (wishart_edge(1, 200, variance=1.0, lower=lower) for lower in (False, True))
+
+    assert abs(above.mean - 1) < 0.03 * unit and abs(below.mean - 1) < 0.005 * unit
+    assert_allclose([above.sd, below.sd], unit, rtol=0.08)
+
+
 def test_rows_and_columns_trade_places_but_for_the_unit() -> None:
     for lower in (False, True):
         one, other = (wishart_edge(*shape, variance=0.3, lower=lower) for shape in [(12, 40), (40, 12)])

@@ -82,7 +82,7 @@ def test_one_jump_is_marchenko_pastur(q: float, sign: float) -> None:
     assert_allclose(sorted(sign * e for e in law.edges), plain.edges, rtol=1e-14, atol=1e-30)
     assert_allclose(law.pdf(sign * x), plain.pdf(x), rtol=1e-9)
     tail = law.cdf(sign * x) if sign > 0 else law.sf(sign * x) + np.where(x == 0, law.atom, 0)
-    assert_allclose(tail, plain.cdf(x), atol=1e-14)
+    assert_allclose(tail, plain.cdf(x), rtol=0, atol=1e-14)
     assert_allclose(sign * law.stieltjes(sign * off), plain.stieltjes(off), rtol=1e-8)
     assert_allclose(sign * law.stieltjes(sign * plane), plain.stieltjes(plane), rtol=1e-13)
     assert_allclose(
@@ -92,7 +92,7 @@ def test_one_jump_is_marchenko_pastur(q: float, sign: float) -> None:
     assert_allclose([sign * law.mean(), law.var()], [plain.mean(), plain.var()], rtol=1e-15)
 
 
-@pytest.mark.parametrize("rate", [1e4, 1e8, 1e11])
+@pytest.mark.parametrize("rate", [1e4, 1e8, 3.3e11])
 def test_many_small_directions_are_the_semicircle(rate: float) -> None:
     """rate a^2 fixed: the fourth free cumulant, rate a^4, is the first that is left."""
     law, limit = (
@@ -101,9 +101,12 @@ def test_many_small_directions_are_the_semicircle(rate: float) -> None:
     )
     x = np.linspace(-1.9, 1.9, 101)
 
-    assert_allclose(law.edges, [-2 - 1 / rate, 2 + 1 / rate], atol=1 / rate**2 + 1e-14)
-    assert_allclose(law.pdf(x), limit.pdf(x), atol=2 / rate + 1e-14)
-    assert_allclose(law.cdf(x), limit.cdf(x), atol=1 / rate + 1e-14)
+    v2 = (1 + 2 / rate + math.sqrt(1 + 8 / rate)) / 2  # square of the threshold
+    edge = math.sqrt(v2) * (1 + 1 / (v2 - 1 / rate))
+    assert_allclose(law.edges, [-edge, edge], rtol=1e-14)
+    assert_allclose(edge, 2 + 1 / rate, rtol=1e-8)
+    assert_allclose(law.pdf(x), limit.pdf(x), rtol=0, atol=2 / rate + 1e-14)
+    assert_allclose(law.cdf(x), limit.cdf(x), rtol=0, atol=1 / rate + 1e-14)
     assert np.abs(law.pdf(x) - limit.pdf(x)).max() > 0.1 / rate
     assert_allclose((law.moment(4) - 2), 1 / rate, rtol=1e-3)
 
@@ -128,7 +131,7 @@ def test_density_integrates_to_mass_moments_and_distribution(law: CompoundFreePo
         found = sum(float(np.sum(x**k * law.pdf(x) * w)) for x, w in nodes)
         assert_allclose(found, law.moment(k), rtol=1e-11, atol=1e-13)
     for (low, high), mass in zip(law.bulks, masses, strict=True):
-        assert_allclose(law.cdf(high) - law.cdf(low), mass, atol=1e-13)
+        assert_allclose(law.cdf(high) - law.cdf(low), mass, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=IDS)
@@ -221,9 +224,9 @@ def test_gaps_hold_no_density_and_the_atom() -> None:
 
     assert_array_equal(SPLIT.pdf(x), 0.0)
     assert_allclose(SPLIT.cdf(x), [0.05] * 3 + [0.95] * 4, rtol=1e-13)
-    assert_allclose(SPLIT.cdf([-9.0, -math.inf, math.inf]), [0.0, 0.0, 1.0], atol=0)
+    assert_allclose(SPLIT.cdf([-9.0, -math.inf, math.inf]), [0.0, 0.0, 1.0], rtol=0)
     assert SPLIT.support() == SPLIT.edges
-    assert_allclose(SPLIT.stieltjes(b / 3) + SPLIT.stieltjes(-b / 3), 0.0, atol=1e-14)
+    assert_allclose(SPLIT.stieltjes(b / 3) + SPLIT.stieltjes(-b / 3), 0.0, rtol=0, atol=1e-14)
     assert_allclose(SPLIT.stieltjes([1e-8, -1e-200]) * np.array([1e-8, -1e-200]), SPLIT.atom, rtol=1e-13)
     assert POSITIVE.atom == 0.0 and len(POSITIVE.bulks) == 2
     assert len(WHOLE.bulks) == 1 and len(GENERIC.bulks) == 3 and len(TIGHT.bulks) == 3
@@ -236,7 +239,7 @@ def test_bulks_meet_at_rate_one() -> None:
     assert len(meeting.bulks) == 1 and meeting.pdf(0.0) == math.inf
     assert_allclose(np.diff(np.log(meeting.pdf(x))) / np.diff(np.log(x)), -1 / 3, rtol=1e-3)
 
-    hard = CompoundFreePoisson(rate=1.0, jumps=[1.0, 3.0])
+    hard = CompoundFreePoisson(rate=1.0, jumps=[0.243, 1.3], weights=[0.36, 0.64])
     assert hard.edges[0] == 0.0 and hard.pdf(0.0) == math.inf and hard.cdf(0.0) == 0.0
     assert_allclose(np.diff(np.log(hard.pdf(x))) / np.diff(np.log(x)), -1 / 2, rtol=1e-5)
     assert CompoundFreePoisson(rate=1 + 1e-9, jumps=1.0).edges[0] > 0
@@ -312,7 +315,7 @@ def test_low_rank_noise_sharpens_more_than_theorem_4() -> None:
     assert_allclose(additive(2.0, Semicircle(variance=few.var())).eigenvalue, 2.125, rtol=1e-12)
     drowned = additive(2.0, few)  # measured 3.067(47): the edge, drawn in as P^(-2/3)
     assert not drowned.visible
-    assert_allclose(drowned.eigenvalue, 3.23, atol=0.01)
+    assert_allclose(drowned.eigenvalue, 3.23, rtol=0, atol=0.01)
 
 
 def test_a_record_is_canonical() -> None:
@@ -332,7 +335,7 @@ def test_results_have_the_shape_of_their_points() -> None:
         assert method(1).dtype == np.float64
     assert WHOLE.stieltjes([]).shape == (0,) and WHOLE.stieltjes(99).dtype == np.float64
     assert WHOLE.stieltjes([[1j]]).shape == (1, 1) and WHOLE.stieltjes(1j).dtype == np.complex128
-    many = np.linspace(*WHOLE.edges, 60_000)  # more than one block
+    many = np.linspace(*WHOLE.edges, 20_000)  # more than one block
     assert_array_equal(WHOLE.pdf(many)[::1000], WHOLE.pdf(many[::1000]))
 
 

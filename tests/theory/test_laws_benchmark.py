@@ -52,8 +52,10 @@ def test_what_takes_long_is_extrapolated(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(laws, "_once", lambda function, x: function(x))
     name = "semicircle cdf"
 
-    assert laws.seconds(lambda x: 1e-5 * x.size, name, 10**6) == (10.0, True)
+    assert laws.seconds(lambda x: 1e-5 * x.size, name, 10**6) == (pytest.approx(10.0), True)
     assert laws.seconds(lambda x: 1e-6 * x.size, name, 10**6) == (1.0, False)
+    with_overhead = laws.seconds(lambda x: 0.002 + 1e-6 * x.size, name, 10**6)
+    assert with_overhead == (pytest.approx(1.002), False)
 
 
 def test_seconds_are_of_the_processor() -> None:

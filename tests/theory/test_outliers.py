@@ -325,3 +325,45 @@ def test_integers_beyond_a_machine_word_are_numbers() -> None:
         additive_wigner(10**5000, sigma=0)
     with pytest.raises(ValueError, match=r"spike must be finite, got \[nan, nan.*\.\.\.$"):
         additive_wigner([math.nan] * 1000, sigma=0)
+
+
+GUISES: list[Any] = [
+    2,
+    2.0,
+    np.array(2),
+    np.array(2.0),
+    np.int64(2),
+    np.float32(2.0),
+    [2],
+    (2,),
+    np.array([[2]]),
+]
+MODELS: dict[str, Any] = {
+    "wigner": lambda spike, scale: additive_wigner(spike, sigma=scale),
+    "wishart": lambda spike, scale: additive_wishart(spike, q=0.25, variance=scale),
+    "both": lambda spike, scale: information_plus_noise(spike, q=0.25, variance=scale),
+    "any law": lambda spike, scale: additive(spike, Semicircle(sigma=float(np.max(scale)))),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_number_in_any_guise_is_that_number(model: Any) -> None:
+    """Integers, lists and arrays of no dimension; and what is empty stays empty."""
+    plain = model(2.0, 1.0)
+    for guise in GUISES:
+        for found in (model(guise, 1), model(guise, np.array(1.0))):
+            assert found.eigenvalue.shape == np.shape(guise)
+            for name in ("eigenvalue", "overlap", "threshold", "edge", "visible"):
+                assert_array_equal(getattr(found, name), getattr(plain, name))
+    for name in ("eigenvalue", "overlap", "threshold", "edge", "visible"):
+        assert getattr(model(np.zeros((0, 3)), 1.0), name).shape == (0, 3)
+    for bad in ("2", None, [2, None], True, [True], 2j, [math.nan], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match=r"^spike must be"):
+            model(bad, 1.0)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_spike_at_its_threshold_is_not_seen(model: Any) -> None:
+    at = model(model(0.0, 1.7).threshold, 1.7)
+
+    assert not at.visible and at.overlap == 0.0 and at.eigenvalue == at.edge

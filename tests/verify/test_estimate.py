@@ -46,6 +46,21 @@ PYTHON = {
     "batch_hessian.second_order_eigenvalue": "0.56, coefficient=2.4, batch_size=64, dataset_size=1797",
     "batch_hessian.element_variance": "0.81, dim=226",
     "batch_hessian.element_fluctuation": "variance=0.0036, batch_size=64, dataset_size=1797",
+    "batch_hessian.batch_ggn_factor_eigenvalue": (
+        "1.4, variance=0.3, dim=226, batch_size=64, dataset_size=math.inf"
+    ),
+    "batch_hessian.noise_free_eigenvalue": "0.56, sigma=0.06, dim=226, dataset_size=1797",
+    "batch_hessian.composed_batch_eigenvalue": f"0.56, {BATCH}",
+    "batch_hessian.second_order_coefficient": "[2.0, 0.5, -1.0], [0.3, 0.6, 0.9]",
+    "batch_hessian.finite_population_fluctuation": (
+        "variance=0.0036, batch_size=64, dataset_size=1797, replacement=True"
+    ),
+    "batch_hessian.element_skewness": "2.0, batch_size=64, dataset_size=1797",
+    "batch_hessian.noise_bound": "1.2, batch_size=64, dataset_size=1797",
+    "batch_hessian.ggn_rank_bound": "64, 10, 226",
+    "batch_hessian.sample_rank_bound": "[24, 2], biases=False",
+    "batch_hessian.sample_rank_bound_of_paths": "24, [24, 2]",
+    "batch_hessian.dataset_rank_bound": "48, samples=1797, dim=624, symmetries=24",
     "batch_hessian.crossover_batch_size": "0.56, sigma=0.06, dim=226, dataset_size=1797",
     "lanczos_bounds.ritz_value_bound": "2.0, 1.0, -1.0, angle=1.3, steps=8",
     "learning_rates.stability_limit": "4.2",
@@ -81,6 +96,7 @@ PYTHON = {
 }
 
 NOT_FOR_A_SHELL = {
+    "batch_hessian.low_rank_noise": "returns a law",
     "outliers.additive": "takes a law",
     "finite_size.additive_sd": "takes a law",
     "softmax.covariance": "returns matrices",

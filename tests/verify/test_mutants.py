@@ -30,7 +30,7 @@ Statistical = Claim | StatisticalProperty
 def statistical_claims() -> dict[str, Statistical]:
     """Those of the registry, and of every module of claims: listed there or not yet."""
     modules = [m.name for m in pkgutil.iter_modules(claims.__path__, f"{claims.__name__}.") if not m.ispkg]
-    written = [c for name in modules for c in importlib.import_module(name).CLAIMS]
+    written = [c for name in modules for c in getattr(importlib.import_module(name), "CLAIMS", ())]
     return {c.id: c for c in (*registry.claims(), *written) if isinstance(c, Statistical)}
 
 

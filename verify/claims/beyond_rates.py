@@ -27,11 +27,13 @@ class Rates(NamedTuple):
 
 
 def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
-    """Positive semidefinite samples of uneven size along uneven directions."""
+    """Positive semidefinite samples of uneven size along uneven directions; the last heavy along the flattest one."""
     shape = (point.samples, point.dim, point.rank)
     factors = rng.standard_normal(shape) * np.exp(-point.decay * np.arange(point.dim))[:, None]
     factors = factors * np.exp(point.spread * rng.standard_normal((point.samples, 1, 1)))
-    return factors @ factors.swapaxes(1, 2)
+    matrices = factors @ factors.swapaxes(1, 2)
+    matrices[-1, -1, -1] += point.heavy
+    return matrices
 
 
 def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
@@ -113,14 +115,16 @@ def _populations() -> Mapping[str, Any]:
         "rank": st.integers(1, 3),
         "spread": st.floats(0.0, 2.0),
         "decay": st.floats(0.0, 0.9),
+        "heavy": st.just(0.0) | st.floats(0.0, 20.0),
         "batch_size": st.integers(1, 3),
     }
 
 
 EXAMPLES = (
-    Point(samples=5, dim=3, rank=2, spread=0.7, decay=0.6, batch_size=1),
-    Point(samples=6, dim=4, rank=1, spread=1.3, decay=0.4, batch_size=3),
-    Point(samples=9, dim=5, rank=1, spread=0.04, decay=0.03, batch_size=4),
+    Point(samples=5, dim=3, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=1),
+    Point(samples=6, dim=4, rank=1, spread=1.3, decay=0.4, heavy=0.0, batch_size=3),
+    Point(samples=12, dim=3, rank=6, spread=0.05, decay=1.7, heavy=40.0, batch_size=1),
+    Point(samples=9, dim=7, rank=8, spread=0.02, decay=0.01, heavy=0.0, batch_size=6),
 )
 
 PROPERTIES: tuple[AnyClaim, ...] = (
@@ -189,7 +193,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
 @cache
 def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
     """A population that all replicates share."""
-    point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5)
+    point = Point(samples=samples, dim=dim, rank=2, spread=0.6, decay=0.5, heavy=0.0)
     return samples_of(fixture(0, "beyond/sgd-steps"), point)
 
 

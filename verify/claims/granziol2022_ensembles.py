@@ -60,7 +60,7 @@ UNIVERSAL = Experiment(
         for law, dim, batch in (("student", 420, 23), ("sparse", 380, 21), ("bands", 290, 17))
     ),
     budget=256,
-    seconds=2.0,
+    seconds=1.1,
 )
 
 SIGNED_SPECTRUM = Experiment(
@@ -77,7 +77,7 @@ SIGNED_SPECTRUM = Experiment(
         ),
     ),
     budget=512,
-    seconds=1.0,
+    seconds=0.8,
 )
 
 
@@ -199,7 +199,7 @@ UNEVEN_ROWS = Experiment(
     simulate=uneven_rows,
     points=(Point(contrast=0.63, sigma=1.3, dim=14), Point(contrast=0.41, sigma=0.7, dim=160)),
     budget=1 << 17,
-    seconds=0.4,
+    seconds=1.0,
 )
 
 FEW_ENTRIES = Experiment(
@@ -208,7 +208,7 @@ FEW_ENTRIES = Experiment(
     simulate=few_entries,
     points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
     budget=1 << 17,
-    seconds=0.4,
+    seconds=0.2,
 )
 
 FEW_PROJECTIONS = Experiment(
@@ -220,7 +220,7 @@ FEW_PROJECTIONS = Experiment(
         Point(rank=4, variance=0.023, dim=150, batch_size=11),
     ),
     budget=1 << 18,
-    seconds=0.5,
+    seconds=2.7,
 )
 
 WISHART_NOISE = Experiment(
@@ -232,7 +232,7 @@ WISHART_NOISE = Experiment(
         Point(variance=0.7, dim=210, batch_size=70),
     ),
     budget=4096,
-    seconds=0.5,
+    seconds=1.9,
 )
 
 

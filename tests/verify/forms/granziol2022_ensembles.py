@@ -96,6 +96,7 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "granziol2022/fluctuation-axis": {
         FLAT: (
+            "1/2 times -(sigma**2/(spike**2))",
             "square root of -2*(sigma**2/(spike**2))  ...  - (sigma**2/(spike**2)))",
             "-1 -> -1/2 in 1/(1 - (sigma**2/(spike**2)))",
         ),

@@ -68,6 +68,22 @@ def _information_overlap(spike, variance, dim, samples):
     return (1 - beta * variance**2 / spike**2) / (1 + beta * variance / spike)
 
 
+def _additive_scatter(spike, variance, dim, samples):
+    beta = shared(dim / samples)
+    gap = shared(spike - beta * variance)
+    return 2 * variance**2 / samples * spike**2 / gap**2 * (1 - beta * variance**2 / gap**2)
+
+
+def _information_scatter(spike, variance, dim, samples):
+    beta = shared(dim / samples)
+    free = 2 * spike + (1 + beta) * variance
+    return 2 * variance / samples * free * (1 - beta * variance**2 / spike**2)
+
+
+def _covariance_scatter(spike, variance, dim, samples):
+    return 2 * (spike + variance) ** 2 / samples * (1 - dim / samples * variance**2 / spike**2)
+
+
 def _additive_map(relative_spike, variance, dim, samples):
     root = shared(sympy.sqrt(dim / samples))
     spike = shared(relative_spike * root * (1 + root))
@@ -112,6 +128,9 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/information-overlap": ClosedForm(_information_overlap),
     "granziol2022/spiked-covariance": ClosedForm(_information),
     "granziol2022/one-broadening-for-all": ClosedForm(_additive),
+    "granziol2022/additive-scatter": ClosedForm(_additive_scatter),
+    "granziol2022/information-scatter": ClosedForm(_information_scatter),
+    "granziol2022/covariance-scatter": ClosedForm(_covariance_scatter),
     "granziol2022/additive-wishart-map": ClosedForm(_additive_map),
     "granziol2022/information-map": ClosedForm(_information_map),
 }

@@ -70,6 +70,9 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/least-squares-limit": ClosedForm(
         lambda batch_size, dim: 2 * batch_size / (batch_size + dim + 1),
     ),
+    "granziol2022/mean-eigenvalue-as-the-limit": ClosedForm(
+        lambda batch_size, dim: 2 * batch_size / (batch_size + dim + 1),
+    ),
     "granziol2022/least-squares-growth": ClosedForm(_growth),
     "granziol2022/squared-gradient-mean": ClosedForm(
         lambda squared_gradient, trace, batch_size: squared_gradient + trace / batch_size,

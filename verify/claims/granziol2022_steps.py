@@ -1,0 +1,347 @@
+"""Granziol, Zohren and Roberts (2022): what one step does to a quadratic loss, and momentum."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Point
+from theory import learning_rates, loss_change
+from verify.model import AnyClaim, ExactProperty, Identity
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Granziol, Zohren and Roberts (2022)"
+ROUNDING = "two routes in float64"
+
+# --- one step: eqs. (22) and (26) ----------------------------------------------------------------------------
+
+
+def quadratic(rng: np.random.Generator, dim: int) -> tuple[np.ndarray[Any, Any], ...]:
+    """A positive definite Hessian, a positive definite preconditioner that does not commute with it, and weights."""
+    factors = rng.standard_normal((2, dim, dim + 2))
+    h, a = factors @ factors.swapaxes(1, 2) / dim + 0.3 * np.eye(dim)
+    return h, a, rng.standard_normal(dim)
+
+
+def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Change of the loss in one step, from the loss at both ends and from sums over eigenvectors."""
+    h, _, w = quadratic(rng, point.dim)
+    loss, g = (lambda x: x @ h @ x / 2), h @ w
+    values, vectors = np.linalg.eigh(h)
+    weights = (vectors.T @ g) ** 2
+    square, form = g @ g, values @ weights
+    return {
+        "measured": loss(w - point.rate * g) - loss(w),
+        "theory": loss_change.quadratic_change(point.rate, g, h),
+        "as read": -point.rate * square * (1 - point.rate / 2 * form),
+        "first order": -point.rate * square,
+        "without the half": -point.rate * square * (1 - point.rate * form / square),
+        "largest eigenvalue for all": loss_change.descent_bound(
+            point.rate, squared_gradient=square, sharpness=values[-1]
+        ),
+    }
+
+
+def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """The same with a preconditioner: for one gradient, and averaged over all signs along the eigenvectors of H."""
+    h, a, w = quadratic(rng, point.dim)
+    vectors = np.linalg.eigh(h)[1]
+    components = np.abs(vectors.T @ w)
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=point.dim)))
+    starts = signs * components @ vectors.T
+    ends = starts - point.rate * np.linalg.solve(a, (starts @ h).T).T
+    changes = ((ends @ h) * ends - (starts @ h) * starts).sum(axis=1) / 2
+    g = h @ starts[0]
+    first = point.rate * g @ np.linalg.solve(a, g)
+    averaged = loss_change.sign_averaged_change(point.rate, g, h, preconditioner=a)
+    slope = loss_change.sign_averaged_change(1e-9, g, h, preconditioner=a) / 1e-9 * point.rate
+    return {
+        "measured": changes[0],
+        "theory": loss_change.quadratic_change(point.rate, g, h, preconditioner=a),
+        "first term positive": changes[0] + 2 * first,
+        "first order": -first,
+        "without preconditioner": loss_change.quadratic_change(point.rate, g, h),
+        "mean over signs": changes.mean(),
+        "diagonal": averaged,
+        "diagonal, positive": averaged - 2 * slope,
+        "one gradient": changes[0],
+    }
+
+
+def _spread_of_samples(scales: tuple[float, ...], batch_size: int) -> tuple[Any, Any, Any]:
+    """Largest eigenvalue, and mean |g|^2 and g'H g over all directions of the weights, of every batch of s x x'."""
+    from simulate import optimisers
+
+    turns = math.pi * np.arange(len(scales)) / len(scales)
+    x = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    samples = np.array(scales)[:, None, None] * x[:, :, None] * x[:, None, :]
+    values = np.linalg.eigvalsh(optimisers.all_batches(samples, batch_size))
+    return values[:, -1], (values**2).mean(axis=1), (values**3).mean(axis=1)
+
+
+def expected_ascent(point: Point, *, guaranteed: bool) -> float:
+    """Mean change of the batch loss over what its first order would gain, if positive."""
+    top, square, form = _spread_of_samples(point.scales, point.batch_size)
+    rate = 2 * square.mean() / (square * top).mean() if guaranteed else 2 / top.mean()
+    return max(0.0, rate / 2 * form.mean() / square.mean() - 1)
+
+
+def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = False) -> float:
+    """How far the change exceeds the bound, relative to the change, for a gradient turned towards the top."""
+    h, _, w = quadratic(rng, point.dim)
+    w = np.linalg.matrix_power(h, point.turned) @ w
+    g = h @ w
+    end = w - point.rate * g
+    change = (end @ h @ end - w @ h @ w) / 2
+    values = np.linalg.eigvalsh(h)
+    sharpness = values.mean() if average else values[-1]
+    bound = loss_change.descent_bound(point.rate, squared_gradient=g @ g, sharpness=sharpness)
+    return max(0.0, float(change - bound) / abs(float(change)))
+
+
+def _steps() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"dim": st.integers(1, 12), "rate": st.floats(0.01, 3.0), "turned": st.integers(0, 9)}
+
+
+def _sample_scales() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"scales": st.lists(st.floats(0.1, 9.0), min_size=4, max_size=7), "batch_size": st.integers(1, 4)}
+
+
+STEPS = (Point(dim=5, rate=0.13), Point(dim=7, rate=0.61))
+
+STEP_CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="granziol2022/loss-change",
+        entries=("B44",),
+        source=f"{PAPER}, eq. (22)",
+        statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
+        routes=plain_step,
+        points=STEPS,
+        measured="measured",
+        theory="theory",
+        printed="as read",
+        finding="The sum lacks the factor 1/|g|^2.",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("first order", "without the half", "largest eigenvalue for all"),
+        quantity="change of a quadratic loss",
+    ),
+    ExactProperty(
+        id="granziol2022/descent-bound",
+        entries=("B44",),
+        source=f"{PAPER}, eq. (22)",
+        statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)",
+        strategies=_steps,
+        violation=_bound_violation,
+        examples=(Point(dim=5, rate=0.13, turned=0), Point(dim=7, rate=0.61, turned=9)),
+        tolerance=1e-10,
+        tolerance_reason="rounding, relative to the change",
+        rivals={"mean eigenvalue": lambda rng, p: _bound_violation(rng, p, average=True)},
+        seconds=0.3,
+    ),
+    ExactProperty(
+        id="granziol2022/descent-in-the-mean",
+        entries=("B44",),
+        source=f"{PAPER}, section 10.1, on eq. (22) in expectation",
+        statement=r"a \le \frac{2\, \mathbb{E}|g_B|^2}{\mathbb{E}(|g_B|^2 \lambda_1(H_B))} \implies "
+        r"\mathbb{E}\,\Delta L \le 0,\quad \text{but not } a \le 2 / \mathbb{E} \lambda_1(H_B)",
+        strategies=_sample_scales,
+        violation=lambda _, p: expected_ascent(p, guaranteed=True),
+        examples=(
+            Point(scales=(1.3, 0.4, 0.7, 6.1), batch_size=1),
+            Point(scales=(1.3, 0.4, 0.7, 6.1, 0.9), batch_size=3),
+        ),
+        tolerance=1e-10,
+        tolerance_reason="rounding of a ratio of order 1",
+        rivals={"rate below 2 / E lambda_1": lambda _, p: expected_ascent(p, guaranteed=False)},
+        seconds=0.3,
+    ),
+    Identity(
+        id="granziol2022/preconditioned-change",
+        entries=("B52",),
+        source=f"{PAPER}, section 11, first line of eq. (26)",
+        statement=r"\Delta L = -a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g",
+        routes=preconditioned_step,
+        points=STEPS,
+        measured="measured",
+        theory="theory",
+        printed="first term positive",
+        finding="The first term has the wrong sign.",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("first order", "without preconditioner"),
+        quantity="change of a quadratic loss",
+    ),
+    Identity(
+        id="granziol2022/diagonal-change",
+        entries=("B53",),
+        source=f"{PAPER}, section 11, second line of eq. (26)",
+        statement=r"\mathbb{E}_\pm \Delta L = \sum_i (\phi_i^\top g)^2 \Big[-a (A^{-1})_{ii} + \frac{a^2}{2} "
+        r"(A^{-1} H A^{-1})_{ii}\Big],\quad \text{mean over the signs of } \phi_i^\top g",
+        routes=preconditioned_step,
+        points=STEPS,
+        measured="mean over signs",
+        theory="diagonal",
+        printed="diagonal, positive",
+        finding="The leading minus is missing; and a single sum over eigenvectors is the change itself only if "
+        "preconditioner and Hessian commute, else its mean over the signs of the gradient along them.",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("one gradient",),
+        quantity="change of a quadratic loss",
+    ),
+)
+
+# --- momentum: eqs. (24) and (25) ----------------------------------------------------------------------------
+
+
+def momentum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Contraction of products of 2^48 steps, with the best constants, as our copy reads, and with others."""
+    from simulate import optimisers
+
+    top, low = point.largest, point.smallest
+    values = tuple(np.geomspace(low, top, 7))
+    polyak, look_ahead = learning_rates.heavy_ball(top, low), learning_rates.nesterov(top, low)
+    best = learning_rates.best_nesterov(top, low)
+
+    def ball(rate: Any, rho: Any) -> float:
+        return optimisers.contraction(optimisers.heavy_ball(float(rate), float(rho)), values)
+
+    def ahead(rate: Any, rho: Any) -> float:
+        return optimisers.contraction(optimisers.nesterov(float(rate), float(rho)), values)
+
+    ratio = math.sqrt(top / low)
+    return {
+        "heavy ball": ball(*polyak[:2]),
+        "heavy ball, theory": polyak.contraction,
+        "heavy ball as read": ball(2 / (math.sqrt(top) + math.sqrt(low)), polyak.momentum),
+        "heavy ball, momentum not squared": ball(polyak.learning_rate, math.sqrt(polyak.momentum)),
+        "gradient descent": optimisers.contraction(optimisers.descent(2 / (top + low)), values),
+        "Nesterov": ahead(*look_ahead[:2]),
+        "Nesterov, theory": look_ahead.contraction,
+        "Nesterov as read": ahead(1 / ratio, look_ahead.momentum),
+        "Nesterov, momentum squared": ahead(look_ahead.learning_rate, look_ahead.momentum**2),
+        "best": ahead(*best[:2]),
+        "best, theory": best.contraction,
+        "common rate": ahead(look_ahead.learning_rate, best.momentum),
+        "without the 1 under the root": 1 - 2 / (math.sqrt(3) * ratio),
+    }
+
+
+def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
+    """Predicted less iterated contraction of either method."""
+    from simulate import optimisers
+
+    low = p.share * p.largest
+    step = (optimisers.nesterov if p.look_ahead else optimisers.heavy_ball)(p.rate, p.momentum)
+    found = optimisers.contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
+    ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
+    predicted = math.sqrt(p.momentum) if of == "root" else law(p.rate, p.momentum, **ends)
+    return abs(found - float(predicted)) / max(1.0, found)
+
+
+def _methods() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "look_ahead": st.booleans(),
+        "rate": st.floats(0.01, 3.0),
+        "momentum": st.floats(0.0, 1.2),
+        "largest": st.floats(0.1, 5.0),
+        "share": st.floats(0.001, 1.0),
+    }
+
+
+SPECTRA = (
+    Point(largest=7.3, smallest=0.21),
+    Point(largest=100.0, smallest=1.3),
+    Point(largest=0.9, smallest=0.013),
+)
+DOUBLE = "double roots at an end of the spectrum are only good to the root of the rounding error"
+
+MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="granziol2022/polyak",
+        entries=("B51",),
+        source=f"{PAPER}, section 10.3, eq. (24)",
+        statement=r"\alpha = \Big(\frac{2}{\sqrt L + \sqrt\mu}\Big)^2,\ \rho = \Big(\frac{\sqrt L - \sqrt\mu}"
+        r"{\sqrt L + \sqrt\mu}\Big)^2:\quad \text{contraction } \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}",
+        routes=momentum,
+        points=SPECTRA,
+        measured="heavy ball",
+        theory="heavy ball, theory",
+        printed="heavy ball as read",
+        finding="The learning rate lacks the square; it does not have the unit of an inverse curvature, and for "
+        "large L the method diverges.",
+        tolerance=1e-5,
+        tolerance_reason=DOUBLE,
+        rivals=("heavy ball, momentum not squared", "gradient descent"),
+        seconds=0.3,
+        quantity="contraction per step",
+    ),
+    Identity(
+        id="granziol2022/nesterov",
+        entries=("B51",),
+        source=f"{PAPER}, section 10.3, eq. (25)",
+        statement=r"\alpha = \frac1L,\ \rho = \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}:\quad "
+        r"\text{contraction } 1 - \sqrt{\mu/L}",
+        routes=momentum,
+        points=SPECTRA,
+        measured="Nesterov",
+        theory="Nesterov, theory",
+        printed="Nesterov as read",
+        finding="The learning rate reads sqrt(mu/L), which has no unit; for large L the method diverges.",
+        tolerance=1e-5,
+        tolerance_reason=DOUBLE,
+        rivals=("Nesterov, momentum squared", "best", "heavy ball, theory"),
+        seconds=0.3,
+        quantity="contraction per step",
+    ),
+    Identity(
+        id="granziol2022/best-nesterov",
+        entries=("B51",),
+        source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
+        statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
+        r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
+        routes=momentum,
+        points=SPECTRA,
+        measured="best",
+        theory="best, theory",
+        tolerance=1e-5,
+        tolerance_reason=DOUBLE,
+        rivals=("Nesterov", "common rate", "without the 1 under the root"),
+        seconds=0.3,
+        quantity="contraction per step",
+    ),
+    ExactProperty(
+        id="granziol2022/momentum-contraction",
+        entries=("B51",),
+        source=f"beside {PAPER}, eqs. (24) and (25)",
+        statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
+        strategies=_methods,
+        violation=_contraction_error,
+        examples=(
+            Point(look_ahead=False, rate=0.33, momentum=0.41, largest=1.7, share=0.03),
+            Point(look_ahead=True, rate=0.33, momentum=0.41, largest=1.7, share=0.03),
+        ),
+        tolerance=1e-5,
+        tolerance_reason=DOUBLE,
+        rivals={
+            "root of the momentum": lambda rng, p: _contraction_error(rng, p, of="root"),
+            "largest eigenvalue only": lambda rng, p: _contraction_error(rng, p, of="largest"),
+        },
+        seconds=0.5,
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*STEP_CLAIMS, *MOMENTUM_CLAIMS)
