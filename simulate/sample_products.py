@@ -284,8 +284,12 @@ class PerceptronSamples(Samples):
         ]
 
     def _split(self, coordinates: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """p and r of each layer; what is no change of the layer, an r along a, counts as nothing."""
         pieces = coordinates.split(self._sizes(), dim=-1)
-        return list(zip(pieces[::2], pieces[1::2], strict=True))
+        return [
+            (p, _without(r, layer.below) if r.shape[-1] else r)
+            for p, r, layer in zip(pieces[::2], pieces[1::2], self._layers, strict=True)
+        ]
 
     def _blocks(self, flat: Tensor) -> list[Tensor]:
         """Flat vectors (..., P) as matrices (..., out, in) of the layers, the bias as a last column."""

@@ -30,6 +30,7 @@ LARGEST_ORDER = 10**6
 
 
 def scale_parameter(name: str, value: float) -> float:
+    """A positive number in `SCALE_RANGE`."""
     number = scalar(name, positive(name, value))
     low, high = SCALE_RANGE
     require(low <= number <= high, name, f"between {low:g} and {high:g}", value)
@@ -68,6 +69,7 @@ def plane(name: str, z: ArrayLike) -> NDArray[Any]:
 
 
 def between(z: NDArray[Any], low: float, high: float) -> NDArray[np.bool_]:
+    """Where `z` is real and strictly between two points."""
     return (np.imag(z) == 0) & (np.real(z) > low) & (np.real(z) < high)
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +51,7 @@ _LARGEST = 1e100
 
 _TOLERANCE = 1e-11
 _STEPS = 200
+_ROUNDOFF = 1e-15
 _ROUNDING = 1e-6
 
 
@@ -117,8 +119,8 @@ def own_directions(
     Raises
     ------
     ValueError
-        If a shape does not fit, a matrix is not symmetric, an overlap is longer than 1, a number is not finite, or
-        lambda_1 is not positive.
+        If a shape does not fit, a matrix is not symmetric, an overlap is longer than 1, a number is not finite or
+        above 1e100, or lambda_1 is not positive.
 
     Examples
     --------
@@ -129,18 +131,19 @@ def own_directions(
     (2.0, [[0.0], [1.0]], [0.0, 1.0])
     """
     a, c = _symmetric("projected", projected), _symmetric("squared", squared)
-    tops, alpha = finite("largest", largest), finite("overlaps", overlaps)
+    tops, alpha = _bounded("largest", largest), finite("overlaps", overlaps)
     shape = a.shape[:2]
     require(c.shape == a.shape, "squared", f"of shape {a.shape} like projected", c.shape)
     require(tops.shape == shape[:1], "largest", f"of shape {shape[:1]}", tops.shape)
     require(alpha.shape == shape, "overlaps", f"of shape {shape}", alpha.shape)
+    require(np.abs(alpha) <= 2, "overlaps", "at most 1 in length", overlaps)
     inside = (alpha**2).sum(axis=1)
-    require(inside <= 1 + _ROUNDING, "overlaps", "at most 1 in length", float(inside.max()))
+    require(inside <= 1 + _ROUNDING, "overlaps", "at most 1 in length", overlaps)
     top = float(np.linalg.eigvalsh(a.mean(axis=0))[-1])
     require(top > 0, "projected", "of positive mean top eigenvalue", top)
     coupling, own = _own_blocks(a, tops, alpha, inside)
-    q = scalar("background", finite("background", background))
-    kappa = scalar("spread", finite("spread", spread))
+    q = scalar("background", _bounded("background", background))
+    kappa = scalar("spread", _bounded("spread", spread))
     return OwnDirections(
         projected=a,
         rest=c - a @ a - coupling[:, :, None] * coupling[:, None, :],
@@ -221,7 +224,8 @@ def expected_eigenvalue(statistics: OwnDirections, batches: ArrayLike) -> Floats
     diagonal = np.diagonal(statistics.projected, axis1=1, axis2=2)
     controls = np.stack([diagonal[:, 0], diagonal.sum(axis=1)], axis=1)
     off = controls[_batches(batches, statistics.samples)].mean(axis=1) - controls.mean(axis=0)
-    return np.asarray(values.mean() - off.mean(axis=0) @ _slopes(values, off))[()]
+    mean: Floats = np.asarray(values.mean() - off.mean(axis=0) @ _slopes(values, off), dtype=np.float64)
+    return mean[()]
 
 
 def _own_blocks(a: Floats, tops: Floats, alpha: Floats, inside: Floats) -> tuple[Floats, Floats]:
@@ -242,6 +246,8 @@ class _Equation:
         size = batches.shape[1]
         x = (statistics.samples - size) / (size * statistics.samples)
         self._unit = statistics.eigenvalue
+        strongest = max(np.abs(statistics.coupling).max(), np.abs(statistics.own).max())
+        self._scale = self._unit + float(strongest)
         self._base = statistics.projected[batches].mean(axis=1)
         self._rest = x * (1 - 1 / size) * statistics.rest[batches].mean(axis=1)
         self._coupling = math.sqrt(x / size) * statistics.coupling[batches]
@@ -251,7 +257,7 @@ class _Equation:
 
     def roots(self) -> Floats:
         low = self._poles()
-        at = low + self._unit
+        at = low + self._scale
         # F decreases: whatever it is at `at`, the root does not lie above both
         high = np.maximum(at, self._largest(at))
         for _ in range(_STEPS):
@@ -273,20 +279,24 @@ class _Equation:
         return self._shift + (heaviest + np.sqrt(heaviest**2 + 4 * self._spread)) / 2
 
     def _largest(self, at: Floats) -> Floats:
-        q = self._shift + self._spread / (at - self._shift)
-        weight = 1 / ((at - q)[:, None] - self._own)
-        matrices = self._base + self._rest / (at - q)[:, None, None]
-        matrices += (self._coupling * weight[:, :, None]).mT @ self._coupling
-        return np.linalg.eigvalsh(matrices)[:, -1]
+        # above the poles both gaps are positive, but for rounding next to one
+        least = _ROUNDOFF * at
+        above = at - self._shift
+        above = above - self._spread / np.maximum(above, least)
+        gaps = np.maximum(above[:, None] - self._own, least[:, None])
+        matrices = self._base + self._rest / np.maximum(above, least)[:, None, None]
+        matrices += (self._coupling / gaps[:, :, None]).mT @ self._coupling
+        values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
+        return values[:, -1]
 
 
 def _slopes(values: Floats, off: Floats) -> Floats:
     """Regression of the values on the control variates; 0 where there is too little to fit."""
     if len(values) < 12:
-        return np.zeros(off.shape[1])
+        return np.zeros_like(off[0])
     centred = off - off.mean(axis=0)
-    slopes: Floats = np.linalg.lstsq(centred, values - values.mean(), rcond=1e-9)[0]
-    return slopes
+    least_squares: Any = np.linalg.lstsq
+    return np.asarray(least_squares(centred, values - values.mean(), rcond=1e-9)[0], dtype=np.float64)
 
 
 def _batches(batches: ArrayLike, samples: int) -> Indices:
@@ -300,10 +310,14 @@ def _batches(batches: ArrayLike, samples: int) -> Indices:
 
 
 def _symmetric(name: str, value: ArrayLike) -> Floats:
-    matrices = finite(name, value)
+    matrices = _bounded(name, value)
     square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
     require(square and matrices.size > 0, name, "of shape (N, k, k), not empty", matrices.shape)
-    scale = np.abs(matrices).max()
-    require(scale <= _LARGEST, name, f"at most {_LARGEST:g} in size", float(scale))
-    require(np.abs(matrices - matrices.mT) <= _ROUNDING * scale, name, "symmetric", value)
+    require(np.abs(matrices - matrices.mT) <= _ROUNDING * np.abs(matrices).max(), name, "symmetric", value)
     return matrices
+
+
+def _bounded(name: str, value: ArrayLike) -> Floats:
+    numbers = finite(name, value)
+    require(np.abs(numbers) <= _LARGEST, name, f"at most {_LARGEST:g} in size", value)
+    return numbers

@@ -198,7 +198,7 @@ def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
     printed = [r.predict for r in readings(claim)[1:] if r.score == claim.score]
     formulas = [*claim.rivals.items(), *(("as our copy reads", formula) for formula in printed)]
     for name, formula in formulas:
-        if max(separation(claim, point, formula) for point in points) < SEPARATION:
+        if not any(separation(claim, point, formula) >= SEPARATION for point in points):
             yield f"have a point where rival {name!r} is {SEPARATION:g} margins away"
 
 

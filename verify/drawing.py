@@ -95,6 +95,7 @@ STYLE: Any = {
     "axes.titlesize": 9.0,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # nothing stands above a frame: no search for room at every drawing
     "axes.labelsize": 9.0,
     "axes.labelcolor": PALETTE["muted"],
     "axes.titlecolor": PALETTE["ink"],

@@ -7,10 +7,11 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
@@ -105,6 +106,37 @@ def document(results: Results) -> str:
     results = wording.legible(results)
     cards = _cards(results)
     sights = _sights(results)
+    anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
+    observed = [card for card in cards if card.first.data]
+    return _template().render(
+        suite=results.suite,
+        host=results.suite.host,
+        headlines=_headlines(results.rows),
+        bound=_chance(results.suite.family_error),
+        urgent=[r for card in cards for r in card.readings if r.row.surprise or r.row.verdict == "broken"],
+        matrix=_matrix(results.rows, anchors),
+        cards=[card for card in cards if not card.first.data],
+        observed=observed,
+        observations=sights,
+        overview=_themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
+        seconds=_themed(plots.seconds_chart(results)) if results.runs else None,
+        margins=_margins(results.rows, anchors),
+        planted=results.planted,
+        derivations=results.derivations,
+        inventory=_inventory(results, cards, sights),
+        symbols=wording.SYMBOLS,
+        kinds=wording.KINDS,
+        light=plots.PALETTE,
+        dark=DARK,
+        folded=FOLDED,
+        differing=wording.differing,
+        shared=wording.shared,
+    )
+
+
+@cache
+def _template() -> Template:
+    """The page to be filled in; compiling it takes longer than many a page."""
     environment = Environment(
         loader=PackageLoader("verify"),
         autoescape=True,
@@ -129,32 +161,7 @@ def document(results: Results) -> str:
         span=span,
         centre=centre,
     )
-    anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
-    observed = [card for card in cards if card.first.data]
-    return environment.get_template("report.html.j2").render(
-        suite=results.suite,
-        host=results.suite.host,
-        headlines=_headlines(results.rows),
-        bound=_chance(results.suite.family_error),
-        urgent=[r for card in cards for r in card.readings if r.row.surprise or r.row.verdict == "broken"],
-        matrix=_matrix(results.rows, anchors),
-        cards=[card for card in cards if not card.first.data],
-        observed=observed,
-        observations=sights,
-        overview=_themed(plots.overview(results.rows, plots.stamp(results))) if results.rows else None,
-        seconds=_themed(plots.seconds_chart(results)) if results.runs else None,
-        margins=_margins(results.rows, anchors),
-        planted=results.planted,
-        derivations=results.derivations,
-        inventory=_inventory(results, cards, sights),
-        symbols=wording.SYMBOLS,
-        kinds=wording.KINDS,
-        light=plots.PALETTE,
-        dark=DARK,
-        folded=FOLDED,
-        differing=wording.differing,
-        shared=wording.shared,
-    )
+    return environment.get_template("report.html.j2")
 
 
 def formula(latex: str, display: bool = True) -> Markup:

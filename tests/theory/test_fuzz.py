@@ -37,6 +37,7 @@ from theory import (
     loss_change,
     order_parameters,
     outliers,
+    own_direction,
     precise_kernels,
     rmt,
     softmax,
@@ -63,6 +64,7 @@ MODULES = (
     "loss_change",
     "order_parameters",
     "outliers",
+    "own_direction",
     "precise_kernels",
     "rmt",
     "softmax",
@@ -254,6 +256,35 @@ def ends_of_a_spectrum(draw: st.DrawFn) -> dict[str, Any]:
     found |= {"angle": draw(st.floats(0, math.pi / 2)), "steps": draw(counts)}
     spoilt = draw(st.sampled_from(["", "", "", *found]))
     return found | {spoilt: draw(hostile)} if spoilt else found
+
+
+@st.composite
+def samples_on_directions(draw: st.DrawFn) -> dict[str, Any]:
+    """Statistics of three samples on two directions that belong together, or not."""
+    entry = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-300, 1e90, 5e-324]))
+    raw = np.reshape(draw(st.lists(entry, min_size=24, max_size=24)), (2, 3, 2, 2))
+    projected, squared = raw + raw.swapaxes(2, 3)
+    numbers = draw(st.lists(st.floats(-0.7, 0.7), min_size=9, max_size=9))
+    found = {
+        "projected": projected,
+        "squared": squared,
+        "largest": draw(entry) * np.abs(numbers[:3]),
+        "overlaps": np.reshape(numbers[3:], (3, 2)),
+        "background": draw(entry),
+        "spread": draw(entry),
+    }
+    spoilt = draw(st.sampled_from(["", "", "", *found]))
+    return found | {spoilt: draw(hostile)} if spoilt else found
+
+
+def law_of_batches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the statistics and of batches, by the arguments of the statistics."""
+    return lambda batches, **numbers: function(own_direction.own_directions(**numbers), batches)
+
+
+def with_batches() -> st.SearchStrategy[dict[str, Any]]:
+    batch = mostly(st.sampled_from([[[0]], [[0, 2], [1, 2]], [[0, 1, 2]], [[0, 0]], [[3]], [[-1]], [[0.0]]]))
+    return st.builds(lambda numbers, drawn: numbers | {"batches": drawn}, samples_on_directions(), batch)
 
 
 def with_pair(self: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -858,6 +889,11 @@ TABLE: dict[str, Line] = {
         unsettled=True,
         also=OF_NETWORK,
     ),
+    "own_direction.own_directions": Line(own_direction.own_directions, samples_on_directions()),
+    "own_direction.batch_eigenvalues": Line(law_of_batches(own_direction.batch_eigenvalues), with_batches(), real),
+    "own_direction.expected_eigenvalue": Line(
+        law_of_batches(own_direction.expected_eigenvalue), with_batches(), real
+    ),
     "precise_kernels.precise_kernels": Line(
         precise_kernels.precise_kernels,
         {"activation": kernels_of, "digits": mostly(st.integers(1, 50), st.sampled_from(HUGE))},
@@ -889,6 +925,7 @@ NOT_CALLED = {
     "learning_rates": ("MomentumRates", "RateBracket"),
     "order_parameters": ("ConvergenceError", "OrderParameters", "Propagation"),
     "outliers": ("Outlier",),
+    "own_direction": ("OwnDirections",),
 }
 
 

@@ -59,7 +59,7 @@ WITHOUT_FORM: dict[str, str] = {
 
 OF_ORDER_P = "the term in 1/P is at most 5 % of the whole; a slip inside it is less than two margins"
 SUBLEADING = "terms of lower order in P: smaller sizes would need a hundred times the replicates"
-FLAT = "a tenth of the variance, and at this spike the slip is less than two tenths"
+FLAT = "the margin is a tenth of the variance, and the slip changes it by less than two tenths"
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "granziol2022/uneven-rows": {

@@ -46,55 +46,6 @@ def _few_overlap(eigenvalue, rank, variance, dim, batch_size):
     return 1 - batch_size * rank / dim * a**2 * (eigenvalue**2 + a**2) / gap**2
 
 
-def _additive(spike, variance, dim, samples):
-    return spike + variance * spike / (spike - dim / samples * variance)
-
-
-def _additive_overlap(spike, variance, dim, samples):
-    beta = dim / samples
-    return 1 - beta * variance**2 / (spike - beta * variance) ** 2
-
-
-def _wishart_edge(variance, dim, samples, shift):
-    return variance * ((1 + sympy.sqrt(dim / samples)) ** 2 + shift)
-
-
-def _information(spike, variance, dim, samples):
-    return (spike + variance) * (spike + dim / samples * variance) / spike
-
-
-def _information_overlap(spike, variance, dim, samples):
-    beta = dim / samples
-    return (1 - beta * variance**2 / spike**2) / (1 + beta * variance / spike)
-
-
-def _additive_scatter(spike, variance, dim, samples):
-    beta = shared(dim / samples)
-    gap = shared(spike - beta * variance)
-    return 2 * variance**2 / samples * spike**2 / gap**2 * (1 - beta * variance**2 / gap**2)
-
-
-def _information_scatter(spike, variance, dim, samples):
-    beta = shared(dim / samples)
-    free = 2 * spike + (1 + beta) * variance
-    return 2 * variance / samples * free * (1 - beta * variance**2 / spike**2)
-
-
-def _covariance_scatter(spike, variance, dim, samples):
-    return 2 * (spike + variance) ** 2 / samples * (1 - dim / samples * variance**2 / spike**2)
-
-
-def _additive_map(relative_spike, variance, dim, samples):
-    root = shared(sympy.sqrt(dim / samples))
-    spike = shared(relative_spike * root * (1 + root))
-    return variance * (spike + spike / (spike - root**2))
-
-
-def _information_map(relative_spike, variance, dim, samples):
-    root = shared(sympy.sqrt(dim / samples))
-    return variance * (1 + relative_spike * root) * (1 + root / relative_spike)
-
-
 TRACY_WIDOM = -1.2065335745820
 """Mean of the Tracy-Widom law of real symmetric matrices (Bornemann 2010)."""
 
@@ -102,14 +53,6 @@ TRACY_WIDOM = -1.2065335745820
 def _wigner_shift(p: Point) -> float:
     """From the limit 2 to the mean at P, by Johnstone and Ma (2012)."""
     return math.sqrt(1 - 1 / (2 * p.dim)) * (2 + TRACY_WIDOM / (p.dim - 0.5) ** (2 / 3)) - 2
-
-
-def _wishart_shift(p: Point) -> float:
-    """The same of Wishart noise, by Ma (2012)."""
-    rows, columns = math.sqrt(p.dim - 0.5), math.sqrt(p.samples - 0.5)
-    width = (rows + columns) * (1 / rows + 1 / columns) ** (1 / 3)
-    limit = (math.sqrt(p.dim) + math.sqrt(p.samples)) ** 2
-    return ((rows + columns) ** 2 + TRACY_WIDOM * width - limit) / p.samples
 
 
 FORMS: dict[str, ClosedForm] = {
@@ -121,18 +64,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/other-noise": ClosedForm(lambda spike, sigma: spike + sigma**2 / spike),
     "granziol2022/few-samples": ClosedForm(_few),
     "granziol2022/few-samples-overlap": ClosedForm(_few_overlap),
-    "granziol2022/theorem-7-ratios": ClosedForm(_additive),
-    "granziol2022/theorem-7-overlap": ClosedForm(_additive_overlap),
-    "granziol2022/theorem-7-edge": ClosedForm(_wishart_edge, {"shift": _wishart_shift}),
-    "granziol2022/information-plus-noise": ClosedForm(_information),
-    "granziol2022/information-overlap": ClosedForm(_information_overlap),
-    "granziol2022/spiked-covariance": ClosedForm(_information),
-    "granziol2022/one-broadening-for-all": ClosedForm(_additive),
-    "granziol2022/additive-scatter": ClosedForm(_additive_scatter),
-    "granziol2022/information-scatter": ClosedForm(_information_scatter),
-    "granziol2022/covariance-scatter": ClosedForm(_covariance_scatter),
-    "granziol2022/additive-wishart-map": ClosedForm(_additive_map),
-    "granziol2022/information-map": ClosedForm(_information_map),
 }
 
 SMALL_CORRECTION = "a correction of the correction, less than two margins at these points"
@@ -160,8 +91,5 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
             "2 times (dim*variance/batch_size)**2",
             "1/2 times (dim*variance/batch_size)**2",
         ),
-    },
-    "granziol2022/theorem-7-edge": {
-        "half of the shift is 1.5 margins at the smallest size": ("1/2 times shift",),
     },
 }

@@ -1,0 +1,113 @@
+"""Statistics on own directions, and top eigenvalues of batches: products against dense matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate import own_direction, per_sample
+from simulate.sample_products import DenseSamples, PerceptronSamples, Samples
+from tests.theory.test_own_direction import numbers_of
+
+WIDTHS = (6, 5, 4)
+SAMPLES = 24
+
+
+@pytest.fixture(scope="module")
+def matrices() -> np.ndarray:
+    return per_sample.hessians(WIDTHS, *problem()).numpy()
+
+
+def problem() -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    theta = per_sample.initial_parameters(rng, WIDTHS)
+    return theta, rng.standard_normal((SAMPLES, WIDTHS[0])), rng.integers(0, WIDTHS[-1], SAMPLES)
+
+
+def routes(matrices: np.ndarray) -> list[Samples]:
+    return [PerceptronSamples(WIDTHS, *problem()), DenseSamples(torch.from_numpy(matrices))]
+
+
+@pytest.mark.parametrize("route", [0, 1])
+def test_statistics_are_those_of_the_dense_matrices(matrices: np.ndarray, route: int) -> None:
+    samples = routes(matrices)[route]
+    vectors = own_direction.top_eigenvectors(samples, 3)
+    pairs = own_direction.sample_pairs(samples, steps=60)
+    found = own_direction.statistics(samples, vectors, pairs, np.random.default_rng(0), probes=SAMPLES)
+    expected = numbers_of(matrices, 3)
+    assert_allclose(found.eigenvalues, np.linalg.eigvalsh(matrices.mean(axis=0))[::-1][:3], rtol=1e-9)
+    for name in ("largest", "background", "spread"):
+        assert_allclose(getattr(found, name), expected[name], rtol=1e-8)
+    for name in ("projected", "squared", "overlaps"):  # up to the signs of eigenvectors
+        assert_allclose(np.abs(getattr(found, name)), np.abs(expected[name]), rtol=1e-6, atol=1e-9)
+
+
+def test_samples_in_the_span_are_not_probed(matrices: np.ndarray) -> None:
+    samples = DenseSamples(torch.diag_embed(torch.tensor([[2.0, 1.0], [3.0, 1.0]]).double()))
+    vectors, pairs = own_direction.top_eigenvectors(samples, 1), own_direction.sample_pairs(samples)
+    found = own_direction.statistics(samples, vectors, pairs, np.random.default_rng(0))
+    assert (found.background, found.spread) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("size", [1, 3, 12])
+def test_batch_eigenvalues_are_those_of_the_mean_matrices(matrices: np.ndarray, size: int) -> None:
+    batches = own_direction.partitions(np.random.default_rng(1), SAMPLES, size, 5)
+    expected = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
+    for samples in routes(matrices):
+        found = own_direction.batch_eigenvalues(samples, batches, tolerance=1e-6)
+        assert_allclose(found, expected, rtol=1e-9)
+    few = own_direction.batch_eigenvalues(samples, batches, steps=3)
+    assert (few <= expected * (1 + 1e-12)).all() and (few < expected).any()
+
+
+def test_lanczos_finds_what_decompositions_find(
+    matrices: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = routes(matrices)[0]
+    dense = own_direction.top_eigenvectors(samples, 3), own_direction.sample_pairs(samples, steps=60)
+    monkeypatch.setattr(own_direction, "_DENSE", 0)
+    monkeypatch.setattr(own_direction, "_DENSE_SAMPLES", 0)
+    monkeypatch.setattr(own_direction, "_WORKING_SET", 5 * 60 * 8 * samples.coordinates)  # five at a time
+    vectors, pairs = own_direction.top_eigenvectors(samples, 3), own_direction.sample_pairs(samples, steps=60)
+    assert_allclose((vectors * dense[0]).sum(1).abs(), 1.0, rtol=1e-9)
+    assert_allclose(pairs.values, dense[1].values, rtol=1e-10)
+    assert_allclose((pairs.vectors * dense[1].vectors).sum(1).abs(), 1.0, rtol=1e-9)
+    assert (pairs.residuals <= 1e-9 * pairs.values).all()
+
+
+def test_partitions_hold_every_sample_once() -> None:
+    found = own_direction.partitions(np.random.default_rng(0), 12, 3, 6)
+    assert found.shape == (8, 3)
+    assert (np.sort(found.reshape(2, 12), axis=1) == np.arange(12)).all()
+    assert own_direction.partitions(np.random.default_rng(0), 13, 3, 4).shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((4, 5, 1), "size must be at most the 4 samples"), ((4, 0, 1), "size must be a positive integer")],
+)
+def test_impossible_partitions_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        own_direction.partitions(np.random.default_rng(0), *arguments)
+
+
+def test_what_does_not_fit_is_refused(matrices: np.ndarray) -> None:
+    samples = DenseSamples(torch.from_numpy(matrices))
+    pairs, rng = own_direction.sample_pairs(samples), np.random.default_rng(0)
+    halves = samples.on(np.arange(SAMPLES).reshape(2, -1))
+    with pytest.raises(ValueError, match="samples must be one group, got 2"):
+        own_direction.sample_pairs(halves)
+    with pytest.raises(ValueError, match=r"vectors must be of shape \(k, 59\)"):
+        own_direction.statistics(samples, torch.zeros(2, 3), pairs, rng)
+    with pytest.raises(ValueError, match="vectors must be orthonormal"):
+        own_direction.statistics(samples, torch.ones(2, 59).double(), pairs, rng)
+    with pytest.raises(ValueError, match="probes must be a positive integer"):
+        own_direction.statistics(samples, own_direction.top_eigenvectors(samples, 2), pairs, rng, probes=0)
+    with pytest.raises(ValueError, match="count must be less than the 59 parameters"):
+        own_direction.top_eigenvectors(samples, 59)
+    with pytest.raises(ValueError, match="steps must be a positive integer"):
+        own_direction.batch_eigenvalues(samples, np.array([[0]]), steps=0)

@@ -1,0 +1,53 @@
+"""Training: the steps of Adam, and the loss they go down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from simulate import networks, per_sample
+from simulate.trained_perceptrons import loss, trained
+
+WIDTHS = (4, 5, 3)
+
+
+def problem() -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return per_sample.initial_parameters(rng, WIDTHS), rng.standard_normal((9, 4)), rng.integers(0, 3, 9)
+
+
+def test_steps_are_those_of_adam() -> None:
+    theta, x, labels = problem()
+    reference = theta.clone().requires_grad_()
+    optimiser = torch.optim.Adam([reference], lr=0.03)
+    for _ in range(5):
+        optimiser.zero_grad()
+        loss(WIDTHS, reference, x, labels).backward()
+        optimiser.step()
+    found = trained(WIDTHS, theta, x, labels, steps=5, rate=0.03)
+    torch.testing.assert_close(found, reference.detach(), rtol=1e-10, atol=1e-12)
+    assert not found.requires_grad
+    assert torch.equal(trained(WIDTHS, theta, x, labels, steps=0), theta)
+
+
+def test_the_loss_is_that_of_the_network_with_and_without_biases() -> None:
+    _, x, labels = problem()
+    rng = np.random.default_rng(3)
+    weights = networks.mlp_weights(rng, WIDTHS)
+    logits = networks.mlp_logits(weights, torch.from_numpy(x), "gelu")
+    expected = torch.nn.functional.cross_entropy(logits, torch.from_numpy(labels))
+    plain = torch.cat([w.flatten() for w in weights])
+    biased = torch.cat([part for w in weights for part in (w.flatten(), w.new_zeros(len(w)))])
+    for theta in (plain, biased):
+        torch.testing.assert_close(loss(WIDTHS, theta, x, labels, "gelu"), expected)
+    biased[-3:] = torch.tensor([0.0, 5.0, 0.0])
+    assert not torch.isclose(loss(WIDTHS, biased, x, labels, "gelu"), expected)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    theta, x, labels = problem()
+    with pytest.raises(ValueError, match=r"theta must be of shape \(35,\), or with biases \(43,\)"):
+        loss(WIDTHS, theta[:-1], x, labels)
+    with pytest.raises(ValueError, match="steps must not be negative"):
+        trained(WIDTHS, theta, x, labels, steps=-1)
