@@ -52,7 +52,7 @@ class Operator:
     dim
         Rows of the matrix.
     dtype, device
-        Of the vectors it is given.
+        Of the vectors it is given: float64 or float32.
 
     Examples
     --------
@@ -67,6 +67,8 @@ class Operator:
     device: torch.device | str = "cpu"
 
     def __post_init__(self) -> None:
+        if self.dtype not in _PRECISIONS:
+            raise ValueError(f"dtype must be torch.float64 or torch.float32, got {self.dtype}")
         object.__setattr__(self, "dim", _checks.count("dim", self.dim))  # sizes of numpy overflow in products
 
     def __call__(self, vectors: Tensor) -> Tensor:
@@ -77,7 +79,7 @@ class Operator:
         ValueError
             If the function returns another shape, or what is not finite.
         """
-        products = self.product(vectors)
+        products = self.product(vectors).detach()
         if products.shape != vectors.shape:
             shapes = f"{tuple(vectors.shape)} to {tuple(products.shape)}"
             raise ValueError(f"operator must map blocks of vectors (k, dim) to their like, got {shapes}")
@@ -91,13 +93,15 @@ class Operator:
         Raises
         ------
         ValueError
-            If the shape is another.
+            If the shape is another, or they are complex.
         """
-        block = torch.as_tensor(rows, dtype=self.dtype, device=self.device)
+        block = _real("vectors", rows).to(dtype=self.dtype, device=self.device)
         if block.ndim != 2 or block.shape[0] == 0 or block.shape[1] != self.dim:
             raise ValueError(f"vectors must be of shape (k, {self.dim}), k >= 1, got {tuple(block.shape)}")
         return block
 
+
+_PRECISIONS = (torch.float64, torch.float32)
 
 AnyMatrix = Operator | Tensor | NDArray[Any]
 """What the functions of this module and of `simulate.spectra` take."""
@@ -106,10 +110,12 @@ AnyMatrix = Operator | Tensor | NDArray[Any]
 def as_operator(matrix: AnyMatrix) -> Operator:
     """An operator as it is, a dense symmetric matrix (dim, dim) as an operator.
 
+    A dense matrix that is neither float64 nor float32 is taken as float64.
+
     Raises
     ------
     ValueError
-        If a dense matrix is not square, not finite or not symmetric to rounding.
+        If a dense matrix is not square, not real, not finite or not symmetric to rounding.
 
     Examples
     --------
@@ -120,8 +126,8 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     """
     if isinstance(matrix, Operator):
         return matrix
-    dense = torch.as_tensor(matrix)
-    dense = dense if dense.is_floating_point() else dense.to(torch.float64)
+    dense = _real("matrix", matrix)
+    dense = dense if dense.dtype in _PRECISIONS else dense.to(torch.float64)
     if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or len(dense) == 0:
         raise ValueError(f"matrix must be square, got shape {tuple(dense.shape)}")
     if not bool(dense.isfinite().all()):
@@ -215,7 +221,7 @@ def _grown(operator: Operator, vectors: Tensor, steps: int) -> Tridiagonal:
         # nothing left to go on from: a node of weight zero, which must not lie outside of the spectrum
         stopped = ~vectors.any(dim=1)
         diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
-        scale = torch.maximum(scale, products.norm(dim=1))
+        scale = torch.maximum(scale, _lengths(products))
         vectors, beside[:, j] = _next(products, basis[:, : j + 1], scale)
     return Tridiagonal(_numbers(diagonal), _numbers(beside[:, :-1]))
 
@@ -225,7 +231,7 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
     rest = products
     for _ in range(2):  # once loses digits, twice is enough
         rest = rest - ((known @ rest[:, :, None]).mT @ known)[:, 0]
-    length = rest.norm(dim=1)
+    length = _lengths(rest)
     exhausted = length <= _EXHAUSTED * torch.finfo(length.dtype).eps * scale
     rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
     return rest, length.masked_fill(exhausted, 0.0)
@@ -242,10 +248,26 @@ def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:
 
 
 def _unit(starts: Tensor) -> Tensor:
-    norms = starts.norm(dim=1, keepdim=True)
-    if not bool((norms.isfinite() & (norms > 0)).all()):
-        raise ValueError(f"starts must be finite and not zero, got norms {norms.flatten().tolist()}")
-    return starts / norms
+    norms = _lengths(starts)
+    if not bool((starts.isfinite().all(dim=1) & (norms > 0)).all()):
+        raise ValueError(f"starts must be finite and not zero, got norms {norms.tolist()}")
+    largest = starts.abs().amax(dim=1, keepdim=True)
+    return starts / largest / (starts / largest).norm(dim=1, keepdim=True)
+
+
+def _lengths(rows: Tensor) -> Tensor:
+    """Euclidean lengths, of rows whose squares overflow or vanish too."""
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    unit = largest.masked_fill(largest == 0, 1.0)
+    return (rows / unit).norm(dim=1) * unit[:, 0]
+
+
+def _real(name: str, values: Any) -> Tensor:
+    """Real numbers as a tensor without a graph; a list keeps the precision of Python's floats."""
+    tensor = (values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))).detach()
+    if tensor.is_complex():
+        raise ValueError(f"{name} must be real, got {tensor.dtype}")
+    return tensor
 
 
 def _numbers(tensor: Tensor) -> Floats:
@@ -395,7 +417,7 @@ class _Space:
         rest = rest - (rest @ known.mT) @ known  # once loses digits, twice is enough
         self.projected[old : self.size, : self.size] = _numbers(inside)
         self.projected[: self.size, old : self.size] = _numbers(inside).T
-        self.scale = max(self.scale, float(products.norm(dim=1).max()))
+        self.scale = max(self.scale, float(_lengths(products).max()))
         self._block, beyond = _independent(rest, known, self.scale)
         self._beyond = _numbers(beyond)
         self._block = self._block[: self.most - self.size]
@@ -409,7 +431,7 @@ class _Space:
     def residuals(self, top: int, bottom: int) -> Floats:
         """What products with the wanted Ritz vectors leave outside of the space."""
         last = self.ritz(top, bottom)[self.size - self._beyond.shape[0] :]
-        return np.linalg.norm(last.T @ self._beyond, axis=1)
+        return _numbers(_lengths(torch.from_numpy(last.T @ self._beyond)))
 
     def eigenpairs(self, top: int, bottom: int) -> Eigenpairs:
         """The wanted pairs, with residuals from one more product."""
@@ -418,7 +440,7 @@ class _Space:
         products = self.operator(rows)
         rows, products = rows.double(), products.double()
         values = (rows * products).sum(1) / rows.square().sum(1)
-        residuals = (products - values[:, None] * rows).norm(dim=1)
+        residuals = _lengths(products - values[:, None] * rows)
         order = values.argsort(descending=True)
         return Eigenpairs(_numbers(values[order]), _numbers(rows[order].mT), _numbers(residuals[order]))
 
@@ -440,6 +462,6 @@ def _number(name: str, value: Any) -> int:
     """A count that may be zero."""
     return (
         0
-        if not isinstance(value, bool) and isinstance(value, int) and value == 0
+        if not isinstance(value, bool) and isinstance(value, int | np.integer) and value == 0
         else _checks.count(name, value)
     )

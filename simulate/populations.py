@@ -1,7 +1,7 @@
 """Populations of samples with all batches that can be drawn from them, and nested means of Gaussian samples.
 
-A population is an array with the samples along its first axis. Sums keep its type: whole numbers and rationals
-(``fractions.Fraction`` in an object array) stay exact.
+A population is an array with the samples along its first axis. Sums are exact for whole numbers, as far as 64 bits
+hold them, and for rationals (``fractions.Fraction`` in an object array).
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = Fal
     Raises
     ------
     ValueError
-        As `batches`, and if the population has no samples, or the sums do not fit into memory.
+        As `batches`, and if the population has no samples or does not hold numbers, or the sums do not fit into
+        memory.
 
     Examples
     --------
@@ -80,6 +81,10 @@ def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = Fal
     population = np.asarray(population)
     if population.ndim == 0 or len(population) == 0:
         raise ValueError(f"population must have samples along its first axis, got shape {population.shape}")
+    if population.dtype.kind not in "biufcO":
+        raise ValueError(f"population must hold numbers, got {population.dtype}")
+    if population.dtype.kind in "biu" and population.itemsize < 8:  # sums of short integers wrap around
+        population = population.astype(np.int64)
     chosen = batches(len(population), batch_size, replace=replace)
     _memory.require("population", 2 * len(chosen) * population[:1].nbytes, f"sums of {len(chosen)} batches")
     sums = population[chosen[:, 0]]
@@ -127,8 +132,10 @@ def definite_matrices(
     Raises
     ------
     ValueError
-        If a size or `least` is not positive, or the matrices do not fit into memory.
+        If a size is not positive or `least` not a positive number, or the matrices do not fit into memory.
     """
+    if np.ndim(least) != 0:
+        raise ValueError(f"least must be one number, got {least}")
     floor = float(_checks.positive("least", least))
     factors = _factors(rng, dataset_size, dim)
     return factors @ factors.swapaxes(1, 2) / dim + floor * np.eye(dim)

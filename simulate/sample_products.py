@@ -284,7 +284,7 @@ class PerceptronSamples(Samples):
         ]
 
     def _split(self, coordinates: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """p and r of each layer; what is no change of the layer, an r along a, counts as nothing."""
+        """Each layer as p and r; what is no change of the layer, an r along a, counts as nothing."""
         pieces = coordinates.split(self._sizes(), dim=-1)
         return [
             (p, _without(r, layer.below) if r.shape[-1] else r)

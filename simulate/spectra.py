@@ -36,14 +36,25 @@ def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
 
     One matrix, one number per x: the eigenvalues of a matrix repel each other and are no sample of their law.
 
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or `x` is not a list of numbers.
+
     Examples
     --------
     >>> distribution(torch.diag_embed(torch.tensor([[1.0, 2.0, 3.0, 4.0]])), (0.5, 2.0, 9.0)).tolist()
     [[0.0, 0.5, 1.0]]
     """
+    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
+        raise ValueError(f"matrices must be of shape (n, dim, dim), got {tuple(matrices.shape)}")
+    points = np.asarray(x, dtype=np.float64)
+    if points.ndim != 1 or np.isnan(points).any():
+        raise ValueError(f"x must be a list of numbers, got {x}")
     values = torch.linalg.eigvalsh(matrices)
-    at = torch.as_tensor(x, dtype=values.dtype, device=values.device).expand(len(values), -1).contiguous()
-    return torch.searchsorted(values, at, right=True).to(values.dtype) / values.shape[1]
+    at = torch.as_tensor(points, dtype=values.dtype, device=values.device)
+    counts = torch.searchsorted(values, at.expand(len(values), -1).contiguous(), right=True)
+    return counts.to(values.dtype) / values.shape[1]
 
 
 class Estimate(NamedTuple):
@@ -63,14 +74,15 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
     rng
         Source of the probes.
     probes
-        Vectors of random signs, at least 2; `power` products with each.
+        Vectors of random signs, at least 2; `power` / 2 products with each, rounded up.
     power
         Of the matrix, at least 1.
 
     Raises
     ------
     ValueError
-        If `probes` is below 2, `power` below 1, or the matrix cannot be used, see `lanczos.as_operator`.
+        If `probes` is below 2, `power` below 1, the matrix cannot be used, see `lanczos.as_operator`, or the result
+        overflows.
 
     Examples
     --------
@@ -78,11 +90,10 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
     Estimate(value=14.0, standard_error=0.0)
     """
     operator, power = as_operator(matrix), _checks.count("power", power)
-    left = right = _signs(operator, rng, probes)
+    left = _signs(operator, rng, probes)
     for _ in range(power // 2):
         left = operator(left)
-    for _ in range(power - power // 2):
-        right = operator(right)
+    right = operator(left) if power % 2 else left
     return _mean((left.double() * right.double()).sum(1))
 
 
@@ -94,16 +105,19 @@ def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) 
     Raises
     ------
     ValueError
-        If `probes` is below 2, or the matrix cannot be used, see `lanczos.as_operator`.
+        If `probes` is below 2, the matrix cannot be used, see `lanczos.as_operator`, or the result overflows.
 
     Examples
     --------
     >>> frobenius_norm(np.diag([3.0, -4.0]), np.random.default_rng(0), probes=5)
     Estimate(value=5.0, standard_error=0.0)
     """
-    square = trace(matrix, rng, probes=probes, power=2)
+    operator = as_operator(matrix)
+    products = operator(_signs(operator, rng, probes)).double()
+    unit = float(products.abs().max()) or 1.0  # squares overflow, or vanish, where the norm does not
+    square = _mean((products / unit).square().sum(1))
     root = math.sqrt(square.value)
-    return Estimate(root, square.standard_error / (2 * root) if root else 0.0)
+    return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
 
 
 class Density(NamedTuple):
@@ -144,8 +158,8 @@ def density(
     Raises
     ------
     ValueError
-        If `x` is not finite, `width` not positive, `probes` below 2, or `steps` or the matrix cannot be used, see
-        `lanczos.tridiagonal`.
+        If `x` is not finite, `width` not a positive number, `probes` below 2, the values do not fit into memory, or
+        `steps` or the matrix cannot be used, see `lanczos.tridiagonal`.
 
     References
     ----------
@@ -159,7 +173,9 @@ def density(
     (array([3.989, 0.   ]), array([0., 0.]))
     """
     operator = as_operator(matrix)
-    at, sd = _finite("x", x), float(_checks.positive("width", width))
+    at, sd = _finite("x", x), _positive("width", width)
+    what = f"{probes} densities at {at.size} points from {steps} nodes"
+    _memory.require("x", 32 * at.size * _several(operator, probes) * _checks.count("steps", steps), what)
     starts = rng.standard_normal((_several(operator, probes), operator.dim))
     found = lanczos.tridiagonal(operator, starts, steps)
     each = _smeared(found, at, sd)
@@ -171,9 +187,10 @@ def density(
 def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:
     """Density seen by each start, (m, *x.shape)."""
     nodes, weights = found.quadrature()
-    distance = (x.reshape(1, -1, 1) - nodes[:, None, :]) / sd
-    heights = (np.exp(-(distance**2) / 2) * weights[:, None, :]).sum(-1)
-    return (heights / (math.sqrt(2 * math.pi) * sd)).reshape(-1, *x.shape)
+    with np.errstate(over="ignore"):  # at an infinite distance there is nothing
+        distance = (x.reshape(1, -1, 1) - nodes[:, None, :]) / sd
+        heights = (np.exp(-(distance**2) / 2) * weights[:, None, :]).sum(-1)
+    return (heights / (math.sqrt(2 * math.pi) * sd)).reshape(len(nodes), *x.shape)
 
 
 def _signs(operator: Operator, rng: np.random.Generator, probes: int) -> Tensor:
@@ -189,7 +206,19 @@ def _several(operator: Operator, probes: int) -> int:
 
 
 def _mean(samples: Tensor) -> Estimate:
-    return Estimate(float(samples.mean()), float(samples.std()) / math.sqrt(len(samples)))
+    return _finite_estimate(float(samples.mean()), float(samples.std()) / math.sqrt(len(samples)))
+
+
+def _finite_estimate(value: float, error: float) -> Estimate:
+    if not (math.isfinite(value) and math.isfinite(error)):
+        raise ValueError(f"matrix must be such that the estimate does not overflow, got {value} +- {error}")
+    return Estimate(value, error)
+
+
+def _positive(name: str, value: float) -> float:
+    if np.ndim(value) != 0:
+        raise ValueError(f"{name} must be one number, got {value}")
+    return float(_checks.positive(name, value))
 
 
 def _finite(name: str, value: ArrayLike) -> Floats:

@@ -103,6 +103,9 @@ def marchenko_pastur_density() -> Derivation:
     under = 4 * beta * sigma**2 * x - (x - sigma**2 * (1 - beta)) ** 2
     ends = (sigma**2 * (1 + r) ** 2 - x) * (x - sigma**2 * (1 - r) ** 2)
     require_zero(under.subs(beta, r**2) - ends, "ends of the bulk")
+    found = marchenko_pastur_transform()
+    root = 2 * beta * sigma**2 * x * found.expression.subs(found.symbols[0], x) - (x - sigma**2 * (1 - beta))
+    require_zero(sp.expand(root**2) + under, "imaginary part of the transform")
     density = sp.sqrt(under) / (2 * sp.pi * beta * sigma**2 * x)
     return Derivation(
         name="marchenko_pastur_density",
@@ -110,7 +113,7 @@ def marchenko_pastur_density() -> Derivation:
         expression=density,
         symbols=(x, beta, sigma),
         steps=(
-            marchenko_pastur_transform().statement,
+            found.statement,
             r"\rho(x) = -\frac{1}{\pi} \mathrm{Im}\, G(x + i0)",
             r"4 \beta \sigma^2 x - (x - \sigma^2 (1 - \beta))^2 = (x_+ - x)(x - x_-), \quad"
             r" x_\pm = \sigma^2 (1 \pm \sqrt\beta)^2",

@@ -285,7 +285,7 @@ class _Equation:
         above = above - self._spread / np.maximum(above, least)
         gaps = np.maximum(above[:, None] - self._own, least[:, None])
         matrices = self._base + self._rest / np.maximum(above, least)[:, None, None]
-        matrices += (self._coupling / gaps[:, :, None]).mT @ self._coupling
+        matrices += (self._coupling / gaps[:, :, None]).swapaxes(1, 2) @ self._coupling
         values = np.asarray(np.linalg.eigvalsh(matrices), dtype=np.float64)
         return values[:, -1]
 
@@ -313,7 +313,12 @@ def _symmetric(name: str, value: ArrayLike) -> Floats:
     matrices = _bounded(name, value)
     square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
     require(square and matrices.size > 0, name, "of shape (N, k, k), not empty", matrices.shape)
-    require(np.abs(matrices - matrices.mT) <= _ROUNDING * np.abs(matrices).max(), name, "symmetric", value)
+    require(
+        np.abs(matrices - matrices.swapaxes(1, 2)) <= _ROUNDING * np.abs(matrices).max(),
+        name,
+        "symmetric",
+        value,
+    )
     return matrices
 
 

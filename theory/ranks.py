@@ -41,7 +41,8 @@ def ggn_rank_bound(batch_size: int, outputs: int, dim: int) -> int:
 
     Returns
     -------
-    The bound; networks in general position attain it.
+    The bound. Networks in general position attain it while B (d_y - 1) stays below P less the directions that shift
+    all logits of every sample alike, see `dataset_rank_bound`.
 
     Raises
     ------

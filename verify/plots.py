@@ -147,10 +147,17 @@ def to_svg(figure: Figure) -> str:
         + (text.partition(">")[2])
     )
     text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", FONTS)
+    text = _compact(text)
     own = "f" + hashlib.sha256((label + text).encode()).hexdigest()[:10]
     text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text)
     opening = f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" '
     return opening + text.removeprefix("<svg ").rstrip() + "\n"
+
+
+def _compact(text: str) -> str:
+    """Without indents, names of groups that nothing refers to, and digits below a hundredth of a point."""
+    text = re.sub(r'<g id="[^"]*">', "<g>", re.sub(r"\n\s+<", "\n<", text))
+    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path.group()), text)
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:

@@ -89,12 +89,12 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("size", ABSURD, ids=lambda size: f"{size:.0e}" if size < 10**300 else "huge")
 @pytest.mark.usefixtures("little")
 def test_a_size_that_no_memory_holds_is_refused_at_once(name: str, size: Any) -> None:
-    argument, started = name.split()[-1], time.perf_counter()
+    argument, started = name.split()[-1], time.process_time()
     with pytest.raises(
         ValueError, match=rf"{argument}.* must be (small enough for memory|less than 2\*\*63)"
     ):
         SIZES[name](size)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -148,10 +148,10 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_memory, "available", lambda device: pytest.fail("asked"))
     ensembles.wigner(BLOCK, 50)
     network()
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(1000):
         _memory.require("dim", 10**6, "matrices")
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
 
 
 def test_sizes_of_numpy_are_sizes() -> None:

@@ -316,10 +316,10 @@ def test_a_wrong_checksum_is_damage(tmp_path: Path) -> None:
     ],
 )
 def test_sizes_that_cannot_be_had_are_refused(tmp_path: Path, size: Any, message: str) -> None:
-    path, started = archive(tmp_path, x_train=PIXELS, y_train=LABELS), time.perf_counter()
+    path, started = archive(tmp_path, x_train=PIXELS, y_train=LABELS), time.process_time()
     with pytest.raises(ValueError, match=message):
         data.opened(str(path), size)
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_images_whose_detail_vanishes_at_the_size_are_refused(tmp_path: Path) -> None:

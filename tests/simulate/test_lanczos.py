@@ -203,6 +203,43 @@ def test_single_precision_reaches_its_own_rounding() -> None:
     assert_allclose(found.values, [3, 1], atol=2e-6)
 
 
+# --- whatever the scale and the type -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
+def test_ritz_values_scale_with_the_matrix_and_not_with_the_start(scale: float) -> None:
+    """Powers of two: nothing is rounded but what squares of them would overflow or lose."""
+    matrix = symmetric(30)
+    nodes, weights = quadrature(matrix, STARTS, 6)
+    for scaled in (quadrature(scale * matrix, STARTS, 6), quadrature(scale * matrix, STARTS * scale, 6)):
+        assert_allclose(scaled.nodes / scale, nodes, rtol=1e-10)
+        assert_allclose(scaled.weights, weights, rtol=1e-8)
+    found = extreme_eigenpairs(scale * matrix, np.random.default_rng(0), largest=2, smallest=1)
+    assert_allclose(found.values / scale, np.linalg.eigvalsh(matrix)[[-1, -2, 0]], rtol=1e-10)
+    assert (found.residuals <= 1e-6 * scale).all()
+
+
+def test_lists_and_half_precision_are_taken_as_float64() -> None:
+    matrix = np.diag([0.5, 2.0, 3.0])
+    expected = quadrature(matrix, np.ones((1, 3)), 3)
+    as_list: Any = matrix.tolist()
+    for same in (as_list, torch.from_numpy(matrix).half(), torch.from_numpy(matrix).bfloat16()):
+        assert_allclose(quadrature(same, np.ones((1, 3)), 3).nodes, expected.nodes, rtol=1e-14)
+
+
+def test_products_that_carry_a_graph_are_taken_without_it() -> None:
+    dense = torch.from_numpy(symmetric(30)).requires_grad_()
+    by_products = Operator(product=lambda v: v @ dense, dim=30)
+    for matrix in (dense, by_products):
+        assert_array_equal(quadrature(matrix, STARTS, 4).nodes, quadrature(symmetric(30), STARTS, 4).nodes)
+
+
+def test_none_from_one_end_may_be_a_zero_of_numpy() -> None:
+    none: Any = np.int64(0)
+    found = extreme_eigenpairs(np.diag([1.0, 4.0]), np.random.default_rng(0), largest=none, smallest=1)
+    assert_allclose(found.values, [1.0], rtol=1e-12)
+
+
 # --- what is refused ---------------------------------------------------------------------------------------------
 
 
@@ -212,6 +249,7 @@ BAD_MATRICES = [
     (np.empty((0, 0)), r"matrix must be square, got shape \(0, 0\)"),
     (np.array([[1.0, 2.0], [3.0, 1.0]]), r"matrix must be symmetric, got entries that differ by 1"),
     (np.array([[np.nan, 0.0], [0.0, 1.0]]), "matrix must be finite, got NaN"),
+    (np.eye(2) * 1j, r"matrix must be real, got torch\.complex128"),
 ]
 
 
@@ -229,6 +267,12 @@ def test_an_operator_is_checked_when_it_is_called() -> None:
         quadrature(Operator(product=lambda v: v / 0, dim=4), np.ones((1, 4)), 2)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
         Operator(product=torch.clone, dim=half)
+    with pytest.raises(
+        ValueError, match=r"dtype must be torch\.float64 or torch\.float32, got torch\.float16"
+    ):
+        Operator(product=torch.clone, dim=2, dtype=torch.float16)
+    with pytest.raises(ValueError, match=r"vectors must be real, got torch\.complex128"):
+        quadrature(np.eye(4), np.ones((1, 4)) * 1j, 2)
 
 
 @pytest.mark.parametrize("starts", [np.ones(4), np.ones((0, 4)), np.ones((2, 5)), 1.0])

@@ -318,15 +318,15 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("processes", [False, True])
-def test_dask_cluster_gives_the_same_bits(processes: bool) -> None:
+def test_dask_cluster_gives_the_same_bits() -> None:
+    """One in this process, which costs no start of another; the tests of whole runs have one of processes."""
     distributed = pytest.importorskip("distributed")
     expected = submit_blocks(SerialExecutor())
     with (
         distributed.LocalCluster(
             n_workers=1,
             threads_per_worker=1,
-            processes=processes,
+            processes=False,
             protocol="tcp",
             host="127.0.0.1",
             dashboard_address=None,

@@ -56,6 +56,13 @@ def test_sums_of_rationals_are_exact() -> None:
     assert populations.batch_sums(np.array([2**62 - 1, -3, 1]), 2).tolist() == [2**62 - 4, 2**62, -2]
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32])
+def test_sums_of_short_integers_do_not_wrap_around(kind: type) -> None:
+    most = int(np.iinfo(kind).max)
+    assert populations.batch_sums(np.full(3, most, dtype=kind), 3).tolist() == [3 * most]
+    assert populations.batch_sums(np.array([True, True, False]), 2).tolist() == [2, 1, 1]
+
+
 def test_redrawn_populations_are_equally_many_of_each() -> None:
     found = populations.redrawn(np.array([-2, 1, 5]), 3)
 
@@ -150,6 +157,8 @@ def test_bad_batches_populations_and_sizes_are_refused() -> None:
     for population in (np.array(1.0), np.zeros((0, 2))):
         with pytest.raises(ValueError, match=r"population must have samples along its first axis"):
             populations.batch_sums(population, 1)
+    with pytest.raises(ValueError, match=r"population must hold numbers, got <U1"):
+        populations.batch_sums(np.array(["a", "b"]), 2)
     for values in (np.zeros(0), np.zeros((2, 2))):
         with pytest.raises(ValueError, match=r"values must be a list of at least one number"):
             populations.redrawn(values, 2)
@@ -158,3 +167,6 @@ def test_bad_batches_populations_and_sizes_are_refused() -> None:
             populations.nested_means(BLOCK, 2, sizes)
     with pytest.raises(ValueError, match=r"least must be finite and positive, got 0"):
         populations.definite_matrices(rng(), 2, 2, least=0.0)
+    two: Any = [0.1, 0.2]
+    with pytest.raises(ValueError, match=r"least must be one number, got \[0.1, 0.2\]"):
+        populations.definite_matrices(rng(), 2, 2, least=two)

@@ -54,11 +54,15 @@ def test_traces_of_powers_lie_within_their_errors(power: int) -> None:
     assert_allclose(found.standard_error, spread / np.sqrt(4000), rtol=0.1)
 
 
-def test_a_power_takes_as_many_products_as_it_has_factors() -> None:
+def test_a_power_takes_half_as_many_products_as_it_has_factors() -> None:
     calls: list[int] = []
     operator = Operator(product=lambda v: calls.append(len(v)) or v @ torch.from_numpy(MATRIX), dim=60)
-    spectra.trace(operator, rng(), probes=6, power=5)
-    assert calls == [6] * 5
+    for power, products in ((1, 1), (2, 1), (5, 3)):
+        spectra.trace(operator, rng(), probes=6, power=power)
+        assert calls == [6] * products
+        calls.clear()
+    spectra.frobenius_norm(operator, rng(), probes=6)
+    assert calls == [6]
 
 
 def test_frobenius_norms_lie_within_their_errors() -> None:
@@ -67,6 +71,20 @@ def test_frobenius_norms_lie_within_their_errors() -> None:
     singles = [spectra.frobenius_norm(MATRIX, rng(seed), probes=50).value for seed in range(400)]
     assert_allclose(np.std(singles), found.standard_error * np.sqrt(4000 / 50), rtol=0.15)
     assert spectra.frobenius_norm(np.zeros((5, 5)), rng(), probes=3) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("scale", [2.0**-900, 2.0**900])
+def test_norms_scale_with_the_matrix_however_large_or_small(scale: float) -> None:
+    found = spectra.frobenius_norm(MATRIX, rng(), probes=7)
+    assert spectra.frobenius_norm(scale * MATRIX, rng(), probes=7) == (
+        scale * found.value,
+        scale * found.standard_error,
+    )
+
+
+def test_an_estimate_that_overflows_is_refused() -> None:
+    with pytest.raises(ValueError, match="matrix must be such that the estimate does not overflow, got inf"):
+        spectra.trace(1e200 * MATRIX, rng(), probes=3, power=2)
 
 
 GRID = np.linspace(-2.6, 2.6, 27).reshape(3, 9)
@@ -107,6 +125,29 @@ def test_a_number_is_a_grid_too() -> None:
     found = spectra.density(np.eye(9), 1.0, rng(), width=0.2, steps=1, probes=2)
     assert_allclose(found.value, 1 / (np.sqrt(2 * np.pi) * 0.2), rtol=1e-12)
     assert found.value.shape == ()
+    assert spectra.density(np.eye(9), [], rng(), width=0.2, steps=1, probes=2).value.shape == (0,)
+
+
+def test_far_away_the_density_is_zero() -> None:
+    found = spectra.density(np.eye(9), [-1e308, 1e308], rng(), width=1e-3, steps=1, probes=2)
+    assert_array_equal(found.value, 0.0)
+
+
+def test_grids_that_no_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_memory, "available", lambda device: 2.0**30)
+    with pytest.raises(
+        ValueError, match=r"x must be small enough .* 3 densities at 10000000 points from 3 nodes"
+    ):
+        spectra.density(MATRIX, np.broadcast_to(0.0, 10**7), rng(), width=0.2, steps=3, probes=3)
+
+
+def test_distributions_name_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match=r"matrices must be of shape \(n, dim, dim\), got \(3, 3\)"):
+        spectra.distribution(torch.eye(3), (1.0,))
+    wrong: tuple[Any, ...] = (1.0, (0.3, np.nan))
+    for x in wrong:
+        with pytest.raises(ValueError, match="x must be a list of numbers, got"):
+            spectra.distribution(torch.eye(3)[None], x)
 
 
 CALLS: dict[str, Callable[..., Any]] = {
@@ -127,6 +168,7 @@ CALLS: dict[str, Callable[..., Any]] = {
         ("density", "steps", 61, "at most the dimension, 60, got 61"),
         ("density", "width", 0.0, "finite and positive, got 0.0"),
         ("density", "width", np.nan, "finite and positive, got nan"),
+        ("density", "width", [0.1, 0.2], r"one number, got \[0.1, 0.2\]"),
         ("density", "x", [0.0, np.inf], r"finite, got \[0.0, inf\]"),
     ],
 )

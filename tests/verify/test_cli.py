@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -51,7 +52,7 @@ def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
 def test_as_expected_is_status_0_and_leaves_a_report(
     plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT)
+    plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, page=True)
 
     assert judged("--report-dir", "out") == 0
     output = capsys.readouterr()
@@ -59,6 +60,24 @@ def test_as_expected_is_status_0_and_leaves_a_report(
     assert f"report: {Path('out/report.html')}" in output.out
     assert "tier default, seed 2024, 1 worker, cpu" in output.err
     assert [row.verdict for row in load(tmp_path / "out/results.json").rows].count("agrees") == 3
+    assert "3 agrees" in words_of(tmp_path / "out/report.html")
+
+
+def words_of(page: Path) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8")).split())
+
+
+def test_whatever_comes_of_a_claim_has_its_place_on_the_page(plant: Planter) -> None:
+    everything = (
+        *(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.WRONG, toy_claims.TIGHT, toy_claims.BROKEN),
+        *(toy_claims.EXACT, toy_claims.SEEN, toy_claims.LOST),
+    )
+    plant(*everything, page=True)
+
+    assert judged("--report-dir", "out") == 1
+    page = words_of(Path("out/report.html"))
+    assert all(page.count(made.id) > 1 for made in everything)
+    assert "7 verdicts 3 agrees 2 disagrees 1 expected 1 undecided 1 broken" in page
 
 
 def test_a_surprise_is_status_1_and_a_block_of_numbers(
@@ -353,7 +372,7 @@ def test_claims_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    small = replace(sample(), rows=sample().rows[:2], planted=[])
+    small = replace(sample(), rows=sample().rows[:2], planted=[], observations=sample().observations[:1])
     Path("run").mkdir()
     results.save(small, Path("run/results.json"))
 

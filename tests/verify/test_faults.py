@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import BLOCK, BlockResult, DaskExecutor, SerialExecutor
+from tests.verify.fatal_calls import die, fatal, harmless, heard, nap, plain_block
 from tests.verify.toy_claims import RIGHT
 from verify import engine, workers
 from verify.engine import Session, Settings
@@ -190,24 +191,6 @@ def test_a_disk_that_becomes_read_only_stops_nothing(
 # --- workers that die
 
 
-def die(here: Path | None = None) -> int:
-    """Kill the worker; with a file, only if that is not there yet."""
-    if here is None or not here.exists():
-        if here is not None:
-            here.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return os.getpid()
-
-
-def nap(seconds: float) -> int:
-    time.sleep(seconds)
-    return os.getpid()
-
-
-def heard() -> bool:
-    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-
-
 class Basket:
     """Futures as they come."""
 
@@ -253,19 +236,6 @@ def test_a_call_that_kills_three_workers_ends_alone(monkeypatch: pytest.MonkeyPa
         assert len(opened) <= 4
         basket.send("after", nap, seconds=0)
         assert basket.all(3)["after"].result() > 0
-
-
-def plain_block(simulate: Any, **arguments: Any) -> BlockResult:
-    """Without the threads of torch, which takes seconds to load in every new worker."""
-    return BlockResult(simulate(arguments["index"]), 0.01)
-
-
-def fatal(index: int) -> dict[str, Any]:
-    return {"x": np.array([die()])}
-
-
-def harmless(index: int) -> dict[str, Any]:
-    return {"x": np.random.default_rng(index).random(BLOCK)}
 
 
 def claim_on(simulate: Any) -> Claim:

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from verify import cli, gallery
-from verify.gallery import batch_sizes, spectra
+from verify.gallery import batch_sizes, networks, spectra
 from verify.plots import to_svg
 
 
@@ -18,7 +18,17 @@ from verify.plots import to_svg
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, sizes in (
         (spectra, {"DIM": 60, "TRANSITION_DIM": 30, "DRAWS": 3}),
-        (batch_sizes, {"DIM": 12, "DRAWS": 3, "NETWORK_SAMPLES": 16, "NETWORK_SIZES": np.array([1, 16])}),
+        (batch_sizes, {"DIM": 12, "DRAWS": 3}),
+        (
+            networks,
+            {
+                "SAMPLES": 24,
+                "DIRECTIONS": 3,
+                "DRAWS": 2,
+                "SIZES": np.array([1, 4]),
+                "STATES": (("new", 0), ("used", 3)),
+            },
+        ),
     ):
         for name, value in sizes.items():
             monkeypatch.setattr(module, name, value)
@@ -58,14 +68,6 @@ def test_one_step_rates_are_those_of_drawn_samples() -> None:
     whole = 2 * product[:, 0].mean() / (product**2).sum(1).mean()
     drawn = batch_sizes._one_step_rates(gallery.Setting(), size)
     assert_allclose(drawn.mean(), whole, rtol=0.1)
-
-
-def test_the_second_order_coefficient_of_samples_that_commute() -> None:
-    import torch
-
-    samples = torch.diag_embed(torch.tensor([[4.0, 1.0], [6.0, 3.0]]).double())
-    value, sigma, coefficient = batch_sizes._statistics(samples)
-    assert_allclose([value, sigma**2, coefficient], [5.0, 1.0, 0.0])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from tests.verify.sample_results import sample
 from verify import plots, report, results, wording
@@ -120,12 +121,12 @@ def test_what_is_no_results_file_is_refused(tmp_path: Path, content: bytes, matc
 
 
 def test_a_file_of_many_megabytes_is_not_read(tmp_path: Path) -> None:
-    path, started = tmp_path / "results.json", time.perf_counter()
+    path, started = tmp_path / "results.json", time.process_time()
     with path.open("wb") as file:
         file.truncate(700 << 20)
     with pytest.raises(ValueError, match="must have at most 64 MiB, got 700 MiB"):
         load(path)
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_what_never_ends_is_not_read(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def lists(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def test_no_list_may_be_absurdly_long(tmp_path: Path) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for path in {tuple(k for k in way if not isinstance(k, int)): way for way in lists(small())}.values():
         raw = small()
         *way, last = path
@@ -159,14 +160,14 @@ def test_no_list_may_be_absurdly_long(tmp_path: Path) -> None:
     raw = small()
     raw["suite"]["host"]["deep"] = [0] * 10_001
     refused(tmp_path, raw, "at most 10000 items")
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
 
 
 def test_a_million_rows_are_refused_in_seconds(tmp_path: Path) -> None:
-    raw, started = small(), time.perf_counter()
+    raw, started = small(), time.process_time()
     raw["rows"] = [{}] * 10**6
     refused(tmp_path, raw, "results.rows must have at most 10000 items, got 1000000")
-    assert time.perf_counter() - started < 4.0
+    assert time.process_time() - started < 4.0
 
 
 def test_depth_in_a_free_field_ends(tmp_path: Path) -> None:
@@ -234,13 +235,24 @@ def test_rows_have_names_of_their_own(tmp_path: Path) -> None:
 HOSTILE_FLOATS = (0.0, 1e308, -1e308, 5e-324, 1e100, -1.0, "nan", "inf", "-inf")
 
 
+def figures(made: Results, parts: set[str]) -> Iterator[Figure]:
+    """The figures of these parts of a results file; what was left as it was is drawn elsewhere."""
+    if "rows" in parts:
+        yield from (plots.agreement(row) for row in made.rows if row.points)
+    if "observations" in parts:
+        yield from filter(None, (plots.observation(table) for table in made.observations))
+    if "runs" in parts:
+        yield plots.seconds_chart(made)
+
+
 @settings(deadline=None, max_examples=12, derandomize=True)
 @given(st.data())
 def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     raw = small(data.draw(st.integers(0, len(RAW["rows"]) - 1)))
     drawn = ("rows", "observations")
     places = [p for p, leaf in leaves(raw) if p[0] in drawn or (p[0] == "runs" and p[-1] == "seconds")]
-    for path in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4)):
+    changed = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4))
+    for path in changed:
         old = dict(leaves(raw))[path]
         number = isinstance(old, float | int) or old in results.NOT_FINITE
         kind = HOSTILE_FLOATS if number else PAYLOADS
@@ -248,14 +260,8 @@ def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactor
         place(raw, path, data.draw(st.sampled_from([0, 1, 2**100])) if type(old) is int else new)
     with contextlib.suppress(ValueError):
         made = read(tmp_path_factory.getbasetemp(), raw)
-        for row in made.rows:
-            if row.points:
-                plots.to_svg(plots.agreement(row))
-        for table in made.observations:
-            if figure := plots.observation(table):
-                plots.to_svg(figure)
-        if made.runs:
-            plots.to_svg(plots.seconds_chart(made))
+        for figure in figures(made, {path[0] for path in changed}):
+            plots.to_svg(figure)
 
 
 # --- the page
@@ -352,10 +358,10 @@ def test_the_test_of_the_page_sees_what_acts() -> None:
     ],
 )
 def test_a_formula_stays_a_formula(latex: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     made = str(report.formula(latex))
     assert made.startswith('<code class="latex">') and Page(made).found == []
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 def test_a_formula_keeps_its_harmless_attributes() -> None:
@@ -380,14 +386,15 @@ def test_names_of_figures_stay_in_their_folder() -> None:
 
 
 def test_many_equal_names_are_told_apart_at_once() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     slugs = wording.slugs("!" * k for k in range(1, 5000))
-    assert len(set(slugs.values())) == 4999 and time.perf_counter() - started < 1.0
+    assert len(set(slugs.values())) == 4999 and time.process_time() - started < 1.0
 
 
 def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(plots, "save_figure", lambda figure, stem: [stem])
     monkeypatch.setattr(plots, "agreement", lambda row, mark: None)
+    monkeypatch.setattr(plots, "observation", lambda table, mark: "a figure")
     row = sample().rows[0]
     rows = [dataclasses.replace(row, id=name) for name in NAMES]
     table = sample().observations[1]

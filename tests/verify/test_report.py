@@ -17,9 +17,8 @@ from verify.model import Kind
 from verify.results import Results, load, save
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
-NOTHING: dict[str, Any] = dict.fromkeys(
-    ("rows", "runs", "inventory", "planted", "derivations", "observations"), []
-)
+PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")
+NOTHING: dict[str, Any] = {name: [] for name in PARTS}
 """What a run may hold, left out."""
 
 

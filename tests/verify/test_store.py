@@ -26,7 +26,7 @@ from hypothesis.extra import numpy as arrays
 from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor
 from tests.verify import toy_claims
 from tests.verify.toy_claims import plant
-from verify import origin, report
+from verify import origin
 from verify import store as module
 from verify.cli import main
 from verify.engine import Session, Settings
@@ -880,37 +880,25 @@ def reported(folder: Path, *words: str) -> tuple[int, int]:
     return len(CALLS), load(folder / "results.json").suite.host["stored_replicates"]
 
 
-def no_page(*_: object, **__: object) -> str:
-    """To draw a page takes longer than to judge what is on it."""
-    return ""
-
-
 def test_a_rerun_says_what_it_reads(
-    plant: Callable[..., None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant(COUNTED)
+    plant(COUNTED, page=True)
     out = tmp_path / "out"
     line = f"losscurv: 256 replicates of an earlier run read from {out}; properties read theirs as they run\n"
     assert reported(out) == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert reported(out, "--tier", "full") == (112, 256) and line in capsys.readouterr().err
     assert "<dt>from earlier runs</dt><dd>256 replicates</dd>" in (out / "report.html").read_text()
-    monkeypatch.setattr(report, "document", no_page)
+    plant(COUNTED)
     assert reported(out) == (0, 256) and line in capsys.readouterr().err
     assert reported(out, "--fresh") == (16, 0) and "earlier run" not in capsys.readouterr().err
     assert sql(out / FILE, "SELECT count(*) FROM blocks") == [(128,)]
 
 
 def test_a_replay_never_reads_what_is_stored(
-    plant: Callable[..., None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant(COUNTED)
-    monkeypatch.setattr(report, "document", no_page)
     assert reported(tmp_path) == (16, 0)
     CALLS.clear()
     words = ["--workers", "1", "--report-dir", str(tmp_path)]

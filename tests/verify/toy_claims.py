@@ -118,13 +118,20 @@ HALTS = _observation("halts", stop)
 
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that makes what it is given all there is; the costly parts of a results file are left out."""
+    """A function that makes what it is given all there is; the costly parts of a results file are left out.
 
-    def planted(*items: AnyClaim | Observation) -> None:
+    So is the page, which takes longer than all else together, but for those who ask for it.
+    """
+    from verify import report  # here, for workers that import this module draw no page
+
+    document = report.document
+
+    def planted(*items: AnyClaim | Observation, page: bool = False) -> None:
         claims = tuple(item for item in items if not isinstance(item, Observation))
         monkeypatch.setattr(registry, "claims", lambda: claims)
         seen = tuple(item for item in items if isinstance(item, Observation))
         monkeypatch.setattr(registry, "observations", lambda: seen)
+        monkeypatch.setattr(report, "document", document if page else lambda made: "no page\n")
 
     monkeypatch.setattr(suite, "PLANTED", ())
     monkeypatch.setattr(suite, "_derivations", list)

@@ -213,6 +213,7 @@ FREENESS: tuple[AnyClaim, ...] = (
         margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
             "limit of infinite size": lambda p: 3 * p.sigma_a**4 * p.sigma_b**4,
+            "last factor of A, as our copy reads": lambda p: p.sigma_a**6 * p.sigma_b**2,
             "commuting: fourth moments": lambda p: 4 * p.sigma_a**4 * p.sigma_b**4,
             "without the last term": lambda p: _mixed_moment(p) + p.sigma_a**4 * p.sigma_b**4,
         },
@@ -628,6 +629,7 @@ def wishart_mass(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
         "bulk and atom": [bulk + atom, atom],
         "one": [1.0, law.atom],
         "as our copy reads": [_mass_as_read(ratio, variance), 0.0],
+        "without 1/pi": [np.pi * bulk + atom, atom],
         "no atom": [bulk, 0.0],
         "bulk of mass one": [1.0 + atom, atom],
     }
@@ -667,7 +669,6 @@ def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     return {
         "inverse of T": inverse,
         "multiplicative map": multiplicative.eigenvalue,
-        "closed form": point.variance * (1 + thetas) * (1 + point.ratio / thetas),
         "T itself": law.stieltjes(1 / thetas + 1e-9j) / thetas - 1,
         "T itself, with the sign of eq. (51)": [
             (1 / at) * _eq_51(1 / at, ratio=point.ratio, variance=point.variance, sign=1) - 1
@@ -722,7 +723,7 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         "from 1 on, 1.047 at beta = 0.6, and no support at all below 1/2; the atom is not mentioned.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        rivals=("no atom", "bulk of mass one"),
+        rivals=("without 1/pi", "no atom", "bulk of mass one"),
         seconds=0.05,
         quantity="total mass, and mass at 0",
     ),

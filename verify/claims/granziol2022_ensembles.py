@@ -164,7 +164,7 @@ def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def few_entries(block: Block, point: Point) -> Mapping[str, Any]:
-    """The same with a few entries in every row, signs of one size."""
+    """The same with a few entries in a row, signs of one size at random places."""
     from simulate import noise
 
     matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
@@ -287,7 +287,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B13",),
         source=f"ours, beside condition (i) of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
-        r"(k \text{ entries } \pm\sigma/\sqrt k \text{ a row, whatever } P)",
+        r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
         finding="With a number of entries in a row that does not grow the limit is no semicircle.",
         experiment=FEW_ENTRIES,
         score="fourth",
@@ -410,7 +410,7 @@ FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/fluctuation-axis",
         entries=("B15",),
-        source="Capitaine, Donati-Martin and Feral (2009), theorem 2.1",
+        source="Capitaine, Donati-Martin and Feral (2009), on fluctuations",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
         finding="The mean of an outlier does not depend on the law of the entries, its fluctuation does where "

@@ -42,8 +42,7 @@ MEAN_INVERSE = ExactProperty(
     id="granziol2022/mean-inverse",
     entries=("B2",),
     source=f"{PAPER}, section 2; the order is ours",
-    statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0),\ "
-    r"\text{with equality only if all } H_i \text{ are equal}",
+    statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0)",
     strategies=_definite_populations,
     violation=lambda rng, point: max(0.0, -float(_inverse_gaps(rng, point)[0])),
     examples=(Point(dataset_size=5, dim=4, least=0.3), Point(dataset_size=2, dim=1, least=0.7)),

@@ -186,11 +186,21 @@ def _one_degree_more(values: Array, angles: Array, ritz: Array, steps: int) -> t
     return _bounds(values, angles, ritz, steps + 1)
 
 
-def _written_out(first: float, second: float, last: float, tangent: float, steps: int) -> float:
-    """(lambda_1 - lambda_n) tan^2 / c_{k-1}(1 + 2 rho)^2, whatever the tangent is of."""
+def _spread_for_gap(values: Array, angles: Array, _: Array, steps: int) -> tuple[float, float]:
+    tangents = np.tan(angles)
+    return (
+        values[-1] - _written_out(values[-1], values[-2], values[0], tangents[1], steps, more=1.0),
+        values[0] - _written_out(values[0], values[1], values[-1], tangents[0], steps, more=1.0),
+    )
+
+
+def _written_out(
+    first: float, second: float, last: float, tangent: float, steps: int, more: float = 0.0
+) -> float:
+    """(lambda_1 - lambda_n) tan^2 / c_{k-1}(1 + 2 rho)^2, whatever the tangent is of, with `more` added to rho."""
     from scipy import special
 
-    rho = (first - second) / (second - last)
+    rho = (first - second) / (second - last) + more
     return float((first - last) * (tangent / special.eval_chebyt(steps - 1, 1 + 2 * rho)) ** 2)
 
 
@@ -206,6 +216,8 @@ def _spectra() -> Mapping[str, Any]:
 
 SPREAD = tuple(0.07 + 0.05 * ((7 * i) % 11) for i in range(30))
 TOP_APART = (*SPREAD, 2.6)
+ATTAINED = ((0.3, 0.4, 9.3), (0.3, 9.3, 0.4))
+"""Three eigenvalues 0.4 and 9.3 apart, the last or the first far from the others: two steps all but attain its bound."""
 
 BOUND_CLAIM = ExactProperty(
     id="granziol2022/kaniel-paige-saad",
@@ -220,6 +232,7 @@ BOUND_CLAIM = ExactProperty(
         Point(gaps=TOP_APART, shift=-13.7, steps=5),
         Point(gaps=TOP_APART, shift=6.28 - sum(TOP_APART), steps=4),
         Point(gaps=(0.3, 0.4, 0.5, 9.3), shift=-4.1, steps=1),
+        *(Point(gaps=gaps, shift=-3.2, steps=2) for gaps in ATTAINED),
     ),
     tolerance=1e-12,
     tolerance_reason=ORTHOGONALITY,
@@ -227,6 +240,7 @@ BOUND_CLAIM = ExactProperty(
         "tangent of the Ritz value, as our copy reads": _loss(_tangent_of_the_ritz_value),
         "angle and gap of the top at the bottom, as our copy reads": _loss(_bottom_as_the_top),
         "polynomial of degree k": _loss(_one_degree_more),
+        "spread in place of the gap in rho": _loss(_spread_for_gap),
     },
     seconds=0.2,
 )

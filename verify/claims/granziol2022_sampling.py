@@ -389,7 +389,7 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         theory="2 - 2 sqrt(b / b')",
         printed="settled",
         finding="The limit is one in distribution: as a batch doubles, its noise in units of its deviation goes on "
-        "moving by 0.6 and more in the mean square, so it does not converge almost surely.",
+        "moving by 0.58 and more in the mean square, so it does not converge almost surely.",
         tolerance=1e-13,
         tolerance_reason="exact; sums of some hundred numbers in float64",
         rivals=("independent", "2 - 2 sqrt(B / B')"),
@@ -401,7 +401,7 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B10",),
         source=f"ours, beside lemma 2, eq. (7), of {PAPER}: the rate",
         statement=r"\mathrm{skew}(\varepsilon_{jk}) = \kappa_3 \left(\frac1B - \frac2N\right) \Big/ "
-        r"\sqrt{\frac1B - \frac1N}\ \sim B^{-1/2}",
+        r"\sqrt{\frac1B - \frac1N}\ \sim B^{-1/2}\quad (\text{elements of variance } 1)",
         experiment=EXPONENTIAL,
         score="skewness",
         predict=_skewness,

@@ -265,14 +265,14 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/spectral-distance",
         entries=("B39",),
         source=f"ours, beside section 8.2.1 of {PAPER}",
-        statement=r"\sup_x |F_P(x) - F(x)| \text{ falls at least as fast as } P^{-2/3}",
+        statement=r"\sup_x |F_P(x) - F(x)| \text{ falls at least as fast as } P^{-2/3}\ (P = 40 \text{ to } 160)",
         experiment=DISTANCE,
         kind=Kind.AT_MOST,
         score="exponent",
         predict=lambda _: -2 / 3,
         margin=0.05,
         relative=False,
-        margin_reason="an upper bound; a tenth of the way from the exponent that is cited to the one expected",
+        margin_reason="an upper bound; an eighth of the way to the exponent that is cited",
         rivals={"as fast as 1/P": lambda _: -1.0, "as fast as P^(-0.95)": lambda _: -0.95},
         quantity="exponent of the distance from the semicircle",
     ),
@@ -280,7 +280,7 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/spectral-distance-as-cited",
         entries=("B39",),
         source=f"{PAPER}, section 8.2.1",
-        statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}",
+        statement=r"\sup_x |F_P(x) - F(x)| \sim P^{-1/4}\ (P = 40 \text{ to } 160)",
         expected=Verdict.DISAGREES,
         finding="Spectra approach the semicircle nearly as fast as 1/P, with an exponent of -0.8 at these sizes: "
         "P^(-1/4) was a bound on the way.",
@@ -327,19 +327,22 @@ def _local_exponent(point: Point, size: float) -> float:
     return math.log(high / low) / math.log(1 + point.gap)
 
 
+LEAST_BEND = 5e-4
+"""A curve b^(-1/2) or 1 + 1/b lies further than this below its chords at all sizes and gaps that are drawn."""
+
+
 def _shape(_: np.random.Generator, point: Point) -> float:
-    """Exponent -1/2 below the crossover; no flatter than a chord and never above it, there, across it and beyond."""
+    """Exponent -1/2 below the crossover; clearly below every chord there, across it and beyond."""
     below = abs(_local_exponent(point, point.first) + 0.5)
-    convex = max(_chord(point, size) for size in (point.first, 0.9, 3 * point.first + 1))
-    return max(below, convex, 0.0)
+    highest = max(_chord(point, size) for size in (point.first, 0.9, 3 * point.first + 1))
+    return max(below, highest + LEAST_BEND, 0.0)
 
 
 SHAPE = ExactProperty(
     id="granziol2022/shape-against-batch-size",
     entries=("B42",),
     source=f"{PAPER}, caption of figure 1; theorem 4",
-    statement=r"\lambda_1'(b) \propto b^{-1/2}\ (b < B_c),\quad \lambda_1'(b) \text{ convex in } b,\ "
-    r"\text{on no interval linear}",
+    statement=r"\lambda_1'(b) \propto b^{-1/2}\ (b < B_c),\quad \lambda_1'(b) \text{ strictly convex in } b",
     strategies=_shapes,
     violation=_shape,
     examples=(Point(eigenvalue=0.7, sigma=0.13, dim=300, first=0.23, gap=0.41),),

@@ -347,11 +347,11 @@ OBSERVATIONS: tuple[Observation, ...] = (
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
-        note=f"{HOW} Theorem 4 is low in every row, two to six times up to B = 16: the noise sits along the directions of "
-        "large curvature, where it is 5 to 60 times the average over the elements. It comes within 10 % only where a "
-        "batch is half of the data, and not there once trained. Theorem 7 starts several times too high and then runs "
-        "low. The variance P sigma^2 falls and then grows here; elsewhere it only falls (B41). Own directions stay "
-        "within 4 %.",
+        note=f"{HOW} Theorem 4 is low in every row, two to six times up to B = 16: the noise sits along the "
+        "directions of large curvature, where it is 5 to 60 times the average over the elements. It comes within "
+        "10 % only where a batch is half of the data, and not there once trained. Theorem 7 starts several times too "
+        "high and then runs low. The variance P sigma^2 falls and then grows here; elsewhere it only falls (B41). Own "
+        "directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
         simulate=small_network_batches,
         points=STATES,
@@ -369,7 +369,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         title="Top eigenvalue of a batch of LeNet-300-100, measured and predicted",
         note=f"{HOW} 266,200 parameters, a hundred times as many as any network the own-direction law was made on. "
         "Images less their mean image have a flat top of the spectrum, the hard case; as they are, the mean image "
-        "makes one eigenvalue stand out. In one run k = 10 was never off by more than 3.2 %, theorem 4 up to 12 times "
+        "makes one eigenvalue stand out. In one run k = 10 was never off by more than 3.2 %, theorem 4 up to 11 times "
         "low.",
         replicate="one relu network 784-300-100-10 without biases, with 512 images",
         simulate=wide_network_batches,
@@ -447,9 +447,9 @@ OBSERVATIONS: tuple[Observation, ...] = (
         source="ours, docs/claims/beyond.md, D2",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
         note="The rate is found exactly from all samples; the bounds need only quadratic forms along the ten top "
-        "eigenvectors and the twenty heaviest samples, and one whitened square. The upper bound is within 20 %, the "
-        "lower one within 40 %. The rate is linear in B at first and then flat. 2 / E lambda_1(B) is up to eight times "
-        "too high for single samples and a tenth to a third low for middling batches: the wrong shape.",
+        "eigenvectors and the twenty heaviest samples, and one whitened square. The upper bound is at most a third "
+        "high, the lower one a quarter low. The rate is linear in B at first and then flat. 2 / E lambda_1(B) is two "
+        "to six times too high for single samples and up to a quarter low for middling batches: the wrong shape.",
         replicate="one tanh network 16-8-10 with 96 images, each pixel standardised; Gauss-Newton matrices",
         simulate=stable_rates,
         points=tuple(

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from simulate.monte_carlo import one_thread
 from verify.drawing import STYLE, Panel, stack
-from verify.gallery import batch_sizes, spectra
+from verify.gallery import batch_sizes, networks, spectra
 from verify.gallery.parts import Setting
 from verify.plots import save_figure
 
@@ -37,7 +37,7 @@ PICTURES = (
     ),
     Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
     Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
-    Picture("network", "the same on a small network with real images", batch_sizes.network),
+    Picture("network", "the same on a small network with real images", networks.network),
     Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
 )
 

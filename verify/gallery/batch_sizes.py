@@ -11,7 +11,7 @@ from theory import batch_hessian, learning_rates
 from verify.drawing import Floats, Panel, plain_ticks
 from verify.gallery.parts import MEASURED, Setting, batch_axis, curve, highest, legend, points
 
-__all__ = ["learning_rate", "network", "random_samples"]
+__all__ = ["learning_rate", "random_samples"]
 
 DIM, SAMPLES, SIGMA, SPIKE = 110, 256, 0.35, 1.6
 SIZES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256])
@@ -63,68 +63,6 @@ def _batches(setting: Setting, samples: Any, sizes: Any) -> list[Floats]:
         means = torch.stack([samples[torch.as_tensor(c)].mean(0) for c in chosen])
         found.append(torch.linalg.eigvalsh(means)[:, -1].cpu().numpy())
     return found
-
-
-NETWORK_SAMPLES = 320
-NETWORK_SIZES = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256])
-
-
-def network(setting: Setting) -> list[Panel]:
-    """Hessian and Gauss-Newton matrix of a small network at initialisation."""
-    return [
-        _network_panel(setting, "Hessian", "hessians", top=0.42),
-        _network_panel(setting, "Gauss-Newton matrix", "gauss_newtons", last=True),
-    ]
-
-
-def _network_panel(
-    setting: Setting, title: str, name: str, *, top: float = 0.42, last: bool = False
-) -> Panel:
-    samples = _network_samples(setting, name)
-    value, sigma, coefficient = _statistics(samples)
-    measured = _batches(setting, samples, NETWORK_SIZES)
-    grid = np.geomspace(1, NETWORK_SIZES[-1], 300)
-    sizes: dict[str, Any] = {"batch_size": grid, "dataset_size": len(samples)}
-    theorem_4 = batch_hessian.batch_eigenvalue(value, sigma=sigma, dim=samples.shape[1], **sizes)
-    second = batch_hessian.second_order_eigenvalue(value, coefficient=coefficient, **sizes)
-
-    def draw(axes: Axes) -> None:
-        curve(axes, grid, theorem_4, "theorem 4")
-        curve(axes, grid, second, "second order, true variances", dash=0)
-        points(axes, NETWORK_SIZES, measured, "batches")
-        axes.set_ylim(0.8 * value, 2.2 * highest(measured))
-        batch_axis(axes, NETWORK_SIZES.astype(float), label="top eigenvalue")
-        axes.set_title(f"{title} of a batch, real images")
-        legend(axes, "upper right")
-
-    note = (
-        f"{len(samples)} images, P = {samples.shape[1]}, at initialisation;\n"
-        f"points: means of {DRAWS} batches, bars of two standard errors"
-    )
-    return Panel(1.9, draw, top=top, notes=note if last else "", bottom=0.5)
-
-
-def _network_samples(setting: Setting, name: str) -> Any:
-    """The matrix of every image."""
-    from simulate import data, per_sample
-
-    (rng,) = setting.block("network", 1).streams
-    source = data.opened(setting.data, (1, 4, 4))
-    widths = (16, 8, source.classes)
-    images = data.sample(source, rng, min(NETWORK_SAMPLES, len(source))).flat()
-    theta = per_sample.initial_parameters(rng, widths).to(setting.device)
-    return getattr(per_sample, name)(widths, theta, images.images, images.labels)
-
-
-def _statistics(samples: Any) -> tuple[float, float, float]:
-    """Top eigenvalue, standard deviation of an element, and the coefficient of the second-order expansion."""
-    import torch
-
-    values, vectors = torch.linalg.eigh(samples.mean(0))
-    sigma = float(samples.var(dim=0, correction=1).mean().sqrt())
-    along = (samples @ vectors[:, -1]) @ vectors[:, :-1]
-    coefficient = (along.var(dim=0, correction=1) / (values[-1] - values[:-1])).sum()
-    return float(values[-1]), sigma, float(coefficient)
 
 
 RATE_DIM = 60

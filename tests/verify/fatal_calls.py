@@ -1,0 +1,42 @@
+"""What dying workers are given to do; they import this module alone, and little else, each time anew."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import BLOCK, BlockResult
+
+
+def die(here: Path | None = None) -> int:
+    """Kill the worker; with a file, only if that is not there yet."""
+    if here is None or not here.exists():
+        if here is not None:
+            here.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+def nap(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def heard() -> bool:
+    return signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+
+def plain_block(simulate: Any, **arguments: Any) -> BlockResult:
+    """Without the threads of torch, which takes seconds to load in every new worker."""
+    return BlockResult(simulate(arguments["index"]), 0.01)
+
+
+def fatal(index: int) -> dict[str, Any]:
+    return {"x": np.array([die()])}
+
+
+def harmless(index: int) -> dict[str, Any]:
+    return {"x": np.random.default_rng(index).random(BLOCK)}

@@ -1,0 +1,88 @@
+"""Observations of networks: every column is there, row by row, and the formulas read the noise they should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from simulate import own_direction, per_sample
+from simulate.monte_carlo import Block, Point, fixture
+from simulate.sample_products import PerceptronSamples
+from verify.claims import network_observations as observed
+from verify.claims.granziol2022_networks import _copies
+from verify.model import Observation
+
+SMALLER = {
+    "granziol2022/real-batches": {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5},
+    "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
+    "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
+}
+
+
+def block(count: int) -> Block:
+    return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
+
+
+@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
+def test_every_column_has_a_number_for_each_row_or_one_for_all(observation: Observation) -> None:
+    if observation.id not in SMALLER:
+        pytest.skip("the network is wide, and is observed in the full tier alone")
+    point = observation.points[-1] | SMALLER[observation.id]
+    alone, pair = (observation.simulate(block(count), point) for count in (1, 2))
+    for column in observation.columns:
+        first, both = np.asarray(alone[column.score]), np.asarray(pair[column.score])
+        assert first.shape in ((1,), (1, 2)) and both.shape == (2, *first.shape[1:])
+        assert np.isfinite(both).all()
+        assert_allclose(first[0], both[0], rtol=1e-9)
+
+
+def small(matrix: str) -> tuple[Any, np.ndarray]:
+    point = Point(images="digits", samples=12, steps=3, matrix=matrix)
+    network = observed.perceptron(fixture(0, "small"), point)
+    curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
+    return PerceptronSamples(*network, matrix=matrix), curvature(*network).numpy()
+
+
+@pytest.mark.parametrize("matrix", ["hessian", "gauss-newton"])
+def test_noise_is_that_of_the_elements_and_along_the_top_eigenvector(matrix: str) -> None:
+    samples, matrices = small(matrix)
+    vectors = own_direction.top_eigenvectors(samples, 20)
+    found = observed.noise_of(samples, fixture(0, "probes"), vectors)
+    values, basis = np.linalg.eigh(matrices.mean(axis=0))
+    variances = (matrices @ basis[:, -1] @ basis).var(axis=0)[::-1]
+    flat = np.where(np.arange(226) < 20, values[::-1], 0.0)  # below the twentieth
+    assert_allclose(found.eigenvalue, values[-1])
+    assert_allclose(found.total, 226 * matrices.var(axis=0).mean())
+    assert_allclose(found.along, variances.sum())
+    assert_allclose(found.coefficient, (variances[1:] / (values[-1] - flat[1:])).sum(), rtol=1e-8)
+
+
+def test_formulas_return_to_the_data_set_but_for_theorem_7_as_read() -> None:
+    noise = observed.Noise(eigenvalue=0.6, total=0.8, along=6.0, coefficient=10.0)
+    said = observed.formulas(noise, 200, (4, 1000), 1000)
+    shift = said.pop("theorem_7_read")[1] - 0.6
+    assert_allclose(shift, (0.8 / 200) ** 0.5)
+    for values in said.values():
+        assert_allclose(values[1], 0.6)
+    assert_allclose(said["second_order"][0], 0.6 + 10 * (1 / 4 - 1 / 1000))
+
+
+@pytest.mark.parametrize(
+    ("eigenvalue", "ratio", "expected"), [(3.0, 1.0, 3 + 0.5 * 3 / 2.5), (0.9, 1.0, 2.0), (1.2, 4.0, 5.0)]
+)
+def test_theorem_7_as_read_has_a_threshold_and_an_edge(
+    eigenvalue: float, ratio: float, expected: float
+) -> None:
+    found = observed.theorem_7_as_our_copy_reads(eigenvalue, 0.5, np.array([ratio]))
+    assert_allclose(found, [expected])
+
+
+def test_copies_leave_the_data_set_and_widen_the_batch() -> None:
+    samples, _ = small("gauss-newton")
+    vectors, pairs = own_direction.top_eigenvectors(samples, 3), own_direction.sample_pairs(samples)
+    law = observed.law_of(own_direction.statistics(samples, vectors, pairs, fixture(0, "own")))
+    assert_allclose(_copies(law, 5).eigenvalue, law.eigenvalue)
+    assert _copies(law, 5).samples == 60
