@@ -109,14 +109,17 @@ def blocked_profile(dim: int, *, contrast: float) -> Tensor:
     Raises
     ------
     ValueError
-        If `dim` is not positive, `contrast` not between 0 and 1, or the matrix does not fit into memory.
+        If `dim` is less than 2, `contrast` not between 0 and 1, or the matrix does not fit into memory.
 
     Examples
     --------
     >>> blocked_profile(4, contrast=0.5)[0].tolist()
     [2.25, 2.25, 0.75, 0.75]
     """
-    first = _rows(dim, contrast) < dim // 2
+    rows = _rows(dim, contrast)
+    if len(rows) < 2:
+        raise ValueError(f"dim must be at least 2, one row for either half, got {dim}")
+    first = rows < dim // 2
     level = 1 + contrast * (2.0 * first.double() - 1)
     return level[:, None] * level / level.mean() ** 2
 

@@ -195,10 +195,18 @@ def quadratic_forms(samples: Population, directions: ArrayLike) -> tuple[Floats,
 def trial_directions(samples: Population, *, top: int, heavy: int) -> Floats:
     """Top eigenvectors of the mean, and of the samples with the largest eigenvalues: unit rows (top + heavy, P).
 
-    There may be fewer, where the population holds fewer.
+    There may be fewer, where the population holds fewer; a sample without curvature gives none.
+
+    Raises
+    ------
+    ValueError
+        If a number is negative.
     """
+    if top < 0 or heavy < 0:
+        raise ValueError(f"top and heavy must be non-negative, got {top} and {heavy}")
     grams = np.linalg.eigh(samples.factors.transpose(0, 2, 1) @ samples.factors)
-    largest = np.argsort(grams.eigenvalues[:, -1])[::-1][:heavy]
+    curved = int((grams.eigenvalues[:, -1] > 0).sum())
+    largest = np.argsort(grams.eigenvalues[:, -1])[::-1][: min(heavy, curved)]
     own = (samples.factors[largest] @ grams.eigenvectors[largest][:, :, -1:])[:, :, 0]
     own = own / np.linalg.norm(own, axis=1, keepdims=True)
     return np.concatenate([samples.basis[:, :top].T, own @ samples.basis.T])
@@ -207,13 +215,18 @@ def trial_directions(samples: Population, *, top: int, heavy: int) -> Floats:
 def all_batches(matrices: ArrayLike, batch_size: int) -> Floats:
     """The mean over every batch of this size without replacement: (N, P, P) -> (batches, P, P).
 
+    Raises
+    ------
+    ValueError
+        If `batch_size` is not an integer, or there is no such batch.
+
     Examples
     --------
     >>> all_batches([[[1.0]], [[2.0]], [[6.0]]], 2).ravel().tolist()
     [1.5, 3.5, 4.0]
     """
     matrices = _symmetric(matrices)
-    members = itertools.combinations(range(len(matrices)), batch_size)
+    members = itertools.combinations(range(len(matrices)), _size(batch_size, len(matrices)))
     return np.stack([matrices[list(chosen)].mean(axis=0) for chosen in members])
 
 
@@ -247,16 +260,14 @@ def sgd_steps(
     Raises
     ------
     ValueError
-        If a count is not positive, or there is no such batch.
+        If a count is not a positive integer, there is no such batch, or `moment` is no covariance of P weights.
     """
     matrices, runs = _symmetric(matrices), _checks.count("runs", runs)
-    size = len(matrices)
-    _noise_weight(size, batch_size, False)
-    values, vectors = np.linalg.eigh(np.asarray(moment, dtype=np.float64))
-    root, mean = vectors * np.sqrt(np.maximum(values, 0.0)), matrices.mean(axis=0)
+    size, batch_size = len(matrices), _size(batch_size, len(matrices))
+    root, mean = _root(moment, matrices.shape[1]), matrices.mean(axis=0)
     found = []
     for rng in block.streams:
-        w = rng.standard_normal((runs, len(values))) @ root.T
+        w = rng.standard_normal((runs, len(root))) @ root.T
         drawn = rng.random((runs, size)).argsort(axis=1)[:, :batch_size]
         gradients = (matrices[drawn].mean(axis=1) @ w[..., None])[..., 0]
         change = ((w - rate * gradients) ** 2 - w**2).sum(axis=1)
@@ -325,12 +336,19 @@ def contraction(step: Step, eigenvalues: Sequence[float]) -> float:
     From products of 2^48 steps: the step is applied to weights and the weights before them, its matrix squared
     over and over.
 
+    Raises
+    ------
+    ValueError
+        If there is no eigenvalue.
+
     Examples
     --------
     >>> round(contraction(descent(0.25), (1.0, 3.0)), 9)
     0.75
     """
     h = np.asarray(eigenvalues, dtype=np.float64)[:, None]
+    if not h.size:
+        raise ValueError("eigenvalues must be at least one number, got none")
     starts = np.eye(2)
     images = step(starts[:1] + 0 * h, starts[1:] + 0 * h, lambda w: h * w)
     matrices = np.stack([images, np.broadcast_to(starts[0], images.shape)], axis=1)
@@ -359,6 +377,24 @@ def _noise_weight(size: int, batch_size: float, replacement: bool) -> float:
     return (size - batch_size) / (batch_size * (size - 1)) if size > 1 else 0.0
 
 
+def _size(batch_size: int, size: int) -> int:
+    """The size of a batch that can be drawn without replacement from so many samples."""
+    batch_size = _checks.count("batch_size", batch_size)
+    _noise_weight(size, batch_size, False)
+    return batch_size
+
+
+def _root(moment: ArrayLike, size: int) -> Floats:
+    """R with R R' = the covariance of so many weights."""
+    covariance = np.asarray(moment, dtype=np.float64)
+    if covariance.shape != (size, size):
+        raise ValueError(f"moment must be of shape ({size}, {size}), got {covariance.shape}")
+    values, vectors = np.linalg.eigh(covariance)
+    if not values[0] >= -_ROUNDING * np.abs(values).max():
+        raise ValueError(f"moment must be positive semidefinite, got the eigenvalue {values[0]:.3g}")
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
 def _sandwich(factors: Floats, moment: Floats) -> Floats:
     """Mean over the samples of H_i M H_i, in the eigenbasis."""
     size, rows, width = factors.shape
@@ -370,17 +406,28 @@ def _sandwich(factors: Floats, moment: Floats) -> Floats:
 
 
 def _top_pair(product: Callable[[Floats], Floats], start: Floats) -> tuple[float, Floats]:
-    """Largest eigenvalue and eigenvector of a symmetric operator on matrices."""
+    """Largest eigenvalue of a symmetric operator on matrices that keeps those positive, and a positive eigenvector.
+
+    There is one also where the eigenvalue is not simple: the part of a positive `start` in its eigenspace.
+    """
     from scipy.sparse import linalg
 
     sparse: Any = linalg
-    size = start.size
+    size, flat = start.size, start.ravel()
     if len(start) <= _DENSE:
         whole = np.stack([product(unit) for unit in np.eye(size)])
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)
-        return float(values[-1]), vectors[:, -1]
+        top = vectors[:, values >= (1 - _ACCURACY) * values[-1]]
+        return float(values[-1]), top @ (top.T @ flat)
+    image = product(flat)
+    value = float(flat @ image / (flat @ flat))
+    if np.linalg.norm(image - value * flat) <= _ACCURACY * np.linalg.norm(image):
+        return (
+            value,
+            flat,
+        )  # a positive eigenvector belongs to the largest eigenvalue; Lanczos would go no further
     operator = sparse.LinearOperator((size, size), lambda x: product(x.ravel()), dtype=np.float64)
-    values, vectors = sparse.eigsh(operator, 1, which="LA", v0=start.ravel(), tol=_ACCURACY)
+    values, vectors = sparse.eigsh(operator, 1, which="LA", v0=flat, tol=_ACCURACY)
     return float(values[0]), vectors[:, 0]
 
 

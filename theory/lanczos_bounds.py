@@ -58,7 +58,7 @@ def ritz_value_bound(
     References
     ----------
     Granziol, Zohren and Roberts (2022), Theorem 12, whose tangent is of the Ritz value as our copy reads, and whose
-    second line repeats the angle and the gap of the first. Golub and Van Loan (2013), section 10.1.5.
+    second line repeats the angle and the gap of the first. Golub and Van Loan (2013), section 10.1.
 
     Examples
     --------

@@ -266,9 +266,10 @@ def linear_then_flat(
     require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)
     part = np.where(linear, 1.0, part)
     flat = np.where(linear, 0.0, 1 - part / total)
-    below = flat + part * after
-    require(below > 0, "batch_size", "below dataset_size where the rule is linear", batch_size)
-    ratio = (flat + part * before) / below
+    above, below = flat + part * before, flat + part * after
+    for name, inverse, size in (("known", above, known), ("batch_size", below, batch_size)):
+        require(inverse > 0, name, "below dataset_size where the rule is linear", size)
+    ratio = above / below
     return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
 
 

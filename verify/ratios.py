@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from verify.results import Observed
 
-__all__ = ["FAR", "OFF", "columns", "factor", "level", "mark", "median", "worst"]
+__all__ = ["FAR", "OFF", "columns", "constant", "factor", "level", "mark", "median", "worst"]
 
 OFF, FAR = 1.25, 2.0
 """Factors beyond which a ratio is marked once and twice."""
@@ -22,6 +22,17 @@ def columns(made: Observed) -> dict[str, list[float]]:
         for k, column in enumerate(made.columns)
         if column.ratio and rows
     }
+
+
+def constant(made: Observed) -> list[int]:
+    """Columns, but for ratios, that say the same in all lines of a group: they are told once, above it."""
+    groups = [group.rows for group in made.groups]
+    return [
+        k
+        for k, column in enumerate(made.columns)
+        if not column.ratio
+        and all(len(rows) > 1 and len({repr(row.cells[k]) for row in rows}) == 1 for rows in groups)
+    ]
 
 
 def factor(ratio: float) -> float:

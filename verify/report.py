@@ -154,6 +154,7 @@ def _template() -> Template:
         violations=wording.violations,
         half_width=wording.half_width,
         finite=math.isfinite,
+        constant=ratios.constant,
         level=ratios.level,
         triangles=ratios.mark,
         duration=_duration,

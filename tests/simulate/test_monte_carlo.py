@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from operator import attrgetter
 from pathlib import Path
 
@@ -289,18 +289,22 @@ with one_thread():
 # --- executors
 
 
-def test_serial_and_process_pool_give_the_same_bits_in_any_order() -> None:
+def test_serial_and_process_pool_give_the_same_bits_in_any_order(two_workers: Executor) -> None:
     with monte_carlo.open_executor(1) as serial:
         assert isinstance(serial, SerialExecutor)
         expected = submit_blocks(serial)
     alone = run_block(edges, experiment="edges", point=POINT, seed=3, index=2).scores
     assert_same_bits([alone], expected[2:])
 
+    assert isinstance(two_workers, ProcessPoolExecutor)
+    assert_same_bits(submit_blocks(two_workers), expected)
+    with pytest.raises(ArithmeticError, match="planted"):
+        two_workers.submit(run_block, failing, experiment="e", point=POINT, seed=0, index=0).result()
+
+
+def test_a_process_pool_ends_with_its_context() -> None:
     with monte_carlo.open_executor(2) as pool:
-        assert isinstance(pool, ProcessPoolExecutor)
-        assert_same_bits(submit_blocks(pool), expected)
-        with pytest.raises(ArithmeticError, match="planted"):
-            pool.submit(run_block, failing, experiment="e", point=POINT, seed=0, index=0).result()
+        assert pool.submit(abs, -1).result() == 1
     with pytest.raises(RuntimeError, match="after shutdown"):
         pool.submit(abs, -1)
 

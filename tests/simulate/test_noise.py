@@ -126,6 +126,8 @@ def test_noise_out_of_domain_is_refused() -> None:
         for profile in (noise.banded_profile, noise.blocked_profile):
             with pytest.raises(ValueError, match=f"contrast must be between 0 and 1, got {contrast}"):
                 profile(4, contrast=contrast)
+    with pytest.raises(ValueError, match="dim must be at least 2, one row for either half, got 1"):
+        noise.blocked_profile(1, contrast=1.0)
     with pytest.raises(ValueError, match=r"profile must be a symmetric matrix, got shape \(2, 3\)"):
         noise.profiled(block, torch.ones(2, 3))
     with pytest.raises(ValueError, match="profile must be a symmetric matrix"):

@@ -24,6 +24,10 @@ SETS = {
     "full": samples(5, 3, 4),
     "flat directions": samples(4, 6, 1),
     "one": samples(1, 2, 2),
+    "alike": np.stack([3 * np.eye(2)] * 2),
+    "alike, by Lanczos": np.stack([0.5 * np.eye(9)] * 2),
+    "one direction each": np.stack([np.diag(row) for row in np.eye(9)]),
+    "two groups": np.stack([np.diag(row) for row in np.repeat([1.0, 2.0], [4, 6]) * np.eye(10)]),
 }
 
 
@@ -40,6 +44,11 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     assert_allclose(np.trace(moment), 1.0)
     assert np.linalg.eigvalsh(moment)[0] > -1e-12
     assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
+
+
+def test_samples_without_curvature_give_no_trial_direction() -> None:
+    population = optimisers.population([[[4.0]], [[0.0]]])
+    assert_allclose(np.abs(optimisers.trial_directions(population, top=0, heavy=2)), [[1.0]])
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -208,6 +217,20 @@ def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
         optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=1, runs=0)
     with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
         optimisers.sgd_steps(block, SETS["full"], np.eye(3), rate=0.1, batch_size=6, runs=1)
+    sizes: tuple[Any, ...] = (0, 1.5)
+    for size in sizes:
+        with pytest.raises(ValueError, match="batch_size must be a positive integer"):
+            optimisers.all_batches(SETS["full"], size)
+    with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples, got 6"):
+        optimisers.all_batches(SETS["full"], 6)
+    with pytest.raises(ValueError, match=r"moment must be of shape \(3, 3\), got \(2, 2\)"):
+        optimisers.sgd_steps(block, SETS["full"], np.eye(2), rate=0.1, batch_size=1, runs=1)
+    with pytest.raises(ValueError, match="moment must be positive semidefinite, got the eigenvalue -1"):
+        optimisers.sgd_steps(block, SETS["full"], -np.eye(3), rate=0.1, batch_size=1, runs=1)
+    with pytest.raises(ValueError, match="top and heavy must be non-negative, got -1 and 2"):
+        optimisers.trial_directions(optimisers.population(SETS["full"]), top=-1, heavy=2)
+    with pytest.raises(ValueError, match="eigenvalues must be at least one number"):
+        optimisers.contraction(optimisers.descent(0.1), ())
 
 
 def test_one_replicate_is_the_same_in_any_block() -> None:

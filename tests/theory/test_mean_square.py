@@ -100,6 +100,8 @@ def test_linear_then_flat_at_its_ends() -> None:
         rates.linear_then_flat(0.3, crossover=math.inf, **setting)
     with pytest.raises(ValueError, match="batch_size must be below dataset_size where the rule is linear"):
         rates.linear_then_flat(0.3, crossover=10.0, **setting)
+    with pytest.raises(ValueError, match="known must be below dataset_size where the rule is linear"):
+        rates.linear_then_flat(0.3, crossover=math.inf, **setting | {"known": 10.0, "batch_size": 2.0})
     with pytest.raises(ValueError, match="crossover must be at most dataset_size, or infinite"):
         rates.linear_then_flat(0.3, crossover=11.0, **setting)
     with pytest.raises(ValueError, match=r"crossover must be in \[0, inf\]"):

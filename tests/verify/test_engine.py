@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from simulate.monte_carlo import BLOCK, Block, Point, SerialExecutor, open_executor, stream
+from simulate.monte_carlo import BLOCK, Block, Point, SerialExecutor, stream
 from tests.verify.sample_results import sample
 from verify import engine, suite
 from verify.engine import Progress, Session, Settings, judge_claim
@@ -110,17 +110,14 @@ def columns(
     }
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with open_executor(2) as executor:
-        yield executor
-
-
 # --- sameness
 
 
-def test_two_workers_give_the_same_scores_and_verdicts_to_the_bit(pool: Executor) -> None:
-    one, two = session(*ALL), session(*ALL, settings=dataclasses.replace(SETTINGS, workers=2), executor=pool)
+def test_two_workers_give_the_same_scores_and_verdicts_to_the_bit(two_workers: Executor) -> None:
+    one, two = (
+        session(*ALL),
+        session(*ALL, settings=dataclasses.replace(SETTINGS, workers=2), executor=two_workers),
+    )
     rows = [[row for tested in ALL for row in made.rows(tested)] for made in (one, two)]
     assert timeless(rows[0]) == timeless(rows[1])
     hashes = [[(r.replicates, r.sha256) for r in made.records()] for made in (one, two)]
@@ -268,7 +265,7 @@ def test_a_failing_experiment_breaks_its_claims_and_no_others(
 ) -> None:
     bad = claim("bad", experiment=experiment(simulate), margin=0.001)
     worse = claim("worse", experiment=bad.experiment, printed=lambda p: 0.0)
-    executor = request.getfixturevalue("pool") if workers == 2 else SerialExecutor()
+    executor = request.getfixturevalue("two_workers") if workers == 2 else SerialExecutor()
     made = session(
         bad, MEAN, worse, settings=dataclasses.replace(SETTINGS, workers=workers), executor=executor
     )
@@ -385,10 +382,10 @@ def identity(**changes) -> Identity:
     return Identity(**{**plain, **changes})
 
 
-def test_two_routes_agree_within_rounding(pool: Executor) -> None:
+def test_two_routes_agree_within_rounding(two_workers: Executor) -> None:
     (row,) = run(identity())
     assert row.verdict == "agrees" and [r.margins for p in row.points for r in p.rivals] == [0.5e10, 0.5e10]
-    assert timeless([row]) == timeless(run(identity(), executor=pool))
+    assert timeless([row]) == timeless(run(identity(), executor=two_workers))
 
 
 def test_the_printed_route_is_a_row_of_its_own() -> None:

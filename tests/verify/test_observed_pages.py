@@ -21,7 +21,7 @@ from tests.verify.sample_results import observations, observed, sample, spread
 from verify import plots, ratios, report, results, terminal
 from verify.drawing import PALETTE, Panel
 from verify.observed_panels import MOST_PANELS, observed_panels
-from verify.results import Observed, ObservedGroup, ObservedRow, Results, Spread, dumps, load
+from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Results, Spread, dumps, load
 
 BATCHES, DEPTHS, CRASHED = observations()
 ODD = (math.nan, math.inf, -math.inf, 0.0, -3.0, 5e-324, 1e300)
@@ -295,3 +295,18 @@ def test_an_observation_shares_no_id_with_a_row(tmp_path: Path) -> None:
 def test_colours_of_columns_are_not_those_of_verdicts() -> None:
     used = {line.get_color() for line in axes_of(observed_panels(BATCHES)[0]).get_lines()}
     assert used == {PALETTE[name] for name in ("ink", "rival", "muted", "theory")}
+
+
+def test_what_does_not_change_along_the_lines_is_told_above_them() -> None:
+    """A number that belongs to the network stands once beside its name, and in no column."""
+    rows = [ObservedRow(at=x, cells=[spread(x), spread(7.25)]) for x in (2.0, 4.0)]
+    headings = {"a": "measured", "b": "noise of the network"}
+    made = dataclasses.replace(
+        one(1.0, 2.0),
+        columns=[ObservedColumn(score=s, heading=h, ratio=False) for s, h in headings.items()],
+        groups=[ObservedGroup(parameters={"state": state}, rows=rows) for state in ("new", "trained")],
+    )
+    assert ratios.constant(made) == [1]
+    page = report.document(dataclasses.replace(sample(), observations=[made]))
+    assert page.count("noise of the network: 7.25") == 2
+    assert ">noise of the network</th>" not in page and ">measured</th>" in page

@@ -217,7 +217,7 @@ def _spectra() -> Mapping[str, Any]:
 SPREAD = tuple(0.07 + 0.05 * ((7 * i) % 11) for i in range(30))
 TOP_APART = (*SPREAD, 2.6)
 ATTAINED = ((0.3, 0.4, 9.3), (0.3, 9.3, 0.4))
-"""Three eigenvalues 0.4 and 9.3 apart, the last or the first far from the others: two steps all but attain its bound."""
+"""Three eigenvalues, the last or the first far from the others: two steps all but attain its bound."""
 
 BOUND_CLAIM = ExactProperty(
     id="granziol2022/kaniel-paige-saad",
