@@ -77,7 +77,8 @@ def loss_gradients(weights: Weights, x: Any, labels: Any, activation: str = "rel
     Raises
     ------
     ValueError
-        If shapes disagree, a label is not a class, or the activation is unknown.
+        If shapes disagree, a label is not a class, the activation is unknown, or the gradients do not fit into
+        memory.
 
     Examples
     --------
@@ -85,6 +86,7 @@ def loss_gradients(weights: Weights, x: Any, labels: Any, activation: str = "rel
     tensor([[ 2., -2.]], dtype=torch.float64)
     """
     theta, logits, inputs, classes = _problem(weights, x, labels, activation)
+    _require(3 * len(inputs) * len(theta), inputs, theta, "gradients of the losses")
     gradient = torch.func.grad(_loss(logits))
     return torch.func.vmap(gradient, in_dims=(None, 0, 0))(theta, inputs, classes)
 

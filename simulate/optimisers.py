@@ -51,6 +51,7 @@ _RANGE = 1e-12
 """Directions of less curvature, relative to the largest, count as flat: they move the limit by N times that."""
 
 _DENSE = 8
+_FEW = 20
 _ACCURACY = 1e-10
 _ROUNDING = 1e-9
 _SQUARINGS = 48
@@ -414,21 +415,32 @@ def _top_pair(product: Callable[[Floats], Floats], start: Floats) -> tuple[float
 
     sparse: Any = linalg
     size, flat = start.size, start.ravel()
-    if len(start) <= _DENSE:
-        whole = np.stack([product(unit) for unit in np.eye(size)])
+    basis = np.eye(size) if len(start) <= _DENSE else _closed(product, flat)
+    if basis is not None:
+        whole = basis @ np.stack([product(unit) for unit in basis]).T
         values, vectors = np.linalg.eigh((whole + whole.T) / 2)
         top = vectors[:, values >= (1 - _ACCURACY) * values[-1]]
-        return float(values[-1]), top @ (top.T @ flat)
-    image = product(flat)
-    value = float(flat @ image / (flat @ flat))
-    if np.linalg.norm(image - value * flat) <= _ACCURACY * np.linalg.norm(image):
-        return (
-            value,
-            flat,
-        )  # a positive eigenvector belongs to the largest eigenvalue; Lanczos would go no further
+        return float(values[-1]), top @ (top.T @ (basis @ flat)) @ basis
     operator = sparse.LinearOperator((size, size), lambda x: product(x.ravel()), dtype=np.float64)
     values, vectors = sparse.eigsh(operator, 1, which="LA", v0=flat, tol=_ACCURACY)
     return float(values[0]), vectors[:, 0]
+
+
+def _closed(product: Callable[[Floats], Floats], start: Floats) -> Floats | None:
+    """Orthonormal rows that span all products of `start`, if they are few: there Lanczos would start again at random.
+
+    A positive `start` has a part in the eigenspace of the largest eigenvalue, so that the span meets it.
+    """
+    basis = start[None] / np.linalg.norm(start)
+    for _ in range(_FEW):
+        image = product(basis[-1])
+        rest = image
+        for _ in range(2):  # twice is enough to be orthogonal to rounding
+            rest = rest - (basis @ rest) @ basis
+        if np.linalg.norm(rest) <= _ACCURACY * np.linalg.norm(image):
+            return basis
+        basis = np.concatenate([basis, rest[None] / np.linalg.norm(rest)])
+    return None
 
 
 def _factor(matrix: Floats) -> Floats:

@@ -76,9 +76,9 @@ def polar_overlap(f: Callable, a: float, b: float) -> float:
 
 
 def plain_moments(f: Callable[[np.ndarray], np.ndarray], a: float, b: float) -> Moments:
-    """Dense trapezoidal rule on the plane, no trick."""
-    z = np.arange(-12, 12.0001, 0.04)
-    w = np.exp(-0.5 * z**2) * 0.04 / math.sqrt(2 * math.pi)
+    """Dense trapezoidal rule on the plane, no trick; half the step moves nothing by 5 % of what is allowed below."""
+    z = np.arange(-12, 12.0001, 0.08)
+    w = np.exp(-0.5 * z**2) * 0.08 / math.sqrt(2 * math.pi)
     u = math.sqrt((a + b) / 2) * z[:, None] + math.sqrt((a - b) / 2) * z
     v = math.sqrt((a + b) / 2) * z[:, None] - math.sqrt((a - b) / 2) * z
     overlap = float(w @ (f(u) * f(v)) @ w)

@@ -228,7 +228,7 @@ def _spectrum(rng: np.random.Generator, point: Point, distance: float) -> tuple[
     from simulate.sample_products import PerceptronSamples
     from simulate.trained_perceptrons import trained
 
-    x, labels = _images(rng, point, distance) if point.images else _mixture(rng, point, distance)
+    x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
     theta = per_sample.initial_parameters(rng, widths)
     theta = trained(widths, theta, x, labels, point.activation, steps=point.steps)
@@ -398,7 +398,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=(
             *(
                 Point(
-                    images="",
+                    drawn_from="a Gaussian mixture",
                     activation="relu",
                     state=state,
                     steps=steps,
@@ -410,7 +410,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
                 for state, steps in (("initialisation", 0), ("trained", 150))
             ),
             Point(
-                images="",
+                drawn_from="a Gaussian mixture",
                 activation="tanh",
                 state="trained",
                 steps=150,

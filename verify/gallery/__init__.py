@@ -37,7 +37,7 @@ PICTURES = (
     ),
     Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
     Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
-    Picture("network", "the same on a small network with real images", networks.network),
+    Picture("network", "top eigenvalue against batch size, a network on real images", networks.network),
     Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
 )
 
