@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 
 import mpmath as mp
@@ -47,17 +48,25 @@ EXACT: dict[str, tuple[Callable, Callable, Callable]] = {
 }
 
 
-def hermite_overlap(f: Callable, a: float, c: float, terms: int) -> float:
-    """I_f[a, c a] = sum_k c^k (E he_k(z) f(sqrt(a) z))^2 / k!: a route without any pair of variables."""
+@cache
+def hermite_rows(terms: int) -> tuple[list[mp.mpf], list[list[mp.mpf]]]:
+    """Nodes of step 1/20, and there the weights of E he_k(z) f(z) for each k."""
     with mp.workdps(25):
         nodes = [mp.mpf(k) / 20 for k in range(-260, 261)]
-        before, he = [mp.mpf(0)] * len(nodes), [mp.npdf(z) / 20 for z in nodes]
+        rows = [[mp.mpf(0)] * len(nodes), [mp.npdf(z) / 20 for z in nodes]]
+        for k in range(terms - 1):
+            rows.append([z * x - k * y for z, x, y in zip(nodes, rows[-1], rows[-2], strict=True)])
+        return nodes, rows[1:]
+
+
+def hermite_overlap(f: Callable, a: float, c: float, terms: int) -> float:
+    """I_f[a, c a] = sum_k c^k (E he_k(z) f(sqrt(a) z))^2 / k!: a route without any pair of variables."""
+    nodes, rows = hermite_rows(terms)
+    with mp.workdps(25):
         values = [f(mp.sqrt(a) * z) for z in nodes]
-        total = mp.mpf(0)
-        for k in range(terms):
-            total += mp.mpf(c) ** k * mp.fdot(he, values) ** 2 / mp.factorial(k)
-            before, he = he, [z * x - k * y for z, x, y in zip(nodes, he, before, strict=True)]
-        return float(total)
+        return float(
+            sum(mp.mpf(c) ** k * mp.fdot(he, values) ** 2 / mp.factorial(k) for k, he in enumerate(rows))
+        )
 
 
 def polar_overlap(f: Callable, a: float, b: float) -> float:

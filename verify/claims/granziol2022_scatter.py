@@ -198,7 +198,7 @@ DISTANCE = Experiment(
     seconds=1.5,
 )
 
-FAR_SIZES = "a ratio of variances at sizes 16 apart: 0.2 is 0.07 of an exponent, the nearest rival 1/3 away"
+FAR_SIZES = "variances at sizes 16 apart: 0.2 is 0.03 of the deviation's exponent, the nearest rival 1/6 away"
 
 
 SCATTER_CLAIMS: tuple[AnyClaim, ...] = (

@@ -93,7 +93,10 @@ def expected_ascent(point: Point, *, guaranteed: bool) -> float:
 
 
 def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = False) -> float:
-    """How far the change exceeds the bound, relative to the first order, for a gradient turned towards the top."""
+    """How far the change exceeds the bound, relative to the first order, for a gradient turned towards the top.
+
+    In one dimension, how far it is from the bound.
+    """
     h, _, w = quadratic(rng, point.dim)
     w = np.linalg.matrix_power(h, point.turned) @ w
     g = h @ w
@@ -102,7 +105,8 @@ def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = 
     values = np.linalg.eigvalsh(h)
     sharpness = values.mean() if average else values[-1]
     bound = loss_change.descent_bound(point.rate, squared_gradient=g @ g, sharpness=sharpness)
-    return max(0.0, float(change - bound) / float(point.rate * g @ g))
+    excess = float(change - bound) / float(point.rate * g @ g)
+    return abs(excess) if point.dim == 1 else max(0.0, excess)
 
 
 def _steps() -> Mapping[str, Any]:
@@ -140,10 +144,14 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/descent-bound",
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
-        statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)",
+        statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)\quad (\text{equal in one dimension})",
         strategies=_steps,
         violation=_bound_violation,
-        examples=(Point(dim=5, rate=0.13, turned=0), Point(dim=7, rate=0.61, turned=9)),
+        examples=(
+            Point(dim=5, rate=0.13, turned=0),
+            Point(dim=7, rate=0.61, turned=9),
+            Point(dim=1, rate=0.37, turned=0),
+        ),
         tolerance=1e-10,
         tolerance_reason="rounding, relative to the first order",
         rivals={"mean eigenvalue": lambda rng, p: _bound_violation(rng, p, average=True)},
