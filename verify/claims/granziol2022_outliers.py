@@ -90,11 +90,12 @@ DROWNED = Experiment(
     id="granziol2022/drowned-spike",
     replicate="one Gaussian noise matrix with one weak direction",
     simulate=one_spike,
-    points=tuple(
-        Point(eigenvalue=0.07, sigma=0.12, dim=200, batch_size=size, dataset_size=170) for size in (3, 7)
+    points=(
+        Point(eigenvalue=0.07, sigma=0.12, dim=200, batch_size=7, dataset_size=170),
+        Point(eigenvalue=0.07, sigma=0.31, dim=37, batch_size=3, dataset_size=170),
     ),
-    budget=4096,
-    seconds=0.3,
+    budget=32768,
+    seconds=3.0,
 )
 
 UNEVEN = Experiment(
@@ -226,9 +227,10 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
         axis="batch_size",
         predict=_finite_edge,
         margin=0.003,
-        margin_reason="the spike moves the edge by s / P times lambda_1 / (s - lambda_1), less than 0.04 % here",
+        margin_reason="the spike moves the edge by s / P times lambda_1 / (s - lambda_1), 0.1 % at P = 37",
         rivals={
             "edge of infinite size": lambda p: 2 * _scale(p),
+            "P for P - 1/2": lambda p: _scale(p) * (2 - 1.2065 * p.dim ** (-2 / 3)),
             "no threshold": lambda p: p.eigenvalue + _scale(p) ** 2 / p.eigenvalue,
             "no broadening": lambda p: p.eigenvalue,
             "B for b": lambda p: _finite_edge(p) * math.sqrt(1 / (1 - p.batch_size / p.dataset_size)),
