@@ -110,6 +110,9 @@ def wishart_edge(
     :math:`(a + b) (1/a + 1/b)^{1/3}` of the Tracy-Widom law for beta = 1, over n. At the lower edge, with minus
     signs for :math:`b < a`, it is the logarithm of the eigenvalue that follows the (mirrored) law.
 
+    For ten rows and columns or more the mean is right to 2 %, the standard deviation to 10 %; for fewer both are rough,
+    and for a 1 x 1 matrix wrong.
+
     Parameters
     ----------
     dim, samples
@@ -336,7 +339,8 @@ def spiked_covariance_sd(
 
     References
     ----------
-    Paul (2007), Asymptotics of sample eigenstructure for a large dimensional spiked covariance model, theorem 3.
+    Paul (2007), Asymptotics of sample eigenstructure for a large dimensional spiked covariance model, theorem 3, for
+    p < n; Bai and Yao (2008), Central limit theorems for eigenvalues in a spiked population model.
 
     Examples
     --------

@@ -389,7 +389,7 @@ FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/fluctuation-spread",
         entries=("B15",),
-        source=f"ours, beside lemma 5, eq. (10), of {PAPER}",
+        source=f"Capitaine, Donati-Martin and Feral (2012), beside lemma 5, eq. (10), of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)\quad "
         r"(\text{any Wigner noise, } v_1 \text{ spread out})",
         experiment=SPREAD,
@@ -410,7 +410,7 @@ FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/fluctuation-axis",
         entries=("B15",),
-        source="Capitaine, Donati-Martin and Feral (2009), on fluctuations",
+        source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
         finding="The mean of an outlier does not depend on the law of the entries, its fluctuation does where "

@@ -226,8 +226,7 @@ RECTANGULAR_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/spiked-covariance",
         entries=("B24",),
-        source="Baik and Silverstein (2006), theorem 1.1, for the samples of "
-        "eqs. (14), (15) with a random J of rank one",
+        source="Baik and Silverstein (2006), for the samples of eqs. (14), (15) with a random J of rank one",
         statement=r"\lambda_1' = \frac{(\theta + \sigma^2)(\theta + \beta \sigma^2)}{\theta}\quad "
         r"\text{for samples of } N(0, \sigma^2 I + \theta u u^\top)",
         experiment=RECTANGULAR,
@@ -342,7 +341,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     _scatter_claim(
         "covariance",
         "B24",
-        "Paul (2007), theorem 3, for the samples of eqs. (14), (15) with a random J of rank one",
+        "Paul (2007), theorem 3, and Bai and Yao (2008) for P > n, for the samples of eqs. (14), (15) with a random "
+        "J of rank one",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 (\theta + \sigma^2)^2}{n} "
         r"\Big(1 - \frac{\beta \sigma^4}{\theta^2}\Big)",
         {"far from the threshold": lambda p: 2 * (p.spike + p.variance) ** 2 / p.samples},

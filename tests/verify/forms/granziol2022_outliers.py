@@ -69,11 +69,6 @@ FORMS: dict[str, ClosedForm] = {
 SMALL_CORRECTION = "a correction of the correction, less than two margins at these points"
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
-    "granziol2022/drowned-spike": {
-        "170 samples and 200 dimensions: 1/N is small against 1/B": (
-            "dataset_size -> dim in 1/dataset_size",
-        ),
-    },
     "granziol2022/uneven-noise": {
         SMALL_CORRECTION: (
             "2 -> 3 in 2*(along + spike)",
