@@ -192,7 +192,13 @@ def _numbers(value: ArrayLike) -> Floats:
 
 
 def shown(value: object) -> str:
-    """`value` as a message shows it, cut where it is long."""
+    """`value` as a message shows it, cut where it is long; a single number of numpy like any other.
+
+    >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
+    ('0.5', '0.5', 'array([0.5])')
+    """
+    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+        value = value.item()
     try:
         text = repr(value)
     except ValueError:  # Python spells no integer of more than some thousand digits

@@ -320,7 +320,7 @@ def _growth(p: Point, dim: int) -> float:
 STABILITY_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/least-squares-limit",
-        entries=("B46", "B47", "beyond/D2"),
+        entries=("B46", "beyond/D2"),
         source=f"ours, beside {PAPER}, section 10.1",
         statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
         r"\frac{2B}{B + P + 1}\quad "

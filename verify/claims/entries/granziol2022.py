@@ -51,7 +51,12 @@ ENTRIES = (
     Entry("B44", "second-order loss change of a step", "open"),
     Entry("B45", "broadening-dominated learning rate", "open"),
     Entry("B46", "linear learning rate from Theorem 4", "open"),
-    Entry("B47", "saturation of the SGD learning rate", "open", "needs long training runs at many rates"),
+    Entry(
+        "B47",
+        "saturation of the SGD learning rate",
+        "open",
+        "needs long training runs at many rates; the mean-square limit itself is judged (B46, D2)",
+    ),
     Entry("B48", "square root without outliers", "open"),
     Entry(
         "B49", "rate scaling of VGG and wide residual networks", "not checkable here", "needs large networks"
