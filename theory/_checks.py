@@ -191,16 +191,15 @@ def _numbers(value: ArrayLike) -> Floats:
         return array.astype(np.float64)
 
 
-def shown(value: object) -> str:
+def shown(value: Any) -> str:
     """`value` as a message shows it, cut where it is long; a single number of numpy like any other.
 
     >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
     ('0.5', '0.5', 'array([0.5])')
     """
-    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
-        value = value.item()
+    single = type(value).__module__ == "numpy" and value.ndim == 0
     try:
-        text = repr(value)
+        text = repr(value.item() if single else value)
     except ValueError:  # Python spells no integer of more than some thousand digits
         return "a number too long to print"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

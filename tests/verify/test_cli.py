@@ -34,6 +34,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)  # what runs tests side by side sets it
 
 
 def judged(*words: str) -> int:
