@@ -197,7 +197,7 @@ def shown(value: Any) -> str:
     >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
     ('0.5', '0.5', 'array([0.5])')
     """
-    single = type(value).__module__ == "numpy" and value.ndim == 0
+    single = isinstance(value, np.generic | np.ndarray) and value.ndim == 0
     try:
         text = repr(value.item() if single else value)
     except ValueError:  # Python spells no integer of more than some thousand digits

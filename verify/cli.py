@@ -53,7 +53,9 @@ def _run(words: list[str]) -> int:
 
         return estimate.run(words[1:])
     try:
-        options = _parser().parse_args(words)
+        options, unknown = _parser().parse_known_args(words)
+        if unknown:
+            options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
     from verify.options import require_words
@@ -100,7 +102,7 @@ def _command(commands: Any, name: str, run: Callable[..., int], help_text: str) 
     command = commands.add_parser(
         name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".", allow_abbrev=False
     )
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, refuse=command.error)
     return command
 
 
@@ -145,7 +147,12 @@ def _add_gallery(commands: Any) -> None:
         "names", nargs="*", metavar="PICTURE", help="these only (default: all); --list names them"
     )
     gallery.add_argument("--list", action="store_true", help="name the pictures and draw nothing")
-    gallery.add_argument("--output", metavar="FOLDER", default="losscurv-gallery", help="where to draw")
+    gallery.add_argument(
+        "--output",
+        metavar="FOLDER",
+        default="losscurv-gallery",
+        help="where to draw (default: losscurv-gallery)",
+    )
     gallery.add_argument(
         "--seed", type=int, metavar="N", default=2024, help="seed of the draws (default 2024)"
     )
@@ -317,13 +324,17 @@ def _plot(options: argparse.Namespace) -> int:
 def _gallery(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import resolve_device
     from verify import gallery
-    from verify.options import require_writable
+    from verify.images import require_images
+    from verify.options import require_seed, require_writable
 
     chosen = gallery.named(options.names)
     if options.list:
         print("\n".join(f"{picture.name:18}{picture.shows}" for picture in chosen))
         return AS_EXPECTED
-    setting = gallery.Setting(seed=options.seed, device=resolve_device(options.device), data=options.data)
+    require_images(options.data, max(picture.images for picture in chosen))
+    setting = gallery.Setting(
+        seed=require_seed(options.seed), device=resolve_device(options.device), data=options.data
+    )
     require_writable(Path(options.output), "--output")
     for picture in chosen:
         started = time.monotonic()

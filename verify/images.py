@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity, Observation
 
-if TYPE_CHECKING:
-    from simulate.data import Images
-
-__all__ = ["DIGITS", "on_images"]
+__all__ = ["DIGITS", "on_images", "require_images"]
 
 Item = AnyClaim | Observation
 
@@ -36,21 +32,29 @@ def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
     """
     if source == DIGITS:
         return tuple(items)
-    from simulate import data
-
-    # a bad file is refused before the run, not inside it
-    _require_enough(data.opened(source, SMALLEST), source, items)
+    require_images(source, max((point.get("samples", 1) for item in items for point in _on(item)), default=1))
     experiments: dict[str, Experiment] = {}
     return tuple(_exchanged(item, str(Path(source).resolve()), experiments) for item in items)
 
 
-def _require_enough(images: Images, source: str, items: Sequence[Item]) -> None:
+def require_images(source: str, needed: int) -> None:
+    """Refuse a bad archive before the run, not inside it; so many of its images are drawn at once.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or its images are too few, or of too few or too many classes.
+    """
+    if source == DIGITS:
+        return
+    from simulate import data
+
+    images = data.opened(source, SMALLEST)
     if not 2 <= images.classes <= MOST_CLASSES:
         raise ValueError(
             f"--data {source} must have 2 to {MOST_CLASSES} classes, got labels up to {images.classes - 1};"
             " renumber them from 0"
         )
-    needed = max((point.get("samples", 1) for item in items for point in _on(item)), default=1)
     if len(images) < needed:
         raise ValueError(
             f"--data {source} must hold at least {needed} images to draw from, got {len(images)}"

@@ -23,6 +23,7 @@ __all__ = [
     "Plan",
     "load_results",
     "plan",
+    "require_seed",
     "require_words",
     "require_writable",
 ]
@@ -34,6 +35,9 @@ MOST_REPLICATES = 10**8
 
 WORKERS_PER_CORE = 16
 """More local processes than this would only wait for each other, each with a library in memory."""
+
+PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
+"""What stands on the command line without an option, as its help calls it."""
 
 REPORT_DIR = "losscurv-report"
 ALL_CLAIMS = "all claims"
@@ -195,10 +199,23 @@ def require_words(values: Mapping[str, Any]) -> None:
         Naming the option.
     """
     for name, value in values.items():
-        for word in value if isinstance(value, list) else [value]:
-            if isinstance(word, str) and (not word or "\0" in word):
-                option = "RESULTS.JSON" if name == "file" else f"--{name.replace('_', '-')}"
+        several = isinstance(value, list) and (value or name in PLACES)
+        for given in value if several else [value]:
+            word = "--" if given == [] else given  # what argparse makes of --option=--
+            if isinstance(word, str) and (word in ("", "--") or "\0" in word):
+                option = PLACES.get(name) or f"--{name.replace('_', '-')}"
                 raise ValueError(f"{option} must be given a value, without NUL characters, got {word!r}")
+
+
+def require_seed(seed: int) -> int:
+    """The seed, if it is one.
+
+    Raises
+    ------
+    ValueError
+        If it is negative or too large.
+    """
+    return _between("--seed", 0, LARGEST_SEED, seed)
 
 
 def require_writable(folder: Path, option: str = "--report-dir") -> None:
@@ -275,7 +292,7 @@ def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
     if values.get("vary_seed"):
         return secrets.randbits(32)
     if values.get("seed") is not None:
-        return _between("--seed", 0, LARGEST_SEED, values["seed"])
+        return require_seed(values["seed"])
     return replay.suite.seed if replay else SEED
 
 

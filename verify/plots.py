@@ -31,7 +31,7 @@ from verify.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
 from verify.observed_panels import observed_panels
 from verify.overview import draw_overview
 from verify.panels import row_panels
-from verify.results import Observed, Results, Row
+from verify.results import Observed, Results, Row, replace_files
 
 __all__ = [
     "PALETTE",
@@ -199,12 +199,13 @@ def _any_glyph() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
-    """Write a figure as SVG and PNG; returns their paths."""
+    """Write a figure as SVG and PNG, both or none of them; returns their paths."""
     svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
     width, height = figure.get_size_inches() * 96
     text = to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
-    svg.write_text(text, encoding="utf-8")
+    drawn = io.BytesIO()
     with mpl.rc_context(STYLE), _any_glyph():
         dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
-        figure.savefig(png, format="png", dpi=dpi, metadata={"Software": None})
+        figure.savefig(drawn, format="png", dpi=dpi, metadata={"Software": None})
+    replace_files({svg: text, png: drawn.getvalue()})
     return [svg, png]

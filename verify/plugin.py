@@ -214,7 +214,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if _names_verify(config) or any(config.getoption(name) not in (None, False, "cpu") for name in _names()):
         with _usage_errors():
-            _ = verification.plan
+            _require_one_process(config, verification.plan)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -342,6 +342,14 @@ def _usage_errors() -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _require_one_process(config: pytest.Config, plan: Plan) -> None:
+    """pytest-xdist would have each of its processes write a report of its share over that of the others."""
+    if (plan.report_dir or plan.replay) and config.getoption("dist", "no") != "no":
+        raise ValueError(
+            "a report must be made by one process of pytest, which has --workers of its own; leave out -n"
+        )
 
 
 def _names() -> list[str]:

@@ -299,18 +299,18 @@ def save(results: Results, path: Path) -> None:
     replace_files({path: dumps(results)})
 
 
-def replace_files(texts: Mapping[Path, str]) -> None:
-    """Write texts to files, all of them or none, each in one step: a reader sees the old file or the new one.
+def replace_files(contents: Mapping[Path, str | bytes]) -> None:
+    """Write texts or bytes to files, all of them or none, each in one step: a reader sees the old file or the new.
 
     Raises
     ------
     OSError
         If one of them cannot be written.
     """
-    parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in texts}
+    parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in contents}
     try:
         for path, part in parts.items():
-            _write_through(part, texts[path])
+            _write_through(part, contents[path])
         for path, part in parts.items():
             part.replace(path)
     except BaseException:
@@ -319,9 +319,9 @@ def replace_files(texts: Mapping[Path, str]) -> None:
         raise
 
 
-def _write_through(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
+def _write_through(path: Path, content: str | bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
 

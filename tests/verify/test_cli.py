@@ -27,7 +27,7 @@ from verify.results import load
 __all__ = ["plant"]
 
 Planter = Callable[..., None]
-COMMANDS = ("report", "claims", "estimate", "plot", "replay")
+COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay")
 ROOT = Path(__file__).parents[2]
 
 
@@ -196,7 +196,10 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
         ("--report-dir file", "--report-dir must be a folder that can be written, got file"),
         ("--tier huge", "losscurv report: argument --tier: invalid choice: 'huge'"),
         ("--seed x", "losscurv report: argument --seed: invalid int value: 'x'; see losscurv report --help"),
-        ("--frobnicate", "unrecognized arguments: --frobnicate"),
+        (
+            "--frobnicate",
+            "losscurv report: unrecognized arguments: --frobnicate; see losscurv report --help",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.verify import toy_claims
-from verify import options, plots, plugin, registry, report, results, suite
+from verify import gallery, options, plots, plugin, registry, report, results, suite
 from verify.cli import main
 from verify.model import Tier
 from verify.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, plan
@@ -59,7 +59,9 @@ SENSIBLE = {
 """What an option is made for, beside what no option takes; an address where someone might answer is left out."""
 
 SEPARATE = {"report": ["--json"], "replay": ["--json"], "claims": ["--paper", "--status", "--json"]}
-FLAGS = {name: keywords.get("action") == "store_true" for name, keywords in OPTIONS} | {"--json": True}
+FLAGS = {name: keywords.get("action") == "store_true" for name, keywords in OPTIONS}
+FLAGS |= {"--json": True, "--list": True}
+PICTURES = [picture.name for picture in gallery.PICTURES]
 
 
 def of_option(name: str) -> st.SearchStrategy[list[str]]:
@@ -75,19 +77,19 @@ def command_lines() -> st.SearchStrategy[list[str]]:
         "replay": [*(name for name, _ in OPTIONS), "--json"],
         "plot": ["--output"],
         "claims": ["--paper", "--status", "--json"],
+        "gallery": ["--list", "--output", "--seed", "--device", "--data"],
     }
+    most = {"plot": 1, "replay": 1, "gallery": 3}
 
     def line(command: str) -> st.SearchStrategy[list[str]]:
         some = st.lists(st.sampled_from(given_to[command]).flatmap(of_option), max_size=4)
-        file = st.sampled_from([*PATHS, "good", "good", "", "a\0b"])
-        files = st.lists(
-            file, min_size=command == "replay", max_size=2 if command in ("plot", "replay") else 0
+        names = (
+            [*PICTURES, *PICTURES, *WORDS] if command == "gallery" else [*PATHS, "good", "good", "", "a\0b"]
         )
-        return st.tuples(some, files).map(
-            lambda made: [command, *made[1][:1], *(w for o in made[0] for w in o)]
-        )
+        named = st.lists(st.sampled_from(names), min_size=command == "replay", max_size=most.get(command, 0))
+        return st.tuples(some, named).map(lambda made: [command, *made[1], *(w for o in made[0] for w in o)])
 
-    return st.sampled_from(["report", "report", "replay", "plot", "claims"]).flatmap(line)
+    return st.sampled_from(["report", "report", "replay", "plot", "claims", "gallery"]).flatmap(line)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -104,6 +106,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(options, "default_workers", lambda: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])
+        patch.setattr(gallery, "save", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2)
         Path("file").touch()
         Path("folder").mkdir()
         os.mkfifo("pipe")
@@ -153,7 +156,7 @@ def check(done: SimpleNamespace) -> None:
         assert 30 < len(done.err[0]) < 1200, done.err
 
 
-@settings(deadline=None, max_examples=100, derandomize=True)
+@settings(deadline=None, max_examples=120, derandomize=True)
 @given(command_lines())
 def test_any_command_line_is_done_or_refused_in_one_line(words: list[str]) -> None:
     check(run(*words))
@@ -172,10 +175,10 @@ def test_any_words_are_refused_in_one_line(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, keywords in OPTIONS if not FLAGS[name]])
-def test_no_option_takes_an_empty_value_or_a_nul(name: str) -> None:
+def test_no_option_takes_an_empty_value_a_nul_or_a_mere_dash(name: str) -> None:
     """Empty is not left out: a script whose variable is unset must not judge everything."""
-    for value in ("", "a\0b"):
-        done = run("report", name, value)
+    for words in ([name, ""], [name, "a\0b"], [f"{name}=--"]):
+        done = run("report", *words)
         assert done.status == 2
         check(done)
 
@@ -197,6 +200,9 @@ def test_no_option_takes_an_empty_value_or_a_nul(name: str) -> None:
         (["replay", ""], "RESULTS.JSON must be given a value"),
         (["plot", ""], "RESULTS.JSON must be given a value"),
         (["plot", "good", "--output", ""], "--output must be given a value"),
+        (["gallery", "--data", "pipe"], "data pipe must be an existing file"),
+        (["gallery", "--seed", "9" * 400], f"--seed must be at most {LARGEST_SEED}, got more"),
+        (["gallery", "--output", "file"], "--output must be a folder that can be written, got file"),
         (["claims", "--status", ""], "--status must be given a value"),
         (["claims", "--paper", ""], "--paper must be given a value"),
         (["report", "--seed", "1", "--vary-seed"], "--vary-seed must not stand beside --seed"),
@@ -293,8 +299,8 @@ class Config:
         self.args_source, self.args = pytest.Config.ArgsSource.ARGS, ["verify"]
         self.invocation_params = SimpleNamespace(dir=Path(plugin.__file__).parents[1])
 
-    def getoption(self, name: str) -> Any:
-        return getattr(self.option, name)
+    def getoption(self, name: str, *default: Any) -> Any:
+        return getattr(self.option, name, *default)
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from verify import cli, gallery
+from verify import cli, gallery, results
 from verify.gallery import batch_sizes, networks, spectra
 from verify.plots import to_svg
 
@@ -75,20 +75,77 @@ def test_one_step_rates_are_those_of_drawn_samples() -> None:
     [
         (["nothing"], "picture must be one of semicircle, .*, got 'nothing'"),
         (["semicircle", "--output", "/proc/none"], "--output must be a folder that can be written"),
-        (["semicircle", "--seed", "-1"], "seed must be at least 0, got -1"),
+        (["semicircle", "--seed", "-1"], "--seed must be at least 0, got -1"),
+        (["semicircle", "--seed", "9" * 60], "--seed must be at most"),
         (["network", "--data", "missing.npz"], "missing.npz must be an existing file"),
+        (["--data", "missing.npz"], "missing.npz must be an existing file"),
+        (
+            ["network", "--data", "few.npz"],
+            "--data few.npz must hold at least 512 images to draw from, got 70",
+        ),
         (["network", "--device", "abacus"], "device"),
+        (
+            ["network", "--json"],
+            "losscurv gallery: unrecognized arguments: --json; see losscurv gallery --help",
+        ),
+        ([""], "PICTURE must be given a value"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_a_line(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    words: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    pixels = np.random.default_rng(0).random((70, 8, 8))
+    np.savez("few.npz", x_train=pixels, y_train=np.arange(70) % 10)
     if "--output" not in words:
         words = [*words, "--output", str(tmp_path)]
     assert cli.main(["gallery", *words]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert re.search(message, error)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert re.search(message, printed.err)
+    assert [path.name for path in tmp_path.iterdir()] == ["few.npz"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (KeyboardInterrupt(), 130, "losscurv: interrupted\n"),
+        (
+            OSError(28, "No space left on device"),
+            2,
+            "pictures cannot be written to .*: No space left on device",
+        ),
+    ],
+)
+def test_a_picture_that_is_not_finished_leaves_nothing(
+    error: BaseException,
+    status: int,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Drawn as SVG, and stopped while the PNG is written."""
+    write = results._write_through
+
+    def stopped(path: Path, content: str | bytes) -> None:
+        write(path, content[:100])
+        if isinstance(content, bytes):
+            raise error
+
+    assert cli.main(["gallery", "semicircle", "--output", str(tmp_path)]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(results, "_write_through", stopped)
+    assert (
+        cli.main(["gallery", "semicircle", "transition", "--seed", "1", "--output", str(tmp_path)]) == status
+    )
+    assert re.search(told, capsys.readouterr().err)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_pictures_are_listed_and_drawn_from_the_shell(

@@ -249,6 +249,20 @@ def test_bad_options_are_usage_errors(
     assert "Traceback" not in result.stderr.str() + result.stdout.str()
 
 
+@pytest.mark.parametrize("words", [[str(CLAIMS)], ["--report-dir", "out"]], ids=["verify", "--report-dir"])
+def test_a_report_is_not_made_by_processes_side_by_side(
+    words: list[str], plant: Planter, run: Run, pytester: pytest.Pytester
+) -> None:
+    pytest.importorskip("xdist")
+    plant(toy_claims.RIGHT)
+    pytester.makeini(f"[pytest]\ntestpaths = {CLAIMS}\n")
+
+    result = run("-n", "2", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "a report must be made by one process of pytest" in result.stderr.str()
+    assert not list(pytester.path.glob("*/results.json"))
+
+
 def test_a_varied_seed_is_printed_however_quiet(plant: Planter, run: Run) -> None:
     plant(toy_claims.RIGHT)
 

@@ -23,11 +23,12 @@ __all__ = ["PICTURES", "Picture", "Setting", "draw", "named", "save"]
 
 
 class Picture(NamedTuple):
-    """A picture: its name, what it shows, and the panels it is made of."""
+    """A picture: its name, what it shows, the panels it is made of, and how many images of a file it draws from."""
 
     name: str
     shows: str
     panels: Callable[[Setting], list[Panel]]
+    images: int = 0
 
 
 PICTURES = (
@@ -37,7 +38,12 @@ PICTURES = (
     ),
     Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
     Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
-    Picture("network", "top eigenvalue against batch size, a network on real images", networks.network),
+    Picture(
+        "network",
+        "top eigenvalue against batch size, a network on real images",
+        networks.network,
+        networks.SAMPLES,
+    ),
     Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
 )
 
