@@ -191,15 +191,16 @@ def _numbers(value: ArrayLike) -> Floats:
         return array.astype(np.float64)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """`value` as a message shows it, cut where it is long; a single number of numpy like any other.
 
     >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
     ('0.5', '0.5', 'array([0.5])')
     """
-    single = isinstance(value, np.generic | np.ndarray) and value.ndim == 0
+    given: Any = value
+    single = isinstance(value, np.generic | np.ndarray) and given.ndim == 0
     try:
-        text = repr(value.item() if single else value)
+        text = repr(given.item() if single else given)
     except ValueError:  # Python spells no integer of more than some thousand digits
         return "a number too long to print"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

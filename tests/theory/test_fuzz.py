@@ -890,7 +890,9 @@ TABLE: dict[str, Line] = {
         also=OF_NETWORK,
     ),
     "own_direction.own_directions": Line(own_direction.own_directions, samples_on_directions()),
-    "own_direction.batch_eigenvalues": Line(law_of_batches(own_direction.batch_eigenvalues), with_batches(), real),
+    "own_direction.batch_eigenvalues": Line(
+        law_of_batches(own_direction.batch_eigenvalues), with_batches(), real
+    ),
     "own_direction.expected_eigenvalue": Line(
         law_of_batches(own_direction.expected_eigenvalue), with_batches(), real
     ),

@@ -198,7 +198,9 @@ DISTANCE = Experiment(
     seconds=1.5,
 )
 
-FAR_SIZES = "variances at sizes 16 apart: 10 % is 0.02 of the deviation's exponent; finite size is at most 1.2 %"
+FAR_SIZES = (
+    "variances at sizes 16 apart: 10 % is 0.02 of the deviation's exponent; finite size is at most 1.2 %"
+)
 
 
 SCATTER_CLAIMS: tuple[AnyClaim, ...] = (

@@ -17,6 +17,8 @@ def merged(name: str) -> dict[str, Any]:
     for module in pkgutil.iter_modules(__path__):
         own = getattr(importlib.import_module(f"{__name__}.{module.name}"), name, {})
         if set(own) & set(found):
-            raise ValueError(f"claims must stand in one module of forms, got {sorted(set(own) & set(found))} twice")
+            raise ValueError(
+                f"claims must stand in one module of forms, got {sorted(set(own) & set(found))} twice"
+            )
         found |= own
     return found
