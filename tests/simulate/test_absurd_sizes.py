@@ -164,12 +164,11 @@ def test_sizes_of_numpy_are_sizes() -> None:
 
 
 def peak(call: Callable[[], Any]) -> float:
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
+    # the newer torch.profiler does the same, but loads a compiler first
+    with torch.autograd.profiler.profile(use_kineto=True, profile_memory=True) as profile:
         call()
     used = most = 0
-    for event in profile.profiler.kineto_results.events():
+    for event in profile.kineto_results.events():
         if event.name() == "[memory]":
             used += event.nbytes()
             most = max(most, used)
