@@ -43,7 +43,8 @@ _LARGEST_LABEL = 2**31 - 1
 _SHOWN = 8
 """Names of arrays in a message."""
 
-# what the zip, zlib and npy readers raise on a damaged archive, beside ValueError
+# what the zip, zlib and npy readers raise on a damaged archive, beside ValueError; NotImplementedError is zipfile's
+# word for a way of packing that it does not know
 _DAMAGED = (
     EOFError,
     KeyError,

@@ -7,7 +7,7 @@ is the softmax cross-entropy at temperature 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, _softmax, activations
+from simulate import _checks, _memory, _perceptrons, _softmax
 from simulate.curvature import hessian
 
 __all__ = [
@@ -93,7 +93,7 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     torch.Size([5, 20, 20])
     """
     inputs, targets = _problem(widths, theta, x, labels)
-    logits = _logits_function(widths, activation)
+    logits = _perceptrons.flat_logits(widths, activation)
     # all of them twice, since their parts are joined, and what one part is made from
     matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
     _require_memory("Hessians", matrices * len(theta) ** 2, inputs, theta)
@@ -116,7 +116,7 @@ def gauss_newtons(
         memory.
     """
     inputs, _ = _problem(widths, theta, x, labels)
-    logits = _logits_function(widths, activation)
+    logits = _perceptrons.flat_logits(widths, activation)
     numbers = 2 * len(inputs) * len(theta) * (len(theta) + widths[-1])
     _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)
@@ -178,16 +178,3 @@ def _problem(widths: Sequence[int], theta: Tensor, x: Any, labels: Any) -> tuple
         raise ValueError(f"theta must be of shape ({parameter_count(widths)},), got {tuple(theta.shape)}")
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
     return inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)
-
-
-def _logits_function(widths: Sequence[int], activation: str) -> Callable[[Tensor, Tensor], Tensor]:
-    nonlinearity = activations.named(activation).function
-    sizes = [size for fan_in, out in _checks.layers(widths) for size in (fan_in * out, out)]
-
-    def logits(theta: Tensor, x: Tensor) -> Tensor:
-        parts = theta.split(sizes)
-        for i, (weight, bias) in enumerate(zip(parts[::2], parts[1::2], strict=True)):
-            x = (nonlinearity(x) if i else x) @ weight.view(len(bias), -1).T + bias
-        return x
-
-    return logits

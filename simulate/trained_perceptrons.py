@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, activations
+from simulate import _checks, _perceptrons
 
 __all__ = ["loss", "trained"]
 
@@ -41,22 +41,14 @@ def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: 
     >>> loss((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0])
     tensor(0.6931)
     """
-    shapes = list(_checks.layers(widths))
-    sizes = [size for fan_in, out in shapes for size in (fan_in * out, out)]
-    weights = sum(sizes[::2])
-    biased = len(theta) > weights
-    if theta.shape != (weights + sum(sizes[1::2]) * biased,):
+    plain, biased = (sum(_perceptrons.sizes(widths, biased=b)) for b in (False, True))
+    if theta.shape not in ((plain,), (biased,)):
         raise ValueError(
-            f"theta must be of shape ({weights},), or with biases ({sum(sizes)},), got {tuple(theta.shape)}"
+            f"theta must be of shape ({plain},), or with biases ({biased},), got {tuple(theta.shape)}"
         )
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    nonlinearity = activations.named(activation).function
-    parts = theta.split([size for i, size in enumerate(sizes) if biased or i % 2 == 0])
-    matrices = parts[::2] if biased else parts
-    for index, ((fan_in, out), matrix) in enumerate(zip(shapes, matrices, strict=True)):
-        inputs = (nonlinearity(inputs) if index else inputs) @ matrix.view(out, fan_in).mT
-        inputs = inputs + parts[2 * index + 1] if biased else inputs
-    return functional.cross_entropy(inputs, classes)
+    logits = _perceptrons.flat_logits(widths, activation, biased=len(theta) == biased)
+    return functional.cross_entropy(logits(theta, inputs), classes)
 
 
 def trained(
@@ -88,6 +80,7 @@ def trained(
     if steps < 0:
         raise ValueError(f"steps must not be negative, got {steps}")
     theta = theta.detach().clone()
+    # written out: torch.optim loads a compiler, which takes longer than the steps
     mean, square = torch.zeros_like(theta), torch.zeros_like(theta)
     for step in range(1, steps + 1):
         gradient = _gradient(widths, theta, x, labels, activation)

@@ -14,6 +14,16 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what needs a CUDA device where there is none, and says so in the count of the deselected."""
+    import torch
+
+    needing = [item for item in items if item.get_closest_marker("cuda")]
+    if needing and not torch.cuda.is_available():
+        config.hook.pytest_deselected(items=needing)
+        items[:] = [item for item in items if item not in set(needing)]
+
+
 def pytest_collection_finish() -> None:
     """What is there now is there to the end."""
     gc.collect()

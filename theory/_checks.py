@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,7 +91,8 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     rule = f"an integer >= {least}"
     require(not isinstance(value, bool | np.bool_), name, rule, value)
     try:
-        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)  # type: ignore[arg-type]
+        given = cast("SupportsIndex", value)
+        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(given)
     except TypeError:
         raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
     require(whole >= least, name, rule, value)

@@ -267,7 +267,6 @@ def test_latent_gradient_and_hessian_are_limits_of_differences() -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_gives_the_numbers_of_the_cpu() -> None:
     net = problem(3)
     there = net._replace(weights=tuple(w.to("cuda") for w in net.weights))

@@ -310,7 +310,6 @@ def test_a_replicate_is_the_same_alone_and_in_a_block(draw) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_a_replicate_is_the_same_on_cuda(draw) -> None:
     here, there = draw(block_of(2)), draw(block_of(2, device="cuda"))

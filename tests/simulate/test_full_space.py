@@ -58,7 +58,6 @@ def test_excess_survives_underflow_and_agrees_with_the_projection() -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_cuda_gives_the_norms_of_the_cpu() -> None:
     net = problem(3)
     there = net._replace(weights=tuple(w.to("cuda") for w in net.weights))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import run_block
@@ -20,7 +19,6 @@ for claim in registry.claims():
 
 
 @pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_scores_do_not_depend_on_the_device(name: str) -> None:
     """Draws are made on the CPU, so that a device changes rounding and nothing else."""
