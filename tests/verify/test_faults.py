@@ -42,7 +42,7 @@ DRIVER = textwrap.dedent("""
     from verify.store import Store
 
     def slow(block, point):
-        """A name only: `drawn` stands in for what would call it."""
+        "A name only: `drawn` stands in for what would call it."
 
     def drawn(simulate, *, experiment, point, seed, index, device):
         # without the threads of torch, which takes seconds to load

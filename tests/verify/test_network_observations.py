@@ -17,7 +17,13 @@ from verify.model import Observation
 
 SMALLER = {
     "granziol2022/real-batches": {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5},
-    "beyond/wide-network-batches": {"samples": 16, "steps": 1, "batch_size": (1, 4), "batches": 3, "passes": 4},
+    "beyond/wide-network-batches": {
+        "samples": 16,
+        "steps": 1,
+        "batch_size": (1, 4),
+        "batches": 3,
+        "passes": 4,
+    },
     "granziol2022/outliers-of-classes": {"samples": 40, "hidden": 3, "steps": 2, "distance": (0.5, 2.0)},
     "beyond/stable-rates-of-networks": {"samples": 6, "steps": 2, "batch_size": (1, 3)},
 }

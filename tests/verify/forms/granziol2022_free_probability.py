@@ -1,18 +1,14 @@
-"""Closed forms of `verify.claims.granziol2022_appendix`: complex numbers by their two parts."""
+"""Closed forms of `verify.claims.granziol2022_free_probability`: complex numbers by their two parts."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Point
-from tests.verify.mutation import ClosedForm, Quantity
+from tests.verify.forms.complex_parts import parts
+from tests.verify.mutation import ClosedForm
 
 __all__ = ["FORMS", "UNSEEN"]
-
-
-def _parts(name: str, value: Callable[[Point], complex]) -> dict[str, Quantity]:
-    return {f"{name}_re": lambda p: value(p).real, f"{name}_im": lambda p: value(p).imag}
 
 
 def _semicircle(p: Point) -> complex:
@@ -26,7 +22,7 @@ def _slope(p: Point) -> complex:
     return s / (2 * p.sigma**2 * s - complex(*p.z))
 
 
-SPIKE = {**_parts("s", _semicircle), **_parts("slope", _slope)}
+SPIKE = {**parts("s", _semicircle), **parts("slope", _slope)}
 
 
 def _spike_real(spike, s_re, s_im, slope_re, slope_im):
@@ -37,26 +33,6 @@ def _spike_real(spike, s_re, s_im, slope_re, slope_im):
 def _spike_imaginary(spike, s_re, s_im, slope_re, slope_im):
     real, imaginary = 1 - spike * s_re, spike * s_im
     return -spike * (slope_im * real + slope_re * imaginary) / (real**2 + imaginary**2)
-
-
-def _root(p: Point) -> complex:
-    """Root of (z - v (1 - q))^2 - 4 q v z, of the sign that makes the transform small."""
-    z, q = complex(p.x, p.height), p.dim / p.samples
-    middle = z - p.variance * (1 - q)
-    found = np.sqrt(middle**2 - 4 * q * p.variance * z)
-    return found if abs(middle - found) < abs(middle + found) else -found
-
-
-def _wishart_real(x, height, variance, dim, samples, root_re, root_im):
-    ratio = dim / samples
-    real, imaginary = x - variance * (1 - ratio) - root_re, height - root_im
-    return (real * x + imaginary * height) / (2 * ratio * variance * (x**2 + height**2))
-
-
-def _wishart_imaginary(x, height, variance, dim, samples, root_re, root_im):
-    ratio = dim / samples
-    real, imaginary = x - variance * (1 - ratio) - root_re, height - root_im
-    return (imaginary * x - real * height) / (2 * ratio * variance * (x**2 + height**2))
 
 
 def _beyond(p: Point) -> float:
@@ -72,8 +48,6 @@ FORMS: dict[str, Any] = {
     "granziol2022/mixed-moment": ClosedForm(_mixed_moment, {"beyond": _beyond}),
     "granziol2022/spike-in-transform-real": ClosedForm(_spike_real, SPIKE),
     "granziol2022/spike-in-transform-imaginary": ClosedForm(_spike_imaginary, SPIKE),
-    "granziol2022/wishart-transform-real": ClosedForm(_wishart_real, _parts("root", _root)),
-    "granziol2022/wishart-transform-imaginary": ClosedForm(_wishart_imaginary, _parts("root", _root)),
 }
 
 BEYOND = "what is beyond order 1/P is 0.1 % at this size, a fifteenth of the term of that order 0.4 %"
