@@ -24,18 +24,18 @@ off it. The paper keeps the leading order in M; the input width has to grow alon
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
-from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from theory import _checks
-from theory.activations import Activation, gaussian_kernels, resolve
-from theory.order_parameters import Propagation, propagate
+from theory._wide import Activations, Kappas, Network, Size, parameter_count
+from theory.mean_subtraction import (
+    FluctuationConstants,
+    MeanSubtractedStatistics,
+    fluctuation_constants,
+    mean_subtracted_statistics,
+)
 
 __all__ = [
     "FisherStatistics",
@@ -49,18 +49,6 @@ __all__ = [
     "parameter_count",
 ]
 
-Floats = NDArray[np.float64]
-Activations = str | Activation | Sequence[str | Activation]
-
-
-class Kappas(NamedTuple):
-    """Constants of Theorem 2.2; `difference` is kappa1 - kappa2 to full relative accuracy."""
-
-    alpha: float
-    kappa1: float
-    kappa2: float
-    difference: float
-
 
 class FisherStatistics(NamedTuple):
     """Mean, mean square and largest of the eigenvalues."""
@@ -68,56 +56,6 @@ class FisherStatistics(NamedTuple):
     mean: float
     second_moment: float
     largest: float
-
-
-class MeanSubtractedStatistics(NamedTuple):
-    """Mean of the eigenvalues and bounds of the largest one."""
-
-    mean: float
-    lower: float
-    upper: float
-
-
-class FluctuationConstants(NamedTuple):
-    """The constants of Theorem 3.3."""
-
-    c1: float
-    c2: float
-
-
-def parameter_count(
-    *, depth: int, width: int, outputs: int, width_ratios: Sequence[float] | None = None
-) -> int:
-    r"""Number of weights and biases, :math:`P = \sum_{l=1}^L (M_l M_{l-1} + M_l)`.
-
-    Parameters
-    ----------
-    depth, width, outputs
-        L, M and C, each >= 1; at most 100000 layers.
-    width_ratios
-        L positive ratios (all 1 if None); layer widths, input included, must come out whole.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its domain.
-
-    References
-    ----------
-    Karakida, Akaho and Amari (2019), Section 2.1.
-
-    Examples
-    --------
-    >>> parameter_count(depth=2, width=3, outputs=1)
-    16
-    """
-    depth = _checks.layers("depth", depth, least=1)
-    width, outputs = _checks.count("width", width), _checks.count("outputs", outputs)
-    exact = [width * Fraction(ratio) for ratio in _ratios(width_ratios, depth).tolist()]
-    units = [*map(round, exact), outputs]
-    whole = all(n >= 1 and abs(x - n) <= x * 1e-9 for n, x in zip(units, exact, strict=False))
-    _checks.require(whole, "width_ratios", f"such that width {width} gives whole layer widths", width_ratios)
-    return sum(after * (before + 1) for before, after in pairwise(units))
 
 
 def kappas(
@@ -166,7 +104,7 @@ def kappas(
     >>> f"{kappas('erf', depth=100, weight_variance=0.3, bias_variance=1.0).difference:.2e}"
     '4.13e-79'
     """
-    network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     return network.kappas()
 
 
@@ -219,8 +157,8 @@ def eigenvalue_statistics(
     >>> eigenvalue_statistics("relu", width=1000, **setting).mean
     0.003
     """
-    network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    size = _Size(network, width, samples, outputs, finite_width)
+    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    size = Size(network, width, samples, outputs, finite_width)
     own, shared, t, c = size.own, size.shared, size.samples, size.outputs
     mean_square = (t - 1) / t * shared * (shared / size.parameters) + own * (own / size.parameters) / t
     statistics = FisherStatistics(
@@ -230,286 +168,3 @@ def eigenvalue_statistics(
     )
     network.require_finite(*statistics)
     return statistics
-
-
-def mean_subtracted_statistics(
-    activation: Activations,
-    *,
-    depth: int,
-    width: int,
-    samples: int,
-    outputs: int,
-    weight_variance: ArrayLike,
-    bias_variance: ArrayLike,
-    width_ratios: Sequence[float] | None = None,
-    finite_width: bool = False,
-) -> MeanSubtractedStatistics:
-    r"""Mean eigenvalue, and bounds of the largest, when every output has its sample mean subtracted.
-
-    .. math::
-        m_\lambda = \Big(1 - \frac1T\Big) \frac{C (\kappa_1 - \kappa_2)}{M}, \qquad
-        \rho \alpha (\kappa_1 - \kappa_2) + c_1 \le \lambda_{max}
-        \le \sqrt{(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2) M}, \quad \rho = M/T.
-
-    The mean holds for any T, the bounds for T of the order of M. One sample leaves nothing: zeros.
-
-    Parameters
-    ----------
-    activation, depth, width, samples, outputs, weight_variance, bias_variance, width_ratios
-        As in :func:`eigenvalue_statistics`.
-    finite_width
-        In the mean only: count the parameters exactly and add the derivatives by the biases.
-
-    Raises
-    ------
-    ValueError, ConvergenceError
-        As in :func:`kappas`.
-
-    References
-    ----------
-    Karakida, Akaho and Amari (2019), Theorem 3.3, eqs. (16) and (18); for :math:`c_1, c_2` see
-    :func:`fluctuation_constants`.
-
-    Examples
-    --------
-    >>> setting = dict(depth=3, width=1000, outputs=2, weight_variance=2.0, bias_variance=0.0)
-    >>> mean_subtracted_statistics("relu", samples=1, **setting)
-    MeanSubtractedStatistics(mean=0.0, lower=0.0, upper=0.0)
-    >>> round(mean_subtracted_statistics("relu", samples=1000, **setting).lower, 3)
-    3.262
-    """
-    _require_memory(depth)
-    network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    size = _Size(network, width, samples, outputs, finite_width)
-    if size.samples == 1:
-        return MeanSubtractedStatistics(0.0, 0.0, 0.0)
-    t, c, ratio = size.samples, size.outputs, size.width / size.samples
-    c1, c2 = network.fluctuation_constants(c)
-    spike = network.alpha * network.kappas().difference
-    statistics = MeanSubtractedStatistics(
-        mean=(1 - 1 / t) * c * (size.gap / size.parameters),
-        lower=ratio * spike + c1,
-        upper=math.hypot(math.sqrt(c * ratio) * spike, math.sqrt(c2)) * math.sqrt(size.width),
-    )
-    network.require_finite(*statistics)
-    return statistics
-
-
-def fluctuation_constants(
-    activation: Activations,
-    *,
-    depth: int,
-    outputs: int,
-    weight_variance: ArrayLike,
-    bias_variance: ArrayLike,
-    width_ratios: Sequence[float] | None = None,
-) -> FluctuationConstants:
-    r"""The constants by which off-diagonal fluctuations enter the bounds of Theorem 3.3.
-
-    After centring over samples, :math:`T^2 \mathrm{Tr} F^2` is the sum of squares of a matrix whose
-    off-diagonal entries fluctuate with variance :math:`M S` (between samples, for the same or for
-    different outputs), so that
-
-    .. math::
-        c_2 = C S_{same} + C (C - 1) S_{diff}, \qquad c_1 = \frac{c_2}{C \alpha (\kappa_1 - \kappa_2)}.
-
-    To leading order the fluctuations of :math:`\hat q_{st}^l` and :math:`\tilde q_{st}^l` are linear in
-    the fluctuation of the input overlap, of variance :math:`1/\alpha_0`, and in fresh ones of variance
-    :math:`1/\alpha_l` at every hidden layer; S is the variance of the resulting sum. Weights of the
-    backward pass count as independent of those of the forward pass.
-
-    Parameters
-    ----------
-    activation, depth, weight_variance, bias_variance, width_ratios
-        As in :func:`kappas`.
-    outputs
-        C >= 1.
-
-    Returns
-    -------
-    c1 and c2, both zero where outputs do not depend on the input (`weight_variance` 0).
-
-    Raises
-    ------
-    ValueError, ConvergenceError
-        As in :func:`kappas`.
-
-    References
-    ----------
-    Karakida, Akaho and Amari (2019), Theorem 3.3, eq. (18), where they are left as positive constants;
-    the recursion is our own.
-
-    Examples
-    --------
-    >>> fluctuation_constants("linear", depth=3, outputs=1, weight_variance=1.0, bias_variance=0.0)
-    FluctuationConstants(c1=4.666666666666667, c2=14.0)
-    """
-    _require_memory(depth)
-    network = _Network(activation, depth, weight_variance, bias_variance, width_ratios)
-    return network.fluctuation_constants(_checks.count("outputs", outputs))
-
-
-class _Network:
-    """Propagated moments of one setting and the sums over its layers."""
-
-    def __init__(
-        self,
-        activation: Activations,
-        depth: int,
-        weight_variance: ArrayLike,
-        bias_variance: ArrayLike,
-        width_ratios: Sequence[float] | None,
-    ) -> None:
-        self.depth = _checks.layers("depth", depth, least=2)
-        self.ratios = _ratios(width_ratios, self.depth)
-        with np.errstate(over="ignore"):
-            self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
-        rule = "such that alpha neither overflows nor vanishes"
-        _checks.require(0 < self.alpha < math.inf, "width_ratios", rule, width_ratios)
-        self.activations = resolve(activation, self.depth - 1)
-        for a in self.activations:
-            _require_second_derivative(a)
-        self.moments: Propagation = propagate(
-            self.activations, weight_variance=weight_variance, bias_variance=bias_variance
-        )
-        self.weight_variance = float(_checks.nonnegative("weight_variance", weight_variance))
-
-    def kappas(self) -> Kappas:
-        m = self.moments
-        weights = (self.ratios / self.alpha).tolist()
-        rows = zip(
-            weights,
-            m.q_tilde_t,
-            m.q_tilde_st,
-            m.backward_gap,
-            m.q_hat_t,
-            m.q_hat_st,
-            m.forward_gap,
-            strict=True,
-        )
-        # w (t h - t' h') = w [t (h - h') + (t - t') h']: nothing is subtracted
-        terms = [(w * t * h, w * ts * hs, w * (t * dh + e * hs)) for w, t, ts, e, h, hs, dh in rows]
-        kappa1, kappa2, difference = (float(sum(x)) for x in zip(*terms, strict=True))
-        self.require_finite(kappa1, kappa2, difference)
-        return Kappas(self.alpha, kappa1, kappa2, difference)
-
-    def require_finite(self, *values: float) -> None:
-        rule = "small enough not to overflow"
-        _checks.require(all(map(math.isfinite, values)), "weight_variance", rule, self.weight_variance)
-
-    def fluctuation_constants(self, outputs: int) -> FluctuationConstants:
-        difference = self.kappas().difference
-        if difference == 0:
-            return FluctuationConstants(0.0, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            same, other = self._entry_variances()
-        one = same + (outputs - 1) * other
-        constants = FluctuationConstants(one / self.alpha / difference, outputs * one)
-        self.require_finite(*constants)
-        return constants
-
-    def _entry_variances(self) -> tuple[float, float]:
-        """S for the same and for different outputs: the Gram entry as a linear form in fresh noise.
-
-        Noise 0 is the input overlap, 2l - 1 the forward and 2l the backward one of hidden layer l.
-        """
-        m, sw2 = self.moments, self.weight_variance
-        steps = [self._layer(i) for i in range(self.depth - 1)]
-        forward = [_unit(0, self.depth)]
-        for i, step in enumerate(steps):
-            forward.append(sw2 * step.slope * forward[-1] + _unit(2 * i + 1, self.depth))
-        same = other = backward = lone = np.zeros(2 * self.depth - 1)
-        for i in reversed(range(self.depth)):
-            if i < len(steps):
-                step = steps[i]
-                noise = _unit(2 * i + 2, self.depth)
-                backward = sw2 * step.slope * backward + step.turn * forward[i] + noise
-                lone = sw2 * step.slope * lone + noise
-            ratio = float(self.ratios[i])
-            same = same + ratio * (m.q_tilde_st[i] * forward[i] + m.q_hat_st[i] * backward)
-            other = other + ratio * m.q_hat_st[i] * lone
-        covariance_same, covariance_other = self._noise(steps)
-        return float(same @ covariance_same @ same), float(other @ covariance_other @ other)
-
-    def _layer(self, i: int) -> _Step:
-        m, sw2 = self.moments, self.weight_variance
-        kernel = gaussian_kernels(self.activations[i])
-        a, b, d = m.variance[i], m.covariance[i], m.gap[i]
-        v2, a2, ab, b2, c2 = kernel.fluctuations(b, d)
-        shared, excess = m.q_tilde_st[i + 1], m.backward_gap[i + 1]
-        rest = 2 * shared * excess * ab + excess * excess * b2
-        width = float(self.ratios[i + 1])
-        return _Step(
-            slope=kernel.derivative(a, b, d).overlap,
-            turn=sw2 * sw2 * shared * kernel.curvature(a, b, d),
-            forward=v2 / width,
-            same=sw2 * sw2 * (3 * shared * shared * a2 + rest) / width,
-            other=sw2 * sw2 * (shared * shared * a2 + rest) / width,
-            cross=sw2 * shared * c2 / width,
-        )
-
-    def _noise(self, steps: Sequence[_Step]) -> tuple[Floats, Floats]:
-        same = np.zeros((2 * self.depth - 1,) * 2)
-        same[0, 0] = 1 / self.ratios[0]
-        other = same.copy()
-        for i, step in enumerate(steps):
-            pair = slice(2 * i + 1, 2 * i + 3)
-            same[pair, pair] = [[step.forward, step.cross], [step.cross, step.same]]
-            other[pair, pair] = [[step.forward, 0.0], [0.0, step.other]]
-        return same, other
-
-
-class _Step(NamedTuple):
-    """Response and fresh noise of one hidden layer."""
-
-    slope: float
-    turn: float  # response of the backward overlap to the forward one of the layer before
-    forward: float
-    same: float
-    other: float
-    cross: float
-
-
-class _Size:
-    """Entries of K for given M, T, C: to leading order, or with the biases and all parameters counted."""
-
-    def __init__(self, network: _Network, width: int, samples: int, outputs: int, finite_width: bool) -> None:
-        self.width, self.samples = _checks.count("width", width), _checks.count("samples", samples)
-        self.outputs = _checks.count("outputs", outputs)
-        k, m = network.kappas(), network.moments
-        scale = k.alpha * self.width
-        self.own, self.shared, self.gap = scale * k.kappa1, scale * k.kappa2, scale * k.difference
-        self.parameters = scale * self.width
-        if _checks.flag("finite_width", finite_width):
-            self.own += math.fsum(m.q_tilde_t)
-            self.shared += math.fsum(m.q_tilde_st)
-            self.gap += math.fsum(m.backward_gap)
-            self.parameters = parameter_count(
-                depth=network.depth,
-                width=self.width,
-                outputs=self.outputs,
-                width_ratios=network.ratios.tolist(),
-            )
-
-
-def _require_memory(depth: int) -> None:
-    """The fluctuations take two square matrices, two rows and columns per layer, and as many vectors."""
-    layers = _checks.layers("depth", depth, least=2)
-    _checks.fits("depth", 160 * layers**2, depth)
-
-
-def _unit(index: int, depth: int) -> Floats:
-    unit = np.zeros(2 * depth - 1)
-    unit[index] = 1.0
-    return unit
-
-
-def _ratios(width_ratios: Sequence[float] | None, depth: int) -> Floats:
-    ratios = np.ones(depth) if width_ratios is None else _checks.positive("width_ratios", width_ratios)
-    _checks.require(ratios.shape == (depth,), "width_ratios", f"a sequence of {depth} numbers", width_ratios)
-    return ratios
-
-
-def _require_second_derivative(activation: Activation) -> None:
-    if activation.second_derivative is None and activation.kernels is None:
-        raise ValueError(f"second_derivative must be given for activation {activation.name!r} here, got None")
