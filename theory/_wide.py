@@ -80,7 +80,11 @@ class Network:
 
 
 class Size:
-    """Diagonal and off-diagonal entries of K and their difference for given M, T, C: to leading order, or with the biases and all parameters counted."""
+    """Diagonal and off-diagonal entries of K and their difference, for given M, T and C.
+
+    They are of leading order in M, or with the biases and all parameters counted (`finite_width`).
+    """
+
 
     def __init__(self, network: Network, width: int, samples: int, outputs: int, finite_width: bool) -> None:
         self.width, self.samples = _checks.count("width", width), _checks.count("samples", samples)
