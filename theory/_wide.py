@@ -86,6 +86,7 @@ class Size:
     """
 
 
+
     def __init__(self, network: Network, width: int, samples: int, outputs: int, finite_width: bool) -> None:
         self.width, self.samples = _checks.count("width", width), _checks.count("samples", samples)
         self.outputs = _checks.count("outputs", outputs)
