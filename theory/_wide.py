@@ -85,8 +85,6 @@ class Size:
     They are of leading order in M, or with the biases and all parameters counted (`finite_width`).
     """
 
-
-
     def __init__(self, network: Network, width: int, samples: int, outputs: int, finite_width: bool) -> None:
         self.width, self.samples = _checks.count("width", width), _checks.count("samples", samples)
         self.outputs = _checks.count("outputs", outputs)
