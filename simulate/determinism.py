@@ -1,0 +1,94 @@
+"""Whether the loss of a model on data is one function at all: found out by asking twice, with the cause by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+
+from simulate.objectives import Objective
+from simulate.parametric import as_found
+
+__all__ = ["require_deterministic"]
+
+_ROUNDINGS = 1e4
+"""A change of more than so many roundings of the largest entry is no other order of the same sums."""
+
+_SEEDS = (1, 2)
+
+
+def require_deterministic(objective: Objective) -> None:
+    """Go through all data twice, with other random numbers, and refuse what does not repeat.
+
+    A loader that shuffles is no cause by itself: the sum over all samples is the same in any order. It is one where
+    it drops the last samples, or where the samples of a batch see each other.
+
+    Raises
+    ------
+    ValueError
+        If loss or gradient differ by more than rounding, naming what draws at random.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
+    >>> data = (torch.ones(4, 3), torch.tensor([0, 1, 1, 0]))
+    >>> require_deterministic(Objective(model, nn.CrossEntropyLoss(), data))
+    >>> require_deterministic(Objective(model, nn.CrossEntropyLoss(), data, training=True))
+    Traceback (most recent call last):
+    ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
+    """
+    (value, gradient), (again, other) = (_seen(objective, seed) for seed in _SEEDS)
+    rounding = _ROUNDINGS * torch.finfo(objective.dtype).eps
+    same = abs(value - again) <= rounding * abs(value)
+    if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
+        return
+    causes = "; ".join(_causes(objective)) or "the model or the data draw random numbers of their own"
+    raise ValueError(f"data and model must give the same loss twice, got {value!r} and {again!r}: {causes}")
+
+
+def _seen(objective: Objective, seed: int) -> tuple[float, Tensor]:
+    with as_found(objective.model, objective.training):
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002 (what data may draw from; put back on leaving)
+        random.seed(seed)
+        return objective.value(), objective.gradient()
+
+
+def _causes(objective: Objective) -> Iterator[str]:
+    dropping = _modules(objective, _DropoutNd)
+    if dropping:
+        yield f"dropout in training mode ({dropping})"
+    loader = objective.data
+    if not isinstance(loader, DataLoader) or isinstance(loader.sampler, SequentialSampler):
+        return
+    normalising = _modules(objective, _BatchNorm)
+    if normalising:
+        yield f"a loader that shuffles under batch normalisation in training mode ({normalising})"
+    if loader.drop_last:
+        yield "a loader that shuffles and drops the last samples (drop_last=True)"
+    if _chooses(loader.sampler):
+        yield "a sampler that chooses samples at random"
+
+
+def _modules(objective: Objective, kind: Any) -> str:
+    """Names of the modules of a kind, if they are in training mode."""
+    if objective.model is None or not objective.training:
+        return ""
+    return ", ".join(
+        repr(name) for name, module in objective.model.named_modules() if isinstance(module, kind)
+    )
+
+
+def _chooses(sampler: Any) -> bool:
+    """Whether it does more than shuffle."""
+    if isinstance(sampler, RandomSampler):
+        return sampler.replacement or sampler.num_samples < len(sampler.data_source)
+    return True

@@ -1,0 +1,235 @@
+"""The loss of a model on data as one function of its parameters, to which every matrix of its curvature belongs.
+
+A model is an `nn.Module`, or a function of parameters and inputs; the loss is any twice differentiable function of
+outputs and targets, its mean or its sum over the samples of a batch; data are batches of inputs and targets. With
+batches of unequal size the mean is over the samples, not over the batches.
+
+The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
+mode, its buffers, its gradients and the state of the random generators.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _checks
+from simulate.batches import moved, pair, repeatable, rows, window
+from simulate.parametric import Leaves, as_found, parametric
+
+__all__ = ["Batch", "Objective", "Reduction"]
+
+Reduction = Literal["mean", "sum"]
+Loss = Callable[[Tensor, Any], Tensor]
+Count = Callable[[Any], float]
+
+_REDUCTIONS = ("mean", "sum")
+
+
+class Batch(NamedTuple):
+    """Inputs and targets, and the factor of their loss in the loss of all data."""
+
+    inputs: Any
+    targets: Any
+    factor: float
+
+
+class Objective:
+    """Loss of a model on all data, as a function of its parameters.
+
+    Parameters
+    ----------
+    model
+        A module, or a function of a sequence of parameters and of inputs.
+    loss
+        A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
+    data
+        Batches (inputs, targets) that can be gone through again and again, such as a `DataLoader` or a list; or one
+        pair of tensors (or arrays), which is one batch.
+    parameters
+        Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
+        parameters, a sequence of tensors.
+    reduction
+        Whether `loss` is the mean or the sum over a batch; what its attribute of this name says if None, else "mean".
+    count
+        How many samples the mean over a batch is over, from its targets: their number if None; for a
+        cross-entropy that ignores an index or weights classes, what it divides by.
+    training
+        Whether the model is measured in training mode, with dropout and the statistics of each batch.
+    chunk
+        Most samples in one pass: a larger batch is cut. Not in training mode, where samples of a batch may depend
+        on each other.
+
+    Raises
+    ------
+    ValueError
+        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
+        several types or devices, or the loss of a batch is not one finite number.
+
+    Examples
+    --------
+    >>> model = nn.utils.skip_init(nn.Linear, 2, 1, bias=False, dtype=torch.float64)
+    >>> _ = model.weight.data.copy_(torch.tensor([[1.0, 2.0]]))
+    >>> x, y = torch.eye(2, dtype=torch.float64), torch.zeros(2, 1, dtype=torch.float64)
+    >>> objective = Objective(model, nn.MSELoss(), [(x, y), (x, y), (x[:1], y[:1])])
+    >>> round(objective.value(), 12)  # (1 + 4 + 1 + 4 + 1) / 5
+    2.2
+    >>> objective.gradient()
+    tensor([1.2000, 1.6000], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | Callable[[Sequence[Tensor], Any], Tensor],
+        loss: Loss,
+        data: Any,
+        *,
+        parameters: Any = None,
+        reduction: Reduction | None = None,
+        count: Count | None = None,
+        training: bool = False,
+        chunk: int | None = None,
+    ) -> None:
+        self.names, self._own, self._call = parametric(model, parameters)
+        self.model = model if isinstance(model, nn.Module) else None
+        self.training, self.criterion = training, loss
+        self._count = _counted_by(loss) if count is None else count
+        self.reduction = _reduction(loss, reduction)
+        self.shapes = tuple(p.shape for p in self._own)
+        self.dtype, self.device = self._own[0].dtype, self._own[0].device
+        self.dim = sum(p.numel() for p in self._own)
+        self._chunk = None if chunk is None else _checks.count("chunk", chunk)
+        if self._chunk is not None and training:
+            raise ValueError(
+                "chunk must be None in training mode, where the samples of a batch may depend on each other"
+            )
+        self.data = repeatable(data)
+        with as_found(self.model, training):
+            sizes = [(rows(targets), self._count(targets)) for _, targets in self._cut()]
+        self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
+        if not self.samples > 0:
+            raise ValueError("data must hold at least one sample, got none")
+
+    @property
+    def share(self) -> float:
+        """Factor of the loss of one sample in the loss of all data."""
+        return 1 / self.samples if self.reduction == "mean" else 1.0
+
+    def leaves(self) -> Leaves:
+        """The parameters, to be differentiated by."""
+        return tuple(p.detach().requires_grad_() for p in self._own)
+
+    def batches(self) -> Iterator[Batch]:
+        """All data once, on the device of the parameters. To be used within `as_found`."""
+        for inputs, targets in self._cut():
+            factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
+            if factor:  # the mean over nothing is no number
+                yield Batch(inputs, targets, factor)
+
+    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """What the model gives for these parameters.
+
+        Raises
+        ------
+        ValueError
+            If it is no tensor.
+        """
+        outputs = self._call(leaves, inputs)
+        if not isinstance(outputs, Tensor):
+            raise ValueError(
+                f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
+            )
+        return outputs
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Part of the loss that this batch adds.
+
+        Raises
+        ------
+        ValueError
+            If the loss function does not give one finite number.
+        """
+        loss = self.criterion(outputs, batch.targets)
+        if not isinstance(loss, Tensor) or loss.numel() != 1:
+            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+            raise ValueError(
+                f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
+            )
+        if batch.factor and not bool(loss.isfinite()):
+            raise ValueError(f"loss must be finite, got {loss.item()}: check inputs, targets and parameters")
+        return loss.reshape(()) * batch.factor
+
+    def value(self) -> float:
+        """Loss of all data."""
+        return self._passed(with_gradient=False)[0]
+
+    def gradient(self) -> Tensor:
+        """Gradient of the loss of all data, (dim,)."""
+        return self._passed(with_gradient=True)[1]
+
+    def flat(self, tensors: Sequence[Tensor]) -> Tensor:
+        """One vector (dim,) of tensors shaped like the parameters."""
+        return torch.cat([t.reshape(-1) for t in tensors])
+
+    def split(self, vector: Tensor) -> Leaves:
+        """Tensors shaped like the parameters of one vector (dim,)."""
+        parts = vector.split([s.numel() for s in self.shapes])
+        return tuple(part.view(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+    def blocks(self) -> Mapping[str, slice]:
+        """Where each parameter stands in a vector (dim,), by name."""
+        ends = itertools.accumulate(s.numel() for s in self.shapes)
+        return {
+            name: slice(end - s.numel(), end)
+            for name, s, end in zip(self.names, self.shapes, ends, strict=True)
+        }
+
+    def _passed(self, *, with_gradient: bool) -> tuple[float, Tensor]:
+        value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
+        leaves = self.leaves()
+        with as_found(self.model, self.training), torch.set_grad_enabled(with_gradient):
+            for batch in self.batches():
+                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+                value += loss.item()
+                if with_gradient:
+                    total += self.flat(
+                        torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
+                    )
+        return value, total
+
+    def _cut(self) -> Iterator[tuple[Any, Any]]:
+        for item in self.data:
+            inputs, targets = (moved(part, self._own[0]) for part in pair(item))
+            size = rows(targets)
+            if self._chunk is None or size <= self._chunk:
+                yield inputs, targets
+                continue
+            for start in range(0, size, self._chunk):
+                part = slice(start, start + self._chunk)
+                yield window(inputs, part), window(targets, part)
+
+
+def _reduction(loss: Loss, reduction: str | None) -> str:
+    found = getattr(loss, "reduction", "mean") if reduction is None else reduction
+    if found not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
+    return found
+
+
+def _counted_by(loss: Loss) -> Count:
+    """What a mean over a batch divides by, up to a constant factor."""
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+        return rows
+    weight, ignored = loss.weight, loss.ignore_index
+
+    def count(targets: Any) -> float:
+        if torch.is_floating_point(targets):  # probabilities: torch divides by their number
+            return float(targets.numel() // targets.shape[1])
+        kept = targets[targets != ignored]
+        return float(kept.numel()) if weight is None else float(weight[kept].sum())
+
+    return count

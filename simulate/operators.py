@@ -1,0 +1,368 @@
+"""Matrices of the curvature of an `Objective`, by their products with vectors.
+
+| function | matrix |
+|---|---|
+| `hessian` | second derivative of the loss, G + Ht |
+| `gauss_newton` | G = sum J' A J, A the second derivative of the loss in the outputs, J that of the outputs |
+| `h_term` | Ht, the rest: second derivatives of the outputs, weighted by the gradient of the loss in them |
+| `fisher` | J' A J with A of the model's own distribution, mean over samples |
+| `empirical_fisher` | mean over samples of g g', g the gradient of one sample |
+
+A product differentiates the graph of the gradient once more. That graph is kept from product to product as long as
+memory allows, so that a product costs little more than one forward and backward pass instead of two to four.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from simulate import _memory
+from simulate.batches import rows, window
+from simulate.lanczos import Operator
+from simulate.objectives import Batch, Objective
+from simulate.parametric import Leaves, as_found
+
+__all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
+
+Likelihood = Literal["categorical", "bernoulli", "gaussian"]
+_FAMILIES = {
+    nn.CrossEntropyLoss: "categorical",
+    nn.BCEWithLogitsLoss: "bernoulli",
+    nn.MSELoss: "gaussian",
+}
+"""Whose loss is what up to a constant factor."""
+
+Product = Callable[[Leaves], Leaves]
+"""Of the part of the matrix that one batch adds, with a vector split like the parameters."""
+
+Bend = Callable[[Tensor], Tensor]
+"""Product of A, the curvature in the outputs, with a change of the outputs of one batch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvatureOperator(Operator):
+    """A matrix of curvature: an `Operator` for Lanczos, a matrix for ``@``, a scipy operator by `to_scipy`."""
+
+    objective: Objective
+
+    def __matmul__(self, vectors: Any) -> Tensor:
+        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
+        block = torch.as_tensor(vectors)
+        columns = block[:, None] if block.ndim == 1 else block
+        products = self(self.vectors(columns.mT)).mT
+        return products[:, 0] if block.ndim == 1 else products
+
+    def to_scipy(self) -> Any:
+        """A `scipy.sparse.linalg.LinearOperator` of its type."""
+        from scipy.sparse import linalg
+
+        scipy_operator: Any = linalg.LinearOperator
+
+        kind = np.float32 if self.dtype == torch.float32 else np.float64
+
+        def product(columns: Any) -> Any:
+            return (self @ np.ascontiguousarray(columns, dtype=kind)).cpu().numpy()
+
+        return scipy_operator(
+            (self.dim, self.dim), matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=kind
+        )
+
+    def dense(self) -> Tensor:
+        """The whole matrix (dim, dim), symmetric to the last bit.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit into memory.
+        """
+        size = torch.finfo(self.dtype).bits // 8
+        _memory.require(
+            "objective",
+            3 * size * self.dim**2,
+            f"the {self.dim} rows of the matrix",
+            device=self.device,
+            advice="use products",
+        )
+        rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
+        return (rows + rows.mT) / 2
+
+
+def hessian(objective: Objective) -> CurvatureOperator:
+    """Second derivative of the loss.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data.
+
+    Raises
+    ------
+    ValueError
+        If one batch does not fit into memory; from a product, if the result is not finite.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
+    >>> weight = torch.zeros(1, 2, dtype=torch.float64)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> hessian(line).dense()  # 2 x'x / N
+    tensor([[10., -1.],
+            [-1.,  5.]], dtype=torch.float64)
+    """
+
+    def build(leaves: Leaves, batch: Batch) -> Product:
+        loss = objective.loss(objective.outputs(leaves, batch.inputs), batch)
+        return _second_derivative(loss, leaves)
+
+    return _operator(objective, build)
+
+
+def h_term(objective: Objective) -> CurvatureOperator:
+    """The part of the Hessian that the curvature of the outputs makes: Hessian less Gauss-Newton matrix.
+
+    Raises
+    ------
+    ValueError
+        As `hessian`.
+    """
+
+    def build(leaves: Leaves, batch: Batch) -> Product:
+        outputs = objective.outputs(leaves, batch.inputs)
+        return _second_derivative((_slope(objective, outputs, batch) * outputs).sum(), leaves)
+
+    return _operator(objective, build)
+
+
+def gauss_newton(objective: Objective) -> CurvatureOperator:
+    """J' A J: what the Hessian would be if the outputs were linear in the parameters.
+
+    Positive semi-definite for a loss that is convex in the outputs.
+
+    Raises
+    ------
+    ValueError
+        As `hessian`.
+
+    References
+    ----------
+    Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
+    """
+
+    def bend(outputs: Tensor, batch: Batch) -> Bend:
+        free = outputs.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
+        return lambda tangent: _directional(slope, free, tangent)
+
+    return _sandwich(objective, bend)
+
+
+def empirical_fisher(objective: Objective) -> CurvatureOperator:
+    """Mean over samples of the outer product of a sample's gradient with itself; the sum for a loss that is a sum.
+
+    A sample is a row of the targets. Its gradient is its part of the loss, N times what it adds to a mean.
+
+    Raises
+    ------
+    ValueError
+        As `hessian`.
+    """
+
+    def bend(outputs: Tensor, batch: Batch) -> Bend:
+        slope = _slope(objective, outputs, batch)
+        # a row of the slope has the share of its sample in the mean: once too often in the square
+        rows = slope.flatten(1) / math.sqrt(objective.share)
+        return lambda tangent: (rows * (rows * tangent.flatten(1)).sum(1, keepdim=True)).view_as(slope)
+
+    return _sandwich(objective, bend)
+
+
+def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
+    """Fisher information of the model's own distribution of the targets, mean (or sum) over the samples.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data; its targets do not enter.
+    likelihood
+        "categorical": classes with logits along axis 1; "bernoulli": one logit for every target; "gaussian": unit
+        variance about the outputs. What the loss stands for if None: a cross-entropy, with logits, or squared errors.
+
+    Raises
+    ------
+    ValueError
+        If `likelihood` is unknown, or None for another loss; and as `hessian`.
+    """
+    family = _likelihood(objective, likelihood)
+
+    def bend(outputs: Tensor, _: Batch) -> Bend:
+        outputs, share = outputs.detach(), objective.share
+        if family == "gaussian":
+            return lambda tangent: share * tangent
+        p = outputs.softmax(1) if family == "categorical" else outputs.sigmoid()
+        if family == "bernoulli":
+            return lambda tangent: share * p * (1 - p) * tangent
+        return lambda tangent: share * p * (tangent - (p * tangent).sum(1, keepdim=True))
+
+    return _sandwich(objective, bend)
+
+
+def _likelihood(objective: Objective, likelihood: str | None) -> str:
+    for kind, family in _FAMILIES.items():
+        if likelihood is None and isinstance(objective.criterion, kind):
+            return family
+    if likelihood is None or likelihood not in _FAMILIES.values():
+        rule = f"likelihood must be one of {', '.join(_FAMILIES.values())}"
+        raise ValueError(
+            f"{rule}, got {likelihood!r}" if likelihood else f"{rule} for a loss of another kind, got None"
+        )
+    return likelihood
+
+
+def _second_derivative(scalar: Tensor, leaves: Leaves) -> Product:
+    gradient = torch.autograd.grad(
+        scalar, leaves, create_graph=True, materialize_grads=True, allow_unused=True
+    )
+    moving = [i for i, g in enumerate(gradient) if g.requires_grad]
+
+    def product(vector: Leaves) -> Leaves:
+        if not moving:
+            return tuple(torch.zeros_like(v) for v in vector)
+        return torch.autograd.grad(
+            [gradient[i] for i in moving],
+            leaves,
+            [vector[i] for i in moving],
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
+        )
+
+    return product
+
+
+def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> CurvatureOperator:
+    """J' A J: tangents of the outputs as derivative of J'u in u, so that both ways use one graph."""
+
+    def build(leaves: Leaves, batch: Batch) -> Product:
+        outputs = objective.outputs(leaves, batch.inputs)
+        bent = bend(outputs, batch)
+        weights = torch.zeros_like(outputs, requires_grad=True)
+        pulled = torch.autograd.grad(
+            outputs, leaves, weights, create_graph=True, materialize_grads=True, allow_unused=True
+        )
+        moving = [i for i, p in enumerate(pulled) if p.requires_grad]
+
+        def product(vector: Leaves) -> Leaves:
+            (tangent,) = torch.autograd.grad(
+                [pulled[i] for i in moving], weights, [vector[i] for i in moving], retain_graph=True
+            )
+            return torch.autograd.grad(
+                outputs, leaves, bent(tangent), retain_graph=True, materialize_grads=True, allow_unused=True
+            )
+
+        return product
+
+    return _operator(objective, build)
+
+
+def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
+    free = outputs.detach().requires_grad_()
+    return torch.autograd.grad(objective.loss(free, batch), free)[0]
+
+
+def _directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
+    if not slope.requires_grad:  # a loss of straight pieces
+        return torch.zeros_like(tangent)
+    return torch.autograd.grad(slope, free, tangent, retain_graph=True)[0]
+
+
+def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -> CurvatureOperator:
+    graphs = _Graphs(objective, build)
+
+    def product(vectors: Tensor) -> Tensor:
+        total = torch.zeros_like(vectors)
+        with as_found(objective.model, objective.training):
+            for part in graphs:
+                for row, vector in zip(total, vectors, strict=True):
+                    row += objective.flat(part(objective.split(vector)))
+        return total
+
+    return CurvatureOperator(
+        product=product,
+        dim=objective.dim,
+        dtype=objective.dtype,
+        device=objective.device,
+        objective=objective,
+    )
+
+
+class _Graphs:
+    """The graph of every batch: kept from one pass to the next if all fit into half of the free memory."""
+
+    def __init__(self, objective: Objective, build: Callable[[Leaves, Batch], Product]) -> None:
+        self._objective, self._build = objective, build
+        self._leaves = objective.leaves()
+        self._kept: list[Product] | None = None
+        self._keeps: bool | None = None
+
+    def __iter__(self) -> Iterator[Product]:
+        if self._kept is not None:
+            yield from self._kept
+            return
+        kept: list[Product] = []
+        for batch in self._objective.batches():
+            if self._keeps is None:
+                self._keeps = self._affordable(batch)
+            graph = self._build(self._leaves, batch)
+            if self._keeps:
+                kept.append(graph)
+            yield graph
+        if self._keeps:
+            self._kept = kept
+
+    def _affordable(self, batch: Batch) -> bool:
+        rows, each, once = self._cost(batch)
+        free = _memory.available(self._objective.device)
+        if rows * each + once > free:
+            what = f"the derivatives of {rows} samples"
+            _memory.require(
+                "data", rows * each + once, what, device=self._objective.device, advice="pass a smaller chunk"
+            )
+        return self._objective.rows * each + once < free / 2
+
+    def _cost(self, batch: Batch) -> tuple[int, int, int]:
+        """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
+        size = rows(batch.targets)
+        if size < 2 or self._objective.training:
+            whole = _held(lambda: self._build(self._leaves, batch))
+            return size, -(-whole // size), 0
+        one, two = (
+            _held(
+                lambda n=n: self._build(
+                    self._leaves, Batch(window(batch.inputs, slice(n)), window(batch.targets, slice(n)), 0.0)
+                )
+            )
+            for n in (1, 2)
+        )
+        return size, max(two - one, 0), max(2 * one - two, 0)
+
+
+def _held(build: Callable[[], Any]) -> int:
+    """Bytes that a graph holds on to for its derivatives."""
+    storages: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        kept = build()
+    del kept
+    return sum(storages.values())

@@ -1,0 +1,151 @@
+"""A model as a function of its parameters, or of some of them; and the model left as it was found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+__all__ = ["Leaves", "Parametric", "as_found", "parametric"]
+
+Leaves = tuple[Tensor, ...]
+Call = Callable[[Sequence[Tensor], Any], Any]
+
+
+class Parametric(NamedTuple):
+    """Names and copies of parameters, and the outputs of a model as a function of them and of inputs."""
+
+    names: tuple[str, ...]
+    parameters: Leaves
+    call: Call
+
+
+def parametric(model: Any, parameters: Any = None) -> Parametric:
+    """A model as a function of the parameters of these names, see `objectives.Objective`.
+
+    What is not named keeps the values it has now; buffers are copied for every call, since batch normalisation writes
+    into its own.
+
+    Raises
+    ------
+    ValueError
+        If `model` is neither a module nor a function, or `parameters` names none of its parameters, or those are not
+        finite, or of several types or devices.
+
+    Examples
+    --------
+    >>> line = parametric(lambda p, x: p[0] * x, [torch.tensor(3.0)])
+    >>> line.call(line.parameters, 2.0)
+    tensor(6.)
+    """
+    found = _of_module(model, parameters) if isinstance(model, nn.Module) else _of_function(model, parameters)
+    _require_one_kind(found)
+    return found._replace(call=_twice_differentiable(found.call))
+
+
+def _of_module(model: nn.Module, parameters: Any) -> Parametric:
+    names = _chosen(model, parameters)
+    known = dict(model.named_parameters())
+    return Parametric(names, tuple(known[n].detach().clone() for n in names), _module_call(model, names))
+
+
+def _of_function(function: Any, parameters: Any) -> Parametric:
+    if not callable(function):
+        rule = "model must be a module or a function of parameters and inputs"
+        raise ValueError(f"{rule}, got {type(function).__name__}")
+    if (
+        not isinstance(parameters, Sequence)
+        or not parameters
+        or not all(isinstance(p, Tensor) for p in parameters)
+    ):
+        raise ValueError(f"parameters of a function must be a sequence of tensors, got {parameters!r}")
+    names = tuple(str(i) for i in range(len(parameters)))
+    return Parametric(names, tuple(p.detach().clone() for p in parameters), function)
+
+
+def _twice_differentiable(call: Call) -> Call:
+    """The same outputs without the fused kernels of attention, which have no second derivative."""
+
+    def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
+        with sdpa_kernel(SDPBackend.MATH):
+            return call(leaves, inputs)
+
+    return plain
+
+
+def _module_call(model: nn.Module, names: Sequence[str]) -> Call:
+    fixed = {name: p.detach().clone() for name, p in model.named_parameters() if name not in names}
+    buffers = {name: b.detach().clone() for name, b in model.named_buffers()}
+
+    def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
+        state = (
+            fixed | {name: b.clone() for name, b in buffers.items()} | dict(zip(names, leaves, strict=True))
+        )
+        if isinstance(inputs, Mapping):
+            return torch.func.functional_call(model, state, (), dict(inputs))
+        return torch.func.functional_call(model, state, inputs if isinstance(inputs, tuple) else (inputs,))
+
+    return call
+
+
+def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
+    known = dict(model.named_parameters())
+    if parameters is None:
+        names = tuple(name for name, p in known.items() if p.requires_grad)
+        if not names:
+            raise ValueError("model must have a parameter that requires a gradient, got none")
+        return names
+    wanted = [parameters] if isinstance(parameters, str) else list(parameters)
+    for name in wanted or [None]:
+        if not any(_within(name, k) for k in known):
+            rule = f"parameters must name parameters or submodules of the model, such as {', '.join(list(known)[:4])}"
+            raise ValueError(f"{rule}; got {name!r}")
+    return tuple(k for k in known if any(_within(name, k) for name in wanted))
+
+
+def _within(name: Any, parameter: str) -> bool:
+    return isinstance(name, str) and (parameter == name or parameter.startswith(f"{name}."))
+
+
+def _require_one_kind(found: Parametric) -> None:
+    kinds = {(p.dtype, p.device) for p in found.parameters}
+    if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
+        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise ValueError(f"parameters must be all float32 or all float64, on one device, got {got}")
+    for name, p in zip(found.names, found.parameters, strict=True):
+        if not bool(p.isfinite().all()):
+            raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
+
+
+@contextmanager
+def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
+    """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators."""
+    modes = [] if model is None else [(module, module.training) for module in model.modules()]
+    states = _random_states()
+    try:
+        for module, _ in modes:
+            module.training = training
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+        for restore, state in states:
+            restore(state)
+
+
+def _random_states() -> list[tuple[Callable[[Any], None], Any]]:
+    """What data loaders and dropout draw from, each with the call that puts it back."""
+    states: list[tuple[Callable[[Any], None], Any]] = [
+        (torch.set_rng_state, torch.get_rng_state()),
+        (np.random.set_state, np.random.get_state()),  # noqa: NPY002 (kept and put back, never drawn from)
+        (random.setstate, random.getstate()),
+    ]
+    if torch.cuda.is_available():
+        states.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    return states

@@ -1,0 +1,177 @@
+"""Curvature of any model: products against dense matrices by automatic differentiation, and against closed forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import linalg
+from torch import nn
+
+from simulate import operators
+from simulate.objectives import Objective
+from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
+from simulate.parametric import as_found
+from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
+from tests.simulate.perceptrons import assert_same
+
+MATRICES = (hessian, gauss_newton, h_term, empirical_fisher)
+ANY_LOSS = sorted(BUILDERS)
+
+
+def outer_hessian(objective: Objective, batch: Any) -> torch.Tensor:
+    """Second derivative of the loss of a batch in its outputs, flattened."""
+    with as_found(objective.model, objective.training):
+        outputs = objective.outputs(objective.leaves(), batch.inputs).detach()
+    return torch.func.jacrev(torch.func.grad(lambda z: objective.loss(z.view_as(outputs), batch)))(
+        outputs.flatten()
+    )
+
+
+@pytest.mark.parametrize("name", ANY_LOSS)
+def test_products_are_those_of_the_dense_hessian(name: str) -> None:
+    objective = case(name).objective()
+    assert_same(hessian(objective).dense(), dense_hessian(objective))
+
+
+@pytest.mark.parametrize("name", ANY_LOSS)
+def test_gauss_newton_is_the_jacobian_about_the_curvature_of_the_loss(name: str) -> None:
+    objective = case(name).objective()
+    expected = sum(
+        dense_jacobian(objective, batch.inputs).T
+        @ outer_hessian(objective, batch)
+        @ dense_jacobian(objective, batch.inputs)
+        for batch in objective.batches()
+    )
+    assert_same(gauss_newton(objective).dense() + 1, torch.as_tensor(expected) + 1)
+
+
+@pytest.mark.parametrize("name", ANY_LOSS)
+def test_hessian_is_its_two_terms(name: str) -> None:
+    objective = case(name).objective()
+    assert_same(gauss_newton(objective).dense() + h_term(objective).dense() + 1, dense_hessian(objective) + 1)
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "binary", "squared error", "convolution", "transformer"])
+def test_fisher_information_is_the_gauss_newton_matrix_of_a_log_likelihood(name: str) -> None:
+    objective = case(name).objective()
+    outputs = objective.outputs(objective.leaves(), next(objective.batches()).inputs)
+    # torch means over all targets; unit variance has half the squares
+    factor = {"binary": outputs[0].numel(), "squared error": outputs[0].numel() / 2}.get(name, 1)
+    assert_same(fisher(objective).dense(), factor * gauss_newton(objective).dense())
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "squared error", "convolution", "frozen", "sum"])
+def test_empirical_fisher_is_the_mean_of_squared_gradients(name: str) -> None:
+    found = case(name)
+    objective = found.objective()
+    single = [(x[i : i + 1], y[i : i + 1]) for x, y in found.data for i in range(len(y))]
+    rows = torch.stack([Objective(found.model, found.loss, [one]).gradient() for one in single])
+    assert_same(empirical_fisher(objective).dense(), rows.T @ rows / (1 if name == "sum" else N))
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_cutting_batches_changes_nothing(matrix: Any) -> None:
+    found = case("cross-entropy")
+    assert_same(matrix(found.objective(chunk=2)).dense(), matrix(found.objective()).dense())
+
+
+def test_mean_weighs_samples_and_not_batches() -> None:
+    found = case("squared error")
+    together = [tuple(torch.cat(parts) for parts in zip(*found.data, strict=True))]
+    assert_same(
+        hessian(found.objective()).dense(), hessian(Objective(found.model, found.loss, together)).dense()
+    )
+
+
+def test_statistics_of_the_batch_enter_in_training_mode() -> None:
+    found = case("convolution")
+    found.model.set_submodule("5", nn.Identity())  # no dropout: its mask is drawn anew
+    objective = found.objective(training=True)
+    assert_same(hessian(objective).dense(), dense_hessian(objective))
+    assert not torch.allclose(hessian(objective).dense(), hessian(found.objective()).dense())
+
+
+def test_curvature_of_linear_regression_is_the_covariance_of_the_inputs() -> None:
+    x, y = (
+        torch.randn(20, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
+        torch.zeros(20, 1).double(),
+    )
+    weight = torch.zeros(1, 3, dtype=torch.float64)
+    objective = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, y), parameters=[weight])
+    for matrix in (hessian, gauss_newton):
+        assert_same(matrix(objective).dense(), 2 * x.T @ x / 20)
+    assert float(h_term(objective).dense().abs().max()) == 0
+
+
+def test_curvature_of_softmax_regression_is_a_kronecker_product() -> None:
+    x = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    weight = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    objective = Objective(
+        lambda p, x: x @ p[0].T, nn.CrossEntropyLoss(), (x, torch.arange(8) % 4), parameters=[weight]
+    )
+    p = (x @ weight.T).softmax(1)
+    blocks = torch.diag_embed(p) - p[:, :, None] * p[:, None]
+    expected = sum(torch.kron(a, torch.outer(v, v)) for a, v in zip(blocks, x, strict=True)) / 8
+    for matrix in (hessian, gauss_newton, fisher):
+        assert_same(matrix(objective).dense(), torch.as_tensor(expected))
+
+
+def test_a_block_of_the_matrix_belongs_to_some_of_the_parameters() -> None:
+    found = case("cross-entropy")
+    whole, part = found.objective(), found.objective(parameters=["2", "0.bias"])
+    assert part.names == ("0.bias", "2.weight", "2.bias")
+    chosen = torch.cat([torch.arange(whole.dim)[whole.blocks()[name]] for name in part.names])
+    assert_same(hessian(part).dense(), hessian(whole).dense()[chosen][:, chosen])
+
+
+def test_products_with_vectors_columns_and_scipy_agree() -> None:
+    matrix = hessian(case("tied").objective())
+    dense = matrix.dense()
+    columns = np.random.default_rng(0).standard_normal((matrix.dim, 3))
+    assert_same(matrix @ columns, dense @ torch.from_numpy(columns))
+    assert_same(matrix @ columns[:, 1], dense @ torch.from_numpy(columns[:, 1]))
+    assert_same(torch.from_numpy(matrix.to_scipy() @ columns), dense @ torch.from_numpy(columns))
+    top = linalg.eigsh(matrix.to_scipy(), k=1, which="LA", return_eigenvectors=False)
+    assert abs(top[0] - float(torch.linalg.eigvalsh(dense)[-1])) < 1e-9 * abs(top[0])
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_float32_follows_float64(matrix: Any) -> None:
+    found = case("convolution")
+    double = matrix(found.objective()).dense()
+    single = matrix(found._replace(model=found.model.float()).objective()).dense()
+    assert single.dtype == torch.float32
+    assert float((single.double() - double).abs().max()) < 1e-5 * float(double.abs().max())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operators._Graphs, "_affordable", lambda *_: kept)
+    matrix = hessian(case("cross-entropy").objective())
+    first = matrix.dense()
+    assert torch.equal(first, matrix.dense())
+    assert torch.equal(first, hessian(matrix.objective).dense())
+
+
+def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    with pytest.raises(ValueError, match=r"data must be small enough for memory.*smaller chunk"):
+        _ = hessian(case("cross-entropy").objective()) @ torch.ones(43)
+
+
+def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = hessian(case("cross-entropy").objective())
+    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 10)
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    with pytest.raises(ValueError, match="use products"):
+        matrix.dense()
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", None])
+def test_likelihood_must_be_known(likelihood: Any) -> None:
+    with pytest.raises(ValueError, match="likelihood must be one of categorical, bernoulli, gaussian"):
+        fisher(case("absolute error").objective(), likelihood=likelihood)
