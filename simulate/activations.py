@@ -44,6 +44,7 @@ ACTIVATIONS: dict[str, Activation] = {
     "sigmoid": Activation(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
     "softplus": Activation(_softplus, torch.sigmoid),
     "gelu": Activation(lambda u: u * torch.special.ndtr(u), _gelu_slope),
+    "hard_tanh": Activation(functional.hardtanh, lambda u: (u.abs() < 1).to(u.dtype)),
 }
 """Names that experiments use, each with its derivative (of a kink: that of its left side)."""
 

@@ -26,6 +26,7 @@ __all__ = [
     "backward",
     "forward",
     "measured_order_parameters",
+    "slopes",
     "wide_network",
 ]
 
@@ -50,6 +51,14 @@ class WideNetwork:
     def outputs(self) -> int:
         """Number of output units, C."""
         return self.weights[-1].shape[1]
+
+    def to(self, target: torch.dtype | torch.device | str) -> WideNetwork:
+        """The same network in another precision, or on another device."""
+        return WideNetwork(
+            weights=tuple(weight.to(target) for weight in self.weights),
+            biases=tuple(bias.to(target) for bias in self.biases),
+            inputs=self.inputs.to(target),
+        )
 
 
 class Signals(NamedTuple):
@@ -144,8 +153,20 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: Signals)
     for layer in reversed(range(network.depth - 1)):
         slope = phis[layer].derivative(signals.preactivations[layer])
         back = delta.reshape(n, classes * samples, -1) @ network.weights[layer + 1]
-        delta = back.reshape(n, classes, samples, -1) * slope[:, None]
+        delta = back.view(n, classes, samples, -1).mul_(slope[:, None])
         yield delta
+
+
+def slopes(network: WideNetwork, activation: ActivationLike, signals: Signals) -> tuple[Tensor, ...]:
+    """Derivatives phi'(u^l) of the hidden layers l = 1..L-1, each of shape (n, T, M_l).
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    phis = _resolve(activation, network.depth - 1)
+    return tuple(phi.derivative(u) for phi, u in zip(phis, signals.preactivations[: len(phis)], strict=True))
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:

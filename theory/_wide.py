@@ -15,7 +15,15 @@ from theory import _checks
 from theory.activations import Activation, resolve
 from theory.order_parameters import Propagation, propagate
 
-__all__ = ["Activations", "Kappas", "Network", "Size", "parameter_count", "width_ratios_of"]
+__all__ = [
+    "Activations",
+    "Kappas",
+    "Network",
+    "Size",
+    "parameter_count",
+    "require_second_derivative",
+    "width_ratios_of",
+]
 
 Floats = NDArray[np.float64]
 Activations = str | Activation | Sequence[str | Activation]
@@ -49,7 +57,7 @@ class Network:
         _checks.require(0 < self.alpha < math.inf, "width_ratios", rule, width_ratios)
         self.activations = resolve(activation, self.depth - 1)
         for a in self.activations:
-            _require_second_derivative(a)
+            require_second_derivative(a)
         self.moments: Propagation = propagate(
             self.activations, weight_variance=weight_variance, bias_variance=bias_variance
         )
@@ -145,6 +153,7 @@ def width_ratios_of(width_ratios: Sequence[float] | None, depth: int) -> Floats:
     return ratios
 
 
-def _require_second_derivative(activation: Activation) -> None:
+def require_second_derivative(activation: Activation) -> None:
+    """Needed where there are no closed forms."""
     if activation.second_derivative is None and activation.kernels is None:
         raise ValueError(f"second_derivative must be given for activation {activation.name!r} here, got None")

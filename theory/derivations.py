@@ -13,7 +13,7 @@ name                          result                                      Vysogo
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
 `theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
-`theory.spectral_derivations`, `theory.law_derivations` and `theory.descent_derivations`.
+`theory.spectral_derivations`, `theory.law_derivations`, `theory.descent_derivations` and `theory.wide_derivations`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from theory import descent_derivations, law_derivations, spectral_derivations
+from theory import descent_derivations, law_derivations, spectral_derivations, wide_derivations
 from theory._symbolic import Derivation, require_zero, sympy_module
 
 __all__ = [
@@ -320,6 +320,16 @@ def derivations() -> tuple[Derivation, ...]:
         descent_derivations.theorem_4_exponent(),
         descent_derivations.heavy_ball_rate(),
         descent_derivations.nesterov_contraction(),
+        wide_derivations.arccosine_kernel(),
+        wide_derivations.arccosine_slope_kernel(),
+        wide_derivations.erf_kernel(),
+        wide_derivations.relu_fixed_point(),
+        wide_derivations.relu_correlation_map(),
+        wide_derivations.critical_relu_kappa(),
+        wide_derivations.linear_fluctuations(),
+        wide_derivations.linear_lower_constant(),
+        wide_derivations.linear_edge(),
+        wide_derivations.normalisation_rank(),
     )
 
 

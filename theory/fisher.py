@@ -20,6 +20,8 @@ Everything follows from the matrix :math:`K = J J^\top` (J: derivatives of the C
 non-zero eigenvalues of T times the Fisher information. For wide layers each of its C diagonal blocks is
 :math:`(\alpha M \kappa_1 + \mathrm{bias1})` on the diagonal and :math:`(\alpha M \kappa_2 + \mathrm{bias2})`
 off it. The paper keeps the leading order in M; the input width has to grow along, as :math:`\alpha_0 M`.
+A batch-normalised last layer is the topic of `theory.batch_normalisation`. Normalised hidden layers are
+the topic of `theory.middle_normalisation`, layers normalised over their units of `theory.layer_normalisation`.
 """
 
 from __future__ import annotations
@@ -30,23 +32,87 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from theory._wide import Activations, Kappas, Network, Size, parameter_count
+from theory.batch_normalisation import (
+    BatchNormalisedConstants,
+    BatchNormalisedStatistics,
+    batch_normalised_constants,
+    batch_normalised_statistics,
+    deviation_share,
+    output_variance,
+)
+from theory.cross_entropy import CrossEntropyStatistics, cross_entropy_outliers, cross_entropy_statistics
+from theory.layer_normalisation import (
+    Etas,
+    ExpectedEtas,
+    LayerNormStatistics,
+    expected_etas,
+    inverse_variance_cdf,
+    layer_norm_kappas,
+    layer_norm_largest,
+    layer_norm_rayleigh,
+    layer_norm_statistics,
+    realised_etas,
+)
 from theory.mean_subtraction import (
     FluctuationConstants,
     MeanSubtractedStatistics,
     fluctuation_constants,
+    mean_subtracted_largest,
     mean_subtracted_statistics,
+)
+from theory.middle_normalisation import (
+    BatchNormMoments,
+    batch_norm_bound,
+    batch_norm_largest,
+    batch_norm_largest_odd,
+    batch_norm_moments,
+)
+from theory.tangent_kernel import (
+    TangentKernel,
+    TangentKernelStatistics,
+    tangent_kernel,
+    tangent_kernel_statistics,
 )
 
 __all__ = [
+    "BatchNormMoments",
+    "BatchNormalisedConstants",
+    "BatchNormalisedStatistics",
+    "CrossEntropyStatistics",
+    "Etas",
+    "ExpectedEtas",
     "FisherStatistics",
     "FluctuationConstants",
     "Kappas",
+    "LayerNormStatistics",
     "MeanSubtractedStatistics",
+    "TangentKernel",
+    "TangentKernelStatistics",
+    "batch_norm_bound",
+    "batch_norm_largest",
+    "batch_norm_largest_odd",
+    "batch_norm_moments",
+    "batch_normalised_constants",
+    "batch_normalised_statistics",
+    "cross_entropy_outliers",
+    "cross_entropy_statistics",
+    "deviation_share",
     "eigenvalue_statistics",
+    "expected_etas",
     "fluctuation_constants",
+    "inverse_variance_cdf",
     "kappas",
+    "layer_norm_kappas",
+    "layer_norm_largest",
+    "layer_norm_rayleigh",
+    "layer_norm_statistics",
+    "mean_subtracted_largest",
     "mean_subtracted_statistics",
+    "output_variance",
     "parameter_count",
+    "realised_etas",
+    "tangent_kernel",
+    "tangent_kernel_statistics",
 ]
 
 

@@ -6,6 +6,7 @@ name                    symbol (Karakida, Akaho and Amari 2019, Section 3)
 ``c1, c2``              :math:`c_1, c_2` of Theorem 3.3
 ``mean``                :math:`m_\lambda`, all eigenvalues averaged
 ``lower, upper``        bounds of :math:`\lambda_{max}`, eq. (18)
+``difference``          :math:`\kappa_1 - \kappa_2`
 ======================  ====================================================================
 
 The other names are those of `theory.fisher`.
@@ -28,9 +29,12 @@ __all__ = [
     "EntryVariances",
     "FluctuationConstants",
     "MeanSubtractedStatistics",
+    "deviation_overlap",
     "entry_variances",
     "fluctuation_constants",
+    "mean_subtracted_largest",
     "mean_subtracted_statistics",
+    "require_memory",
 ]
 
 Floats = NDArray[np.float64]
@@ -104,7 +108,7 @@ def mean_subtracted_statistics(
     >>> round(mean_subtracted_statistics("relu", samples=1000, **setting).lower, 3)
     3.262
     """
-    _require_memory(depth)
+    require_memory(depth)
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
     if size.samples == 1:
@@ -119,6 +123,54 @@ def mean_subtracted_statistics(
     )
     network.require_finite(*statistics)
     return statistics
+
+
+def mean_subtracted_largest(
+    activation: Activations,
+    *,
+    depth: int,
+    width: int,
+    samples: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    width_ratios: Sequence[float] | None = None,
+    finite_width: bool = False,
+) -> float:
+    r"""Largest eigenvalue for a fixed number of samples, when every output has its sample mean subtracted.
+
+    .. math:: \lambda_{max} = \frac{\alpha (\kappa_1 - \kappa_2) M}{T}
+
+    for :math:`T \ge 2`, C (T - 1) times; one sample leaves 0. In a network of finite width it is the mean of the
+    C (T - 1) eigenvalues that are not zero. They are split, so that the largest lies above by a relative
+    :math:`O(M^{-1/2})`, but for T = 2 and one output, where there is no other.
+
+    Parameters
+    ----------
+    activation, depth, width, samples, weight_variance, bias_variance, width_ratios
+        As in :func:`eigenvalue_statistics`.
+    finite_width
+        Add the derivatives by the biases.
+
+    Raises
+    ------
+    ValueError, ConvergenceError
+        As in :func:`kappas`.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), Theorem 3.3, eq. (17).
+
+    Examples
+    --------
+    >>> setting = dict(depth=3, width=1000, weight_variance=2.0, bias_variance=0.0)
+    >>> round(mean_subtracted_largest("relu", samples=4, **setting), 2)
+    578.57
+    """
+    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    size = Size(network, width, samples, 1, finite_width)
+    largest = size.gap / size.samples if size.samples > 1 else 0.0
+    network.require_finite(largest)
+    return largest
 
 
 def fluctuation_constants(
@@ -170,7 +222,7 @@ def fluctuation_constants(
     >>> fluctuation_constants("linear", depth=3, outputs=1, weight_variance=1.0, bias_variance=0.0)
     FluctuationConstants(c1=4.666666666666667, c2=14.0)
     """
-    _require_memory(depth)
+    require_memory(depth)
     network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
     return _constants(network, _checks.count("outputs", outputs))
 
@@ -188,10 +240,39 @@ def _constants(network: Network, outputs: int) -> FluctuationConstants:
 
 
 def entry_variances(network: Network) -> EntryVariances:
-    """S for the same and for different outputs: the Gram entry as a linear form in fresh noise.
+    """S for the same and for different outputs: the Gram entry as a linear form in fresh noise."""
+    forms = _forms(network)
+    same = forms.same @ forms.covariance_same @ forms.same
+    return EntryVariances(float(same), float(forms.other @ forms.covariance_other @ forms.other))
+
+
+def deviation_overlap(network: Network) -> float:
+    """Covariance, times width, of a centred Gram entry with a product of centred outputs, both over their diagonals.
+
+    Given the hidden layers, the output is a sum over units with the same weights that scale the units in the backward
+    pass: hence, beside the covariance of the forms, twice the covariance of a unit's own noise in both. In deeper
+    layers that is known only where there is no `backward_gap`.
+    """
+    forms, last = _forms(network), 2 * network.depth - 2
+    own = 2 * forms.same[last] * forms.covariance_same[last - 1, last]
+    covariance = float(forms.forward @ forms.covariance_same @ forms.same + own)
+    return covariance / float(network.moments.forward_gap[-1]) / network.alpha / network.kappas().difference
+
+
+class _Forms(NamedTuple):
+    """Off-diagonal entries as linear forms in fresh noise, and the covariances of the noise.
 
     Noise 0 is the input overlap, 2l - 1 the forward and 2l the backward one of hidden layer l.
     """
+
+    forward: Floats  # of the last hidden layer's overlap
+    same: Floats  # of the Gram, same and different outputs
+    other: Floats
+    covariance_same: Floats
+    covariance_other: Floats
+
+
+def _forms(network: Network) -> _Forms:
     m, sw2, depth = network.moments, network.weight_variance, network.depth
     steps = [_layer(network, i) for i in range(depth - 1)]
     forward = [_unit(0, depth)]
@@ -207,8 +288,7 @@ def entry_variances(network: Network) -> EntryVariances:
         ratio = float(network.ratios[i])
         same = same + ratio * (m.q_tilde_st[i] * forward[i] + m.q_hat_st[i] * backward)
         other = other + ratio * m.q_hat_st[i] * lone
-    covariance_same, covariance_other = _noise(steps, network)
-    return EntryVariances(float(same @ covariance_same @ same), float(other @ covariance_other @ other))
+    return _Forms(forward[-1], same, other, *_noise(steps, network))
 
 
 def _layer(network: Network, i: int) -> _Step:
@@ -251,8 +331,11 @@ class _Step(NamedTuple):
     cross: float
 
 
-def _require_memory(depth: int) -> None:
-    """The fluctuations take two square matrices, two rows and columns per layer, and as many vectors."""
+def require_memory(depth: int) -> None:
+    """Refuse a depth beyond memory: the fluctuations take two square matrices and as many vectors.
+
+    Two rows and columns for each layer.
+    """
     layers = _checks.layers("depth", depth, least=2)
     _checks.fits("depth", 160 * layers**2, depth)
 

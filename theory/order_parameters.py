@@ -105,8 +105,8 @@ def order_parameters(
     ValueError
         If an argument is out of its domain, or the moments overflow.
     ConvergenceError
-        If the averages of a user's activation do not settle (not smooth), or a pre-activation has a variance
-        beyond about 1e8 and the activation no closed form.
+        If the averages of a user's activation do not settle (rougher than its kinks say), or a pre-activation has
+        a variance beyond about 1e8 and the activation is smooth without a closed form.
 
     References
     ----------

@@ -3,7 +3,8 @@ r"""Gaussian averages of the named activations to any number of digits, with mpm
 The averages are those of :mod:`theory.gaussian_kernels`: :math:`E\,\phi(u)^2` and
 :math:`I_\phi[a, b] = E\,\phi(u)\phi(u')` of Karakida, Akaho and Amari (2019), eqs. (5) and (7), and the
 same for :math:`\phi'`. Closed forms where there are any, else the trapezoidal rule with a step for which
-its exponentially small error is below the last digit, checked against a coarser step.
+its exponentially small error is below the last digit, checked against a coarser step. An activation with kinks
+is first averaged given the shared part of the two inputs, which leaves an entire function.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ __all__ = ["mpmath", "precise_kernels"]
 
 Function = Callable[[Any], Any]
 
+_GUARD = 8  # digits beyond those asked for: poles of fourth order take a few
 _NODES = 10**6  # of a product rule; some ten seconds
+_CONDITIONAL = 10**4  # of a rule for averages of a closed form, as long
 
 
 def mpmath() -> Any:
@@ -57,6 +60,8 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
         return _Trapezoid(*_SMOOTH[activation.name](), digits)
     if activation is named("erf"):
         return _Erf()
+    if activation is named("hard_tanh"):
+        return _HardTanh(digits)
     raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
 
 
@@ -100,6 +105,31 @@ class _Erf:
 
 
 @dataclass(frozen=True)
+class _HardTanh:
+    digits: int
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._moments(_clipped, _clipped_mean, variance, covariance)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._moments(_inside, _inside_mean, variance, covariance)
+
+    def _moments(self, f: Function, mean: Callable[[Any, Any], Any], a: Any, b: Any) -> Moments:
+        mp = mpmath()
+
+        own, rest = mp.sqrt(a), a - abs(b)
+        moment = 2 * mp.quad(_weighted_square(f, own), _cuts(own)) if a > 0 else f(own) ** 2
+        if rest <= 0:  # the activation is odd, its slope even
+            return _moments(moment, moment if b >= 0 or f is _inside else -moment)
+        spread = mp.sqrt(rest)
+        sign = 1 if b >= 0 else -1
+        overlap = _entire_average(
+            lambda x: mean(x, spread) * mean(sign * x, spread), abs(b), rest, self.digits
+        )
+        return _moments(moment, overlap)
+
+
+@dataclass(frozen=True)
 class _Trapezoid:
     function: Function
     slope: Function
@@ -122,11 +152,66 @@ class _Trapezoid:
         return fine
 
 
+def _clipped(x: Any) -> Any:
+    mp = mpmath()
+
+    return max(-mp.mpf(1), min(x, mp.mpf(1)))
+
+
+def _inside(x: Any) -> Any:
+    mp = mpmath()
+
+    return mp.mpf(abs(x) < 1)
+
+
+def _clipped_mean(x: Any, spread: Any) -> Any:
+    """Average of max(-1, min(u, 1)) over u of this mean and standard deviation."""
+    mp = mpmath()
+
+    upper, lower = (x + 1) / spread, (x - 1) / spread
+    ramps = [t * mp.ncdf(t) + mp.npdf(t) for t in (upper, lower)]
+    return spread * (ramps[0] - ramps[1]) - 1
+
+
+def _inside_mean(x: Any, spread: Any) -> Any:
+    mp = mpmath()
+
+    return mp.ncdf((x + 1) / spread) - mp.ncdf((x - 1) / spread)
+
+
+def _weighted_square(f: Function, scale: Any) -> Function:
+    """Integrand of E f(scale z)^2."""
+    return lambda z: f(scale * z) ** 2 * mpmath().npdf(z)
+
+
+def _cuts(scale: Any) -> list[Any]:
+    """Edges for an integral over a positive Gaussian variable times `scale`, with the kink among them."""
+    mp = mpmath()
+
+    far = mp.sqrt(2 * mp.log(10) * mp.mp.dps) + 2
+    return sorted({x for x in (1 / scale, *map(mp.mpf, range(0, int(far), 2)), far) if x <= far})
+
+
+def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
+    """Average of f(x) over x of variance `shared`; f grows like exp(y^2/own) in the complex plane."""
+    mp = mpmath()
+
+    if shared == 0:
+        return f(shared)
+    needed = (digits + _GUARD) * mp.log(10)
+    scale = mp.sqrt(shared)
+    spacing = scale * mp.pi / mp.sqrt(needed * (mp.mpf(1) / 2 + shared / own))
+    n = _half_width(scale, spacing, digits)
+    _checks.require(n <= _CONDITIONAL, "digits", _rule(shared + own), digits)
+    weights = _weights(scale, spacing, n)
+    return mp.fdot(weights, [f(x) for x in _grid(spacing, weights)])
+
+
 def _step(scale: Any, digits: int) -> Any:
     """Step in a Gaussian variable: singularities at a distance of pi/2 or more, and Gaussian growth."""
     mp = mpmath()
 
-    needed = (digits + 5) * mp.log(10)
+    needed = (digits + _GUARD) * mp.log(10)
     growth = mp.pi / mp.sqrt(needed * (1 + scale**2))
     if scale == 0:
         return growth
@@ -157,7 +242,9 @@ def _half_width(scale: Any, spacing: Any, digits: int) -> int:
     mp = mpmath()
 
     # the integrands grow at most like the fourth power of the Gaussian variable
-    return int(mp.ceil((mp.sqrt(2 * (digits + 5) * mp.log(10)) + 3) * scale / spacing)) if scale > 0 else 0
+    return (
+        int(mp.ceil((mp.sqrt(2 * (digits + _GUARD) * mp.log(10)) + 3) * scale / spacing)) if scale > 0 else 0
+    )
 
 
 def _rule(variance: Any) -> str:

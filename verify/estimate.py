@@ -100,6 +100,37 @@ FUNCTIONS: dict[str, str] = {
     "fisher.eigenvalue_statistics": f"{NETWORK} --width 1000 --samples 100 --outputs 10",
     "fisher.mean_subtracted_statistics": f"{NETWORK} --width 1000 --samples 1000 --outputs 10",
     "fisher.fluctuation_constants": f"{NETWORK} --outputs 10",
+    "fisher.mean_subtracted_largest": f"{NETWORK} --width 1000 --samples 4",
+    "fisher.output_variance": f"{NETWORK} --samples 100",
+    "fisher.batch_normalised_statistics": (
+        f"{NETWORK} --width 1000 --samples 1000 --outputs 3 --q1 2.9 --q2 2.9"
+    ),
+    "fisher.batch_normalised_constants": f"{NETWORK} --outputs 3 --q1 2.9 --q2 2.9",
+    "fisher.deviation_share": f"{NETWORK} --width 1000 --samples 1000",
+    "fisher.batch_norm_moments": "relu --samples 10",
+    "fisher.batch_norm_bound": "relu --width 1000 --samples 100 --width-ratio 1.5",
+    "fisher.batch_norm_largest": "relu --width 1000 --samples 1000",
+    "fisher.batch_norm_largest_odd": "tanh --width 1000 --samples 1000",
+    "fisher.layer_norm_kappas": NETWORK,
+    "fisher.layer_norm_statistics": (
+        f"{NETWORK} --width 1000 --samples 100 --outputs 10 --eta1 1.1 --eta2 2.1 --eta3 0.8"
+    ),
+    "fisher.layer_norm_rayleigh": f"{NETWORK} --width 1000 --samples 100 --outputs 10 --eta1 1.1 --overlap 7.6",
+    "fisher.layer_norm_largest": (
+        "relu 0.3,-1.2,0.4;-0.8,0.2,0.9 --depth 3 --width 1000 --weight-variance 2 --bias-variance 0.1"
+    ),
+    "fisher.realised_etas": "0.3,-1.2,0.4;-0.8,0.2,0.9",
+    "fisher.expected_etas": f"{NETWORK} --samples 100 --outputs 10",
+    "fisher.inverse_variance_cdf": "2.5 relu --depth 3 --outputs 10 --weight-variance 2 --bias-variance 0.1",
+    "fisher.tangent_kernel": f"{NETWORK} --input-overlap -0.3",
+    "fisher.tangent_kernel_statistics": f"{NETWORK} --width 1000 --samples 100 --outputs 10",
+    "fisher.cross_entropy_statistics": f"{NETWORK} --width 1000 --probabilities 0.7,0.2,0.1;0.3,0.3,0.4",
+    "fisher.cross_entropy_outliers": f"{NETWORK} --width 1000 --probabilities 0.7,0.2,0.1;0.3,0.3,0.4",
+    "criticality.variance_fixed_point": "tanh --weight-variance 1.5 --bias-variance 0.1",
+    "criticality.depth_scales": "tanh --weight-variance 1.5 --bias-variance 0.1",
+    "criticality.critical_weight_variance": "tanh 0.05",
+    "linear_network.linear_network_edge": "0.5 --weight-variance 1.3",
+    "linear_network.linear_network_largest": "--width 1000 --samples 500 --weight-variance 1.3",
     "fisher.parameter_count": "--depth 3 --width 100 --outputs 10 --width-ratios 7.84,1,1",
 }
 """The functions a shell can call (numbers, lists and names in, numbers out), each with arguments to try."""

@@ -20,6 +20,7 @@ REFERENCES = {
     "sigmoid": special.expit,
     "softplus": lambda x: np.logaddexp(0, x),
     "gelu": lambda x: x * special.ndtr(x),
+    "hard_tanh": lambda x: np.clip(x, -1, 1),
 }
 
 OWN_OF_TORCH = {
@@ -31,6 +32,7 @@ OWN_OF_TORCH = {
     "sigmoid": torch.sigmoid,
     "softplus": lambda u: functional.softplus(u, threshold=700),
     "gelu": functional.gelu,
+    "hard_tanh": lambda u: u.clamp(-1, 1),
 }
 
 
@@ -83,5 +85,5 @@ def test_slope_of_tanh_does_not_overflow() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"activation must be one of relu, .*gelu, got 'swish'"):
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*hard_tanh, got 'swish'"):
         named("swish")

@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory, fisher_gram, signals
+from simulate import _memory, fisher_gram, lanczos, signals
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.signals import WideNetwork
@@ -123,6 +124,71 @@ def test_centred_gram_is_that_of_mean_subtracted_outputs(widths: tuple[int, ...]
     assert_allclose(fisher_gram.rayleigh(centred), 0.0, atol=1e-13 * gram.abs().max().item())
 
 
+@pytest.mark.parametrize(
+    ("widths", "samples"), [((4, 6, 1), 9), ((4, 6, 5, 3), 4), ((3, 5, 4), 7), ((3, 2), 5)]
+)
+@pytest.mark.parametrize("tile", [1, 2, 3, 5, 8])
+def test_tiles_of_any_size_give_the_same_gram(
+    widths: tuple[int, ...], samples: int, tile: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = network_of(widths, samples)
+    whole = fisher_gram.gram(network, "tanh")
+
+    monkeypatch.setattr(fisher_gram, "_TILE", tile)
+    found = fisher_gram.gram(network, "tanh")
+
+    assert_allclose(found, whole, rtol=1e-12, atol=1e-13)
+    assert_allclose(found, found.permute(0, 2, 1, 4, 3), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_operators_multiply_by_the_fisher_dual(widths: tuple[int, ...], samples: int, biases: bool) -> None:
+    network = network_of(widths, samples, count=1)
+    j = jacobian(network, "softplus", biases=biases)[0].flatten(0, 1)
+    vectors = torch.from_numpy(np.random.default_rng(0).standard_normal((3, len(j))))
+    expected = vectors @ j @ j.T / samples
+
+    gram = fisher_gram.gram(network, "softplus", biases=biases)[0]
+    for operator in (
+        fisher_gram.gram_operator(gram),
+        fisher_gram.network_operator(network, "softplus", biases=biases),
+    ):
+        assert_allclose(operator(vectors), expected, rtol=0, atol=1e-13 * expected.abs().max().item())
+
+
+def test_top_eigenvalues_without_a_decomposition() -> None:
+    network = network_of((20, 30, 20, 3), samples=25, count=1)
+    gram = fisher_gram.gram(network, "relu")
+    exact = fisher_gram.eigenvalues(gram)[0].flip(0)[:4]
+    for operator in (fisher_gram.gram_operator(gram[0]), fisher_gram.network_operator(network, "relu")):
+        found = lanczos.extreme_eigenpairs(operator, np.random.default_rng(0), largest=4)
+        assert (np.abs(found.values - exact.numpy()) <= found.residuals + 1e-12 * exact[0].item()).all()
+        assert (found.residuals < 1e-6 * exact[0].item()).all()
+
+
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_trace_of_square_is_the_sum_of_squared_eigenvalues(widths: tuple[int, ...], samples: int) -> None:
+    gram = fisher_gram.gram(network_of(widths, samples), "erf")
+    expected = fisher_gram.eigenvalues(gram).square().sum(1)
+    assert_allclose(fisher_gram.trace_of_square(gram), expected, rtol=1e-12)
+
+
+def test_single_precision_is_kept() -> None:
+    network = network_of().to(torch.float32)
+    gram = fisher_gram.gram(network, "tanh")
+    operator = fisher_gram.network_operator(network_of(count=1).to(torch.float32), "tanh")
+    exact = fisher_gram.gram(network.to(torch.float64), "tanh")
+
+    assert gram.dtype == operator(torch.ones(1, 12)).dtype == torch.float32
+    assert_allclose(gram, exact, rtol=0, atol=1e-5 * exact.max().item())
+
+
+def test_an_operator_is_of_one_network() -> None:
+    with pytest.raises(ValueError, match="network must be a single one, got 2 replicates"):
+        fisher_gram.network_operator(network_of(), "relu")
+
+
 def test_a_replicate_has_the_same_gram_alone_and_in_a_block() -> None:
     together = fisher_gram.gram(network_of(count=3), "gelu")
     assert_allclose(fisher_gram.gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-12, atol=1e-13)
@@ -146,7 +212,7 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
     )
     with pytest.raises(
         ValueError,
-        match=r"2 replicates, 1 outputs and 3000 samples need about 0.3 GiB, got 0.1 GiB; use fewer",
+        match=r"2 replicates, 1 outputs and 3000 samples need about 0.3 GiB, got 0.1 GiB; use .* network_operator",
     ):
         fisher_gram.gram(network, "relu")
 

@@ -121,6 +121,23 @@ def test_activations_may_differ_by_layer_or_be_ones_own() -> None:
     assert torch.equal(same.preactivations[2], named.preactivations[2])
 
 
+def test_slopes_are_the_derivatives_of_the_activations() -> None:
+    network = network_of()
+    flow = signals.forward(network, ("tanh", "erf"))
+    found = signals.slopes(network, ("tanh", "erf"), flow)
+    assert_allclose(found[0], 1 - flow.activations[1] ** 2, rtol=1e-12)
+    assert torch.equal(found[1], ACTIVATIONS["erf"].derivative(flow.preactivations[1]))
+    assert len(found) == 2
+    linear = network_of(widths=(3, 2))
+    assert signals.slopes(linear, "relu", signals.forward(linear, "relu")) == ()
+
+
+def test_a_network_changes_its_precision_as_a_whole() -> None:
+    network = network_of().to(torch.float32)
+    assert {t.dtype for t in (*network.weights, *network.biases, network.inputs)} == {torch.float32}
+    assert torch.equal(network.weights[1].double(), network.to(torch.float64).weights[1])
+
+
 # --- order parameters
 
 
@@ -181,7 +198,7 @@ def test_networks_out_of_domain_are_refused(change: dict, message: str) -> None:
 
 def test_unknown_activations_are_refused() -> None:
     network = network_of()
-    with pytest.raises(ValueError, match=r"activation must be one of relu, .*gelu, got 'swish'"):
+    with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
         signals.forward(network, "swish")
     with pytest.raises(
         ValueError, match=r"activation must be one, or one for each of the 2 hidden layers, got 3"

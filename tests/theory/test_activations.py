@@ -220,6 +220,21 @@ def test_gap_of_nearly_equal_inputs_keeps_its_digits(name: str, d: float) -> Non
     assert_allclose(gap, d * k.derivative(a, a, 0.0).moment, rtol=5 * d**order + 1e-12)
 
 
+@pytest.mark.parametrize("d", [1e-7, 1e-9, 2e-12])
+@pytest.mark.parametrize("name", SMOOTH)
+def test_a_small_gap_is_the_overlap_of_slopes_halfway(name: str, d: float) -> None:
+    """Price's theorem by the midpoint rule, whose error is of relative order d^2."""
+    k, a = kernel(name), 1.7
+    assert_allclose(k.value(a, a - d, d).gap, d * k.derivative(a, a - d / 2, d / 2).overlap, rtol=3e-13)
+
+
+@pytest.mark.parametrize("b", [1e-7, -1e-8])
+def test_a_small_covariance_keeps_its_digits(b: float) -> None:
+    """E tanh u tanh v = b (E tanh')^2 up to relative order b^2."""
+    k, a = kernel("tanh"), 1.7
+    assert_allclose(k.value(a, b, a - b).overlap, b * k.derivative(a, 0.0, a).overlap, rtol=3e-13)
+
+
 @pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-9])
 def test_erf_quadrature_agrees_with_the_closed_form_where_differences_cancel(d: float) -> None:
     e = activations.erf
@@ -360,14 +375,6 @@ def test_slope_must_be_finite(slope: float) -> None:
         leaky_relu(slope)
 
 
-def test_kinked_user_activation_is_refused() -> None:
-    kinked = Activation(
-        "clip", lambda x: np.clip(x, -1, 1), lambda x: 1.0 * (np.abs(x) < 1), None, (-1.0, 1.0)
-    )
-    with pytest.raises(ValueError, match=r"activation 'clip' must be smooth .* got kinks at \(-1.0, 1.0\)"):
-        gaussian_kernels(kinked)
-
-
 def test_undeclared_kink_is_found_out() -> None:
     hidden = Activation("hidden", lambda x: np.maximum(x, 0), lambda x: np.where(x > 0, 1.0, 0.5 * (x == 0)))
     with pytest.raises(ConvergenceError, match="did not settle to 1e-12: is it smooth") as caught:
@@ -429,7 +436,10 @@ def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, floa
             "'f' must be real .* complex128",
         ),
         (lambda: kernel("relu").value(1.0, 2.0, 0.0), "covariance must be between -variance and variance"),
+        (lambda: kernel("relu").value(1.0, 1.0 + 1e-6, 0.0), "covariance must be between -variance"),
         (lambda: kernel("erf").value(1.0, 0.5, 0.2), "gap must be variance - covariance, got 0.2"),
+        (lambda: kernel("erf").value(1.0, 0.5, 0.5 + 1e-6), "gap must be variance - covariance"),
+        (lambda: kernel("erf").value(3e307, 0.0, 3e307), "variance must be .* below 2e307"),
         (lambda: kernel("erf").derivative(None, 0.5, 0.2), "variance must be real numbers, got None"),
         (lambda: kernel("relu").curvature(1.0, -1.0, 2.0), "covariance must be above -variance"),
         (
@@ -441,6 +451,13 @@ def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, floa
 def test_what_is_no_activation_or_no_pair_is_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["relu", "erf", "tanh"])
+def test_rounding_of_a_recursion_is_forgiven(name: str) -> None:
+    k = kernel(name)
+    assert k.value(2.0, 2.0 + 1e-12, 0.0) == k.value(2.0, 2.0, 0.0)
+    assert k.derivative(2.0, -2.0 - 1e-12, 4.0 + 1e-12) == k.derivative(2.0, -2.0, 4.0)
 
 
 def test_overflow_of_a_closed_form_is_infinite_and_of_a_quadrature_unsettled() -> None:

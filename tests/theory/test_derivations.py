@@ -18,6 +18,7 @@ from theory import (
     law_derivations,
     softmax,
     spectral_derivations,
+    wide_derivations,
 )
 from theory._symbolic import require_zero
 
@@ -98,7 +99,7 @@ def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.derivations()
 
-    modules = (derivations, spectral_derivations, law_derivations, descent_derivations)
+    modules = (derivations, spectral_derivations, law_derivations, descent_derivations, wide_derivations)
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     names = [d.name for d in found]
     assert len(set(names)) == len(names) and set(names) == public.keys() - {"Derivation", "derivations"}

@@ -243,6 +243,16 @@ def test_linear_network_fluctuation_constants(depth: int, bias: float) -> None:
     assert c1 == pytest.approx((depth + 1) * (2 * depth + 1) / 6, rel=1e-12)
 
 
+def test_linear_fluctuation_constants_of_layers_of_different_widths() -> None:
+    """Layer j passes its noise, of variance 1/alpha_j, on to all layers above."""
+    ratios = np.array([0.7, 1.3, 0.4, 2.1])
+    above = ratios[::-1].cumsum()[::-1]
+    setting = {"depth": 4, "weight_variance": 1.0, "bias_variance": 0.3, "width_ratios": ratios.tolist()}
+    c1, c2 = fluctuation_constants("linear", **setting, outputs=3)
+    assert c2 == pytest.approx(3 * (above**2 / ratios).sum(), rel=1e-12)
+    assert c1 == pytest.approx(c2 / 3 / above[0], rel=1e-12)
+
+
 def test_two_layer_relu_fluctuation_constant() -> None:
     c2 = fluctuation_constants("relu", depth=2, outputs=1, weight_variance=2.0, bias_variance=0.0).c2
     assert c2 == pytest.approx(1 + (1 - 1 / math.pi) ** 2, rel=1e-12)

@@ -177,16 +177,52 @@ def _by_quadrature(function: Callable[[Floats], Floats]) -> Callable[[Floats, Fl
     return average
 
 
+def _by_conditional_mean(
+    mean: Callable[..., Floats], square: Callable[[Floats], Floats]
+) -> Callable[..., Floats]:
+    """From E f(x + s zeta), which is smooth where f is not, and from E f^2 for equal arguments."""
+
+    def average(a: Floats, b: Floats) -> Floats:
+        if (a == b).all():
+            return square(a)
+        z, s = np.sqrt(b)[:, None] * NODES, np.sqrt(a - b)[:, None]
+        return mean(z, s) ** 2 @ WEIGHTS
+
+    return average
+
+
+def _clipped_mean(x: Floats, s: Floats) -> Floats:
+    """E max(-1, min(u, 1)) at mean x and standard deviation s."""
+    upper, lower = (x + 1) / s, (x - 1) / s
+    ends = [t * special.ndtr(t) + np.exp(-0.5 * t * t) / np.sqrt(2 * np.pi) for t in (upper, lower)]
+    return s * (ends[0] - ends[1]) - 1
+
+
+def _clipped_square(a: Floats) -> Floats:
+    t = 1 / np.sqrt(a)
+    density = np.exp(-0.5 * t * t) / np.sqrt(2 * np.pi)
+    return a * (1 - 2 * special.ndtr(-t) - 2 * t * density) + 2 * special.ndtr(-t)
+
+
 KERNEL_OF = {
     "average": {
         "relu": _relu_value,
         "erf": _erf_value,
         "tanh": _by_quadrature(np.tanh),
+        "sigmoid": _by_quadrature(special.expit),
+        "softplus": _by_quadrature(lambda x: np.logaddexp(0, x)),
+        "hard_tanh": _by_conditional_mean(_clipped_mean, _clipped_square),
     },
     "average_slope": {
         "relu": _relu_slope,
         "erf": _erf_slope,
         "tanh": _by_quadrature(lambda x: 1 - np.tanh(x) ** 2),
+        "sigmoid": _by_quadrature(lambda x: special.expit(x) * special.expit(-x)),
+        "softplus": _by_quadrature(special.expit),
+        "hard_tanh": _by_conditional_mean(
+            lambda x, s: special.ndtr((x + 1) / s) - special.ndtr((x - 1) / s),
+            lambda a: special.erf(np.sqrt(0.5 / a)),
+        ),
     },
 }
 

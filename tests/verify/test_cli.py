@@ -376,7 +376,7 @@ def test_claims_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_plot_draws_from_the_file_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    small = replace(sample(), rows=sample().rows[:2], planted=[], observations=sample().observations[:1])
+    small = replace(sample(), rows=sample().rows[2:3], planted=[], observations=sample().observations[1:2])
     Path("run").mkdir()
     results.save(small, Path("run/results.json"))
 

@@ -10,8 +10,22 @@ import pytest
 from numpy.testing import assert_allclose
 
 from verify import cli, gallery, results
-from verify.gallery import batch_sizes, networks, spectra
+from verify.gallery import batch_sizes, networks, spectra, wide_networks, wide_training
 from verify.plots import to_svg
+
+SMALL_NETWORKS = {
+    "DRAWS": 2,
+    "LAYERS": 3,
+    "SIGNAL_WIDTH": 8,
+    "SIGNAL_SAMPLES": 3,
+    "GRID": (3, 2),
+    "LINE": 2,
+    "CUT_WIDTH": 8,
+    "SPECTRUM_WIDTH": 8,
+    "SPECTRUM_OUTPUTS": 2,
+    "WIDTHS": np.array([4, 8]),
+    "TOP_DRAWS": 2,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +43,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
                 "STATES": (("new", 0), ("used", 3)),
             },
         ),
+        (wide_networks, SMALL_NETWORKS),
+        (wide_training, {"WIDTHS": np.array([4, 8]), "SAMPLES": 6, "STEPS": 3}),
     ):
         for name, value in sizes.items():
             monkeypatch.setattr(module, name, value)
@@ -68,6 +84,35 @@ def test_one_step_rates_are_those_of_drawn_samples() -> None:
     whole = 2 * product[:, 0].mean() / (product**2).sum(1).mean()
     drawn = batch_sizes._one_step_rates(gallery.Setting(), size)
     assert_allclose(drawn.mean(), whole, rtol=0.1)
+
+
+def test_measured_constants_are_those_of_wide_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twelve networks of width 200: one standard error is 3 % of each."""
+    monkeypatch.setattr(wide_networks, "CUT_WIDTH", 200)
+    monkeypatch.setattr(wide_networks, "DRAWS", 12)
+    found = wide_networks._measured_kappas(gallery.Setting(), 2.2)
+    theory = wide_networks._kappas("tanh", 2.2, wide_networks.CUT)
+    for name, values in found.items():
+        assert_allclose(values.mean(), getattr(theory, name), rtol=0.1)
+
+
+def test_normalisations_are_drawn_for_the_same_networks() -> None:
+    """So that what mean subtraction takes away is seen network by network."""
+    for law in (wide_networks.RELU, wide_networks.TANH):
+        plain, _ = wide_networks._plain(gallery.Setting(), law, 8)
+        less, _ = wide_networks._subtracted(gallery.Setting(), law, 8)
+        assert (less <= plain).all()
+
+
+def test_cells_meet_half_way_in_logarithms() -> None:
+    assert_allclose(wide_training._edges([1, 4, 16]), [0.5, 2, 8, 32])
+
+
+def test_a_width_has_losses_at_every_rate_and_its_line() -> None:
+    final, peak, realised, drawn = wide_training._at_width(gallery.Setting(), 4, subtracted=True)
+    assert len(final) == len(peak) == len(wide_training.RATES[True])
+    assert (peak >= final).all() and realised > 0
+    assert drawn == wide_training.drawn_lines({**wide_training.LAW, "samples": 6}, 4)[True]
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,9 @@ def test_theory_is_light() -> None:
 
 @pytest.mark.parametrize("words", [" ".join(words) for words in COMMANDS])
 def test_commands_that_judge_nothing_are_light(words: str, after_commands: dict[str, list[str]]) -> None:
-    """The inventory registers every claim, so that is light too."""
-    assert after_commands[words] == []
+    """The inventory registers every claim, so that is light too but for the roots that some predictions are."""
+    allowed = {"scipy.optimize"} if words.startswith("claims") else set()
+    assert set(after_commands[words]) <= allowed
 
 
 def test_what_is_heavy_is_seen() -> None:

@@ -57,7 +57,7 @@ def t_martingale(t: float, n: int, alpha: float) -> mp.mpf:
 def test_multiplier_is_where_the_mixture_of_noncentral_t_reaches_one_over_alpha(n: int, alpha: float) -> None:
     k = multiplier(n, alpha)
 
-    with mp.workdps(30):
+    with mp.workdps(20):
         assert_allclose(float(t_martingale(k, n, alpha) * alpha), 1.0, rtol=1e-9)
         assert t_martingale(0.99 * k, n, alpha) < 1 / alpha
 
@@ -68,7 +68,7 @@ def test_multiplier_is_infinite_while_no_t_reaches_one_over_alpha() -> None:
 
     assert not finite[0] and finite[-1] and finite == sorted(finite)
     last = finite.index(True) + 1
-    with mp.workdps(30):
+    with mp.workdps(20):
         assert t_martingale(1e12, last, 1e-6) < 1e6 < t_martingale(1e12, last + 1, 1e-6)
 
 

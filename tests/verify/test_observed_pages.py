@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from tests.verify.sample_results import observations, observed, sample, spread
+from tests.verify.sample_observations import observations, observed, spread
+from tests.verify.sample_results import sample
 from verify import plots, ratios, report, results, terminal
 from verify.drawing import PALETTE, Panel
 from verify.observed_panels import MOST_PANELS, observed_panels
@@ -307,6 +308,6 @@ def test_what_does_not_change_along_the_lines_is_told_above_them() -> None:
         groups=[ObservedGroup(parameters={"state": state}, rows=rows) for state in ("new", "trained")],
     )
     assert ratios.constant(made) == [1]
-    page = report.document(dataclasses.replace(sample(), observations=[made]))
+    page = report.document(dataclasses.replace(sample(), rows=[], runs=[], planted=[], observations=[made]))
     assert page.count("noise of the network: 7.25") == 2
     assert ">noise of the network</th>" not in page and ">measured</th>" in page

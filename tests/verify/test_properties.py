@@ -254,7 +254,7 @@ def test_streams_differ_between_examples_and_do_not_hang_on_the_global_generator
     assert len(set(legacy)) == 1  # the trap is there
 
     first = dict(seen)
-    np.random.seed(5)  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002 - another state of the generator that nothing may read
     explore_exact(exact(violation), 1, 50)
     assert seen == first
     point = next(iter(first))

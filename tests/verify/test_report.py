@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.verify.sample_results import row, sample, sample_of_kinds
+from tests.verify.sample_results import sample, sample_of_kinds
+from tests.verify.sample_rows import row
 from verify import plots, report, wording
 from verify.model import Kind
 from verify.results import Results, load, save

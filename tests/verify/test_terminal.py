@@ -7,7 +7,8 @@ import math
 import pytest
 from rich.console import Console
 
-from tests.verify.sample_results import point, row, sample, sample_of_kinds
+from tests.verify.sample_results import sample, sample_of_kinds
+from tests.verify.sample_rows import point, row
 from verify import terminal, wording
 from verify.intervals import FEWEST
 

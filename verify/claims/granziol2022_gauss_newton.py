@@ -1,44 +1,27 @@
-"""Granziol, Zohren and Roberts (2022): exact statements on the Hessian of a network, its parts and its rank."""
+"""Granziol, Zohren and Roberts (2022): exact statements on the Hessian of a network and its Gauss-Newton matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations, pairwise, product
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Point
 from theory import ranks, softmax
+from verify.claims.drawn_networks import (
+    COUNTS,
+    PAPER,
+    ROUNDING,
+    Array,
+    Violation,
+    on_images,
+    on_noise,
+    rank_of,
+)
 from verify.model import AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
-ROUNDING = "an exact identity in float64"
-COUNTS = "counts, which differ by one at least"
-
-Array = np.ndarray[Any, Any]
-Violation = Callable[[np.random.Generator, Point], float]
-
-# --- networks and matrices -----------------------------------------------------------------------------------
-
-
-def _on_images(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
-    """A bias-free network as drawn, with images of 16 pixels and their labels."""
-    from simulate import data, networks
-
-    source = data.opened(point.images, (1, 4, 4))
-    images = data.sample(source, rng, point.samples).flat()
-    return networks.mlp_weights(rng, (16, point.hidden, source.classes)), images.images, images.labels
-
-
-def _on_noise(rng: np.random.Generator, widths: tuple[int, ...], samples: int) -> tuple[Any, Array, Array]:
-    """A bias-free network as drawn, with normal inputs and random labels."""
-    from simulate import networks
-
-    weights = networks.mlp_weights(rng, widths)
-    return weights, rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)
 
 
 def _piecewise_linear(weights: Any, x: Any, labels: Any) -> Any:
@@ -56,32 +39,11 @@ def _probabilities(logits: Array) -> Array:
     return shifted / shifted.sum(axis=-1, keepdims=True)
 
 
-def _relative(actual: Array, expected: Array) -> float:
-    """Largest difference relative to the largest entry."""
-    scale = float(np.abs(expected).max(initial=0.0)) or 1.0
-    return float(np.abs(actual - expected).max(initial=0.0)) / scale
-
-
-RESOLVED = 1e-10
-"""Eigenvalues below this share of the largest are rounding: of 900 draws none had one between 1e-12 and 2e-9."""
-
-FINELY_RESOLVED = 1e-13
-"""The same for means over hundreds of samples: of 60 draws none had one between 1e-16 and 1e-9."""
-
-
-def _rank(matrix: Any, resolved: float = RESOLVED) -> int:
-    values = np.abs(np.linalg.eigvalsh(np.asarray(matrix)))
-    return int((values > resolved * values.max()).sum())
-
-
-# --- Hessian, Gauss-Newton matrix and Fisher information: eqs. (12), (13) and (20) ---------------------------
-
-
 def split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Hessian of the mean loss by automatic differentiation; its two terms from closed derivatives of the logits."""
     from simulate import autodiff
 
-    weights, x, labels = _on_images(rng, point)
+    weights, x, labels = on_images(rng, point)
     net = _piecewise_linear(weights, x, labels)
     logits, jacobian, second = (np.asarray(d) for d in (net.logits, net.jacobian, net.second_derivatives))
     p, hot = _probabilities(logits), np.eye(logits.shape[1])[labels]
@@ -103,7 +65,7 @@ def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gauss-Newton matrix in closed form; second moments of gradients over labels of three kinds, by autodiff."""
     from simulate import autodiff
 
-    weights, x, labels = _on_images(rng, point)
+    weights, x, labels = on_images(rng, point)
     net = _piecewise_linear(weights, x, labels)
     p = _probabilities(np.asarray(net.logits))
     scores = np.stack(
@@ -125,7 +87,7 @@ def root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gauss-Newton matrix of one sample, and products of factors with a matrix root and with element-wise ones."""
     from simulate import autodiff
 
-    weights, x, labels = _on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
+    weights, x, labels = on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
     found = autodiff.logit_derivatives(weights, x)
     jacobian, outer = found.jacobian[0].numpy(), softmax.covariance(_probabilities(found.logits[0].numpy()))
     values, vectors = np.linalg.eigh(outer)
@@ -173,7 +135,7 @@ def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violatio
     def violation(rng: np.random.Generator, point: Point) -> float:
         from simulate import autodiff
 
-        weights, x, labels = _on_noise(rng, point.widths, point.samples)
+        weights, x, labels = on_noise(rng, point.widths, point.samples)
         derivatives = autodiff.logit_derivatives(weights, x, point.activation)
         logits, first, second = (np.asarray(d) for d in derivatives)
         pieces = zip(_probabilities(logits), labels, first, second, strict=True)
@@ -208,7 +170,7 @@ def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
             rng.standard_normal((point.samples, point.inputs)),
             rng.integers(0, widths[-1], point.samples),
         )
-        rank = _rank(per_sample.gauss_newtons(widths, theta, x, labels).mean(0))
+        rank = rank_of(per_sample.gauss_newtons(widths, theta, x, labels).mean(0))
         return abs(rank - bound(point.samples, point.classes, len(theta)))
 
     return violation
@@ -225,7 +187,7 @@ def _batches() -> Mapping[str, Any]:
     }
 
 
-IDENTITY_CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/hessian-split",
         entries=("B20",),
@@ -346,355 +308,3 @@ IDENTITY_CLAIMS: tuple[AnyClaim, ...] = (
         seconds=1.0,
     ),
 )
-
-# --- ReLU networks as sums over paths: eqs. (17) and (19) -----------------------------------------------------
-
-
-def _paths(weights: list[Array], x: Array, *, gates: bool) -> Iterator[tuple[int, float, list[int]]]:
-    """Output, input times gates, and flat positions of the weights, of every path from an input to an output."""
-    active, signal = [np.ones_like(x)], x
-    for weight in weights[:-1]:
-        signal = np.maximum(weight @ signal, 0.0)
-        active.append((signal > 0).astype(float) if gates else np.ones_like(signal))
-    starts = np.cumsum([0] + [weight.size for weight in weights])
-    for units in product(*(range(len(a)) for a in active), range(len(weights[-1]))):
-        steps = zip(starts, weights, pairwise(units), strict=False)
-        positions = [int(start) + to * weight.shape[1] + at for start, weight, (at, to) in steps]
-        gate = np.prod([a[unit] for a, unit in zip(active, units, strict=False)])
-        yield units[-1], float(x[units[0]] * gate), positions
-
-
-def path_sum(weights: list[Array], x: Array, *, gates: bool = True) -> Array:
-    """Equation (17): outputs (K,) of a ReLU network on one input."""
-    theta = np.concatenate([weight.ravel() for weight in weights])
-    outputs = np.zeros(len(weights[-1]))
-    for k, signal, positions in _paths(weights, x, gates=gates):
-        outputs[k] += signal * np.prod(theta[positions])
-    return outputs
-
-
-def path_sum_curvature(weights: list[Array], x: Array, *, gates: bool = True, squares: bool = False) -> Array:
-    """Equation (19): second derivatives (K, P, P), each path multilinear in its weights."""
-    theta = np.concatenate([weight.ravel() for weight in weights])
-    second = np.zeros((len(weights[-1]), len(theta), len(theta)))
-    for k, signal, positions in _paths(weights, x, gates=gates):
-        for a, b in combinations(range(len(positions)), 2):
-            others = theta[[p for i, p in enumerate(positions) if i not in (a, b)]]
-            i, j = positions[a], positions[b]
-            second[k, i, j] += signal * np.prod(others)
-            second[k, j, i] += signal * np.prod(others)
-            if squares:
-                second[k, i, i] += signal * np.prod(others)
-    return second
-
-
-def _forward_against(outputs: Callable[[list[Array], Array], Array]) -> Violation:
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import networks
-
-        weights, x, _ = _on_noise(rng, point.widths, point.samples)
-        forward = networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy()
-        matrices = [weight.numpy() for weight in weights]
-        return _relative(np.stack([outputs(matrices, sample) for sample in x]), forward)
-
-    return violation
-
-
-def _autodiff_against(second: Callable[[list[Array], Array], Array]) -> Violation:
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
-
-        weights, x, _ = _on_noise(rng, point.widths, point.samples)
-        expected = autodiff.logit_derivatives(weights, x).second.numpy()
-        matrices = [weight.numpy() for weight in weights]
-        return _relative(np.stack([second(matrices, sample) for sample in x]), expected)
-
-    return violation
-
-
-def _small_networks() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    unit = st.integers(2, 4)
-    return {
-        "widths": st.tuples(unit, unit, unit) | st.tuples(unit, unit, unit, unit),
-        "samples": st.integers(1, 2),
-    }
-
-
-SMALL = (Point(widths=(3, 4, 2), samples=3), Point(widths=(4, 3, 4, 2), samples=2))
-
-PATH_CLAIMS: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="granziol2022/path-sum",
-        entries=("B28",),
-        source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
-        statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
-        r"\mathbb{1}[\text{all units of the path active}]",
-        strategies=_small_networks,
-        violation=_forward_against(path_sum),
-        examples=SMALL,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        rivals={"no gates": _forward_against(lambda w, x: path_sum(w, x, gates=False))},
-        seconds=0.3,
-    ),
-    ExactProperty(
-        id="granziol2022/path-sum-curvature",
-        entries=("B30",),
-        source=f"{PAPER}, eq. (19), within a region of fixed gates",
-        statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
-        r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
-        strategies=_small_networks,
-        violation=_autodiff_against(path_sum_curvature),
-        examples=SMALL,
-        tolerance=1e-12,
-        tolerance_reason=ROUNDING,
-        rivals={
-            "no gates": _autodiff_against(lambda w, x: path_sum_curvature(w, x, gates=False)),
-            "a diagonal": _autodiff_against(lambda w, x: path_sum_curvature(w, x, squares=True)),
-        },
-        seconds=0.6,
-    ),
-)
-
-# --- small loss: eq. (18) ------------------------------------------------------------------------------------
-
-GAP = 16.0
-"""Logit of the label above the next: the loss is about exp(-16) times the number of near runners-up."""
-
-
-def small_loss(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Hessians at images of which a network is sure: automatic differentiation, and readings of eq. (18)."""
-    from simulate import autodiff
-
-    weights, images, labels = _on_images(rng, point)
-    found: dict[str, list[Array]] = {}
-    for x, label in zip(images[:, None], labels, strict=True):
-        sure = _made_sure(weights, x[0], label)
-        exact = np.asarray(autodiff.loss_hessian(sure, x, [label], "tanh"))
-        logits, first, second = (np.asarray(d[0]) for d in autodiff.logit_derivatives(sure, x, "tanh"))
-        readings = _eq_18(logits, first, second, label)
-        for name, matrix in {"Hessian": exact, **readings}.items():
-            found.setdefault(name, []).append(matrix / np.abs(exact).max())
-    return {name: np.stack(matrices) for name, matrices in found.items()}
-
-
-def _made_sure(weights: Any, x: Array, label: int) -> tuple[Any, Any]:
-    """The network with the label's row moved along the hidden units until its logit leads by `GAP`."""
-    first, last = weights
-    hidden = (first @ first.new_tensor(x)).tanh()
-    logits = last @ hidden
-    others = [k for k in range(len(logits)) if k != label]
-    moved = last.clone()
-    moved[label] += (GAP + logits[others].max() - logits[label]) * hidden / (hidden @ hidden)
-    return first, moved
-
-
-def _eq_18(logits: Array, first: Array, second: Array, label: int) -> dict[str, Array]:
-    others = np.arange(len(logits)) != label
-    above = np.exp(logits[others] - logits[label])
-
-    def summed(factors: Array, gradients: Array, hessians: Array) -> Array:
-        return np.tensordot(factors, hessians, 1) + (gradients.T * factors) @ gradients
-
-    relative = first[others] - first[label], second[others] - second[label]
-    absolute = first[others], second[others]
-    return {
-        "logits relative to the label's": summed(above, *relative),
-        "as our copy reads": -summed(np.exp(logits[others]), *absolute),
-        "relative logits in the exponent only": summed(above, *absolute),
-        "without the curvature of the logits": summed(above, relative[0], 0 * relative[1]),
-        "the other sign": -summed(above, *relative),
-    }
-
-
-SMALL_LOSS = Identity(
-    id="granziol2022/small-loss-hessian",
-    entries=("B29",),
-    source=f"{PAPER}, eq. (18)",
-    statement=r"\nabla^2 \ell \to \sum_{m \ne c} e^{u_m} \big(\nabla^2 u_m + \nabla u_m \nabla u_m^\top\big),\quad "
-    r"u_m = h_m - h_c,\ \ell \to 0",
-    routes=small_loss,
-    points=(Point(images="digits", samples=9, hidden=5),),
-    measured="Hessian",
-    theory="logits relative to the label's",
-    printed="as our copy reads",
-    finding="The logits must be taken relative to that of the label, in the exponent and in the derivatives, and the "
-    "sign is plus: the loss is log(1 + sum of exp u_m).",
-    tolerance=1e-4,
-    tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
-    rivals=(
-        "relative logits in the exponent only",
-        "without the curvature of the logits",
-        "the other sign",
-    ),
-    seconds=0.5,
-    data="digits",
-    quantity="Hessian of a tanh network 16-5-10 at losses of 1e-7 to 1e-6",
-)
-
-# --- rank of the Hessian -------------------------------------------------------------------------------------
-
-
-def data_set_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Rank of the Hessian of a whole data set on a ReLU network, and bounds on it."""
-    from simulate import autodiff
-
-    widths = (point.inputs, point.hidden, 2)
-    (first, last), x, labels = _on_noise(rng, widths, point.samples)
-    # a unit that hardly reaches the logits would be there in theory and below the resolution
-    signs = last[0].sign()
-    hessian = autodiff.loss_hessian((first, last.new_tensor([[1.0], [-1.0]]) * signs), x, labels)
-    one = ranks.sample_rank_bound(widths[1:], biases=False)
-    size = len(hessian)
-    return {
-        "rank": _rank(hessian, FINELY_RESOLVED),
-        "parameters less shifts of the logits": ranks.dataset_rank_bound(
-            one, samples=point.samples, dim=size, symmetries=point.hidden
-        ),
-        "4 d_y (sum N_l + d_x)": _copy_bound(widths),
-        "parameters": size,
-        "one sample's": one,
-    }
-
-
-def _copy_bound(widths: tuple[int, ...]) -> int:
-    """The bound of section 7 as our copy reads: 4 d_y (sum of N_l + d_x)."""
-    return ranks.sample_rank_bound_of_paths(widths[0], widths[1:])
-
-
-def _sharp_bound(widths: tuple[int, ...]) -> int:
-    return min(ranks.sample_rank_bound(widths[1:], biases=False), _copy_bound(widths))
-
-
-def _of_samples(bound: Callable[[Point], int]) -> Violation:
-    """By how much the rank of a sample's Hessian exceeds a bound."""
-
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
-
-        hessians = autodiff.loss_hessians(*_on_noise(rng, point.widths, point.samples), point.activation)
-        return max(0, max(_rank(h) for h in hessians) - bound(point))
-
-    return violation
-
-
-def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
-    """By how much the bound of a sample fails for as many samples as there are parameters."""
-    from simulate import autodiff
-
-    size = sum(a * b for a, b in pairwise(point.widths))
-    return max(
-        0, _rank(autodiff.loss_hessian(*_on_noise(rng, point.widths, size))) - _copy_bound(point.widths)
-    )
-
-
-def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
-    """By how much the rank of the mean Hessian exceeds a bound, made of the widths and of the ranks of the samples."""
-
-    def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
-
-        hessians = autodiff.loss_hessians(*_on_noise(rng, point.widths, point.samples))
-        return max(0, _rank(hessians.mean(0)) - bound(point, [_rank(h) for h in hessians]))
-
-    return violation
-
-
-def _dimension(p: Point) -> int:
-    """Parameters less the directions that shift all logits alike."""
-    return sum(a * b for a, b in pairwise(p.widths)) - p.widths[-2]
-
-
-def _two_layer_bound(p: Point, ranks: list[int]) -> int:
-    return min(sum(ranks), _dimension(p), (p.samples + 2 * p.widths[1]) * (p.widths[-1] - 1))
-
-
-def _two_layers() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "widths": st.tuples(st.integers(3, 9), st.integers(2, 7), st.integers(2, 4)),
-        "samples": st.integers(1, 12),
-    }
-
-
-def _any_depth() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    unit = st.integers(2, 6)
-    return {
-        "widths": st.tuples(unit, unit, st.integers(2, 4)) | st.tuples(unit, unit, unit, st.integers(2, 4)),
-        "samples": st.integers(1, 6),
-        "activation": st.sampled_from(["relu", "tanh"]),
-    }
-
-
-RANK_CLAIMS: tuple[AnyClaim, ...] = (
-    Identity(
-        id="granziol2022/data-set-rank",
-        entries=("B32",),
-        source=f"{PAPER}, section 7; the rank is ours",
-        statement=r"\mathrm{rank}\, H = P - N_1 \text{ for a ReLU network } d_x\text{-}N_1\text{-}2 "
-        r"\text{ and many samples}",
-        routes=data_set_rank,
-        points=(
-            Point(inputs=21, hidden=20, samples=700),
-            Point(inputs=19, hidden=23, samples=800),
-        ),
-        measured="rank",
-        theory="parameters less shifts of the logits",
-        printed="4 d_y (sum N_l + d_x)",
-        finding="The bound is one for a single sample. Gates change from sample to sample and ranks add, until only "
-        "the directions that shift all logits alike are left.",
-        tolerance=1e-3,
-        tolerance_reason=COUNTS,
-        rivals=("parameters", "one sample's"),
-        seconds=0.5,
-        quantity="rank of the Hessian of a data set",
-    ),
-    ExactProperty(
-        id="granziol2022/sample-rank",
-        entries=("B32",),
-        source=f"{PAPER}, section 7, of one sample; the first bound is ours",
-        statement=r"\mathrm{rank}\, H_i \le \min\Big(2 \sum_{l < L} N_l + d_y - L,\ "
-        r"4 d_y \big(\sum_l N_l + d_x\big)\Big)\quad\text{for every sample}",
-        strategies=_any_depth,
-        violation=_of_samples(lambda p: _sharp_bound(p.widths)),
-        examples=(
-            Point(widths=(5, 6, 4), samples=4, activation="tanh"),
-            Point(widths=(18, 18, 2), samples=3, activation="relu"),
-        ),
-        tolerance=0.1,
-        tolerance_reason=COUNTS,
-        rivals={
-            "of a data set": _of_a_data_set,
-            "one less": _of_samples(lambda p: _sharp_bound(p.widths) - 1),
-            "rank of the Gauss-Newton matrix": _of_samples(lambda p: p.widths[-1] - 1),
-        },
-        seconds=1.5,
-    ),
-    ExactProperty(
-        id="granziol2022/rank-bounds",
-        entries=("B32",),
-        source="ours, beside section 7 of the same paper",
-        statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
-        r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
-        strategies=_two_layers,
-        violation=_of_their_mean(_two_layer_bound),
-        examples=(Point(widths=(9, 5, 2), samples=8), Point(widths=(7, 6, 3), samples=60)),
-        tolerance=0.1,
-        tolerance_reason=COUNTS,
-        rivals={
-            "largest rank of a sample": _of_their_mean(lambda _, ranks: max(ranks)),
-            "rank of the Gauss-Newton matrix": _of_their_mean(
-                lambda p, _: min(_dimension(p), p.samples * (p.widths[-1] - 1))
-            ),
-            "shifts along inputs too": _of_their_mean(lambda p, _: _dimension(p) - p.widths[0]),
-        },
-        seconds=1.0,
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*IDENTITY_CLAIMS, *PATH_CLAIMS, SMALL_LOSS, *RANK_CLAIMS)

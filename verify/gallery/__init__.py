@@ -1,4 +1,4 @@
-"""Pictures of the laws beside fresh draws: spectra, outliers, curvature and learning rate against batch size.
+"""Pictures of the laws beside fresh draws: spectra, outliers, curvature and learning rate against batch size or width.
 
 Pictures are for looking; what is judged, and how surely, stands in the report. Each is drawn from a seed, and the
 same seed on the same machine gives the same picture.
@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from simulate.monte_carlo import one_thread
 from verify.drawing import STYLE, Panel, stack
-from verify.gallery import batch_sizes, networks, spectra
+from verify.gallery import batch_sizes, networks, spectra, wide_networks, wide_training
 from verify.gallery.parts import Setting
 from verify.plots import save_figure
 
@@ -45,6 +45,19 @@ PICTURES = (
         networks.SAMPLES,
     ),
     Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
+    Picture("signals", "second moments of signals by layer in wide random networks", wide_networks.signals),
+    Picture("kappas", "constants of the Fisher matrix over both variances", wide_networks.constants),
+    Picture(
+        "fisher-spectrum",
+        "Fisher eigenvalues before and after mean subtraction: histogram, outliers",
+        wide_networks.spectrum,
+    ),
+    Picture(
+        "fisher-width",
+        "largest Fisher eigenvalue against width, with five normalisations",
+        wide_networks.largest,
+    ),
+    Picture("training", "how training ends, by width and learning rate", wide_training.training),
 )
 
 

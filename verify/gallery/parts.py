@@ -8,13 +8,28 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, ListedColormap
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from simulate.monte_carlo import Block, fixture
-from verify.drawing import DASHES, PALETTE, Floats, decades
+from verify.drawing import DASHES, PALETTE, Floats, decades, tick_text
 
-__all__ = ["MEASURED", "Setting", "batch_axis", "curve", "highest", "legend", "points"]
+__all__ = [
+    "HEAT",
+    "MEASURED",
+    "Setting",
+    "batch_axis",
+    "curve",
+    "heat",
+    "highest",
+    "key",
+    "legend",
+    "log_axes",
+    "points",
+]
 
 MEASURED = PALETTE["agrees"]
+HEAT = LinearSegmentedColormap.from_list("heat", ["#f4f6f8", "#a9c6e6", "#2b5fa3", "#12233d"])
 LINES = {"theory": PALETTE["theory"], "rival": PALETTE["rival"]}
 
 
@@ -35,33 +50,42 @@ class Setting:
         return Block(tuple(fixture(self.seed, f"picture {name} {i}") for i in range(count)), self.device)
 
 
-def curve(axes: Axes, x: Any, y: Any, label: str, *, role: str = "theory", dash: int | None = None) -> None:
-    """A line of theory, or of a rival formula."""
-    line = axes.plot(x, y, color=LINES[role], lw=1.6 if role == "theory" else 1.2, label=label, zorder=3)[0]
+def curve(
+    axes: Axes, x: Any, y: Any, label: str, *, role: str = "theory", dash: int | None = None, colour: str = ""
+) -> None:
+    """A line of theory, or of a rival formula; in a colour of its own where there are many."""
+    width = 1.6 if role == "theory" else 1.2
+    line = axes.plot(x, y, color=colour or LINES[role], lw=width, label=label, zorder=3)[0]
     if dash is not None:
         line.set_dashes(DASHES[dash])
 
 
-def points(axes: Axes, x: Any, draws: Sequence[Any], label: str, *, mark: str = "o") -> None:
+def points(
+    axes: Axes, x: Any, draws: Sequence[Any], label: str, *, mark: str = "o", colour: str = MEASURED
+) -> None:
     """Means of draws, with a bar of two standard errors to either side."""
     mean = np.array([np.mean(d) for d in draws])
     error = np.array([2 * np.std(d, ddof=1) / len(d) ** 0.5 for d in draws])
     axes.errorbar(
-        x, mean, yerr=error, ls="", marker=mark, ms=4, mew=0, elinewidth=1.2, color=MEASURED,
+        x, mean, yerr=error, ls="", marker=mark, ms=4, mew=0, elinewidth=1.2, color=colour,
         label=label, zorder=4,
     )  # fmt: skip
 
 
 def batch_axis(axes: Axes, sizes: Floats, *, label: str) -> None:
     """Both axes logarithmic, batch sizes below."""
+    log_axes(axes, sizes, "batch size B", label)
+
+
+def log_axes(axes: Axes, x: Floats, below: str, beside: str) -> None:
+    """Both axes logarithmic, with a little room beside the numbers on the horizontal one."""
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(sizes.min() / 1.15, sizes.max() * 1.15)
-    decades(axes.xaxis, sizes.min(), sizes.max())
-    low, high = axes.get_ylim()
-    decades(axes.yaxis, low, high)
-    axes.set_xlabel("batch size B")
-    axes.set_ylabel(label)
+    axes.set_xlim(x.min() / 1.15, x.max() * 1.15)
+    decades(axes.xaxis, x.min(), x.max())
+    decades(axes.yaxis, *axes.get_ylim())
+    axes.set_xlabel(below)
+    axes.set_ylabel(beside)
     axes.grid(axis="y")
 
 
@@ -70,6 +94,40 @@ def highest(draws: Sequence[Floats]) -> float:
     return max(float(np.mean(d)) for d in draws)
 
 
-def legend(axes: Axes, place: Any = "best") -> None:
+def legend(axes: Axes, place: Any = "best", *, columns: int = 1) -> None:
     """Names of lines and points, in the frame."""
-    axes.legend(loc=place, frameon=False, fontsize=7.5, labelcolor=PALETTE["muted"], handlelength=2.4)
+    axes.legend(
+        loc=place, frameon=False, fontsize=7.5, labelcolor=PALETTE["muted"], handlelength=2.4, ncols=columns
+    )
+
+
+def heat(axes: Axes, x: Floats, y: Floats, values: Floats, *, levels: Floats) -> None:
+    """Numbers over a plane as bands between levels in a logarithmic scale, paler where small, and their key."""
+    colours = ListedColormap(HEAT(np.linspace(0, 1, len(levels) - 1)))
+    norm = BoundaryNorm(levels, colours.N)
+    inside = np.clip(values, levels[0], levels[-1])
+    key(axes, axes.contourf(x, y, inside, levels=levels, cmap=colours, norm=norm, zorder=1), levels)
+
+
+def key(axes: Axes, mapped: Any, levels: Floats) -> None:
+    """What the colours mean, above the frame on the right."""
+    bar = axes.inset_axes((0.62, 1.07, 0.38, 0.06))
+    figure = axes.get_figure()
+    if figure is not None:
+        figure.colorbar(
+            mapped,
+            cax=bar,
+            orientation="horizontal",
+            ticks=_whole(levels),
+            drawedges=False,
+        )
+    bar.xaxis.set_major_formatter(FuncFormatter(tick_text))
+    bar.xaxis.set_minor_locator(NullLocator())
+    bar.xaxis.set_ticks_position("top")
+    bar.tick_params(length=0, pad=1, labelsize=6.5)
+    bar.spines[:].set_visible(False)
+
+
+def _whole(levels: Floats) -> Floats:
+    """The powers of ten among them."""
+    return levels[np.isclose(np.log10(levels) % 1, 0)]

@@ -1,0 +1,196 @@
+"""The Fisher spectrum through the layer-wise Gram matrix beside a Jacobian by automatic differentiation, in one run.
+
+    python -m benchmarks.fisher
+
+Both give K = J J^T of a ReLU network of three layers. The Jacobian is that of `torch.func`: `vmap` over the samples of
+`jacrev` over the outputs. Seconds are CPU seconds on one thread, the best of three; memory is
+the peak of what torch allocates, both from its profiler. A Jacobian beyond the limit is not formed; its size stands
+there with a "~". The top eigenvalues come from Lanczos, on K and without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.laws import table
+from simulate import fisher_gram, lanczos, signals
+from simulate.monte_carlo import Block, fixture, one_thread
+from simulate.signals import WideNetwork
+
+ACTIVATION = "relu"
+DEPTH = 3
+GIB = 2**30
+LARGEST = 2 * GIB
+"""Bytes of a Jacobian that is still formed."""
+
+
+class Size(NamedTuple):
+    """Units of a layer, samples and outputs."""
+
+    width: int
+    samples: int
+    outputs: int
+
+    def __str__(self) -> str:
+        return f"M = {self.width}, T = {self.samples}, C = {self.outputs}"
+
+
+SIZES = (Size(100, 100, 1), Size(100, 100, 10), Size(300, 300, 1), Size(300, 50, 10), Size(1000, 1000, 1))
+LARGE = Size(1000, 1000, 10)
+
+
+def network_of(size: Size, dtype: torch.dtype = torch.float64) -> WideNetwork:
+    """One network of that size with its inputs."""
+    network = signals.wide_network(
+        Block((fixture(0, str(size)),)),
+        widths=(size.width,) * DEPTH + (size.outputs,),
+        samples=size.samples,
+        weight_variance=2.0,
+        bias_variance=0.1,
+    )
+    return network.to(dtype)
+
+
+def by_layers(network: WideNetwork) -> Tensor:
+    """K of shape (C, C, T, T), ours."""
+    return fisher_gram.gram(network, ACTIVATION)[0]
+
+
+def by_jacobian(network: WideNetwork) -> Tensor:
+    """The same from the Jacobian of `torch.func`."""
+    parameters = [t[0] for t in (*network.weights, *network.biases)]
+
+    def outputs(theta: list[Tensor], x: Tensor) -> Tensor:
+        for layer in range(DEPTH):
+            x = theta[layer] @ (torch.relu(x) if layer else x) + theta[DEPTH + layer]
+        return x
+
+    parts = torch.func.vmap(torch.func.jacrev(outputs), in_dims=(None, 0))(parameters, network.inputs[0])
+    flat = torch.cat([part.flatten(2) for part in parts], dim=2).transpose(0, 1).flatten(0, 1)
+    size = network.outputs, network.inputs.shape[1]
+    return (flat @ flat.mT).view(*size, *size).transpose(1, 2)
+
+
+def jacobian_bytes(network: WideNetwork) -> int:
+    """What the Jacobian alone takes."""
+    count = sum(t[0].numel() for t in (*network.weights, *network.biases))
+    return count * network.outputs * network.inputs.shape[1] * network.inputs.element_size()
+
+
+# ------------------------------------------------------------------------------------------- measures
+
+
+def seconds(function: Callable[[], Any], repeats: int = 3) -> float:
+    """CPU seconds of a call, the best of several."""
+    spent = []
+    for _ in range(repeats):
+        start = time.process_time()
+        function()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
+def peak_bytes(function: Callable[[], Any]) -> int:
+    """Most bytes that torch holds during a call, beside what is there before."""
+    cpu = torch.profiler.ProfilerActivity.CPU
+    with torch.profiler.profile(activities=[cpu], profile_memory=True) as profile:
+        function()
+    used = peak = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            used += event.nbytes()
+            peak = max(peak, used)
+    return peak
+
+
+def comparison(sizes: tuple[Size, ...] = SIZES, largest: int = LARGEST) -> Iterator[list[str]]:
+    """Rows: seconds and memory of both, and by how much their Gram matrices differ."""
+    for size in sizes:
+        network = network_of(size)
+        own, memory = seconds(lambda n=network: by_layers(n)), peak_bytes(lambda n=network: by_layers(n))
+        row = [str(size), f"{own:.3g}", _mib(memory)]
+        needed = jacobian_bytes(network)
+        if needed > largest:
+            yield [*row, "-", f"~{_mib(needed)} ({needed / memory:.0f} x)", "-"]
+            continue
+        other, space = seconds(lambda n=network: by_jacobian(n)), peak_bytes(lambda n=network: by_jacobian(n))
+        found, expected = by_layers(network), by_jacobian(network)
+        difference = float((found - expected).abs().max() / expected.abs().max())
+        yield [
+            *row,
+            f"{other:.3g} ({other / own:.0f} x)",
+            f"{_mib(space)} ({space / memory:.0f} x)",
+            f"{difference:.0e}",
+        ]
+
+
+def steps(size: Size, dtype: torch.dtype, *, largest: int = 10) -> Iterator[list[str]]:
+    """Rows: seconds of each way to the spectrum of one network."""
+    network = network_of(size, dtype)
+    label = f"{size}, {str(dtype).removeprefix('torch.')}"
+    made = by_layers(network)
+    yield [label, "Gram matrix", f"{seconds(lambda: by_layers(network), 2):.3g}"]
+    if size.outputs * size.samples <= 2000:
+        spent = seconds(lambda: fisher_gram.eigenvalues(made[None]), 2)
+        yield [label, "all its eigenvalues", f"{spent:.3g}"]
+    yield [label, "Tr F and Tr F^2 of it", f"{seconds(lambda: _traces(made[None])):.3g}"]
+    ways = {"from it": fisher_gram.gram_operator(made)}
+    ways["without it"] = fisher_gram.network_operator(network, ACTIVATION)
+    for way, operator in ways.items():
+        yield [
+            label,
+            f"top {largest} eigenvalues {way}",
+            f"{seconds(lambda o=operator: _top(o, largest), 1):.3g}",
+        ]
+
+
+def _traces(gram: Tensor) -> tuple[Tensor, Tensor]:
+    return fisher_gram.trace(gram), fisher_gram.trace_of_square(gram)
+
+
+def _top(operator: lanczos.Operator, largest: int) -> lanczos.Eigenpairs:
+    return lanczos.extreme_eigenpairs(operator, np.random.default_rng(0), largest=largest, tolerance=1e-4)
+
+
+def _mib(size: float) -> str:
+    return f"{size / 2**20:.3g} MiB" if size < GIB else f"{size / GIB:.3g} GiB"
+
+
+# ------------------------------------------------------------------------------------------- the report
+
+
+def main(words: list[str] | None = None) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fisher", description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="the smallest size only")
+    quick = parser.parse_args(words).quick
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    print(
+        f"Python {platform.python_version()}, torch {torch.__version__}; {os.cpu_count()} cores, load {load}\n"
+    )
+    head = ["K = J J^T", "CPU s", "memory", "vmap(jacrev) CPU s", "its memory", "rel. difference"]
+    with one_thread():
+        by_layers(network_of(SIZES[0]))  # torch starts up
+        print(table(head, list(comparison(SIZES[:1] if quick else SIZES))), end="\n\n")
+        single = (SIZES[:1] if quick else (SIZES[-1], LARGE))[-1]
+        runs = [
+            (SIZES[0] if quick else SIZES[-1], torch.float64),
+            (single, torch.float64),
+            (single, torch.float32),
+        ]
+        rows = [row for size, dtype in dict.fromkeys(runs) for row in steps(size, dtype)]
+        print(table(["network", "step", "CPU s"], rows))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

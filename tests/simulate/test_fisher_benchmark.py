@@ -1,0 +1,45 @@
+"""The benchmark of the Fisher spectrum: both routes give one matrix, and what is too large is not formed."""
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from benchmarks import fisher
+from benchmarks.fisher import Size
+
+SMALL = Size(7, 5, 3)
+
+
+def test_both_routes_give_the_same_matrix() -> None:
+    network = fisher.network_of(SMALL)
+    assert_allclose(fisher.by_layers(network), fisher.by_jacobian(network), rtol=1e-12, atol=1e-12)
+
+
+def test_a_large_jacobian_is_told_and_not_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    (formed,) = fisher.comparison((SMALL,))
+    assert float(formed[-1]) < 1e-13
+
+    monkeypatch.setattr(fisher, "by_jacobian", None)
+    (told,) = fisher.comparison((SMALL,), largest=1000)
+
+    parameters = 2 * 7 * 8 + 3 * 8
+    assert fisher.jacobian_bytes(fisher.network_of(SMALL)) == 8 * 15 * parameters
+    assert told[3] == told[5] == "-" and told[4].startswith(f"~{8 * 15 * parameters / 2**20:.3g} MiB")
+
+
+def test_peak_counts_what_is_held_at_once() -> None:
+    def twice() -> None:
+        for _ in range(2):
+            torch.zeros(1000, dtype=torch.float64).sum()
+
+    assert 8000 <= fisher.peak_bytes(twice) < 16000
+
+
+def test_it_prints_both_tables(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(fisher, "SIZES", (SMALL,))
+
+    assert fisher.main(["--quick"]) == 0
+
+    printed = capsys.readouterr().out
+    assert printed.count("M = 7, T = 5, C = 3") == 1 + 2 * 5
+    assert "all its eigenvalues" in printed and "float32" in printed

@@ -1,0 +1,69 @@
+"""The span of the top Fisher eigenvectors against eigenvectors and mean gradients by autograd."""
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate import fisher_gram, gradient_span, signals
+from simulate.monte_carlo import Block, Point, stream
+from simulate.signals import WideNetwork
+
+
+def network_of(widths: tuple[int, ...], samples: int) -> WideNetwork:
+    block = Block(tuple(stream(0, "span", Point(), i) for i in range(2)))
+    return signals.wide_network(block, widths=widths, samples=samples, weight_variance=1.9, bias_variance=0.3)
+
+
+def jacobian(network: WideNetwork, activation: str, n: int) -> Tensor:
+    """Derivatives of every output at every sample by all parameters of one network, (C, T, P), through autograd."""
+
+    def outputs(weights, biases):
+        one = WideNetwork(
+            weights=tuple(w[None] for w in weights),
+            biases=tuple(b[None] for b in biases),
+            inputs=network.inputs[n : n + 1],
+        )
+        return signals.forward(one, activation).preactivations[-1][0].T
+
+    parts = torch.func.jacrev(outputs, argnums=(0, 1))(
+        tuple(w[n] for w in network.weights), tuple(b[n] for b in network.biases)
+    )
+    return torch.cat([part.flatten(2) for part in parts[0] + parts[1]], dim=2)
+
+
+def reference(j: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same by matrices of the size of the parameters."""
+    flat, mean = j.flatten(0, 1), j.mean(1)
+    values, vectors = torch.linalg.eigh(flat.T @ flat / j.shape[1])
+    values, vectors = values[-len(mean) :], vectors[:, -len(mean) :]
+    basis = torch.linalg.qr(mean.T).Q
+    cosines = (vectors.T @ mean.T).square() / mean.square().sum(1)
+    return values, (vectors.T @ basis).square().sum() / len(mean), cosines
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh", "softplus"])
+@pytest.mark.parametrize(
+    ("widths", "samples"),
+    [((4, 6, 5, 3), 4), ((5, 7, 2), 6), ((3, 4, 1), 5), ((1, 1, 1), 3), ((2, 9, 1, 6, 2), 7)],
+)
+def test_the_span_is_that_of_the_eigenvectors(widths: tuple[int, ...], samples: int, activation: str) -> None:
+    network = network_of(widths, samples)
+    span = gradient_span.top_span(fisher_gram.gram(network, activation))
+    for n in range(2):
+        values, overlap, cosines = reference(jacobian(network, activation, n))
+        assert_allclose(span.eigenvalues[n], values, rtol=1e-12)
+        assert_allclose(span.overlap[n], overlap, rtol=1e-11)
+        assert_allclose(span.cosines[n], cosines, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_sample_leaves_nothing_but_the_mean_gradients(outputs: int) -> None:
+    span = gradient_span.top_span(fisher_gram.gram(network_of((3, 5, outputs), 1), "erf"))
+    assert_allclose(span.overlap, 1.0, rtol=1e-12)
+
+
+def test_centred_gradients_have_no_span() -> None:
+    gram = fisher_gram.gram(network_of((3, 5, 2), 4), "erf")
+    with pytest.raises(ValueError, match="gram must have linearly independent mean gradients"):
+        gradient_span.top_span(fisher_gram.centred(gram))

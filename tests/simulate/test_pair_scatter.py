@@ -1,0 +1,50 @@
+"""The variance of pair effects against least squares, and against draws whose pair effects are known."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate import pair_scatter
+
+
+def rest(entries: np.ndarray, sign: int) -> np.ndarray:
+    """Off-diagonal entries, upper half, less their best fit by a_s + sign a_t."""
+    size = len(entries)
+    s, t = np.triu_indices(size, 1)
+    design = np.zeros((len(s), size))
+    design[np.arange(len(s)), s] = 1
+    design[np.arange(len(s)), t] += sign
+    upper = entries[s, t]
+    return upper - design @ np.linalg.lstsq(design, upper, rcond=None)[0]
+
+
+def by_least_squares(entries: np.ndarray) -> float:
+    size = len(entries)
+    even, odd = rest((entries + entries.T) / 2, 1), rest((entries - entries.T) / 2, -1)
+    return float((even**2).sum() / (size * (size - 3) / 2) + (odd**2).sum() / ((size - 1) * (size - 2) / 2))
+
+
+@pytest.mark.parametrize("samples", [4, 5, 9])
+def test_the_rest_is_that_of_least_squares(samples: int) -> None:
+    entries = np.random.default_rng(samples).normal(size=(3, samples, samples))
+    expected = [by_least_squares(e) for e in entries]
+    assert_allclose(pair_scatter.pair_variance(torch.from_numpy(entries)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("correlation", [-1.0, 0.0, 0.4, 1.0])
+def test_it_is_unbiased_whatever_row_column_and_diagonal(correlation: float) -> None:
+    """The two halves may be correlated: 1 for a symmetric matrix, -1 for an antisymmetric one."""
+    rng = np.random.default_rng(5)
+    one, two = rng.normal(size=(2, 40000, 5, 5))
+    pairs = np.triu(one, 1)
+    mirrored = correlation * pairs + np.sqrt(1 - correlation**2) * np.triu(two, 1)
+    effects = 7 * rng.normal(size=(2, 40000, 5))
+    entries = pairs + mirrored.mT + effects[0][:, :, None] + effects[1][:, None, :] + 50 * np.eye(5)
+    found = pair_scatter.pair_variance(torch.from_numpy(1.3 * entries)).numpy()
+    assert abs(found.mean() - 1.69) < 4 * found.std() / 200
+
+
+def test_too_few_samples_are_refused() -> None:
+    with pytest.raises(ValueError, match="samples must be at least 4, got 3"):
+        pair_scatter.pair_variance(torch.zeros(2, 3, 3))

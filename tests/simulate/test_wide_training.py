@@ -1,0 +1,221 @@
+"""Full-batch gradient descent of stacked wide networks: its steps, its explosions and where they begin."""
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate import _memory, fisher_gram, signals, wide_training
+from simulate.activations import ACTIVATIONS
+from simulate.monte_carlo import Block, Point, stream
+from simulate.signals import WideNetwork
+
+SHAPES = [((3, 1), 1), ((1, 1, 1), 2), ((4, 6, 5, 3), 4), ((3, 2, 7, 4, 2), 5)]
+
+
+def networks(widths=(4, 6, 5, 2), samples: int = 4, count: int = 2) -> tuple[WideNetwork, Tensor]:
+    block = Block(tuple(stream(0, "training", Point(), i) for i in range(count)))
+    network = signals.wide_network(
+        block, widths=widths, samples=samples, weight_variance=1.9, bias_variance=0.3
+    )
+    return network, block.normal(samples, widths[-1])
+
+
+def trained_by_hand(network: WideNetwork, activation: str, y: Tensor, rate: float, steps: int, less: bool):
+    """Losses of one network by jacobians of its outputs: the gradient is -J'(y - f) / T."""
+    parameters = [t[0] for t in (*network.weights, *network.biases)]
+    depth, samples = network.depth, network.inputs.shape[1]
+
+    def outputs(*theta: Tensor) -> Tensor:
+        weights, biases = tuple(w[None] for w in theta[:depth]), tuple(b[None] for b in theta[depth:])
+        one = WideNetwork(weights=weights, biases=biases, inputs=network.inputs[:1])
+        f = signals.forward(one, activation).preactivations[-1][0]
+        return f - f.mean(0) if less else f
+
+    losses = []
+    for _ in range(steps + 1):
+        residual = y - outputs(*parameters)
+        losses.append(float(residual.square().sum()) / (2 * samples))
+        jacobians = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
+        parameters = [
+            p + rate * torch.tensordot(residual, j, 2) / samples
+            for p, j in zip(parameters, jacobians, strict=True)
+        ]
+    return losses
+
+
+@pytest.mark.parametrize("subtracted", [False, True])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_steps_are_those_of_jacobians(
+    widths: tuple[int, ...], samples: int, activation: str, subtracted: bool
+) -> None:
+    network, targets = networks(widths, samples)
+    rates = torch.tensor([[0.02, 0.11], [0.3, 0.07]]).double()
+    run = wide_training.descend(network, activation, targets, rates=rates, steps=2, subtracted=subtracted)
+
+    for n, r in ((0, 1), (1, 0)):
+        one = dataclasses.replace(
+            network,
+            weights=tuple(w[n : n + 1] for w in network.weights),
+            biases=tuple(b[n : n + 1] for b in network.biases),
+            inputs=network.inputs[n : n + 1],
+        )
+        expected = trained_by_hand(one, activation, targets[n], float(rates[n, r]), 2, subtracted)
+        assert_allclose(run.losses[n, r], expected, rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("subtracted", [False, True])
+@pytest.mark.parametrize(("widths", "samples"), SHAPES)
+def test_sharpness_is_the_top_of_the_fisher_spectrum(
+    widths: tuple[int, ...], samples: int, subtracted: bool
+) -> None:
+    network, _ = networks(widths, samples)
+    gram = fisher_gram.gram(network, "tanh")
+    expected = fisher_gram.eigenvalues(fisher_gram.centred(gram) if subtracted else gram)[:, -1]
+    found = wide_training.sharpness(network, "tanh", subtracted=subtracted)
+    assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_a_linear_network_follows_its_spectrum() -> None:
+    """Without hidden layers the loss is quadratic: each eigendirection shrinks by its own factor, 1 - rate lambda."""
+    network, targets = networks((5, 1), 4)
+    values, vectors = torch.linalg.eigh(fisher_gram.gram(network, "linear")[:, 0, 0] / 4)
+    start = torch.einsum("nti,nt->ni", vectors, (targets - wide_training.outputs(network, "linear"))[..., 0])
+    rate = 0.7 / values[:, -1:]
+    run = wide_training.descend(network, "linear", targets, rates=rate, steps=6)
+    expected = (start.square() * (1 - rate * values) ** 12).sum(1) / 8
+    assert_allclose(run.final[:, 0], expected, rtol=1e-12)
+
+
+def test_sharpness_on_the_way_is_that_of_the_steps_asked_for() -> None:
+    network, targets = networks()
+    rates = torch.full((2, 1), 0.05).double()
+    seen: list[int] = []
+    run = wide_training.descend(
+        network, "relu", targets, rates=rates, steps=3, sharpness_at=(3, 0), progress=seen.append
+    )
+    assert seen == [1, 2, 3]
+    assert_allclose(run.sharpness[:, 0, 1], wide_training.sharpness(network, "relu"), rtol=1e-13)
+    assert (run.sharpness[:, 0, 0] != run.sharpness[:, 0, 1]).all()
+    assert wide_training.descend(network, "relu", targets, rates=rates, steps=1).sharpness.shape == (2, 1, 0)
+
+
+@pytest.mark.parametrize("bad", [1e6, 1e300])
+def test_an_explosion_is_infinite_and_leaves_the_others_alone(bad: float) -> None:
+    network, targets = networks()
+    rates = torch.tensor([[0.01, bad], [bad, 0.02]], dtype=torch.float64)
+    both = wide_training.descend(network, "linear", targets, rates=rates, steps=9, sharpness_at=(0, 9))
+    assert both.exploded.tolist() == [[False, True], [True, False]]
+    assert both.peak.isinf().tolist() == both.exploded.tolist()
+    assert both.sharpness[..., 1].isinf().tolist() == both.exploded.tolist()
+    assert not both.losses.isnan().any() and not both.sharpness.isnan().any()
+    first = both.losses.isinf().int().argmax(-1)
+    assert both.losses[0, 1, first[0, 1] :].isinf().all()
+    alone = wide_training.descend(network, "linear", targets, rates=rates.diagonal()[:, None], steps=9)
+    assert_allclose(both.losses.diagonal().T, alone.losses[:, 0], rtol=1e-13)
+
+
+def test_a_gram_beyond_all_numbers_is_infinitely_sharp() -> None:
+    network, _ = networks()
+    huge = dataclasses.replace(network, inputs=network.inputs * torch.tensor([1e200, 1.0])[:, None, None])
+    found = wide_training.sharpness(huge, "linear")
+    assert found[0].isinf() and found[1].isfinite()
+
+
+def test_a_teacher_is_asked_about_the_students_inputs() -> None:
+    student, _ = networks()
+    flipped = [tuple(t.flip(0) for t in tensors) for tensors in (student.weights, student.biases)]
+    teacher = WideNetwork(weights=flipped[0], biases=flipped[1], inputs=torch.zeros(2, 9, 4).double())
+    expected = wide_training.outputs(dataclasses.replace(teacher, inputs=student.inputs), "erf")
+    assert_allclose(wide_training.taught(student, teacher, "erf"), expected)
+    assert not torch.allclose(expected, wide_training.outputs(student, "erf"))
+
+
+def test_subtracted_outputs_have_no_mean() -> None:
+    network, _ = networks()
+    assert_allclose(wide_training.outputs(network, "relu", subtracted=True).mean(1), 0, atol=1e-15)
+
+
+def test_explosions_begin_where_a_quadratic_loss_overflows() -> None:
+    """Without hidden layers a step multiplies by 1 - rate lambda: in 150 steps by 1e154, whose square overflows."""
+    network, targets = networks((5, 1), 4)
+    limits = 2 / wide_training.sharpness(network, "linear")
+    found = wide_training.critical_rates(
+        network, "linear", targets, lower=limits, upper=limits * 40, steps=150, halvings=7
+    )
+    expected = limits * (1 + 10 ** (154 / 150)) / 2
+    assert_allclose(found.upper / found.lower, 40 ** (1 / 2**7), rtol=1e-12)
+    assert ((0.97 * expected < found.lower) & (found.upper < 1.03 * expected)).all()
+
+
+def test_a_search_that_misses_the_limit_says_so() -> None:
+    network, targets = networks((5, 1), 4)
+    limits = 2 / wide_training.sharpness(network, "linear")
+    how: dict[str, Any] = {"steps": 60, "halvings": 1}
+    calm = wide_training.critical_rates(network, "linear", targets, lower=limits / 9, upper=limits, **how)
+    wild = wide_training.critical_rates(
+        network, "linear", targets, lower=limits * 1e3, upper=limits * 1e4, **how
+    )
+    assert calm.upper.isinf().all() and (calm.lower > limits / 9).all()
+    assert (wild.lower == 0).all() and (wild.upper < limits * 1e4).all()
+
+
+GOOD: dict[str, Any] = {"rates": torch.ones(2, 1).double(), "steps": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"rates": torch.ones(2)}, r"rates must be of shape \(2, R\), got \(2,\)"),
+        ({"rates": torch.ones(3, 1)}, r"rates must be of shape \(2, R\), got \(3, 1\)"),
+        ({"rates": torch.ones(2, 0)}, r"rates must be of shape \(2, R\), got \(2, 0\)"),
+        ({"rates": torch.zeros(2, 1)}, "rates must be finite and positive"),
+        ({"rates": torch.full((2, 1), math.nan)}, "rates must be finite and positive"),
+        ({"steps": 0}, "steps must be a positive integer, got 0"),
+        ({"steps": 1.5}, "steps must be a positive integer, got 1.5"),
+        ({"sharpness_at": (2,)}, r"sharpness_at must be steps from 0 to 1, got \(2,\)"),
+        ({"sharpness_at": (-1,)}, r"sharpness_at must be steps from 0 to 1, got \(-1,\)"),
+        ({"targets": torch.ones(2, 4, 1)}, r"targets must be of shape \(2, 4, 2\), got \(2, 4, 1\)"),
+        ({"activation": "step"}, "activation must be one of relu, .*, got 'step'"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(changed: dict[str, Any], message: str) -> None:
+    network, targets = networks()
+    with pytest.raises(ValueError, match=message):
+        wide_training.descend(network, **{"activation": "relu", "targets": targets, **GOOD, **changed})
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        (0.0, 1.0, "lower must be positive and less than upper"),
+        (1.0, 1.0, "lower must be positive and less than upper"),
+        (1.0, math.inf, "lower must be positive and less than upper"),
+    ],
+)
+def test_bounds_of_a_search_are_in_order(lower: float, upper: float, message: str) -> None:
+    network, targets = networks()
+    ends = {"lower": torch.full((2,), lower), "upper": torch.full((2,), upper)}
+    with pytest.raises(ValueError, match=message):
+        wide_training.critical_rates(network, "relu", targets, **ends, steps=1, halvings=1)
+
+
+def test_a_search_needs_halvings() -> None:
+    network, targets = networks()
+    ends = {"lower": torch.ones(2), "upper": torch.full((2,), 2.0)}
+    with pytest.raises(ValueError, match="halvings must be a positive integer, got 0"):
+        wide_training.critical_rates(network, "relu", targets, **ends, steps=1, halvings=0)
+
+
+def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, targets = networks((200, 200, 1), 300)
+    monkeypatch.setattr(_memory, "available", lambda _: 1e6)
+    with pytest.raises(
+        ValueError, match="rates must be small enough for memory: 400 runs of 300 samples need"
+    ):
+        wide_training.descend(network, "relu", targets, rates=torch.ones(2, 200), steps=1)

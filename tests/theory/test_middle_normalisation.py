@@ -1,0 +1,326 @@
+"""Batch normalised hidden layers: moments on the sphere against draws and integrals, the bound, and refusals."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+
+from theory import activations, fisher
+from theory.activations import Activation
+from theory.gaussian_kernels import ConvergenceError
+from theory.linear_network import linear_network_largest
+from theory.middle_normalisation import (
+    _edge,
+    _population,
+    batch_norm_bound,
+    batch_norm_largest,
+    batch_norm_largest_odd,
+    batch_norm_moments,
+)
+
+SMOOTH = ["tanh", "erf", "sigmoid", "softplus", "gelu"]
+NAMES = ["relu", "leaky_relu", "linear", *SMOOTH]
+SIZES = {"width": 100, "samples": 50}
+
+
+def arc_cosine(c: float) -> float:
+    return (math.sqrt(1 - c * c) + c * (math.pi - math.acos(c))) / math.pi
+
+
+# --- moments
+
+
+@pytest.mark.parametrize("samples", [2, 3, 4, 8, 50, 10**6])
+def test_relu_has_the_arc_cosine_kernel_on_the_sphere_and_off_it(samples: int) -> None:
+    expected = (0.5, arc_cosine(-1 / (samples - 1)) / 2)
+    for finite in (False, True):
+        found = batch_norm_moments("relu", samples=samples, finite_samples=finite)
+        assert_allclose(found, expected, rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_samples_are_normalised_to_one_and_minus_one(name: str) -> None:
+    phi = activations.named(name).function
+    up, down = phi(np.array([1.0, -1.0]))
+    found = batch_norm_moments(name, samples=2, finite_samples=True)
+    assert_allclose(found, ((up**2 + down**2) / 2, up * down), rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_three_samples_lie_on_a_circle(name: str) -> None:
+    """The entries are sqrt(2) times the cosines of angles 120 degrees apart."""
+    phi = activations.named(name).function
+    angles = np.linspace(0, 2 * math.pi, 400, endpoint=False)
+    first, second = (phi(math.sqrt(2) * np.cos(angles + turn)) for turn in (0, 2 * math.pi / 3))
+    found = batch_norm_moments(name, samples=3, finite_samples=True)
+    assert_allclose(found, ((first**2).mean(), (first * second).mean()), rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_four_samples_have_uniform_entries(name: str) -> None:
+    """Archimedes: a coordinate of a sphere in three dimensions is uniform."""
+    phi = activations.named(name).function
+    mean_square = quad(lambda x: float(phi(np.float64(x))) ** 2, -math.sqrt(3), math.sqrt(3))[0] / math.sqrt(
+        12
+    )
+    found = batch_norm_moments(name, samples=4, finite_samples=True)
+    assert_allclose(found.q_hat_t, mean_square, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("name", "samples"), [("gelu", 4), ("tanh", 5), ("softplus", 9)])
+def test_moments_are_those_of_normalised_gaussian_draws(name: str, samples: int) -> None:
+    draws = np.random.default_rng(5).standard_normal((200_000, samples))
+    draws -= draws.mean(1, keepdims=True)
+    draws /= draws.std(1, keepdims=True)
+    first, second = activations.named(name).function(draws[:, :2]).T
+    found = batch_norm_moments(name, samples=samples, finite_samples=True)
+    for values, expected in ((first**2, found.q_hat_t), (first * second, found.q_hat_st)):
+        assert abs(values.mean() - expected) < 5 * values.std() / math.sqrt(len(values))
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_sphere_is_gaussian_for_many_samples(name: str) -> None:
+    for samples, tolerance in ((10**3, 3e-3), (10**6, 3e-6), (2**63 - 1, 1e-11)):
+        on, off = (batch_norm_moments(name, samples=samples, finite_samples=f) for f in (True, False))
+        assert_allclose(on, off, rtol=tolerance, atol=1e-3 * tolerance)
+
+
+@given(st.sampled_from(NAMES), st.integers(2, 300), st.booleans())
+@settings(deadline=None, max_examples=30, derandomize=True)
+def test_moments_are_those_of_a_pair(name: str, samples: int, finite: bool) -> None:
+    """No product beats the square, and the sample mean has a square >= 0."""
+    own, shared = batch_norm_moments(name, samples=samples, finite_samples=finite)
+    assert abs(shared) <= own * (1 + 1e-12)
+    assert own + (samples - 1) * shared >= -1e-11 * samples
+
+
+# --- the bound
+
+
+@pytest.mark.parametrize("finite", [False, True])
+def test_the_bound_is_a_mean_square_of_means(finite: bool) -> None:
+    own, shared = batch_norm_moments("softplus", samples=7, finite_samples=finite)
+    found = batch_norm_bound("softplus", width=90, samples=7, width_ratio=1.5, finite_samples=finite)
+    assert_allclose(found, 1.5 * 90 * (6 / 7 * shared + own / 7), rtol=1e-14)
+
+
+def test_the_bound_of_relu_tends_to_one_over_two_pi() -> None:
+    assert_allclose(batch_norm_bound("relu", width=1, samples=10**12), 1 / (2 * math.pi), rtol=1e-11)
+    assert_allclose(batch_norm_bound("relu", width=20, samples=2), 5.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "linear"])
+def test_the_bound_of_an_odd_activation_does_not_grow(name: str) -> None:
+    bounds = [batch_norm_bound(name, width=m, samples=m) for m in (100, 1000, 10**4)]
+    assert 0 <= max(bounds) < 0.1
+    assert_allclose(bounds[2], bounds[1], rtol=1e-2, atol=1e-9)
+
+
+def test_the_front_door_is_fisher() -> None:
+    assert fisher.batch_norm_bound is batch_norm_bound
+    assert fisher.batch_norm_moments is batch_norm_moments
+    assert fisher.batch_norm_largest is batch_norm_largest
+    assert fisher.batch_norm_largest_odd is batch_norm_largest_odd
+
+
+# --- the largest eigenvalue
+
+
+def test_the_largest_of_relu_in_closed_form() -> None:
+    """Var relu = 1/2 - 1/2pi, Var relu' = 1/4, (E relu'')^2 = 1/2pi."""
+    setting = {"width": 80, "samples": 60, "width_ratio": 1.5}
+    turn = 1 / (2 * math.pi)
+    excess = 1 + 0.5 - turn + 1.5 / 0.7 * turn / 2 + 0.7 * 80 / 60 * (0.25 - turn)
+    found = batch_norm_largest("relu", input_ratio=0.7, **setting) - batch_norm_bound("relu", **setting)
+    assert_allclose(found, excess, rtol=1e-12)
+
+
+def test_the_largest_starts_from_the_bound_on_the_sphere() -> None:
+    """What is beyond that bound is a + b / T."""
+    excess = [
+        batch_norm_largest("gelu", width=30, samples=t)
+        - batch_norm_bound("gelu", width=30, samples=t, finite_samples=True)
+        for t in (4, 8, 16)
+    ]
+    assert_allclose(excess[0] - excess[1], 2 * (excess[1] - excess[2]), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "linear"])
+def test_without_a_mean_no_eigenvalue_grows(name: str) -> None:
+    with pytest.raises(ValueError, match=r"activation must be of a mean other than 0 at unit variance, got "):
+        batch_norm_largest(name, **SIZES)
+
+
+# --- the largest eigenvalue of odd activations
+
+
+def _tanh(scale: float) -> Activation:
+    return Activation(
+        "scaled tanh",
+        lambda x: scale * np.tanh(x),
+        lambda x: scale / np.cosh(x) ** 2,
+        lambda x: -2 * scale * np.tanh(x) / np.cosh(x) ** 2,
+    )
+
+
+@pytest.mark.parametrize(("inputs", "units"), [(1.0, 0.7), (0.6, 1.7), (0.04, 3.0), (1.3, 1.3)])
+def test_linear_layers_are_as_sharp_with_normalisation_as_with_mean_subtraction(
+    inputs: float, units: float
+) -> None:
+    found = batch_norm_largest_odd("linear", width=70, samples=100, width_ratio=units, input_ratio=inputs)
+    expected = linear_network_largest(
+        width=70, samples=100, weight_variance=1.0, width_ratios=[inputs, units]
+    )
+    assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.6, 1.0, 1.7])
+def test_the_population_is_that_of_drawn_weights(ratio: float) -> None:
+    linear, rest, inputs = 0.37, 0.11, 250
+    units = round(ratio * inputs)
+    weights = np.random.default_rng(0).standard_normal((units, inputs)) / math.sqrt(inputs)
+    factor = np.hstack([math.sqrt(linear) * weights, math.sqrt(rest) * np.eye(units)])
+    drawn = factor.T @ factor + np.diag([linear] * inputs + [0.0] * units)
+    values, share = _population(linear, rest, ratio)
+    for power in (0, 1, 2, 3):
+        expected = (np.linalg.eigvalsh(drawn) ** power).sum() / inputs
+        assert_allclose(share @ values**power, expected, rtol=0.02)
+
+
+def test_the_edge_of_equal_eigenvalues_is_that_of_marchenko_and_pastur() -> None:
+    """And the scale of its fluctuations Johnstone's."""
+    edge, spread = _edge(np.array([2.0]), np.array([0.49]))
+    assert_allclose(edge, 2 * 1.7**2, rtol=1e-12)
+    assert_allclose(spread, 2 * 1.7 * (1 + 1 / 0.7) ** (1 / 3), rtol=1e-12)
+
+
+def test_of_many_odd_units_the_largest_is_the_edge_and_the_spread_of_slopes() -> None:
+    """By its definition, the derivative of tanh averaged by quadrature: of one input in hundred for each sample."""
+    z = np.linspace(-12, 12, 4801)
+    density = np.exp(-(z**2) / 2) * (z[1] - z[0]) / math.sqrt(2 * math.pi)
+    slope, square = 1 - np.tanh(z) ** 2, np.tanh(z) ** 2
+    linear = float(density @ slope) ** 2
+    population, share = _population(linear, float(density @ square) - linear, 5 / 3)
+    edge, _ = _edge(population, share * 0.75)
+    expected = edge + 0.75 * (float(density @ slope**2) - linear)
+    found = batch_norm_largest_odd(
+        "tanh", width=3 * 10**14, samples=4 * 10**14, width_ratio=5 / 3, input_ratio=1.0
+    )
+    assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_the_output_bias_alone_has_the_eigenvalue_1() -> None:
+    assert batch_norm_largest_odd(_tanh(1e-2), **SIZES) == 1.0
+    assert batch_norm_largest_odd("erf", width=1, samples=2) == 1.0
+
+
+def test_the_largest_scales_with_the_square_of_an_odd_activation() -> None:
+    base = batch_norm_largest_odd("tanh", **SIZES)
+    for scale in (3.0, 1e100):
+        assert_allclose(batch_norm_largest_odd(_tanh(scale), **SIZES), scale**2 * base, rtol=1e-11)
+    with pytest.raises(ValueError, match="activation must be such that the result does not overflow"):
+        batch_norm_largest_odd(_tanh(1e154), **SIZES)
+
+
+@pytest.mark.parametrize(
+    ("activation", "change", "message"),
+    [
+        ("relu", {}, "activation must be odd, got 'relu'"),
+        (
+            Activation("bowl", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x)),
+            {},
+            "activation must be odd",
+        ),
+        (
+            Activation("cubic", lambda x: x**3 - 3 * x, lambda x: 3 * x**2 - 3, lambda x: 6 * x),
+            {},
+            "activation must be of a linear part, got 'cubic'",
+        ),
+        (
+            "tanh",
+            {"width_ratio": 51.0},
+            "width_ratio must be such that sizes differ by factors of at most 100",
+        ),
+        (
+            "tanh",
+            {"input_ratio": 1e-3},
+            "input_ratio must be such that sizes differ by factors of at most 100",
+        ),
+    ],
+)
+def test_odd_networks_out_of_domain_are_refused(activation, change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        batch_norm_largest_odd(activation, **SIZES, **change)
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize("function", [batch_norm_bound, batch_norm_largest])
+def test_bounds_beyond_all_numbers_are_refused(function) -> None:
+    with pytest.raises(ValueError, match=r"width_ratio.* must be such that the result does not overflow"):
+        function("relu", width=10**18, samples=50, width_ratio=1e300)
+
+
+@pytest.mark.parametrize("function", [batch_norm_bound, batch_norm_largest, batch_norm_largest_odd])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"samples": 1}, r"samples must be an integer >= 2, got 1"),
+        ({"samples": 2.5}, r"samples must be an integer >= 2, got 2.5"),
+        ({"width": 0}, r"width must be an integer >= 1, got 0"),
+        ({"width_ratio": -1.0}, r"width_ratio must be positive and finite, got -1.0"),
+        ({"width_ratio": [1.0, 2.0]}, r"width_ratio must be a scalar"),
+        ({"width_ratio": math.nan}, r"width_ratio must be positive and finite, got nan"),
+        ({"activation": "swish"}, r"activation must be one of .*, got 'swish'"),
+        ({"activation": ["relu", "tanh"]}, r"activation must be an Activation or its name, got "),
+    ],
+)
+def test_arguments_out_of_domain_are_refused(function, change: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        function(**{"activation": "relu", **SIZES, **change})
+
+
+def test_one_sample_has_no_deviation() -> None:
+    with pytest.raises(ValueError, match=r"samples must be an integer >= 2, got 1"):
+        batch_norm_moments("relu", samples=1)
+    with pytest.raises(ValueError, match=r"finite_samples must be True or False, got 1"):
+        batch_norm_moments("relu", samples=2, finite_samples=1)
+
+
+def test_numbers_of_other_types_are_taken() -> None:
+    expected = batch_norm_bound("relu", **SIZES)
+    for width, samples in ((np.int32(100), np.uint8(50)), (100.0, 50.0), (np.array(100), np.array(50))):
+        assert batch_norm_bound("relu", width=width, samples=samples, width_ratio=np.array(1.0)) == expected
+
+
+def test_what_is_not_smooth_has_no_average_over_the_sphere() -> None:
+    bump = Activation("bump", lambda x: abs(x - 1), lambda x: np.sign(x - 1), np.zeros_like, (1.0,))
+    with pytest.raises(
+        ValueError, match=r"activation must be smooth or a \(leaky\) ReLU on a sphere, got 'bump'"
+    ):
+        batch_norm_moments(bump, samples=5, finite_samples=True)
+    hidden = Activation("hidden", np.abs, np.sign)
+    with pytest.raises(ConvergenceError, match=r"'hidden' over a sphere did not settle") as error:
+        batch_norm_moments(hidden, samples=40, finite_samples=True)
+    assert_allclose(error.value.estimate[0], 1.0, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (
+            lambda x: 1e200 * np.tanh(x),
+            r"activation must be such that its averages do not overflow, got 'wild'",
+        ),
+        (lambda x: np.where(x > 0, math.nan, x), r"activation must be finite, of the shape of its argument"),
+    ],
+)
+def test_wild_activations_are_refused(function, message: str) -> None:
+    wild = Activation("wild", function, lambda x: 1e200 / np.cosh(x) ** 2)
+    with pytest.raises(ValueError, match=message):
+        batch_norm_moments(wild, samples=5, finite_samples=True)

@@ -1,0 +1,139 @@
+"""Neural tangent kernels: the literature's recursion, hand-made networks, edges of the domain."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from theory.activations import Activation
+from theory.fisher import kappas, parameter_count
+from theory.order_parameters import order_parameters
+from theory.tangent_kernel import tangent_kernel, tangent_kernel_statistics
+
+SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}
+SIZES: dict[str, Any] = {"width": 50, "samples": 7, "outputs": 3}
+
+
+@pytest.mark.parametrize("overlap", [0.95, 0.4, 0.0, -0.7])
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_relu_kernel_is_that_of_the_recursion_by_layers(depth: int, overlap: float) -> None:
+    """Theta = Sigma + Theta_before * Sigma', from the inputs up: the form of Jacot, Gabriel and Hongler (2018)."""
+    w, b = 1.7, 0.6
+    own, shared = w + b, w * overlap + b
+    theta = np.array([own, shared])
+    for _ in range(depth - 1):
+        angle = math.acos(shared / own)
+        value = own * (math.sin(angle) + (math.pi - angle) * math.cos(angle)) / (2 * math.pi)
+        slope = w * np.array([0.5, (math.pi - angle) / (2 * math.pi)])
+        own, shared = w * own / 2 + b, w * value + b
+        theta = np.array([own, shared]) + theta * slope
+    found = tangent_kernel("relu", depth=depth, weight_variance=w, bias_variance=b, input_overlap=overlap)
+
+    assert_allclose(found, [*theta, theta[0] - theta[1]], rtol=1e-12, atol=1e-14)
+
+
+def test_linear_kernel_by_hand() -> None:
+    """Two layers: (w x.x' + b) w from below, w (w x.x' + b) + b on top."""
+    found = tangent_kernel("linear", depth=2, weight_variance=3.0, bias_variance=0.5)
+    assert_allclose(found, [3 * 3.5 + 3 * 3.5 + 0.5, 3 * 0.5 + 3 * 0.5 + 0.5, 18.0])
+
+
+@given(st.sampled_from(["relu", "erf", "linear"]), st.integers(2, 6), st.floats(0.05, 4), st.floats(0, 2))
+@settings(deadline=None, max_examples=40, derandomize=True)
+def test_kernel_is_that_of_kappas_with_weights_and_biases_scaled(
+    name: str, depth: int, weight: float, bias: float
+) -> None:
+    """All widths equal: sigma_w^2 alpha kappa by the weights, sigma_b^2 times the backward moments by the biases."""
+    setting = {"depth": depth, "weight_variance": weight, "bias_variance": bias}
+    found, k, m = tangent_kernel(name, **setting), kappas(name, **setting), order_parameters(name, **setting)
+    weights = weight * k.alpha * np.array(k[1:3])
+    biases = bias * np.array([m.q_tilde_t.sum(), m.q_tilde_st.sum()])
+    assert_allclose(found[:2], weights + biases, rtol=1e-12)
+    assert_allclose(found.kappa1 - found.kappa2, found.difference, atol=1e-12 * found.kappa1)
+
+
+def test_difference_survives_cancellation() -> None:
+    """Deep in the ordered phase it falls like the kappas' own."""
+    setting = {"depth": 100, "weight_variance": 0.3, "bias_variance": 1.0}
+    found, k = tangent_kernel("erf", **setting), kappas("erf", **setting)
+    assert found.kappa1 == found.kappa2
+    assert 0.3 * k.alpha * k.difference < found.difference < 100 * k.alpha * k.difference
+
+
+def test_statistics_are_those_of_the_block_matrix() -> None:
+    k = tangent_kernel("erf", **SETTING)
+    block = np.full((7, 7), k.kappa2) + np.eye(7) * k.difference
+    values = np.tile(np.linalg.eigvalsh(block / 7), 3)
+    p = parameter_count(depth=3, width=50, outputs=3)
+    found = tangent_kernel_statistics("erf", **SETTING, **SIZES)
+    assert_allclose(found, [values.sum() / p, (values**2).sum() / p, values.max()], rtol=1e-12)
+
+
+def test_widths_enter_through_the_number_of_parameters_alone() -> None:
+    ratios = [0.5, 1.0, 2.0]
+    one = tangent_kernel_statistics("erf", **SETTING, **SIZES)
+    two = tangent_kernel_statistics("erf", **SETTING, **SIZES, width_ratios=ratios)
+    share = parameter_count(depth=3, width=50, outputs=3) / parameter_count(
+        depth=3, width=50, outputs=3, width_ratios=ratios
+    )
+    assert_allclose(two, np.array(one) * [share, share, 1.0], rtol=1e-13)
+
+
+def test_edges_of_the_domain() -> None:
+    same = tangent_kernel("relu", **SETTING, input_overlap=1)
+    assert same.kappa1 == same.kappa2 and same.difference == 0
+    assert tangent_kernel("relu", depth=3, weight_variance=0, bias_variance=0) == (0.0, 0.0, 0.0)
+    assert tangent_kernel("relu", depth=3, weight_variance=0, bias_variance=np.array(0.7)) == (0.7, 0.7, 0.0)
+    one = tangent_kernel_statistics("relu", **SETTING, width=1, samples=1, outputs=1)
+    assert one.largest == tangent_kernel("relu", **SETTING).kappa1
+    two = tangent_kernel_statistics("relu", **SETTING, width=1, samples=2, outputs=1)
+    assert two.largest == pytest.approx(sum(tangent_kernel("relu", **SETTING)[:2]) / 2, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation": "swish"}, "activation must be one of"),
+        ({"activation": ["relu"]}, r"activation must be one or one per hidden layer \(2\), got 1"),
+        ({"depth": 0}, "depth must be an integer >= 1, got 0"),
+        ({"weight_variance": -1.0}, "weight_variance must be non-negative and finite"),
+        ({"weight_variance": [1.0, 2.0]}, "weight_variance must be a scalar"),
+        ({"weight_variance": 1e200}, "weight_variance must be small enough not to overflow"),
+        ({"weight_variance": 1e140}, "weight_variance must be small enough not to overflow"),
+        ({"bias_variance": math.nan}, "bias_variance must be non-negative and finite"),
+        ({"samples": 0}, "samples must be an integer >= 1, got 0"),
+        ({"outputs": 1.5}, r"outputs must be an integer >= 1, got 1\.5"),
+        ({"width": 0}, "width must be an integer >= 1, got 0"),
+        ({"width_ratios": [1.0, 0.5]}, "width_ratios must be a sequence of 3 numbers"),
+        (
+            {"width_ratios": [1.0, 0.51, 1.0]},
+            "width_ratios must be such that width 50 gives whole layer widths",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tangent_kernel_statistics(**{"activation": "relu", **SETTING, **SIZES, **changes})
+
+
+def test_kernels_too_large_for_the_statistics_are_refused() -> None:
+    huge = {"depth": 2, "weight_variance": 1e100, "bias_variance": 0.0}
+    assert tangent_kernel("relu", **huge).kappa1 > 1e199
+    with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
+        tangent_kernel_statistics("relu", **huge, **SIZES)
+    with pytest.raises(ValueError, match=r"input_overlap must be in \[-1, 1\], got 1\.5"):
+        tangent_kernel("relu", **SETTING, input_overlap=1.5)
+
+
+def test_a_missing_second_derivative_is_asked_for() -> None:
+    mine = Activation("mine", np.sin, np.cos)
+    with pytest.raises(
+        ValueError, match="second_derivative must be given for activation 'mine' here, got None"
+    ):
+        tangent_kernel(mine, **SETTING)

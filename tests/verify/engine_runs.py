@@ -1,0 +1,114 @@
+"""Claims on skewed scores, identities, and runs of them in a session."""
+
+import dataclasses
+import math
+from concurrent.futures import Executor
+
+import numpy as np
+import torch
+
+from simulate.monte_carlo import Block, Point, SerialExecutor
+from verify.engine import Session, Settings
+from verify.model import Claim, Experiment, Identity, Kind
+from verify.results import Row
+
+SETTINGS = Settings(seed=7)
+
+
+def gammas(block: Block, point: Point) -> dict[str, np.ndarray]:
+    """Skewed scores of mean `shape`, a matrix decomposition among them, so that bits could differ."""
+    x = np.stack([rng.gamma(point.shape, size=60) for rng in block.streams])
+    matrix = torch.from_numpy(x[:, :25].reshape(-1, 5, 5))
+    top = torch.linalg.eigvalsh(matrix @ matrix.mT)[:, -1]
+    return {"mean": x.mean(axis=1), "square": (x**2).mean(axis=1), "top": top, "above": x[:, 0] > point.shape}
+
+
+POINTS = (Point(shape=1.7, widths=(3, 4)), Point(shape=4.3, widths=(5, 6)))
+GAMMAS = Experiment(
+    id="paper/gammas", replicate="60 gamma variables", simulate=gammas, points=POINTS, budget=512
+)
+
+
+def claim(name: str = "mean", **changes) -> Claim:
+    plain = {
+        "id": f"paper/{name}",
+        "entries": ("A1",),
+        "source": "a paper",
+        "statement": "x = k",
+        "experiment": GAMMAS,
+        "score": "mean",
+        "predict": lambda p: p.shape,
+        "margin": 0.12,
+        "margin_reason": "a test",
+    }
+    return Claim(**{**plain, **changes})
+
+
+MEAN = claim()
+HARD = claim("hard", margin=0.03)
+MISPRINT = claim(
+    "misprint", printed=lambda p: 2 * p.shape, finding="twice", rivals={"square": lambda p: p.shape**2}
+)
+RATIO = claim(
+    "ratio",
+    kind=Kind.RATIO,
+    score=("square", "mean"),
+    predict=lambda p: p.shape + 1,
+    margin=0.15,
+)
+EVENT = claim(
+    "event", kind=Kind.PROPORTION, score="above", predict=lambda p: 0.4, relative=False, margin=0.25
+)
+PAIRED = claim(
+    "paired", score="square", inputs={"mean": 2.0}, predict=lambda p: p.mean * (p.shape + 1), margin=0.3
+)
+ALL = (MEAN, HARD, MISPRINT, RATIO, EVENT, PAIRED)
+
+
+def session(*claims, settings: Settings = SETTINGS, executor: Executor | None = None) -> Session:
+    return Session(claims, settings, executor or SerialExecutor())
+
+
+def run(*claims, **options) -> list[Row]:
+    made = session(*claims, **options)
+    return [row for tested in claims for row in made.rows(tested)]
+
+
+def timeless(rows: list[Row]) -> list[Row]:
+    return [dataclasses.replace(row, seconds=0.0) for row in rows]
+
+
+def experiment(simulate, name: str = "other") -> Experiment:
+    return dataclasses.replace(GAMMAS, id=f"paper/{name}", simulate=simulate)
+
+
+def two_routes(rng: np.random.Generator, point: Point) -> dict[str, object]:
+    a = torch.from_numpy(rng.standard_normal((point.dim, point.dim)))
+    trace = torch.linalg.eigvals(a).sum()
+    return {
+        "trace": a.trace(),
+        "eigenvalues": trace.real,
+        "complex": trace.numpy(),
+        "imaginary": (trace + 1e-3j).numpy(),
+        "twice": 2 * a.trace(),
+        "pair": np.ones(2),
+        "infinite": math.inf,
+        "close": a.trace() * (1 + 1e-12),
+    }
+
+
+def identity(**changes) -> Identity:
+    plain = {
+        "id": "paper/identity",
+        "entries": ("A1",),
+        "source": "a paper",
+        "statement": "tr A",
+        "routes": two_routes,
+        "points": (Point(dim=5), Point(dim=8)),
+        "measured": "trace",
+        "theory": "eigenvalues",
+        "tolerance": 1e-10,
+        "tolerance_reason": "rounding",
+        "rivals": ("twice",),
+    }
+    return Identity(**{**plain, **changes})

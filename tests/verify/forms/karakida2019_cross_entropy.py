@@ -1,0 +1,58 @@
+"""Closed forms of `verify.claims.karakida2019_cross_entropy`."""
+
+from functools import cache
+from typing import Any
+
+from simulate.monte_carlo import Point
+from tests.verify.mutation import ClosedForm, Quantity
+from theory.order_parameters import OrderParameters, order_parameters
+
+__all__ = ["FORMS", "WITHOUT_FORM"]
+
+SETTING = ("activation", "depth", "weight_variance", "bias_variance")
+
+
+@cache
+def _moments(**setting: Any) -> OrderParameters:
+    return order_parameters(**setting)
+
+
+def _of(p: Point) -> OrderParameters:
+    return _moments(**{name: p[name] for name in SETTING})
+
+
+def _entry(backward: str, forward: str) -> Quantity:
+    """An entry of the Gram matrix: gradients by the weights, and by the biases."""
+
+    def total(p: Point) -> float:
+        m = _of(p)
+        back = getattr(m, backward)
+        return float((back * (p["width"] * getattr(m, forward) + 1)).sum())
+
+    return total
+
+
+GRAM: dict[str, Quantity] = {
+    "one": _entry("q_tilde_t", "q_hat_t"),
+    "pair": _entry("q_tilde_st", "q_hat_st"),
+}
+
+
+def _quotient(one, pair, shared, own):
+    """Entries of two samples carry `shared`; what those of one sample have beyond them carries `own`."""
+    return pair * shared + (one - pair) * own
+
+
+FORMS: dict[str, ClosedForm] = {
+    "karakida2019/cross-entropy-trace": ClosedForm(lambda one, spread: one * spread, GRAM),
+    "karakida2019/cross-entropy-rayleigh": ClosedForm(_quotient, GRAM),
+}
+
+A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
+
+WITHOUT_FORM: dict[str, str] = {
+    "karakida2019/cross-entropy-largest": A_NUMBER,
+    "karakida2019/cross-entropy-largest-order": A_NUMBER,
+    "karakida2019/cross-entropy-outliers": A_NUMBER,
+    "karakida2019/cross-entropy-last-outlier": "the prediction is one measured score, of the mean of Q",
+}

@@ -1,0 +1,62 @@
+"""Closed forms of `verify.claims.karakida2019_tangent`."""
+
+from functools import cache
+from typing import Any
+
+from simulate.monte_carlo import Point
+from tests.verify.mutation import ClosedForm, Quantity
+from theory.order_parameters import OrderParameters, order_parameters
+
+__all__ = ["FORMS", "WITHOUT_FORM"]
+
+SETTING = ("activation", "depth", "weight_variance", "bias_variance")
+
+
+@cache
+def _moments(**setting: Any) -> OrderParameters:
+    return order_parameters(**setting)
+
+
+def _of(p: Point) -> OrderParameters:
+    return _moments(**{name: p[name] for name in SETTING})
+
+
+def _tangent(backward: str, forward: str) -> Quantity:
+    """Backward moment times the variance or covariance of the pre-activation, summed over the layers."""
+
+    def total(p: Point) -> float:
+        m = _of(p)
+        q = p["weight_variance"] * getattr(m, forward) + p["bias_variance"]
+        return float((getattr(m, backward) * q).sum())
+
+    return total
+
+
+def _parameters(p: Point) -> int:
+    return (p["depth"] - 1) * p["width"] * (p["width"] + 1) + p["outputs"] * (p["width"] + 1)
+
+
+TANGENT: dict[str, Quantity] = {
+    "own": _tangent("q_tilde_t", "q_hat_t"),
+    "shared": _tangent("q_tilde_st", "q_hat_st"),
+    "parameters": _parameters,
+}
+
+
+FORMS: dict[str, ClosedForm] = {
+    "karakida2019/tangent-mean": ClosedForm(
+        lambda outputs, parameters, own: outputs * own / parameters,
+        {k: v for k, v in TANGENT.items() if k != "shared"},
+    ),
+    "karakida2019/tangent-rayleigh": ClosedForm(
+        lambda samples, shared, own: (samples - 1) / samples * shared + own / samples,
+        {k: v for k, v in TANGENT.items() if k != "parameters"},
+    ),
+}
+
+A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
+
+WITHOUT_FORM: dict[str, str] = {
+    "karakida2019/tangent-largest": A_NUMBER,
+    "karakida2019/tangent-largest-order": A_NUMBER,
+}

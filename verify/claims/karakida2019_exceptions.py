@@ -1,0 +1,329 @@
+"""Karakida, Akaho and Amari (2019): networks to which theorem 2.2 does not apply as it stands.
+
+Inputs that do not widen with the layers, and centred networks, whose kappa2 is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from theory import fisher
+from theory.order_parameters import order_parameters
+from verify.model import AnyClaim, Claim, Experiment, Kind, Verdict
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
+
+LINEAR = "linear in the Gram matrix: unbiased up to O(1/M); at most 3 % for wide networks"
+
+SETTING = ("activation", "depth", "outputs", "weight_variance", "bias_variance")
+
+# --- inputs that do not widen --------------------------------------------------------------------------------
+
+
+def narrow_inputs(block: Block, point: Point) -> Mapping[str, Any]:
+    """Rayleigh quotient per unit of width, and its scatter between two draws, the same inputs for all widths."""
+    import torch
+
+    one, two = (_rayleighs(block, point, block.normal(point.samples, point.inputs)) for _ in range(2))
+    return {
+        "rayleigh": (one + two) / (2 * torch.tensor(point.widths)),
+        "scatter": (one.log() - two.log()).abs(),
+    }
+
+
+def _rayleighs(block: Block, point: Point, inputs: Any) -> Any:
+    import dataclasses
+
+    import torch
+
+    from simulate import fisher_gram, signals
+
+    found = []
+    for width in point.widths:
+        network = signals.wide_network(
+            block,
+            widths=(point.inputs, *(width,) * (point.depth - 1), point.outputs),
+            samples=point.samples,
+            weight_variance=point.weight_variance,
+            bias_variance=point.bias_variance,
+        )
+        gram = fisher_gram.gram(dataclasses.replace(network, inputs=inputs), point.activation)
+        found.append(fisher_gram.rayleigh(gram))
+    return torch.stack(found, dim=1)
+
+
+NARROW = Experiment(
+    id="karakida2019/narrow-inputs",
+    replicate="two draws of inputs, each with a network at every width",
+    simulate=narrow_inputs,
+    points=(
+        Point(
+            activation="erf",
+            weight_variance=2.8,
+            bias_variance=0.3,
+            depth=3,
+            inputs=2,
+            widths=(16, 32, 64, 128, 256),
+            samples=4,
+            outputs=8,
+        ),
+    ),
+    budget=1536,
+    seconds=5.0,
+)
+
+
+def _eq_10(p: Point) -> float:
+    statistics = fisher.eigenvalue_statistics(
+        **{name: p[name] for name in SETTING},
+        width=p.widths,
+        samples=p.samples,
+        width_ratios=(p.inputs / p.widths, *(1.0,) * (p.depth - 1)),
+        finite_width=True,
+    )
+    return statistics.largest / p.widths
+
+
+NARROW_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/narrow-inputs",
+        entries=("C8",),
+        source=f"{PAPER}, theorem 2.2, eq. (10), inputs of fixed width",
+        statement=r"\frac{1}{T^2} \mathbb{E}\, \mathbf 1^\top K_{kk} \mathbf 1 = "
+        r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1) \quad (M_0 \text{ fixed})",
+        expected=Verdict.DISAGREES,
+        finding="The inputs have to widen with the layers: with few of them the overlaps and lengths of the samples "
+        "stay random, and what is not linear in them keeps an offset at every width.",
+        experiment=NARROW,
+        score="rayleigh",
+        along="widths",
+        axis="widths",
+        predict=_eq_10,
+        margin=0.03,
+        margin_reason="at most 3 % for wide networks",
+        rivals={"without alpha": lambda p: _eq_10(p) / (p.depth - 1)},
+        quantity="Rayleigh quotient of the Fisher matrix per unit of width",
+    ),
+    Claim(
+        id="karakida2019/narrow-scatter",
+        entries=("C3", "C8"),
+        source=f"ours, beside theorem 2.2 of {PAPER}",
+        statement=r"\mathbb{E}\, |\ln \bar r - \ln \bar r'| \sim M^0 \text{ for two networks}\ (M_0 \text{ fixed})",
+        experiment=NARROW,
+        kind=Kind.EXPONENT,
+        score="scatter",
+        along="widths",
+        terms=(1,),
+        predict=lambda _: 0.0,
+        margin=0.2,
+        relative=False,
+        margin_reason="the exponents at issue are 0 and 1/2: less than half the way between them",
+        rivals={"inputs that widen too": lambda _: -0.5, "twice that": lambda _: -1.0},
+        quantity="difference of the logarithms of the Rayleigh quotients of two networks",
+    ),
+)
+
+# --- centred networks ----------------------------------------------------------------------------------------
+
+
+def centred_network(block: Block, point: Point) -> Mapping[str, Any]:
+    """Rayleigh quotient at equal weights, and mean square over mean of the eigenvalues."""
+    from simulate import fisher_gram, signals
+
+    network = signals.wide_network(
+        block,
+        widths=(point.width,) * point.depth + (point.outputs,),
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=0.0,
+    )
+    gram = fisher_gram.gram(network, point.activation)
+    squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+    return {"rayleigh": fisher_gram.rayleigh(gram), "mean_square": squares / fisher_gram.trace(gram)}
+
+
+ONE_WIDTH = Experiment(
+    id="karakida2019/centred-network",
+    replicate="one network with its inputs",
+    simulate=centred_network,
+    points=(
+        Point(activation="tanh", depth=3, width=256, samples=80, outputs=2, weight_variance=1.7),
+        Point(activation="erf", depth=3, width=192, samples=144, outputs=1, weight_variance=1.3),
+    ),
+    budget=1024,
+    seconds=4.0,
+)
+
+
+def _centred(p: Point) -> dict[str, Any]:
+    return {
+        "activation": p.activation,
+        "depth": p.depth,
+        "weight_variance": p.weight_variance,
+        "bias_variance": 0.0,
+    }
+
+
+def _weights_only(p: Point) -> float:
+    """Eq. (10) where kappa2 is 0: rho alpha kappa1."""
+    k = fisher.kappas(**_centred(p))
+    return k.alpha * k.kappa1 * p.width / p.samples
+
+
+def _with_biases(p: Point) -> float:
+    return fisher.eigenvalue_statistics(
+        **_centred(p), width=p.width, samples=p.samples, outputs=p.outputs, finite_width=True
+    ).largest
+
+
+def _mean_square(p: Point, outputs: int) -> float:
+    return _weights_only(p) + fisher.fluctuation_constants(**_centred(p), outputs=outputs).c1
+
+
+ONE_WIDTH_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/centred-rayleigh",
+        entries=("C17", "C18"),
+        source=f"{PAPER}, eqs. (10) and (11), centred networks",
+        statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = \rho \alpha \kappa_1 + "
+        r"\frac{T-1}{T} \sum_l \tilde q_{st}^l + \frac1T \sum_l \tilde q_t^l \quad (\kappa_2 = 0)",
+        experiment=ONE_WIDTH,
+        score="rayleigh",
+        predict=_with_biases,
+        printed=_weights_only,
+        finding="The biases are parameters, but kappa1 and kappa2 have no term for them: where kappa2 is 0 and T is "
+        "of the order of M, they contribute as much as the weights.",
+        margin=0.03,
+        margin_reason=LINEAR,
+        rivals={
+            "biases of one sample": lambda p: (
+                _weights_only(p) + float(order_parameters(**_centred(p)).q_tilde_t.sum())
+            ),
+            "biases of the last layer": lambda p: _weights_only(p) + 1,
+        },
+        quantity="Rayleigh quotient of the Fisher matrix at equal weights",
+    ),
+    Claim(
+        id="karakida2019/centred-mean-square",
+        entries=("C18", "C28"),
+        source=f"ours, beside theorem 3.3 of {PAPER}, centred networks",
+        statement=r"\mathbb{E}\Big[\frac{\mathrm{tr} F^2}{\mathrm{tr} F}\Big] \to \rho \alpha \kappa_1 + c_1 "
+        r"\quad (\kappa_2 = 0)",
+        experiment=ONE_WIDTH,
+        score="mean_square",
+        predict=lambda p: _mean_square(p, p.outputs),
+        margin=0.03,
+        margin_reason="at most 3 % for wide networks; the offset is O(1/M), measured 1 % at this width",
+        rivals={
+            "eq. (10)": _weights_only,
+            "with the biases": lambda p: _mean_square(p, p.outputs) + _with_biases(p) - _weights_only(p),
+            "c1 only": lambda p: _mean_square(p, p.outputs) - _weights_only(p),
+            "c2 for c1": lambda p: (
+                _weights_only(p) + fisher.fluctuation_constants(**_centred(p), outputs=p.outputs).c2
+            ),
+        },
+        quantity="mean square over mean of the eigenvalues",
+    ),
+)
+
+# --- centred networks that grow -------------------------------------------------------------------------------
+
+
+def centred_networks(block: Block, point: Point) -> Mapping[str, Any]:
+    """Largest eigenvalue, itself and over mean square by mean, without biases and with an odd activation."""
+    import torch
+
+    found = [_centred_at(block, point, width) for width in point.widths]
+    return {name: torch.stack([scores[name] for scores in found], dim=1) for name in found[0]}
+
+
+def _centred_at(block: Block, point: Point, width: int) -> dict[str, Any]:
+    from simulate import ensembles, fisher_gram, signals
+
+    samples = round(width / point.rho)
+    network = signals.wide_network(
+        block,
+        widths=(width,) * point.depth + (point.outputs,),
+        samples=samples,
+        weight_variance=point.weight_variance,
+        bias_variance=0.0,
+    )
+    matrix = fisher_gram.gram(network, point.activation)[:, 0, 0] / samples
+    largest, trace = ensembles.top_eigenvalue(matrix), matrix.diagonal(dim1=1, dim2=2).sum(1)
+    return {"largest": largest, "over_mean_square": largest * trace / matrix.square().sum((1, 2))}
+
+
+GROWING = Experiment(
+    id="karakida2019/centred-networks",
+    replicate="one network with its inputs at each width",
+    simulate=centred_networks,
+    points=(
+        Point(
+            activation="tanh",
+            depth=3,
+            widths=(16, 32, 64, 128, 256),
+            rho=1.6,
+            outputs=1,
+            weight_variance=1.7,
+        ),
+    ),
+    budget=288,
+    seconds=4.0,
+    special="one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)",
+)
+
+
+def _formal(p: Point) -> float:
+    """Eq. (10) where kappa2 is 0 and T = M / rho: rho alpha kappa1."""
+    k = fisher.kappas(**_centred(p))
+    return p.rho * k.alpha * k.kappa1
+
+
+def _constant(p: Point) -> float:
+    return fisher.fluctuation_constants(**_centred(p), outputs=p.outputs).c1
+
+
+GROWING_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/centred-growth",
+        entries=("C18",),
+        source=f"{PAPER}, section 2.3, centred networks",
+        statement=r"\mathbb{E}\Big[\lambda_{\max} \frac{\mathrm{tr} F}{\mathrm{tr} F^2}\Big] \sim M^0 "
+        r"\quad (T = M / \rho,\ \kappa_2 = 0)",
+        experiment=GROWING,
+        kind=Kind.EXPONENT,
+        score="over_mean_square",
+        along="widths",
+        terms=(2 / 3,),
+        predict=lambda _: 0.0,
+        margin=0.2,
+        relative=False,
+        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+        rivals={"square root": lambda _: 0.5, "as for other networks": lambda _: 1.0},
+        quantity="largest eigenvalue of a centred network over mean square by mean",
+    ),
+    Claim(
+        id="karakida2019/centred-formal",
+        entries=("C18",),
+        source=f"{PAPER}, eq. (10), taken at kappa2 = 0",
+        statement=r"\mathbb{E}\, \lambda_{\max} = \rho \alpha \kappa_1 \quad (\kappa_2 = 0,\ T = M / \rho)",
+        expected=Verdict.DISAGREES,
+        finding="Without kappa2 the mean direction is one among many: the largest eigenvalue belongs to the "
+        "fluctuations between samples and is several times larger than eq. (10) gives.",
+        experiment=GROWING,
+        score="largest",
+        along="widths",
+        axis="widths",
+        predict=_formal,
+        margin=0.03,
+        margin_reason="at most 3 % for wide networks",
+        rivals={"with c1": lambda p: _formal(p) + _constant(p)},
+        quantity="largest eigenvalue of a centred network",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*NARROW_CLAIMS, *ONE_WIDTH_CLAIMS, *GROWING_CLAIMS)

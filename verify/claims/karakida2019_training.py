@@ -1,0 +1,562 @@
+"""Karakida, Akaho and Amari (2019): which learning rates gradient descent takes, and the lines of figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import fisher, learning_rates
+from verify.model import (
+    AnyClaim,
+    Claim,
+    Column,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Kind,
+    Observation,
+    Tier,
+)
+
+__all__ = ["CLAIMS", "OBSERVATIONS", "drawn_lines", "student_and_targets"]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
+
+FIGURE_2 = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
+"""Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
+
+
+def student_and_targets(block: Block, point: Mapping[str, Any], width: int) -> tuple[Any, Any]:
+    """Networks with one output, and what teachers of the same law make of their inputs."""
+    from simulate import wide_training
+
+    student = _network(block, point, width, point["samples"])
+    teacher = _network(block, point, width, 1)
+    return student, wide_training.taught(student, teacher, point["activation"])
+
+
+def _network(block: Block, point: Mapping[str, Any], width: int, samples: int) -> Any:
+    from simulate import signals
+
+    return signals.wide_network(
+        block,
+        widths=(width,) * point["depth"] + (1,),
+        samples=samples,
+        weight_variance=point["weight_variance"],
+        bias_variance=point["bias_variance"],
+    )
+
+
+def drawn_lines(point: Mapping[str, Any], width: int) -> dict[bool, float]:
+    """The lines of figure 2: without mean subtraction 2 / lambda_max of eq. (10), with it 2 / (rho alpha dk)."""
+    law = {name: point[name] for name in ("depth", "weight_variance", "bias_variance")}
+    k = fisher.kappas(point["activation"], **law)
+    size = {"width": width, "samples": point["samples"], "outputs": 1}
+    largest = fisher.eigenvalue_statistics(point["activation"], **law, **size).largest
+    spike = k.alpha * k.difference * width / point["samples"]
+    return {
+        False: float(learning_rates.stability_limit(largest)),
+        True: float(learning_rates.stability_limit(spike)),
+    }
+
+
+# --- close to a minimum: C42 ----------------------------------------------------------------------------------
+
+DISPLACEMENT = 1e-7
+STEPS = 20
+
+
+def contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Factor per step of a small displacement along the top eigenvector, by training and by the formula."""
+    import torch
+
+    from simulate import fisher_gram, signals, wide_training
+
+    network = signals.wide_network(
+        Block((rng,)),
+        widths=point.widths,
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+    gram = fisher_gram.gram(network, point.activation)
+    gram = fisher_gram.centred(gram) if point.subtracted else gram
+    classes = network.outputs
+    flat = gram[0].transpose(1, 2).reshape(classes * point.samples, -1)
+    values, vectors = torch.linalg.eigh(flat)
+    top = float(values[-1]) / point.samples
+    away = DISPLACEMENT * vectors[:, -1].reshape(classes, point.samples).T
+    targets = wide_training.outputs(network, point.activation, subtracted=point.subtracted) + away
+    limits = torch.tensor([point.times_limit], dtype=torch.float64)
+    run = wide_training.descend(
+        network, point.activation, targets, rates=2 * limits / top, steps=STEPS, subtracted=point.subtracted
+    )
+    growth = (run.final / run.losses[..., 0])[0] ** (1 / (2 * STEPS))
+    rate = 2 * np.array(point.times_limit) / top
+    return {
+        "training": growth.numpy(),
+        "formula": np.abs(1 - rate * top),
+        "limit 1 / lambda": np.abs(1 - 2 * rate * top),
+        "limit 4 / lambda": np.abs(1 - rate * top / 2),
+        "mean eigenvalue": np.abs(1 - rate * float(values.sum()) / point.samples / len(values)),
+    }
+
+
+CONTRACTION = Identity(
+    id="karakida2019/contraction",
+    entries=("C42",),
+    source=f"{PAPER}, eq. (23)",
+    statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
+    r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
+    routes=contraction,
+    points=tuple(
+        Point(
+            activation=activation, widths=widths, samples=samples, weight_variance=weights, bias_variance=biases,
+            subtracted=subtracted, times_limit=(0.9, 0.97, 1.03, 1.1),
+        )
+        for activation, widths, samples, weights, biases in (
+            ("relu", (40, 30, 35, 1), 25, 3.9, 0.9),
+            ("tanh", (30, 45, 40, 3), 17, 2.7, 0.6),
+        )
+        for subtracted in (False, True)
+    ),
+    measured="training",
+    theory="formula",
+    tolerance=1e-5,
+    tolerance_reason="the displacement is 1e-7 and grows at most fortyfold; what is not linear is of that order",
+    rivals=("limit 1 / lambda", "limit 4 / lambda", "mean eigenvalue"),
+    seconds=0.5,
+    quantity="factor of a displacement in one step",
+)  # fmt: skip
+
+# --- with and without mean subtraction: C45 --------------------------------------------------------------------
+
+
+def _architectures() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
+        "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
+        "samples": st.integers(1, 6),
+        "weight_variance": st.floats(0.1, 4.0),
+        "bias_variance": st.floats(0.0, 2.0),
+    }
+
+
+def _spectra(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
+    """Eigenvalues without and with mean subtraction, descending, and the Rayleigh quotient at equal weights."""
+    from simulate import fisher_gram, signals
+
+    network = signals.wide_network(
+        Block((rng,)),
+        widths=point.widths,
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+    gram = fisher_gram.gram(network, point.activation)
+    plain, less = (fisher_gram.eigenvalues(g)[0].numpy()[::-1] for g in (gram, fisher_gram.centred(gram)))
+    return plain, less, float(fisher_gram.rayleigh(gram)[0])
+
+
+def _subtraction_excess(rng: np.random.Generator, point: Point) -> float:
+    """By how much mean subtraction raises the largest eigenvalue, relative to it."""
+    plain, less, _ = _spectra(rng, point)
+    return float(max(less[0] - plain[0], 0.0) / plain[0])
+
+
+def _excess_over_next(rng: np.random.Generator, point: Point) -> float:
+    """By how much what is left exceeds the eigenvalue after the first C, those that subtraction is said to remove."""
+    plain, less, _ = _spectra(rng, point)
+    place = point.widths[-1]
+    following = plain[place] if place < len(plain) else 0.0
+    return float(max(less[0] - following, 0.0) / plain[0])
+
+
+def _line_excess(rng: np.random.Generator, point: Point) -> float:
+    """By how much the Rayleigh quotient exceeds the largest eigenvalue, relative to it."""
+    plain, _, quotient = _spectra(rng, point)
+    return float(max(quotient - plain[0], 0.0) / plain[0])
+
+
+def _sum_excess(rng: np.random.Generator, point: Point) -> float:
+    """The same for the trace over C, which counts every direction."""
+    plain, _, _ = _spectra(rng, point)
+    return float(max(plain.sum() / point.widths[-1] - plain[0], 0.0) / plain[0])
+
+
+EXAMPLES = (
+    Point(activation="tanh", widths=(4, 6, 5, 3), samples=5, weight_variance=1.7, bias_variance=0.3),
+    Point(activation="relu", widths=(5, 7, 1), samples=4, weight_variance=2.1, bias_variance=0.4),
+)
+
+SUBTRACTION = ExactProperty(
+    id="karakida2019/subtraction-never-sharpens",
+    entries=("C45",),
+    source=f"{PAPER}, section 3.4: mean subtraction allows larger learning rates",
+    statement=r"2 / \bar\lambda_{\max} \ge 2 / \lambda_{\max} \quad \text{for every network}",
+    strategies=_architectures,
+    violation=_subtraction_excess,
+    examples=EXAMPLES,
+    tolerance=1e-12,
+    tolerance_reason="an exact inequality in float64: subtraction is a projection of the Gram matrix",
+    rivals={"the C largest eigenvalues removed, the others kept": _excess_over_next},
+    seconds=1.0,
+)
+
+UNDER_LINE = ExactProperty(
+    id="karakida2019/limit-under-rayleigh",
+    entries=("C44",),
+    source=f"{PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
+    statement=r"2 / \lambda_{\max} \le 2 T^2 \big/ \tfrac1C \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
+    strategies=_architectures,
+    violation=_line_excess,
+    examples=EXAMPLES,
+    tolerance=1e-12,
+    tolerance_reason="an exact inequality in float64: a quotient never exceeds the largest eigenvalue",
+    rivals={"trace over C": _sum_excess},
+    seconds=1.0,
+)
+
+# --- growing networks at a fixed number of samples: C44 and C46 -------------------------------------------------
+
+
+def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
+    """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
+    from simulate import fisher_gram
+
+    grams = (
+        fisher_gram.gram(_network(block, point, w, point.samples), point.activation) for w in point.widths
+    )
+    return {"ratio": _by_width(fisher_gram.rayleigh(g) / fisher_gram.eigenvalues(g)[:, -1] for g in grams)}
+
+
+def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
+    """The largest eigenvalue with mean subtraction."""
+    from simulate import wide_training
+
+    networks = (_network(block, point, width, point.samples) for width in point.widths)
+    return {
+        "largest": _by_width(wide_training.sharpness(n, point.activation, subtracted=True) for n in networks)
+    }
+
+
+def _by_width(columns: Iterable[Any]) -> Any:
+    import torch
+
+    return torch.stack(list(columns), dim=1)
+
+
+REALISED = Experiment(
+    id="karakida2019/realised-limits",
+    replicate="one network with its inputs at each width",
+    simulate=realised_limits,
+    points=(Point(widths=(8, 16, 32, 64, 128), samples=12, **FIGURE_2),),
+    budget=2560,
+    seconds=4.0,
+)
+
+FIXED_SAMPLES = Experiment(
+    id="karakida2019/fixed-samples",
+    replicate=REALISED.replicate,
+    simulate=subtracted_eigenvalues,
+    points=(Point(**{**FIGURE_2, "depth": 2}, widths=(16, 32, 64, 128, 256), samples=4),),
+    budget=3072,
+    seconds=7.0,
+)
+
+LINE_ORDER = Claim(
+    id="karakida2019/line-order",
+    entries=("C44",),
+    source=f"ours, beside figure 2 of {PAPER}",
+    statement=r"1 - \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
+    r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] \sim M^{-1} \quad (T \text{ fixed})",
+    experiment=REALISED,
+    kind=Kind.EXPONENT,
+    score="ratio",
+    along="widths",
+    terms=(1,),
+    offset=lambda _: 1.0,
+    predict=lambda _: -1.0,
+    margin=0.2,
+    relative=False,
+    margin_reason="the orders at issue are 1/2, 1 and 2: less than half the way to the nearest",
+    rivals={"as for several outputs": lambda _: -0.5, "square": lambda _: -2.0},
+    quantity="realised limit over that of the Rayleigh quotient, from 1",
+)
+
+LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/line",
+        entries=("C44",),
+        source=f"{PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
+        statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
+        r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] = 1 \quad (T \text{ fixed})",
+        experiment=REALISED,
+        kind=Kind.LIMIT,
+        score="ratio",
+        along="widths",
+        terms=(1, 2),
+        predict=lambda _: 1.0,
+        margin=0.01,
+        order=LINE_ORDER,
+        margin_reason="at most 1 %; the ratio itself is 0.7 at M = 8. That the quotient has the mean of eq. (10) is "
+        "a claim of its own; the scatter of single networks, 12 to 20 % at M = 50 to 100, is its scatter",
+        rivals={"no convergence from M = 8 on": lambda _: 0.7, "none from M = 64 on": lambda _: 0.93},
+        quantity="realised limit over that of the Rayleigh quotient",
+    ),
+    LINE_ORDER,
+    Claim(
+        id="karakida2019/subtracted-growth-at-fixed-samples",
+        entries=("C46",),
+        source=f"{PAPER}, section 3.4 and figure 2 right",
+        statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M \quad (T \text{ fixed, mean subtraction})",
+        experiment=FIXED_SAMPLES,
+        kind=Kind.EXPONENT,
+        score="largest",
+        along="widths",
+        terms=(0.5,),
+        predict=lambda _: 1.0,
+        printed=lambda _: 0.0,
+        finding="Mean subtraction frees the learning rate from the width only while M stays below about T: beyond, "
+        "the largest eigenvalue is alpha (kappa1 - kappa2) M / T, and the limit falls like 1 / M. As our copy reads, "
+        "it does not depend on the width.",
+        margin=0.2,
+        relative=False,
+        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+        rivals={"of the upper bound": lambda _: 0.5},
+        quantity="largest eigenvalue after mean subtraction",
+    ),
+)
+
+# --- above the limits: C43 and C45 ------------------------------------------------------------------------------
+
+
+def above_the_limit(block: Block, point: Point) -> Mapping[str, Any]:
+    """Training above 2 / lambda_max without mean subtraction: whether the loss grows, and whether it comes back."""
+    import torch
+
+    from simulate import wide_training
+
+    student, targets = student_and_targets(block, point, point.width)
+    limits = 2 / wide_training.sharpness(student, point.activation)
+    rates = limits[:, None] * torch.tensor(point.times_limit, dtype=limits.dtype, device=limits.device)
+    run = wide_training.descend(student, point.activation, targets, rates=rates, steps=point.steps)
+    first = run.losses[..., 0]
+    return {"recovered": (run.final < first).double(), "grew": (run.peak > first).double()[:, -1]}
+
+
+ABOVE = Experiment(
+    id="karakida2019/above-the-limit",
+    replicate="one network with its inputs and the labels of a teacher",
+    simulate=above_the_limit,
+    points=(Point(width=30, samples=50, steps=60, times_limit=(1.2, 1.7, 2.9), **FIGURE_2),),
+    budget=512,
+    seconds=3.0,
+)
+
+
+def with_subtraction(block: Block, point: Point) -> Mapping[str, Any]:
+    """Training with mean subtraction: below the line of figure 2, and above 2 / lambda_max."""
+    import torch
+
+    from simulate import wide_training
+
+    student, targets = student_and_targets(block, point, point.width)
+    limits = 2 / wide_training.sharpness(student, point.activation, subtracted=True)
+    line = torch.full_like(limits, drawn_lines(point, point.width)[True])
+    rates = torch.stack([point.of_line * line, point.times_limit * limits], dim=1)
+    run = wide_training.descend(
+        student, point.activation, targets, rates=rates, steps=point.steps, subtracted=True
+    )
+    ended_below = run.final < run.losses[..., 0]
+    return {"exploded": run.exploded[:, 0].double(), "recovered": ended_below[:, 1].double()}
+
+
+SUBTRACTED = Experiment(
+    id="karakida2019/with-subtraction",
+    replicate="one network with its inputs and the labels of a teacher",
+    simulate=with_subtraction,
+    points=(Point(width=24, samples=240, steps=40, of_line=0.85, times_limit=1.6, **FIGURE_2),),
+    budget=512,
+    seconds=3.0,
+)
+
+EVENTS = "ten in a hundred; the readings at issue are always and never"
+
+TRAINING_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/recovery-above-the-limit",
+        entries=("C43",),
+        source=f"{PAPER}, section 3.4 and figure 2 left",
+        statement=r"P\big(E_n < E_0\big) = 1 \quad \text{at } \eta = c \cdot 2 / \lambda_{\max}",
+        experiment=ABOVE,
+        kind=Kind.PROPORTION,
+        score="recovered",
+        along="times_limit",
+        axis="times_limit",
+        predict=lambda _: 1.0,
+        printed=lambda _: 0.0,
+        finding="As our copy reads, training above 2 / lambda_max explodes. The loss grows there, until the network "
+        "has left for a place where the largest eigenvalue is smaller; then it falls below where it began. Seen up to "
+        "M = 1600; the peak grows with the width and passes the 1000 of figure 2 from about M = 400.",
+        margin=0.1,
+        relative=False,
+        margin_reason=EVENTS,
+        rivals={"half of the networks": lambda _: 0.5},
+        quantity="share of networks whose loss ends below its start",
+    ),
+    Claim(
+        id="karakida2019/growth-above-the-limit",
+        entries=("C42", "C43"),
+        source=f"{PAPER}, eq. (23), away from a minimum",
+        statement=r"P\big(\max_n E_n > E_0\big) = 1 \quad \text{at } \eta = 2.9 \cdot 2 / \lambda_{\max}",
+        experiment=ABOVE,
+        kind=Kind.PROPORTION,
+        score="grew",
+        predict=lambda _: 1.0,
+        margin=0.1,
+        relative=False,
+        margin_reason=EVENTS,
+        rivals={"no limit at 2 / lambda_max": lambda _: 0.0, "half of the networks": lambda _: 0.5},
+        quantity="share of networks whose loss grows on the way",
+    ),
+    Claim(
+        id="karakida2019/explosion-below-the-line",
+        entries=("C45",),
+        source=f"{PAPER}, section 3.4 and figure 2 right",
+        statement=r"P\big(E_n = \infty\big) = 1 \quad "
+        r"\text{at } \eta = 0.85 \cdot 2 / (\rho \alpha (\kappa_1 - \kappa_2)), T = 10 M, \text{mean subtraction}",
+        experiment=SUBTRACTED,
+        kind=Kind.PROPORTION,
+        score="exploded",
+        predict=lambda _: 1.0,
+        printed=lambda _: 0.0,
+        finding="The line of figure 2, as our copy reads, marks the largest learning rate. It is 2 over a lower bound "
+        "of the largest eigenvalue, which allows more than the eigenvalue does: 11 to 2.3 times too much at M = 50 to "
+        "400 and T = 1000.",
+        margin=0.1,
+        relative=False,
+        margin_reason=EVENTS,
+        rivals={"half of the networks": lambda _: 0.5},
+        quantity="share of networks that explode",
+    ),
+    Claim(
+        id="karakida2019/recovery-with-subtraction",
+        entries=("C45",),
+        source=f"ours, beside figure 2 right of {PAPER}",
+        statement=r"P\big(E_n < E_0\big) = 1 \quad "
+        r"\text{at } \eta = 1.6 \cdot 2 / \bar\lambda_{\max}, \text{mean subtraction}",
+        experiment=SUBTRACTED,
+        kind=Kind.PROPORTION,
+        score="recovered",
+        predict=lambda _: 1.0,
+        margin=0.1,
+        relative=False,
+        margin_reason=EVENTS,
+        rivals={"never above 2 / lambda_max": lambda _: 0.0, "half of the networks": lambda _: 0.5},
+        quantity="share of networks whose loss ends below its start",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (CONTRACTION, SUBTRACTION, UNDER_LINE, *LIMIT_CLAIMS, *TRAINING_CLAIMS)
+
+# --- figure 2 ---------------------------------------------------------------------------------------------------
+
+TRIED = (0.9, 1.5, 3.0, 6.0)
+SEARCHED = (0.5, 64.0)
+"""Learning rates over the realised limit: those of the table, and where explosions are looked for."""
+
+
+def figure_2(block: Block, point: Point) -> Mapping[str, Any]:
+    """At each width: the realised limit, the drawn line, the rate where explosions begin, and how training ends."""
+    columns = [_figure_2(block, point, width) for width in point.widths]
+    return {name: np.stack([column[name] for column in columns], axis=1) for name in columns[0]}
+
+
+def _figure_2(block: Block, point: Point, width: int) -> dict[str, Any]:
+    import torch
+
+    from simulate import wide_training
+
+    student, targets = student_and_targets(block, point, width)
+    how: dict[str, Any] = {"steps": point.steps, "subtracted": point.subtracted}
+    limits = 2 / wide_training.sharpness(student, point.activation, subtracted=point.subtracted)
+    rates = limits[:, None] * torch.tensor(TRIED, dtype=limits.dtype, device=limits.device)
+    run = wide_training.descend(student, point.activation, targets, rates=rates, **how)
+    lowest, highest = (limits * times for times in SEARCHED)
+    critical = wide_training.critical_rates(
+        student, point.activation, targets, lower=lowest, upper=highest, halvings=6, **how
+    ).lower.cpu()
+    first, limits = run.losses[..., 0], limits.cpu()
+    line = drawn_lines(point, width)[point.subtracted]
+    below = (run.final < first).double().cpu().numpy()
+    return {
+        "limit": limits.numpy(),
+        "line": (line / limits).numpy(),
+        "critical": (critical / limits).numpy(),
+        "line_over_critical": (line / critical).numpy(),
+        "growth": (run.peak / first)[:, 1].log10().cpu().numpy(),
+        **{f"below_{i}": below[:, i] for i in range(len(TRIED))},
+    }
+
+
+COLUMNS = (
+    Column(score="limit", heading="realised limit, 2 / lambda_max at the start"),
+    Column(score="line", heading="drawn line over the realised limit", ratio=True),
+    Column(score="critical", heading="rate where explosions begin, over the realised limit"),
+    Column(score="line_over_critical", heading="drawn line over the rate where explosions begin", ratio=True),
+    Column(score="growth", heading=f"decades the loss grows on the way at {TRIED[1]:g} times the limit"),
+    *(
+        Column(
+            score=f"below_{i}", heading=f"share whose loss ends below its start at {times:g} times the limit"
+        )
+        for i, times in enumerate(TRIED)
+    ),
+)
+
+NOTE = (
+    "relu networks with sigma_w^2 = 3.9, sigma_b^2 = 0.9, one output, labels of a teacher of the same law; as many "
+    "samples at every width. Without mean subtraction the line of eq. (10) is the realised limit up to the scatter of "
+    "single networks, but no line of explosion: above it the loss grows, the largest eigenvalue falls, and training "
+    "goes on; explosions begin some ten to sixty times further up (the search ends at 64). With mean subtraction "
+    "explosions are sharp, two and a half to five times above the realised limit. The line 2 / (rho alpha (kappa1 - "
+    "kappa2)) lies far above them: it falls like 1 / M, while the realised limit hardly moves until M comes near T. A "
+    "run that overflows has exploded."
+)
+
+OBSERVATIONS: tuple[Observation, ...] = tuple(
+    Observation(
+        id=name,
+        entries=("C43", "C44", "C45", "C46"),
+        source=f"{PAPER}, section 3.4, figure 2",
+        title=title,
+        note=NOTE,
+        replicate="one network with its inputs and the labels of a teacher at each width",
+        simulate=figure_2,
+        points=tuple(
+            Point(widths=widths, samples=samples, steps=steps, subtracted=subtracted, **FIGURE_2)
+            for subtracted in (False, True)
+        ),
+        along="widths",
+        columns=COLUMNS,
+        replicates=replicates,
+        seconds=seconds,
+        tier=tier,
+        axis="width M",
+    )
+    for name, title, widths, samples, steps, replicates, seconds, tier in (
+        (
+            "karakida2019/figure-2", "Learning rates of networks of growing width, drawn and realised",
+            (16, 32, 64), 256, 60, 2, 1.6, Tier.DEFAULT,
+        ),
+        (
+            "karakida2019/figure-2-wide", "The same for wider networks and a thousand samples",
+            (50, 100, 200), 1000, 100, 1, 25.0, Tier.FULL,
+        ),
+    )
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""What claims on wide networks share: drawing one, several widths at once, and a Gram by automatic differentiation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+
+__all__ = [
+    "PAPER",
+    "SMALL",
+    "architectures",
+    "by_width",
+    "distance",
+    "jacobian_gram",
+    "network",
+    "setting",
+    "small_network",
+]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
+
+SMALL = (
+    Point(activation="tanh", widths=(4, 6, 5, 3), samples=4, weight_variance=1.7, bias_variance=0.3),
+    Point(activation="relu", widths=(5, 7, 2), samples=3, weight_variance=1.3, bias_variance=0.4),
+)
+
+
+def network(block: Block, point: Point, width: int) -> Any:
+    """Networks of `point.depth` layers of this width, `point.outputs` outputs and `point.samples` inputs."""
+    from simulate import signals
+
+    return signals.wide_network(
+        block,
+        widths=(width,) * point.depth + (point.outputs,),
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+
+
+def setting(p: Point) -> dict[str, Any]:
+    """What the order parameters need, of a point or of one joined with measured inputs."""
+    return {name: getattr(p, name) for name in ("activation", "depth", "weight_variance", "bias_variance")}
+
+
+def by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point: Point) -> Any:
+    """What is drawn at every width, the last axis; of small networks several are drawn, and averaged."""
+    import torch
+
+    found = [
+        torch.stack([simulate(block, point, width) for _ in range(draws)]).mean(0)
+        for width, draws in zip(point.widths, point.draws, strict=True)
+    ]
+    return torch.stack(found, dim=-1)
+
+
+def small_network(rng: np.random.Generator, point: Point) -> Any:
+    """One network of any widths."""
+    from simulate import signals
+
+    return signals.wide_network(
+        Block((rng,)),
+        widths=point.widths,
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+
+
+def jacobian_gram(
+    network: Any, point: Point, transform: Callable[[Any], Any] = lambda f: f, *, scaled: bool = True
+) -> Any:
+    """J J' of one network by all its parameters, or by those of the tangent parameterisation."""
+    import torch
+
+    from simulate import signals
+
+    pairs = list(zip(network.weights, network.biases, strict=True))
+    scales = [
+        math.sqrt(v) for w, _ in pairs for v in (point.weight_variance / w.shape[-1], point.bias_variance)
+    ]
+    scales = scales if scaled else [1.0] * len(scales)
+    start = [t[0] / scale for pair, *_ in [(pairs,)] for t, scale in zip(sum(pair, ()), scales, strict=True)]
+
+    def outputs(*theta: torch.Tensor) -> torch.Tensor:
+        moved = [scale * t[None] for scale, t in zip(scales, theta, strict=True)]
+        one = signals.WideNetwork(weights=tuple(moved[::2]), biases=tuple(moved[1::2]), inputs=network.inputs)
+        return transform(signals.forward(one, point.activation).preactivations[-1])[0].T
+
+    jacobian = torch.func.jacrev(outputs, argnums=tuple(range(len(start))))(*start)
+    flat = torch.cat([j.flatten(2) for j in jacobian], dim=2)
+    return torch.einsum("ksp,mtp->kmst", flat, flat)
+
+
+def distance(found: Any, expected: Any) -> float:
+    """Largest difference, relative to the largest entry."""
+    return float((found - expected).abs().max() / expected.abs().max())
+
+
+def architectures() -> Mapping[str, Any]:
+    """Small networks of any activation and shape, down to width 1."""
+    from hypothesis import strategies as st
+
+    return {
+        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
+        "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
+        "samples": st.integers(1, 5),
+        "weight_variance": st.floats(0.1, 4.0),
+        "bias_variance": st.floats(0.1, 2.0),
+    }
