@@ -187,9 +187,10 @@ def descend(
         finite = found.isfinite()
         runs, gradients = runs.kept(finite), [g[finite] for g in gradients]
         losses[runs.places, step] = found[finite]
-        if step in watched and len(runs.places):
+        columns = [i for i, watched_step in enumerate(watched) if watched_step == step]
+        if columns and len(runs.places):
             now = sharpness(runs.network, activation, subtracted=subtracted)
-            sharp[runs.places, watched.index(step)] = now
+            sharp[runs.places[:, None], columns] = now[:, None]
         runs = runs.stepped(gradients)
         if progress is not None and step:
             progress(step)
@@ -323,8 +324,9 @@ def _require_memory(network: WideNetwork, each: int) -> None:
 
 
 def _numbers(network: WideNetwork) -> int:
-    # parameters, their gradients and the next ones; inputs, targets, and three tensors for the units of each layer
+    # parameters, their gradients, what is subtracted and the next ones; inputs, and for the units of each layer what
+    # they keep for the way back: up to eight tensors (gelu)
     samples = network.inputs.shape[1]
     parameters = sum(t[0].numel() for t in _tensors(network))
     units = sum(bias.shape[1] for bias in network.biases)
-    return 3 * parameters + samples * (network.inputs.shape[2] + 3 * units)
+    return 4 * parameters + samples * (network.inputs.shape[2] + 8 * units)

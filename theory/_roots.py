@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 __all__ = ["bracketed_root"]
 
@@ -22,8 +23,9 @@ def bracketed_root(function: Callable[[float], float], low: float, high: float) 
     1.414213562373
     """
     scale = max(abs(low), abs(high))  # in its units: products of tiny values would vanish
-    brentq: Callable[..., float] = import_module("scipy.optimize").brentq
-    root = brentq(
-        lambda x: function(x * scale), low / scale, high / scale, xtol=1e-300, rtol=1e-15, maxiter=3000
-    )
-    return float(root) * scale
+
+    def scaled(x: float) -> float:
+        return function(x * scale)
+
+    brentq: Any = import_module("scipy.optimize").brentq
+    return float(brentq(scaled, low / scale, high / scale, xtol=1e-300, rtol=1e-15, maxiter=3000)) * scale

@@ -234,7 +234,7 @@ def deviation_share(
     r"""Part of the trace that is lost when the deviations :math:`\sigma_k` are differentiated too.
 
     The exact Jacobian has the further factor :math:`I - \bar f_k \bar f_k^\top / T`, so that the part is the one of
-    the direction :math:`\bar f_k`,
+    the direction :math:`\bar f_k`, in wide networks
 
     .. math:: \frac{1}{T - 1} \Big(1 + \frac{r}{M} (T - 2)\Big), \qquad
         r = \frac{\lim \mathrm{Cov}(f(s) f(t), K_{st})}

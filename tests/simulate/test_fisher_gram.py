@@ -1,6 +1,7 @@
 """The Gram route to the Fisher spectrum against Jacobians by autograd."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,22 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
         match=r"2 replicates, 1 outputs and 3000 samples need about 0.3 GiB, got 0.1 GiB; use .* network_operator",
     ):
         fisher_gram.gram(network, "relu")
+
+
+def test_the_memory_that_counts_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(_memory, "available", lambda device: asked.append(device) or 0)
+    network = network_of(count=1).to("meta")
+    large = replace(network, inputs=network.inputs[:, :1].expand(1, 3000, 4))
+    with pytest.raises(ValueError, match="the Gram matrices of 1 replicates"):
+        fisher_gram.gram(large, "relu")
+    assert [device.type for device in asked] == ["meta"]
+
+
+def test_single_precision_needs_half_the_memory() -> None:
+    network = network_of()
+    half = fisher_gram._bytes_needed(network.to(torch.float32))
+    assert 2 * half == fisher_gram._bytes_needed(network)
 
 
 def test_the_estimate_covers_the_peak() -> None:

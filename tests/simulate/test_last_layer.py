@@ -159,14 +159,27 @@ def test_projected_operator_multiplies_by_the_projected_gram(name: str) -> None:
     assert_allclose(top.values, fisher_gram.eigenvalues(gram[None])[0].flip(0)[:2], rtol=1e-9)
 
 
+@pytest.mark.parametrize("value", [0.1, 1e9 / 3])
 @pytest.mark.parametrize("samples", [1, 7])
-def test_an_output_that_is_the_same_for_all_samples_is_refused(samples: int) -> None:
-    constant = torch.full((1, 2, samples), 0.1, dtype=torch.float64)
+def test_an_output_that_is_the_same_for_all_samples_is_refused(samples: int, value: float) -> None:
+    constant = torch.full((1, 2, samples), value, dtype=torch.float64)
     for function in (last_layer.batch_normalisation, last_layer.normalised):
         with pytest.raises(ValueError, match=r"outputs must differ between samples .* got a constant one"):
             function(constant)
     with pytest.raises(ValueError, match="outputs must differ between samples"):
         last_layer.with_gain(torch.zeros(1, 2, 2, samples, samples).double(), constant)
+
+
+def test_small_outputs_are_normalised_like_large_ones() -> None:
+    outputs = last_layer.outputs_of(network_of(), "tanh")
+    assert_allclose(last_layer.normalised(1e-30 * outputs), last_layer.normalised(outputs), rtol=1e-12)
+
+
+def test_precision_of_a_projected_operator_is_kept() -> None:
+    network = network_of(count=1).to(torch.float32)
+    matrices = last_layer.mean_subtraction(last_layer.outputs_of(network, "tanh"))
+    operator = last_layer.projected_operator(fisher_gram.network_operator(network, "tanh"), matrices)
+    assert operator.dtype == operator(torch.ones(1, 15)).dtype == torch.float32
 
 
 def test_precision_is_that_of_the_network() -> None:

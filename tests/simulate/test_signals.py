@@ -47,6 +47,13 @@ def test_weights_biases_and_inputs_have_their_variances() -> None:
     assert_mean(network.inputs[:, 0] * network.inputs[:, 1], 0.0)
 
 
+def test_variances_may_vanish() -> None:
+    network = signals.wide_network(
+        block_of(1), widths=(3, 2), samples=1, weight_variance=0.0, bias_variance=0.0
+    )
+    assert not network.weights[0].any() and not network.biases[0].any() and network.inputs.all()
+
+
 def test_shapes_depth_and_outputs() -> None:
     network = network_of(2, widths=(4, 6, 5, 3), samples=7)
 

@@ -92,16 +92,25 @@ def test_a_linear_network_follows_its_spectrum() -> None:
     assert_allclose(run.final[:, 0], expected, rtol=1e-12)
 
 
+def test_the_peak_of_a_loss_that_only_falls_is_its_start() -> None:
+    network, targets = networks()
+    run = wide_training.descend(network, "tanh", targets, rates=torch.full((2, 2), 1e-3).double(), steps=3)
+    assert (run.losses.diff() < 0).all()
+    assert torch.equal(run.peak, run.losses[..., 0])
+    assert torch.equal(run.final, run.losses[..., 3])
+
+
 def test_sharpness_on_the_way_is_that_of_the_steps_asked_for() -> None:
     network, targets = networks()
     rates = torch.full((2, 1), 0.05).double()
     seen: list[int] = []
     run = wide_training.descend(
-        network, "relu", targets, rates=rates, steps=3, sharpness_at=(3, 0), progress=seen.append
+        network, "relu", targets, rates=rates, steps=3, sharpness_at=(3, 0, 3), progress=seen.append
     )
     assert seen == [1, 2, 3]
     assert_allclose(run.sharpness[:, 0, 1], wide_training.sharpness(network, "relu"), rtol=1e-13)
     assert (run.sharpness[:, 0, 0] != run.sharpness[:, 0, 1]).all()
+    assert torch.equal(run.sharpness[..., 0], run.sharpness[..., 2])
     assert wide_training.descend(network, "relu", targets, rates=rates, steps=1).sharpness.shape == (2, 1, 0)
 
 
@@ -118,6 +127,15 @@ def test_an_explosion_is_infinite_and_leaves_the_others_alone(bad: float) -> Non
     assert both.losses[0, 1, first[0, 1] :].isinf().all()
     alone = wide_training.descend(network, "linear", targets, rates=rates.diagonal()[:, None], steps=9)
     assert_allclose(both.losses.diagonal().T, alone.losses[:, 0], rtol=1e-13)
+
+
+def test_runs_that_have_all_exploded_are_over() -> None:
+    network, targets = networks()
+    rates = torch.full((2, 1), 1e300, dtype=torch.float64)
+    run = wide_training.descend(network, "relu", targets, rates=rates, steps=5, sharpness_at=(0, 5))
+    assert (
+        run.exploded.all() and run.sharpness[..., 1].isinf().all() and run.sharpness[..., 0].isfinite().all()
+    )
 
 
 def test_a_gram_beyond_all_numbers_is_infinitely_sharp() -> None:
@@ -219,3 +237,25 @@ def test_runs_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         ValueError, match="rates must be small enough for memory: 400 runs of 300 samples need"
     ):
         wide_training.descend(network, "relu", targets, rates=torch.ones(2, 200), steps=1)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize(
+    ("widths", "samples"),
+    [((30, 40, 5), 60), ((90, 90, 90, 1), 9), ((20, 20, 20, 1), 200), ((300, 9, 1), 40)],
+)
+def test_the_estimate_covers_the_peak_of_training(
+    widths: tuple[int, ...], samples: int, activation: str
+) -> None:
+    """What torch allocates at once stays below the estimate, and is at least a fourth of it."""
+    network, targets = networks(widths, samples)
+    rates = torch.full((2, 3), 1e-3, dtype=torch.float64)
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(profile_memory=True, activities=activities) as profile:
+        wide_training.descend(network, activation, targets, rates=rates, steps=2, subtracted=True)
+    peak = held = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    assert 1 / 4 < peak / (rates.numel() * wide_training._numbers(network) * 8) < 1

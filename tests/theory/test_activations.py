@@ -228,7 +228,7 @@ def test_a_small_gap_is_the_overlap_of_slopes_halfway(name: str, d: float) -> No
     assert_allclose(k.value(a, a - d, d).gap, d * k.derivative(a, a - d / 2, d / 2).overlap, rtol=3e-13)
 
 
-@pytest.mark.parametrize("b", [1e-7, -1e-8])
+@pytest.mark.parametrize("b", [1e-7, -1e-8, 1e-20])
 def test_a_small_covariance_keeps_its_digits(b: float) -> None:
     """E tanh u tanh v = b (E tanh')^2 up to relative order b^2."""
     k, a = kernel("tanh"), 1.7

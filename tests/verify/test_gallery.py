@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from verify import cli, gallery, results
-from verify.gallery import batch_sizes, networks, spectra, wide_networks, wide_training
+from verify.gallery import batch_sizes, networks, parts, spectra, wide_networks, wide_training
 from verify.plots import to_svg
 
 SMALL_NETWORKS = {
@@ -101,17 +101,42 @@ def test_normalisations_are_drawn_for_the_same_networks() -> None:
     for law in (wide_networks.RELU, wide_networks.TANH):
         plain, _ = wide_networks._plain(gallery.Setting(), law, 8)
         less, _ = wide_networks._subtracted(gallery.Setting(), law, 8)
-        assert (less <= plain).all()
+        assert (less < plain).all()
+
+
+def test_points_and_lines_of_networks_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the line is the value, as without normalisation, and with it in the middle layers of ReLU but for 2."""
+    monkeypatch.setattr(wide_networks, "TOP_DRAWS", 12)
+    drawn, line = wide_networks._plain(gallery.Setting(), wide_networks.RELU, 60)
+    assert_allclose(drawn.mean(), line, rtol=0.3)
+    drawn, line = wide_networks._middle_layers(gallery.Setting(), wide_networks.RELU, 60)
+    assert 1 < drawn.mean() - line < 4
+
+
+def test_a_key_is_marked_at_powers_of_ten() -> None:
+    assert_allclose(parts._whole(10.0 ** np.arange(-2.0, 1.6, 0.25)), [0.01, 0.1, 1, 10])
 
 
 def test_cells_meet_half_way_in_logarithms() -> None:
     assert_allclose(wide_training._edges([1, 4, 16]), [0.5, 2, 8, 32])
 
 
+def _realised_limit(width: int) -> float:
+    """2 / largest eigenvalue with mean subtraction, of the same network."""
+    from simulate import fisher_gram
+
+    law = {**wide_training.LAW, "samples": 6}
+    block = gallery.Setting().block(f"training {width}", 1)
+    student, _ = wide_training.student_and_targets(block, law, width)
+    gram = fisher_gram.centred(fisher_gram.gram(student, law["activation"]))
+    return 2 / float(fisher_gram.eigenvalues(gram)[0, -1])
+
+
 def test_a_width_has_losses_at_every_rate_and_its_line() -> None:
     final, peak, realised, drawn = wide_training._at_width(gallery.Setting(), 4, subtracted=True)
     assert len(final) == len(peak) == len(wide_training.RATES[True])
     assert (peak >= final).all() and realised > 0
+    assert_allclose(realised, _realised_limit(4), rtol=1e-12)
     assert drawn == wide_training.drawn_lines({**wide_training.LAW, "samples": 6}, 4)[True]
 
 

@@ -315,7 +315,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=OWN,
         statement=r"L = 2,\ \phi \text{ odd (tanh, erf)}:\quad \mathbb{E}\,\lambda_{\max} = e + \mu\, s\, T^{-2/3},"
         r"\quad e \text{ the edge of } \tfrac1T \big(h^\top h + (\mathbb{E}\,\phi')^2 X^\top X\big) + "
-        r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'\text{: it does not grow with } M \text{ at fixed } M/T\text{, though } \sigma_b \ne 0",
+        r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'"
+        r"\text{: it does not grow with } M \text{ at fixed } M/T\text{, though } \sigma_b \ne 0",
         experiment=ODD,
         score="largest",
         predict=lambda p: middle_normalisation.batch_norm_largest_odd(p.activation, **sizes(p)),

@@ -258,7 +258,7 @@ def _largest(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
             drawn, theory = zip(*found[kind.name], strict=True)
             curve(axes, WIDTHS, theory, "", colour=kind.colour, dash=kind.dash)
             points(axes, WIDTHS, drawn, kind.name, mark=kind.mark, colour=kind.colour)
-        axes.set_ylim(*_with_room([d for ds in found.values() for d in ds]))
+        axes.set_ylim(*_limits([d for ds in found.values() for d in ds], room=not last))
         log_axes(axes, WIDTHS, "width M = T" if last else "", "largest eigenvalue")
         axes.set_title(_titled("Largest Fisher eigenvalue", law))
         if not last:
@@ -266,19 +266,19 @@ def _largest(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
 
     note = (
         f"points: means of {TOP_DRAWS} networks with {OUTPUTS} outputs, {LAYER_OUTPUTS} with layer norm, bars of\n"
-        "two standard errors; lines: eq. (10), lower bounds of eqs. (18) and (19) with their\n"
-        "constants derived and of eq. (22), for tanh below the frame; layer norm: largest\n"
-        "root given the outputs"
+        "two standard errors; lines: eq. (10); lower bounds of eqs. (18) and (19), with the\n"
+        "constants that our copy leaves open, and of eq. (22), for tanh below the frame;\n"
+        "with layer norm the largest eigenvalue of wide networks with these outputs"
     )
     return Panel(2.2, draw, bottom=0.5 if last else 0.3, notes=note if last else "")
 
 
-def _with_room(found: Any) -> tuple[float, float]:
-    """Limits around points and the lines near them, a third of the height free for the legend."""
+def _limits(found: Any, *, room: bool) -> tuple[float, float]:
+    """Around points and the lines near them, with a third of the height free for the legend if there is one."""
     means = [np.mean(drawn) for drawn, _ in found]
     near = [theory for _, theory in found if theory > min(means) / 5]
     low, high = min(means + near) / 1.6, max(means + near) * 1.4
-    return low, high * (high / low) ** 0.42
+    return low, high * (high / low) ** 0.42 if room else high
 
 
 def _drawn(setting: Setting, law: Mapping[str, Any], width: int, name: str, outputs: int) -> Any:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import sympy
-from scipy.optimize import brentq
 
 from simulate.monte_carlo import Point
 from tests.verify.closed_forms import A_NUMBER
 from tests.verify.mutation import ClosedForm, Quantity, shared
 from theory import activations
+from theory._roots import bracketed_root
 
 __all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
 
@@ -120,18 +120,35 @@ def _odd(name: str, inputs: int, units: int, samples: int) -> tuple[float, float
     t = np.append(np.linalg.eigvalsh(pairs.transpose(2, 0, 1)).ravel(), linear if r < 1 else rest)
     weights = np.append(np.repeat(2 * r * np.sin(angles) ** 2 / y / 4000, 2), abs(1 - r))
     shape = inputs / (samples - 1)
-    a = float(brentq(lambda a: shape * weights @ (t / (a - t)) ** 2 - 1, 1.0001 * t.max(), 9 * t.max()))
+    a = bracketed_root(
+        lambda a: float(shape * weights @ (t / (a - t)) ** 2 - 1), 1.0001 * t.max(), 9 * t.max()
+    )
     return a, float(weights @ (t / (a - t))), float(weights @ (t / (a - t)) ** 3)
 
 
-def _largest_odd(samples, inputs, a, first, third, gap):
-    shape = inputs / (samples - 1)
-    shift = MEAN * a * sympy.cbrt(1 + shape * third) / sympy.cbrt(samples - 1) ** 2
-    return (samples - 1) / samples * (a * (1 + shape * first) + shift + shape * gap)
+def _largest_odd(share, a, first, gap, shift):
+    return a * (1 + share * first) + share * gap + shift
 
 
 def _odd_leaf(place: int) -> Quantity:
     return lambda p: _odd(p.activation, *p.layers, p.samples)[place]
+
+
+def _shift(p: Point) -> float:
+    """Of the mean of the Tracy-Widom law from the edge."""
+    a, _, third = _odd(p.activation, *p.layers, p.samples)
+    return (
+        _kept(p)
+        * MEAN
+        * a
+        * math.cbrt(1 + p.layers[0] / (p.samples - 1) * third)
+        * (p.samples - 1) ** (-2 / 3)
+    )
+
+
+def _kept(p: Point) -> float:
+    """Share of the samples that normalisation leaves."""
+    return (p.samples - 1) / p.samples
 
 
 SIZES: dict[str, Quantity] = {"inputs": lambda p: p.layers[0], "units": lambda p: p.layers[-1]}
@@ -159,11 +176,11 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/batch-norm-odd": ClosedForm(
         _largest_odd,
         {
-            "inputs": lambda p: p.layers[0],
-            "a": _odd_leaf(0),
+            "share": lambda p: p.layers[0] / (p.samples - 1),
+            "a": lambda p: _kept(p) * _odd_leaf(0)(p),
             "first": _odd_leaf(1),
-            "third": _odd_leaf(2),
-            "gap": lambda p: _slopes(p.activation)[0],
+            "gap": lambda p: _kept(p) * _slopes(p.activation)[0],
+            "shift": _shift,
         },
     ),
     "karakida2019/batch-norm-theorem": ClosedForm(_bound, AS_MANY),
@@ -196,6 +213,24 @@ UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
             "samples -> units in 1/samples",
         ),
         "the root of 1.3 or 1.7 is less than two margins of the whole away": ("square root of excess",),
+    },
+    "karakida2019/batch-norm-odd": {
+        "the shift from the edge is 3 % of the whole": (
+            "without term shift",
+            "-1 times shift",
+            "2 times shift",
+            "1/2 times shift",
+            "square of shift",
+        ),
+        "the spread of slopes is two margins": (
+            "1/2 times gap*share",
+            "without factor share of gap*share",
+            "share -> a in gap*share",
+            "share -> first in gap*share",
+            "square root of share in gap*share",
+            "inverse of share in gap*share",
+            "shift -> gap",
+        ),
     },
     "karakida2019/batch-norm-theorem": {
         AS_FEW: (
