@@ -2,8 +2,8 @@
 
 u^l = W^l h^{l-1} + b^l is centred and divided by its standard deviation over the M_l units of one sample
 (biased, root of the mean square), h^l = phi of that for l < L, and the outputs are the normalised u^L. With
-`eps` the variance is raised by that constant before the root, as libraries do. Where all units of a sample
-agree, as a single one does, the normalised signal and its derivatives are 0, their limit as `eps` vanishes.
+`eps` the variance is raised by that constant before the root, as libraries do. Without it, where all units of a
+sample agree, the normalised signal and its derivatives are set to 0: what they are for a single unit.
 
 Shapes lead with the replicates ``n``, then samples ``T``, then units ``M_l``. A Gram is as in
 `simulate.fisher_gram`, whose statistics it shares.
@@ -185,8 +185,8 @@ def _resolve(activation: ActivationLike, hidden: int) -> list[Activation]:
 
 def _normalise(u: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     centred = u - u.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1)
-    inverse = torch.where(variance > 0, (variance + eps).rsqrt(), 0.0)
+    variance = centred.square().mean(-1) + eps
+    inverse = torch.where(variance > 0, variance.rsqrt(), 0.0)
     return centred * inverse[..., None], inverse
 
 

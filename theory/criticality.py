@@ -225,7 +225,8 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
     Raises
     ------
     ValueError
-        If an argument is out of its domain, or the network is critical at no weight variance, as ReLU with biases.
+        If an argument is out of its domain, or the network is critical at no weight variance (with a variance below
+        1e5 for a smooth activation), as ReLU with biases.
     ConvergenceError
         As in :func:`variance_fixed_point`.
 
@@ -347,17 +348,18 @@ def _critical_variances(maps: _Maps, sb2: float) -> Iterator[float]:
     def excess(q: float) -> float:
         return (q - sb2) * maps.slope(q) - maps.moment(q)
 
-    q = max(sb2, 1e-6)
+    q = sb2 or 1e-6  # not positive there: all variance is that of the biases
     before = excess(q)
     while q < _LARGEST:
-        after = excess(q * _STEP)
-        if before * after < 0:
-            yield bracketed_root(excess, q, q * _STEP)
-        q, before = q * _STEP, after
+        step = _STEP if q > _SMALLEST else _LEAP
+        after = excess(q * step)
+        if (before < 0) != (after < 0):
+            yield bracketed_root(excess, q, q * step)
+        q, before = q * step, after
 
 
 def _attracts(maps: _Maps, q: float, sw2: float) -> bool:
     """Whether variances a little above q do not run away."""
-    if q == 0:
+    if q < 1e-6:  # where the growth is that at 0, whatever the sign of its slope
         return sw2 * maps.moment(1e-3) <= 1e-3 * (1 + _ROUNDING)
     return abs(sw2 * maps.growth(q)) <= 1 + 1e-6

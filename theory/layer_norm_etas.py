@@ -146,7 +146,9 @@ def expected_etas(
     network = normalised_network(activation, depth, weight_variance, bias_variance, None)
     t, c = _checks.count("samples", samples), _checks.count("outputs", outputs)
     variance, gap = _output_moments(network, weight_variance, bias_variance)
-    one = c / (c - 3) / variance if c > 3 else math.inf
+    if c <= 3:
+        return ExpectedEtas(*(math.inf for _ in range(4)))
+    one = float(_checks.representable(np.float64(c / (c - 3) / variance), weight_variance=weight_variance))
     if c <= 5:
         return ExpectedEtas(one, math.inf, math.inf, math.inf)
     own = one * one * ((c - 3) / (c - 5))
@@ -201,8 +203,8 @@ def inverse_variance_cdf(
     network = normalised_network(activation, depth, weight_variance, bias_variance, None)
     variance, _ = _output_moments(network, weight_variance, bias_variance)
     gammaincc: Callable[..., Floats] = import_module("scipy.special").gammaincc
-    with np.errstate(over="ignore", divide="ignore"):
-        return gammaincc(0.5 * (c - 1), 0.5 * c / variance / y)
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        return gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
 
 
 # --- expectations --------------------------------------------------------------------------------------------
@@ -219,6 +221,8 @@ def _output_moments(
     )
     variance = weight * own + bias
     network.require_finite(variance)
+    rule = "such that the variance of an output does not vanish"
+    _checks.require(variance > 0, "weight_variance, bias_variance", rule, (weight_variance, bias_variance))
     part = w * gap / (w * own + b)
     return variance, part * (2 - part)
 

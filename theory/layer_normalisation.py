@@ -34,8 +34,7 @@ etas constants. They are random: at fixed C they scatter from network to network
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +42,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
 from theory._layer_normed import normalised_network, normalised_outputs, table_of_outputs
+from theory._roots import bracketed_root
 from theory._wide import Activations, Kappas, Size
 from theory.layer_norm_etas import (
     Etas,
@@ -205,7 +205,8 @@ def layer_norm_largest(
     .. math::
         \kappa_2' \lambda_{max}\Big(\sum_t \frac{P(t)}{\lambda \sigma(t)^2 - (\kappa_1' - \kappa_2')}\Big) = 1,
 
-    and the one of F is :math:`\alpha M \lambda / T`. For many samples it tends to
+    and the one of F is :math:`\alpha M \lambda / T`. Where :math:`\kappa_2' = 0` there is no such root, and it is
+    :math:`\kappa_1' \max_t \sigma(t)^{-2}`. For many samples it tends to
     :math:`\alpha M \kappa_2' \lambda_{max}(\langle P(t)/\sigma(t)^2 \rangle)`, one of C - 1 outliers. The excess
     at finite width is O(1/M).
 
@@ -317,13 +318,12 @@ def _largest_root(f: Floats, precision: Floats, shared: float, gap: float) -> fl
     share, ratio = precision / top, gap / shared if shared > gap * 1e-300 else math.inf
     if math.isinf(ratio):
         return top * gap
-    brentq: Callable[..., float] = import_module("scipy.optimize").brentq
 
     def excess(y: float) -> float:
         return 1 / _largest_of_sum(f, share / (y + ratio * (1 - share))) - 1
 
     bounds = (1 - 1e-12, (1 + 1e-12) * _largest_of_sum(f, share))
-    return top * (gap + shared * brentq(excess, *bounds, rtol=1e-15, xtol=1e-15))
+    return top * (gap + shared * bracketed_root(excess, *bounds))
 
 
 def _largest_of_sum(f: Floats, weights: Floats) -> float:

@@ -149,13 +149,16 @@ def _edge(gamma: float, r: float, w: float) -> float:
 
 
 def _spread(gamma: float, r: float, w: float) -> float:
-    """Of the Tracy-Widom law, with the mean of (t/(a - t))^3 written without large terms that cancel."""
+    """Of the Tracy-Widom law, with the mean of (t/(a - t))^3 written without large terms that cancel.
+
+    1 - s of few inputs per sample is gamma (s (1 + 2 x) + x^2), as the derivative of the edge vanishes at w.
+    """
     odds = w / (1 - w)
     x, s, c = _growth(r, w), r * odds**2, r * odds**3
     third = (
         x**3 + 3 * s * x * (1 + 2 * x) + 3 * s * s * (1 + x - x * x) - s**3 * (2 + 3 * x) + c * (1 + x) ** 3
     )
-    return (1 + x) / w * math.cbrt(1 + gamma * third / (1 - s) ** 3)
+    return (1 + x) / w * math.cbrt(1 + third / gamma**2 / (s * (1 + 2 * x) + x * x) ** 3)
 
 
 def _argument(gamma: float, r: float) -> float:

@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from theory import _checks
@@ -110,7 +111,7 @@ def tangent_kernel(
         float(_checks.nonnegative("weight_variance", weight_variance)),
         float(_checks.nonnegative("bias_variance", bias_variance)),
     )
-    _require_finite(kernel, weight_variance)
+    _require_finite(kernel, weight_variance, bias_variance)
     return kernel
 
 
@@ -170,7 +171,7 @@ def tangent_kernel_statistics(
         second_moment=(t - 1) / t * (share * shared) * shared + (share * own) * own / t,
         largest=(t - 1) / t * shared + own / t,
     )
-    _require_finite(statistics, weight_variance)
+    _require_finite(statistics, weight_variance, bias_variance)
     return statistics
 
 
@@ -184,6 +185,8 @@ def _sums(m: Propagation, sw2: float, sb2: float) -> TangentKernel:
     return TangentKernel(*(float(sum(x)) for x in zip(*terms, strict=True)))
 
 
-def _require_finite(values: tuple[float, ...], weight_variance: ArrayLike) -> None:
+def _require_finite(values: tuple[float, ...], weight_variance: ArrayLike, bias_variance: ArrayLike) -> None:
+    given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
+    larger = max(given, key=lambda name: float(np.asarray(given[name], dtype=float)))
     rule = "small enough not to overflow"
-    _checks.require(all(map(math.isfinite, values)), "weight_variance", rule, weight_variance)
+    _checks.require(all(map(math.isfinite, values)), larger, rule, given[larger])

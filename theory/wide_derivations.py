@@ -473,7 +473,7 @@ def normalisation_rank() -> Derivation:
             r"\sigma\, \partial f / \partial u = I - \frac{\mathbf 1 \mathbf 1^\top}{n} - \frac{f f^\top}{n},"
             r" \quad \mathbf 1^\top f = 0, \quad f^\top f = n",
             r"\text{a projector: its rank is its trace, } n - \frac nn - \frac nn",
-            r"\text{one output or sample less than two: the zero matrix at } n = 2",
+            r"\text{nothing is left of two outputs or samples: the zero matrix at } n = 2",
         ),
     )
 

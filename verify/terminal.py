@@ -50,8 +50,8 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     made.add_column("paper", no_wrap=True)
     made.add_column("entry", no_wrap=True)
     made.add_column("status", no_wrap=True)
-    made.add_column("statement", overflow="fold", ratio=1)
-    made.add_column("claims, or why none", overflow="fold", ratio=1)
+    made.add_column("statement", overflow="fold", max_width=40)
+    made.add_column("claims, or why none", overflow="fold")
     for row in rows:
         why = "\n".join([*row.claims, *(f"{name} (observed)" for name in row.observations)]) or row.reason
         made.add_row(*(Text(cell) for cell in (row.paper, row.id, row.status, row.title, why)))

@@ -67,3 +67,15 @@ def test_centred_gradients_have_no_span() -> None:
     gram = fisher_gram.gram(network_of((3, 5, 2), 4), "erf")
     with pytest.raises(ValueError, match="gram must have linearly independent mean gradients"):
         gradient_span.top_span(fisher_gram.centred(gram))
+
+
+@pytest.mark.parametrize("smallest", [1e-8, 1e-11])
+def test_nearly_dependent_gradients_span_enough(smallest: float) -> None:
+    gram = torch.diag(torch.tensor([smallest, 3.0]).double()).reshape(1, 2, 2, 1, 1)
+    assert_allclose(gradient_span.top_span(gram).overlap, 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("norms", [[[1.0, 1.0], [1.0, 1.0]], [[1e-13, 0.0], [0.0, 1.0]]])
+def test_dependent_gradients_are_refused(norms: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="gram must have linearly independent mean gradients"):
+        gradient_span.top_span(torch.tensor(norms).double().reshape(1, 2, 2, 1, 1))

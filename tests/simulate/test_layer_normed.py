@@ -86,6 +86,20 @@ def test_a_single_unit_is_constant(widths: tuple[int, ...]) -> None:
     assert (without == 0).all() == (widths[-1] == 1)
 
 
+@pytest.mark.parametrize("layer", [0, 2])
+def test_several_units_that_agree(layer: int) -> None:
+    """With a constant their derivatives are those of torch, without one they are set to 0."""
+    network = network_of((4, 8, 5, 4), 3)
+    network.weights[layer].zero_()
+    network.biases[layer].fill_(0.5)
+    assert_gram_of(jacobian(network, ["tanh"] * 2, eps=0.1), layer_normed.gram(network, "tanh", eps=0.1))
+
+    signals = layer_normed.forward(network, "tanh")
+    deltas = list(layer_normed.backward(network, "tanh", signals))[::-1]
+    assert not signals.normalised[layer].any() and not signals.inverses[layer].any()
+    assert not deltas[layer].any()
+
+
 @pytest.mark.parametrize("eps", [1e-5, 0.2])
 def test_two_outputs_keep_only_what_the_constant_leaves(eps: float) -> None:
     """J = eps (sigma^2 + eps)^(-3/2) (I - 1 1^T / 2) J_u, and 0 without the constant."""

@@ -92,6 +92,15 @@ def test_critical_points_of_the_literature(name: str, bias: float, weight: float
     assert critical_weight_variance(name, bias) == pytest.approx(weight, rel=accuracy)
 
 
+@pytest.mark.parametrize("bias", [1e-14, 1e-18, 1e-26, 1e-300])
+def test_tiny_biases_move_the_critical_point_by_their_cube_root(bias: float) -> None:
+    """tanh: q E phi'^2 - E phi^2 = (4/3) q^3 + ..., and 1/E phi'^2 = 1 + 2 q + ..."""
+    weight = critical_weight_variance("tanh", bias)
+    assert weight == pytest.approx(1 + 2 * (0.75 * bias) ** (1 / 3), rel=4e-9)
+    with pytest.raises(ValueError, match="such that gelu is critical at some weight variance"):
+        critical_weight_variance("gelu", bias)  # there the fixed point repels
+
+
 @given(st.just("erf"), st.floats(1e-3, 2.0))
 @settings(deadline=None, max_examples=20, derandomize=True)
 def test_the_critical_line_parts_order_and_chaos(name: str, bias: float) -> None:
@@ -148,6 +157,13 @@ def test_tiny_biases_have_tiny_fixed_points(bias: float) -> None:
     assert variance_fixed_point("tanh", weight_variance=0.5, bias_variance=bias) == pytest.approx(
         2 * bias, rel=1e-9
     )
+
+
+def test_slope_of_a_tiny_variance_is_that_at_zero() -> None:
+    """softplus: phi'(0)^2 + phi(0) phi''(0) = 1/4 + log(2)/4."""
+    found = depth_scales("softplus", weight_variance=1e-9, bias_variance=0.0)
+    assert found.variance == pytest.approx(1e-9 * math.log(2) ** 2, rel=1e-8)
+    assert found.variance_slope == pytest.approx(1e-9 * (1 + math.log(2)) / 4, rel=1e-7)
 
 
 def test_a_users_activation_with_a_kink() -> None:

@@ -306,6 +306,8 @@ def test_distribution_of_the_inverse_variance_has_the_expected_mean_and_tail() -
         ratio = above(2e4, outputs) / above(1e4, outputs)
         assert math.log2(ratio) == pytest.approx(-(outputs - 1) / 2, abs=1e-3)
     assert_allclose(inverse_variance_cdf([-1.0, 0.0, np.inf], **RELU, outputs=4), [0, 0, 1])
+    tiny = {"depth": 2, "weight_variance": 1e-310, "bias_variance": 0.0}
+    assert inverse_variance_cdf(np.inf, "relu", **tiny, outputs=4) == 1
 
 
 # ----------------------------------------------------------------------------------------- refusals
@@ -373,6 +375,11 @@ def test_the_other_functions_name_bad_arguments() -> None:
         expected_etas("relu", depth=2, samples=2, outputs=7, weight_variance=1e-300, bias_variance=0.0)
     with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
         expected_etas("relu", depth=2, samples=2, outputs=7, weight_variance=1.7e308, bias_variance=1.7e308)
+    with pytest.raises(ValueError, match="weight_variance must be such that the result does not overflow"):
+        expected_etas("relu", depth=2, samples=2, outputs=4, weight_variance=1e-310, bias_variance=0.0)
+    for function, more in ((expected_etas, {"samples": 2}), (inverse_variance_cdf, {"value": 1.0})):
+        with pytest.raises(ValueError, match="such that the variance of an output does not vanish, got"):
+            function(activation="relu", depth=2, outputs=7, weight_variance=5e-324, bias_variance=0.0, **more)
     with pytest.raises(ValueError, match="width must be such that the result does not overflow"):
         layer_norm_largest("relu", np.array([[0, 1, 3e-154]]) * 1e-153, **SETTINGS["relu"], width=10**9)
 

@@ -17,6 +17,7 @@ from theory.linear_network import (
     linear_network_edge,
     linear_network_largest,
 )
+from theory.tracy_widom import TracyWidom
 
 
 @pytest.mark.parametrize(("ratio", "edge"), [(0.5, 7.789281), (1.0, 9.945659), (2.0, 13.674391)])
@@ -75,6 +76,15 @@ def test_few_and_many_samples(ratios: tuple[float, float]) -> None:
     few = linear_network_edge(1e12, weight_variance=1.0, width_ratios=ratios)
     assert_allclose(many, 1 + (1 + math.sqrt(second / first)) ** 2, rtol=1e-5)
     assert_allclose(few / (1e12 * first), 1 + second / first, rtol=1e-5)
+
+
+@pytest.mark.parametrize("samples", [10**9, 10**13, 10**17, 2**63 - 1])
+def test_many_samples_leave_the_largest_of_the_population(samples: int) -> None:
+    """The edge of the population, and of its hidden units the Tracy-Widom mean at the scale of Johnstone (2001)."""
+    width, mu = 10**4, TracyWidom(beta=1).mean()
+    expected = 5 + mu * 2 ** (4 / 3) * width ** (-2 / 3)
+    found = linear_network_largest(width=width, samples=samples, weight_variance=1.0)
+    assert found == pytest.approx(expected, rel=3 * width / samples + 1e-13)
 
 
 def test_edge_is_a_minimum() -> None:

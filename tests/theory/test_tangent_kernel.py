@@ -106,6 +106,7 @@ def test_edges_of_the_domain() -> None:
         ({"weight_variance": [1.0, 2.0]}, "weight_variance must be a scalar"),
         ({"weight_variance": 1e200}, "weight_variance must be small enough not to overflow"),
         ({"weight_variance": 1e140}, "weight_variance must be small enough not to overflow"),
+        ({"bias_variance": 1e200}, "bias_variance must be small enough not to overflow"),
         ({"bias_variance": math.nan}, "bias_variance must be non-negative and finite"),
         ({"samples": 0}, "samples must be an integer >= 1, got 0"),
         ({"outputs": 1.5}, r"outputs must be an integer >= 1, got 1\.5"),

@@ -194,8 +194,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         order=OTHER_ORDER,
         predict=_over_norm(_other),
         margin=0.06,
-        margin_reason="a second-order part of c2, extrapolated from three times its value at M = 16; with two outputs "
-        "6 % of it is 0.7 % of c2",
+        margin_reason="a second-order part of c2, extrapolated from three times its value at M = 16; 6 % of it is "
+        "0.7 % of c2 with two outputs, 2.8 % with eight",
         rivals={
             "none": lambda _: 0.0,
             "as for one output": _over_norm(_own),
@@ -211,47 +211,55 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
 
 
 def _linear(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """c2 of a linear network: overlaps of the signals fluctuate alike in every layer and reach all later terms."""
+    """c2 and c1 of linear networks: overlaps of signals fluctuate alike in every layer and reach all later terms."""
     known = fisher.fluctuation_constants(
         "linear",
         depth=len(point.ratios),
         outputs=point.outputs,
-        weight_variance=1.0,
+        weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
         width_ratios=point.ratios,
     )
     ratios = [Fraction(r) for r in point.ratios]
     later = list(accumulate(reversed(ratios)))[::-1]
     terms = [a**2 / r for a, r in zip(later, ratios, strict=True)]
+    scale = point.weight_variance ** (len(ratios) - 1)
+
+    def pair(total: Fraction) -> list[float]:
+        return [scale**2 * float(total), scale * float(total / later[0])]
+
     return {
         "constants": [known.c2 / point.outputs, known.c1],
-        "closed form": [float(sum(terms)), float(sum(terms) / later[0])],
-        "hidden layers only": [float(sum(terms[1:])), float(sum(terms[1:]) / later[0])],
-        "input overlaps only": [float(terms[0]), float(terms[0] / later[0])],
-        "own layer only": [float(later[0]), 1.0],
-        "without the ratio": [float(sum(a**2 for a in later)), float(sum(a**2 for a in later) / later[0])],
+        "closed form": pair(sum(terms, Fraction())),
+        "hidden layers only": pair(sum(terms[1:], Fraction())),
+        "input overlaps only": pair(terms[0]),
+        "own layer only": pair(later[0]),
+        "without the ratio": pair(sum((a**2 for a in later), Fraction())),
+        "weights of variance 1": [float(sum(terms)), float(sum(terms) / later[0])],
     }
 
 
 def _shallow_relu(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """c2 of one hidden layer of ReLU, weight variance 2 and no biases: the slopes of two samples overlap by 1/2."""
+    """c2 of one hidden layer of ReLU without biases: the slopes of two samples overlap by a quarter."""
     known = fisher.fluctuation_constants(
         "relu",
         depth=2,
         outputs=point.outputs,
-        weight_variance=2.0,
+        weight_variance=point.weight_variance,
         bias_variance=0.0,
         width_ratios=point.ratios,
     )
     inputs, hidden = map(Fraction, point.ratios)
-    overlap = Fraction(1, 2) * (inputs + hidden)
-    noise = float(hidden) * (1 - 1 / np.pi) ** 2
+    scale = point.weight_variance**2 / 4
+    overlaps = scale * float((inputs + hidden) ** 2 / inputs) / 4
+    own = scale * float(hidden)
     return {
         "constant": known.c2 / point.outputs,
-        "closed form": float(overlap**2 / inputs) + noise,
-        "input overlaps only": float(overlap**2 / inputs),
-        "second moment for variance": float(overlap**2 / inputs) + float(hidden),
-        "equal widths": 1 + (1 - 1 / np.pi) ** 2,
+        "closed form": overlaps + own * (1 - 1 / np.pi) ** 2,
+        "input overlaps only": overlaps,
+        "second moment for variance": overlaps + own,
+        "equal widths": scale * (1 + (1 - 1 / np.pi) ** 2),
+        "weights of variance 2": (overlaps + own * (1 - 1 / np.pi) ** 2) / scale,
     }
 
 
@@ -260,35 +268,47 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         id="karakida2019/linear-bound-constants",
         entries=("C28",),
         source=f"ours, beside theorem 3.3 of {PAPER}",
-        statement=r"\frac{c_2}{C} = \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad c_1 = \frac{c_2}{C A_0}, \quad "
-        r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks, } \sigma_w^2 = 1",
+        statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
+        r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
+        r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
         routes=_linear,
         points=(
-            Point(ratios=(1.75, 0.375), outputs=1, bias_variance=0.0),
-            Point(ratios=(0.5, 1.75, 1.25, 0.75), outputs=3, bias_variance=0.7),
-            Point(ratios=(2.25, 0.75, 1.5, 0.25, 1.0, 3.5), outputs=2, bias_variance=1.3),
+            Point(ratios=(1.75, 0.375), outputs=1, weight_variance=2.3, bias_variance=0.0),
+            Point(ratios=(0.5, 1.75, 1.25, 0.75), outputs=3, weight_variance=0.6, bias_variance=0.7),
+            Point(
+                ratios=(2.25, 0.75, 1.5, 0.25, 1.0, 3.5), outputs=2, weight_variance=1.4, bias_variance=1.3
+            ),
         ),
         measured="constants",
         theory="closed form",
         tolerance=1e-13,
         tolerance_reason="rounding of a recursion over six layers",
-        rivals=("hidden layers only", "input overlaps only", "own layer only", "without the ratio"),
+        rivals=(
+            "hidden layers only",
+            "input overlaps only",
+            "own layer only",
+            "without the ratio",
+            "weights of variance 1",
+        ),
         quantity="constants of the bounds",
     ),
     Identity(
         id="karakida2019/shallow-relu-constant",
         entries=("C28",),
         source=f"ours, beside theorem 3.3 of {PAPER}",
-        statement=r"\frac{c_2}{C} = \frac{(\alpha_0 + \alpha_1)^2}{4 \alpha_0} + "
-        r"\alpha_1 \Big(1 - \frac1\pi\Big)^2 \quad "
-        r"\text{for ReLU, } L = 2,\ (\sigma_w^2, \sigma_b^2) = (2, 0)",
+        statement=r"\frac{c_2}{C} = \frac{\sigma_w^4}{4} \Big[\frac{(\alpha_0 + \alpha_1)^2}{4 \alpha_0} + "
+        r"\alpha_1 \Big(1 - \frac1\pi\Big)^2\Big] \quad "
+        r"\text{for ReLU, } L = 2,\ \sigma_b^2 = 0",
         routes=_shallow_relu,
-        points=(Point(ratios=(1.0, 1.0), outputs=1), Point(ratios=(1.75, 0.375), outputs=5)),
+        points=(
+            Point(ratios=(1.0, 1.0), outputs=1, weight_variance=2.0),
+            Point(ratios=(1.75, 0.375), outputs=5, weight_variance=2.7),
+        ),
         measured="constant",
         theory="closed form",
         tolerance=1e-13,
         tolerance_reason="rounding",
-        rivals=("input overlaps only", "second moment for variance", "equal widths"),
+        rivals=("input overlaps only", "second moment for variance", "equal widths", "weights of variance 2"),
         quantity="constant of the upper bound",
     ),
 )

@@ -123,7 +123,7 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C6", "C7"),
         source=f"{FIELD}, eqs. (6) and (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = "
-        r"e^{-n/\xi_c} = \chi^n,\quad \chi = \sigma_w^2 E\,\phi'(\sqrt{q^*} z)^2 < 1",
+        r"e^{-n/\xi_c} = \chi^n,\quad \chi = \sigma_w^2 E\,\phi'(\sqrt{q^*} z)^2 < 1 \quad (q_t^l = q^*)",
         experiment=IN_ORDER,
         kind=Kind.RATIO,
         score=("distance_last", "distance_first"),
@@ -144,7 +144,7 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C6",),
         source=f"{FIELD}, eqs. (8) and (9), beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q^{l+1}}{\mathbb{E}\,\delta q^l} = e^{-1/\xi_q} = "
-        r"\sigma_w^2 E\,[\phi'(\sqrt{q^*} z)^2 + \phi(\sqrt{q^*} z) \phi''(\sqrt{q^*} z)]",
+        r"\sigma_w^2 E\,[\phi'(\sqrt{q^*} z)^2 + \phi(\sqrt{q^*} z) \phi''(\sqrt{q^*} z)] \quad (q_t^l = q^*)",
         experiment=IN_ORDER,
         kind=Kind.RATIO,
         score=("variance_second", "variance_first"),
@@ -163,7 +163,8 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/distances-in-chaos",
         entries=("C6", "C7"),
         source=f"{FIELD}, eq. (7), beside {PAPER}, eqs. (5) to (7)",
-        statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = \chi^n > 1",
+        statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = \chi^n > 1 \quad "
+        r"(q_t^l = q^*)",
         experiment=IN_CHAOS,
         kind=Kind.RATIO,
         score=("distance_last", "distance_first"),
@@ -184,7 +185,7 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C6", "C7"),
         source=f"{FIELD}, eqs. (6) and (7) in the chaotic phase, beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q_{st}^{l+n}}{\mathbb{E}\,\delta q_{st}^l} = e^{-n/\xi_c} = "
-        r"\big(\sigma_w^2 I_{\phi'}[q^*, c^* q^*]\big)^n",
+        r"\big(\sigma_w^2 I_{\phi'}[q^*, c^* q^*]\big)^n \quad (q_t^l = q^*,\ q_{st}^l = c^* q^*)",
         experiment=IN_CHAOS,
         kind=Kind.RATIO,
         score=("overlap_last", "overlap_first"),
@@ -227,7 +228,7 @@ KAPPA_IDENTITY = Identity(
     entries=("C16",),
     source=f"{PAPER}, eq. (11), at the critical point of Poole et al. (2016)",
     statement=r"\kappa_1 = \frac{L}{L - 1} \quad \Big(\text{leaky ReLU of slope } s,\ "
-    r"\sigma_w^2 = \frac{2}{1 + s^2},\ \sigma_b = 0\Big)",
+    r"\sigma_w^2 = \frac{2}{1 + s^2},\ \sigma_b = 0,\ \alpha_l = 1\Big)",
     routes=critical_kappas,
     points=(Point(depths=(2, 3, 7, 20), slope=0.0), Point(depths=(2, 5, 11), slope=0.3)),
     measured="recursion",

@@ -381,7 +381,7 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C54",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
         statement=r"P(\sigma^{-2} > y) = \gamma\Big(\frac{C - 1}{2}, \frac{C}{2 q^L y}\Big) \Big/ "
-        r"\Gamma\Big(\frac{C - 1}{2}\Big) \sim y^{-(C - 1)/2}",
+        r"\Gamma\Big(\frac{C - 1}{2}\Big)",
         experiment=TAIL,
         kind=Kind.PROPORTION,
         score="exceeds",

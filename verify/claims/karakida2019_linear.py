@@ -61,7 +61,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathbb{E}\,\frac{M \bar\lambda_{\max}}{\mathrm{Tr}\,\bar F} = "
         r"\frac12 \big(e + \mu\, s\, (T - 1)^{-2/3}\big),\quad "
         r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
-        r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2)",
+        r"\gamma = \frac{M}{T - 1} \quad (\phi(x) = x,\ L = 2,\ C = 1,\ \alpha_l = 1)",
         experiment=EDGES,
         score="ratio",
         predict=_largest,
@@ -148,7 +148,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         entries=("C28",),
         source=f"ours, beside {PAPER}, theorem 3.3",
         statement=r"c_1 = \sigma_w^{2(L-1)} \frac{(L+1)(2L+1)}{6},\quad "
-        r"c_2 = \sigma_w^{4(L-1)} \frac{L(L+1)(2L+1)}{6} \quad (\phi(x) = x,\ C = 1)",
+        r"c_2 = \sigma_w^{4(L-1)} \frac{L(L+1)(2L+1)}{6} \quad (\phi(x) = x,\ C = 1,\ \alpha_l = 1)",
         routes=linear_constants,
         points=(
             Point(depths=(2, 3, 5, 8), weight_variance=1.3, bias_variance=0.4),

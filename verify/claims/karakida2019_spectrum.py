@@ -309,8 +309,32 @@ def _architectures() -> Mapping[str, Any]:
     }
 
 
+def _gradients(network: Any, activation: str) -> Any:
+    """Derivatives of all outputs at all samples of one network by all parameters, (C T, P), by autograd."""
+    import torch
+
+    from simulate import signals
+
+    def outputs(weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
+        moved = signals.WideNetwork(
+            weights=tuple(w[None] for w in weights),
+            biases=tuple(b[None] for b in biases),
+            inputs=network.inputs,
+        )
+        return signals.forward(moved, activation).preactivations[-1][0].T
+
+    parameters = [w[0] for w in network.weights], [b[0] for b in network.biases]
+    parts = torch.func.jacrev(outputs, argnums=(0, 1))(*parameters)
+    return torch.cat([part.flatten(2) for part in parts[0] + parts[1]], dim=2).flatten(0, 1)
+
+
 def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
-    """The most negative eigenvalue, or the first that a matrix of such a rank would not have, over the largest."""
+    """The most negative eigenvalue, or the first that a matrix of such a rank would not have, over the largest.
+
+    Of the Gram matrix, layer by layer, and of the Fisher matrix itself: neither has the size of the other.
+    """
+    import torch
+
     from simulate import fisher_gram, signals
 
     network = signals.wide_network(
@@ -320,7 +344,13 @@ def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
-    values = fisher_gram.eigenvalues(fisher_gram.gram(network, point.activation))[0].flip(0)
+    gradients = _gradients(network, point.activation)
+    dual = fisher_gram.eigenvalues(fisher_gram.gram(network, point.activation))[0]
+    spectra = dual, torch.linalg.eigvalsh(gradients.mT @ gradients / point.samples)
+    return max(_excess(values.flip(0), rank) for values in spectra)
+
+
+def _excess(values: Any, rank: int) -> float:
     return float(max(-values[-1], *values[rank:].abs(), 0.0) / values[0])
 
 
