@@ -21,9 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate import _memory
 from simulate.activations import Activation, named
-from simulate.signals import ActivationLike, WideNetwork
+from simulate.signals import ActivationLike, WideNetwork, require_memory
 
 __all__ = ["NormedSignals", "forward", "gram", "last_layer_rayleigh", "measured_moments"]
 
@@ -139,7 +138,7 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
     tensor([[2., 0.],
             [0., 2.]])
     """
-    _require_memory(network)
+    require_memory(network, _bytes_needed(network), "the coupled derivatives")
     signals = forward(network, activation)
     n, samples, outputs = signals.outputs.shape
     last = _overlap(signals.activations[-1]) + float(biases)
@@ -244,13 +243,6 @@ def _each(activation: ActivationLike, hidden: int) -> list[Activation]:
             f"activation must be one, or one for each of the {hidden} hidden layers, got {len(activation)}"
         )
     return [a if isinstance(a, Activation) else named(a) for a in activation]
-
-
-def _require_memory(network: WideNetwork) -> None:
-    n, samples, _ = network.inputs.shape
-    what = f"the coupled derivatives of {n} replicates, {network.outputs} outputs and {samples} samples"
-    advice = "use fewer samples or outputs"
-    _memory.require("network", _bytes_needed(network), what, device=network.inputs.device, advice=advice)
 
 
 def _bytes_needed(network: WideNetwork) -> int:

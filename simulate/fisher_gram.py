@@ -19,9 +19,8 @@ from itertools import combinations_with_replacement
 import torch
 from torch import Tensor
 
-from simulate import _memory
 from simulate.lanczos import Operator, Product
-from simulate.signals import ActivationLike, WideNetwork, backward, forward, slopes
+from simulate.signals import ActivationLike, WideNetwork, backward, forward, require_memory, slopes
 
 __all__ = [
     "centred",
@@ -72,7 +71,7 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
     tensor([[26.,  4.],
             [ 4.,  2.]])
     """
-    _require_memory(network)
+    require_memory(network, _bytes_needed(network), "the Gram matrices", advice=", or network_operator")
     signals = forward(network, activation)
     n, samples = network.inputs.shape[:2]
     outputs = network.outputs
@@ -228,13 +227,6 @@ def _ranges(count: int, longest: int) -> list[slice]:
     """0..count in as few nearly equal parts as are no longer than that."""
     parts = -(-count // longest)
     return [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
-
-
-def _require_memory(network: WideNetwork) -> None:
-    n, samples, _ = network.inputs.shape
-    what = f"the Gram matrices of {n} replicates, {network.outputs} outputs and {samples} samples"
-    advice = "use fewer samples or outputs, or network_operator"
-    _memory.require("network", _bytes_needed(network), what, device=network.inputs.device, advice=advice)
 
 
 def _bytes_needed(network: WideNetwork) -> int:

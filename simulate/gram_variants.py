@@ -15,8 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from simulate import _memory
-from simulate.signals import ActivationLike, WideNetwork, backward, forward
+from simulate.signals import ActivationLike, WideNetwork, backward, forward, require_memory
 
 __all__ = ["averaged", "cross_entropy_gram", "tangent_gram"]
 
@@ -58,7 +57,7 @@ def tangent_gram(
     for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
         if not 0 <= variance < math.inf:
             raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
-    _require_memory(network)
+    require_memory(network, _bytes_needed(network), "the Gram matrices")
     signals = forward(network, activation)
     n, samples = network.inputs.shape[:2]
     shape = (n, network.outputs, samples, network.outputs, samples)
@@ -133,11 +132,8 @@ def averaged(gram: Tensor) -> Tensor:
     return same[None, :, :, None, None] * block[:, None, None]
 
 
-def _require_memory(network: WideNetwork) -> None:
+def _bytes_needed(network: WideNetwork) -> int:
     n, samples, _ = network.inputs.shape
     outputs, widest = network.outputs, max(h.shape[-1] for h in network.weights)
     numbers = 2 * (outputs * samples) ** 2 + 3 * samples * (outputs + network.depth) * widest
-    what = f"the Gram matrices of {n} replicates, {outputs} outputs and {samples} samples"
-    advice = "use fewer samples or outputs"
-    size = n * numbers * network.inputs.element_size()
-    _memory.require("network", size, what, device=network.inputs.device, advice=advice)
+    return n * numbers * network.inputs.element_size()

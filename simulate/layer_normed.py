@@ -18,9 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate import _memory
 from simulate.activations import Activation, named
-from simulate.signals import ActivationLike, WideNetwork
+from simulate.signals import ActivationLike, WideNetwork, require_memory
 
 __all__ = ["NormedSignals", "backward", "etas", "forward", "gram"]
 
@@ -130,7 +129,7 @@ def gram(
     >>> bool(gram(network, "relu").abs().max() < 1e-20)
     True
     """
-    _require_memory(network)
+    require_memory(network, _bytes_needed(network), "the Gram matrices")
     signals = forward(network, activation, eps=eps)
     n, samples = network.inputs.shape[:2]
     total = network.inputs.new_zeros(n, network.outputs, samples, network.outputs, samples)
@@ -194,13 +193,6 @@ def _through(v: Tensor, f: Tensor, inverse: Tensor) -> Tensor:
     f = f[:, None]
     rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
     return rest * inverse[:, None, :, None]
-
-
-def _require_memory(network: WideNetwork) -> None:
-    n, samples, _ = network.inputs.shape
-    what = f"the Gram matrices of {n} replicates, {network.outputs} outputs and {samples} samples"
-    advice = "use fewer samples or outputs"
-    _memory.require("network", _bytes_needed(network), what, device=network.inputs.device, advice=advice)
 
 
 def _bytes_needed(network: WideNetwork) -> int:

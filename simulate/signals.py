@@ -26,6 +26,7 @@ __all__ = [
     "backward",
     "forward",
     "measured_order_parameters",
+    "require_memory",
     "slopes",
     "wide_network",
 ]
@@ -59,6 +60,20 @@ class WideNetwork:
             biases=tuple(bias.to(target) for bias in self.biases),
             inputs=self.inputs.to(target),
         )
+
+
+def require_memory(network: WideNetwork, needed: int, what: str, *, advice: str = "") -> None:
+    """Refuse a network whose `what`, a plural, need more bytes than its device has free.
+
+    Raises
+    ------
+    ValueError
+        Naming the need and what there is.
+    """
+    n, samples, _ = network.inputs.shape
+    text = f"{what} of {n} replicates, {network.outputs} outputs and {samples} samples"
+    advice = f"use fewer samples or outputs{advice}"
+    _memory.require("network", needed, text, device=network.inputs.device, advice=advice)
 
 
 class Signals(NamedTuple):

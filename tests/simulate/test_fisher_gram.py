@@ -10,6 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
+from benchmarks.fisher import peak_bytes
 from simulate import _memory, fisher_gram, lanczos, signals
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
@@ -234,24 +235,14 @@ def test_single_precision_needs_half_the_memory() -> None:
     assert 2 * half == fisher_gram._bytes_needed(network)
 
 
-def test_the_estimate_covers_the_peak() -> None:
+@pytest.mark.parametrize(
+    ("widths", "samples"), [((30, 40, 5), 60), ((400, 300, 300, 1), 20), ((10, 300, 10), 40)]
+)
+def test_the_estimate_covers_the_peak(widths: tuple[int, ...], samples: int) -> None:
     """What torch really allocates stays below the estimate, and is at least 0.4 of it."""
-    for widths, samples in (((30, 40, 5), 60), ((400, 300, 300, 1), 20), ((10, 300, 10), 40)):
-        network = network_of(widths, samples)
-        assert 0.4 <= _peak_bytes(network) / fisher_gram._bytes_needed(network) <= 1.0
-
-
-def _peak_bytes(network: WideNetwork) -> float:
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
-        fisher_gram.gram(network, "tanh")
-    used = peak = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            used += event.nbytes()
-            peak = max(peak, used)
-    return peak
+    network = network_of(widths, samples)
+    peak = peak_bytes(lambda: fisher_gram.gram(network, "tanh"))
+    assert 0.4 <= peak / fisher_gram._bytes_needed(network) <= 1.0
 
 
 def test_memory_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:

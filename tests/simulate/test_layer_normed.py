@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn.functional import layer_norm
 
+from benchmarks.fisher import peak_bytes
 from simulate import _memory, fisher_gram, layer_normed, signals
 from simulate.activations import ACTIVATIONS, named
 from simulate.monte_carlo import Block, Point, stream
@@ -230,20 +231,8 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
 def test_the_estimate_covers_the_peak(widths: tuple[int, ...], samples: int) -> None:
     """What torch really allocates stays below the estimate, and is at least 0.4 of it."""
     network = network_of(widths, samples)
-    assert 0.4 <= _peak_bytes(network) / layer_normed._bytes_needed(network) <= 1.0
-
-
-def _peak_bytes(network: WideNetwork) -> float:
-    with torch.profiler.profile(
-        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-    ) as profile:
-        layer_normed.gram(network, "tanh")
-    used = peak = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            used += event.nbytes()
-            peak = max(peak, used)
-    return peak
+    peak = peak_bytes(lambda: layer_normed.gram(network, "tanh"))
+    assert 0.4 <= peak / layer_normed._bytes_needed(network) <= 1.0
 
 
 def test_statistics_of_the_gram_are_those_of_the_fisher_matrix() -> None:

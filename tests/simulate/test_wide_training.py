@@ -9,6 +9,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
+from benchmarks.fisher import peak_bytes
 from simulate import _memory, fisher_gram, signals, wide_training
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
@@ -250,12 +251,7 @@ def test_the_estimate_covers_the_peak_of_training(
     """What torch allocates at once stays below the estimate, and is at least a fourth of it."""
     network, targets = networks(widths, samples)
     rates = torch.full((2, 3), 1e-3, dtype=torch.float64)
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(profile_memory=True, activities=activities) as profile:
-        wide_training.descend(network, activation, targets, rates=rates, steps=2, subtracted=True)
-    peak = held = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
+    peak = peak_bytes(
+        lambda: wide_training.descend(network, activation, targets, rates=rates, steps=2, subtracted=True)
+    )
     assert 1 / 4 < peak / (rates.numel() * wide_training._numbers(network) * 8) < 1

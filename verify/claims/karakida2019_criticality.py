@@ -12,7 +12,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import criticality, fisher
 from theory.activations import gaussian_kernels, leaky_relu, named
-from verify.claims.wide_samples import PAPER
+from verify.claims.wide_networks import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher
-from verify.claims import wide_samples
-from verify.claims.wide_samples import PAPER, SMALL, architectures, by_width, distance, jacobian_gram, setting
+from verify.claims import wide_networks
+from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
+from verify.claims.wide_networks import PAPER, setting
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
@@ -30,7 +31,7 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
 
     from simulate import ensembles, fisher_gram, gram_variants, signals
 
-    network = wide_samples.network(block, point, point.width)
+    network = wide_networks.wide_network(block, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = fisher_gram.gram(network, point.activation)
     probabilities = torch.softmax(logits, -1)
@@ -47,13 +48,24 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
 
 def softmax_largest(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at the top eigenvector of the averaged Gram over the largest eigenvalue, at every width."""
-    return {"ratio": by_width(_quotient_over_largest, block, point)}
+    return {"ratio": _by_width(_quotient_over_largest, block, point)}
+
+
+def _by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point: Point) -> Any:
+    """What is drawn at every width, the last axis; of small networks several are drawn, and averaged."""
+    import torch
+
+    found = [
+        torch.stack([simulate(block, point, width) for _ in range(draws)]).mean(0)
+        for width, draws in zip(point.widths, point.draws, strict=True)
+    ]
+    return torch.stack(found, dim=-1)
 
 
 def _quotient_over_largest(block: Block, point: Point, width: int) -> Any:
     from simulate import ensembles, fisher_gram, gram_variants, signals
 
-    network = wide_samples.network(block, point, width)
+    network = wide_networks.wide_network(block, point, width=width)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = fisher_gram.gram(network, point.activation)
     matrix = _dual(gram, logits)
@@ -66,7 +78,7 @@ def softmax_outliers(block: Block, point: Point) -> Mapping[str, Any]:
 
     At the largest width also eigenvalue C - 1, and that of the mean of Q over its largest.
     """
-    last, share, beyond = by_width(_softmax_ratios, block, point)
+    last, share, beyond = _by_width(_softmax_ratios, block, point)
     return {"last": last[:, -1], "share": share[:, -1], "beyond": beyond}
 
 
@@ -75,7 +87,7 @@ def _softmax_ratios(block: Block, point: Point, width: int) -> Any:
 
     from simulate import fisher_gram, gram_variants, signals
 
-    network = wide_samples.network(block, point | {"samples": width}, width)
+    network = wide_networks.wide_network(block, point, width=width, samples=width)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = gram_variants.cross_entropy_gram(fisher_gram.gram(network, point.activation), logits)
     values, weights = fisher_gram.eigenvalues(gram).flip(1), _mean_covariance(logits)
@@ -309,7 +321,7 @@ def softmax_gram_difference(rng: np.random.Generator, point: Point, *, mean: boo
 
     from simulate import fisher_gram, gram_variants, signals
 
-    network = wide_samples.small_network(rng, point)
+    network = small_network(rng, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = fisher_gram.gram(network, point.activation)
     found = gram_variants.cross_entropy_gram(gram, logits)

@@ -11,7 +11,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import batch_normalisation, fisher
 from theory.order_parameters import order_parameters
-from verify.claims.wide_networks import kappas, setting, sized_network, spike
+from verify.claims.wide_networks import kappas, setting, spike, wide_network
 from verify.model import AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
@@ -27,7 +27,7 @@ def deviations(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of an output over the samples, averaged over the outputs."""
     from simulate import last_layer
 
-    outputs = last_layer.outputs_of(sized_network(block, point), point.activation)
+    outputs = last_layer.outputs_of(wide_network(block, point), point.activation)
     return {"variance": outputs.var(-1, correction=0).mean(1)}
 
 
@@ -99,7 +99,7 @@ def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and spread of the spectrum with batch-normalised outputs; Q_1 and Q_2."""
     from simulate import fisher_gram, last_layer
 
-    drawn = sized_network(block, point)
+    drawn = wide_network(block, point)
     normalisation = last_layer.batch_normalisation(
         last_layer.outputs_of(drawn, point.activation), fixed_deviation=True
     )
@@ -290,7 +290,7 @@ def lost_shares(block: Block, point: Point) -> Mapping[str, Any]:
     """Share of the trace that differentiating the deviations takes out, times T - 1."""
     from simulate import fisher_gram, last_layer
 
-    drawn = sized_network(block, point)
+    drawn = wide_network(block, point)
     outputs = last_layer.outputs_of(drawn, point.activation)
     gram = fisher_gram.gram(drawn, point.activation)
     fixed, exact = (

@@ -14,7 +14,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory.activations import gaussian_kernels, named
 from theory.order_parameters import OrderParameters, order_parameters
-from verify.claims.wide_networks import setting, sized_network
+from verify.claims.wide_networks import setting, wide_network
 from verify.model import AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
@@ -233,7 +233,7 @@ def read_out(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moment of many outputs."""
     from simulate import signals
 
-    outputs = signals.forward(sized_network(block, point), point.activation).preactivations[-1]
+    outputs = signals.forward(wide_network(block, point), point.activation).preactivations[-1]
     return {"output": outputs.square().mean((1, 2))}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher, layer_normalisation
+from verify.claims.wide_networks import wide_network
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
@@ -23,7 +24,7 @@ def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
     from simulate import fisher_gram, layer_normed
 
-    network = _network(block, point, point.width)
+    network = wide_network(block, point)
     signals = layer_normed.forward(network, point.activation)
     gram = layer_normed.gram(network, point.activation)
     values = fisher_gram.eigenvalues(gram)
@@ -37,18 +38,6 @@ def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
         "squares_over_trace": squares / trace,
         **layer_normed.etas(signals),
     }
-
-
-def _network(block: Block, point: Point, width: int) -> Any:
-    from simulate import signals
-
-    return signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
 
 
 NORMED = Experiment(

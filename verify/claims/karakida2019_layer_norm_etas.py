@@ -11,6 +11,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import layer_normalisation
+from verify.claims.wide_networks import wide_network
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind, Verdict
 
 __all__ = ["CLAIMS"]
@@ -32,7 +33,7 @@ def _squares(block: Block, point: Point, width: int) -> Any:
 
     from simulate import fisher_gram, layer_normed
 
-    network = _network(block, point, width)
+    network = wide_network(block, point, width=width)
     etas = layer_normed.etas(layer_normed.forward(network, point.activation))
     gram = layer_normed.gram(network, point.activation)
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
@@ -58,11 +59,11 @@ def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
 
     from simulate import fisher_gram, layer_normed
 
-    network = _network(block, point, point.width)
+    network = wide_network(block, point)
     signals = layer_normed.forward(network, point.activation)
     outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
     known = [
-        layer_normalisation.layer_norm_largest(point.activation, u, **_setting(point), width=point.width)
+        layer_normalisation.layer_norm_largest(point.activation, u, **_setting(point))
         for u in outputs.numpy()
     ]
     bounds = _known(layer_normed.etas(signals), point, point.width)
@@ -73,18 +74,6 @@ def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
         "lower": torch.from_numpy(bounds.lower),
         "upper": torch.from_numpy(bounds.upper),
     }
-
-
-def _network(block: Block, point: Point, width: int) -> Any:
-    from simulate import signals
-
-    return signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
 
 
 def _setting(p: Any) -> dict[str, Any]:
@@ -233,7 +222,7 @@ def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
     """The first eta, and its squared deviation over its expected square."""
     from simulate import layer_normed
 
-    signals = layer_normed.forward(_network(block, point, point.width), point.activation)
+    signals = layer_normed.forward(wide_network(block, point), point.activation)
     etas = layer_normed.etas(signals)
     mean = _etas(point).eta1
     return {
@@ -246,7 +235,7 @@ def small_variances(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether 1/sigma^2 of the first sample exceeds a threshold."""
     from simulate import layer_normed
 
-    signals = layer_normed.forward(_network(block, point, point.width), point.activation)
+    signals = layer_normed.forward(wide_network(block, point), point.activation)
     return {"exceeds": (signals.inverses[-1][:, 0].square() > point.threshold).double()}
 
 
@@ -405,7 +394,7 @@ def two_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue with a constant in the variances, as libraries have it, and without any normalisation."""
     from simulate import fisher_gram, layer_normed
 
-    network = _network(block, point, point.width)
+    network = wide_network(block, point)
     normed = layer_normed.gram(network, point.activation, eps=point.eps)
     plain = fisher_gram.gram(network, point.activation)
     return {

@@ -10,8 +10,8 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher, linear_network
-from verify.claims import wide_samples
-from verify.claims.wide_samples import PAPER
+from verify.claims import wide_networks
+from verify.claims.wide_networks import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Identity
 
 __all__ = ["CLAIMS"]
@@ -21,7 +21,7 @@ def linear_edges(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
     from simulate import ensembles, fisher_gram
 
-    network = wide_samples.network(block, point, point.width)
+    network = wide_networks.wide_network(block, point)
     matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]
     trace = matrix.diagonal(dim1=1, dim2=2).sum(1)
     return {"ratio": point.width * ensembles.top_eigenvalue(matrix) / trace}

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from theory import fisher
 from theory.activations import Activation, named
 from theory.order_parameters import OrderParameters, order_parameters, propagate
-from verify.claims.wide_networks import sized_network
+from verify.claims.wide_networks import wide_network
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Verdict
 
 __all__ = ["CLAIMS"]
@@ -42,7 +42,7 @@ def zero_mean_at_unit_variance(block: Block, point: Point) -> Mapping[str, Any]:
     from simulate.activations import Activation as Simulated
 
     shifted = Simulated(lambda u: u.abs() - math.sqrt(2 / math.pi), torch.sign)
-    return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(sized_network(block, point), shifted))}
+    return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(wide_network(block, point), shifted))}
 
 
 SHIFTED = Experiment(

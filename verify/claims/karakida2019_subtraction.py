@@ -7,7 +7,7 @@ from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from theory import mean_subtraction
-from verify.claims.wide_networks import kappas, network, setting, sized_network, spike
+from verify.claims.wide_networks import kappas, setting, spike, wide_network
 from verify.model import AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
@@ -21,7 +21,7 @@ def few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves."""
     from simulate import fisher_gram
 
-    gram = fisher_gram.gram(sized_network(block, point), point.activation)
+    gram = fisher_gram.gram(wide_network(block, point), point.activation)
     left = point.outputs * (point.samples - 1)
     return {"mean_of_nonzero": fisher_gram.trace(fisher_gram.centred(gram)) / left}
 
@@ -110,7 +110,7 @@ def widening(block: Block, point: Point) -> Mapping[str, Any]:
 
     means, over_mean = [], []
     for width in point.widths:
-        drawn = network(block, point, width=width, samples=point.samples, outputs=point.outputs)
+        drawn = wide_network(block, point, width=width, samples=point.samples, outputs=point.outputs)
         found = fisher_gram.eigenvalues(fisher_gram.centred(fisher_gram.gram(drawn, point.activation)))
         means.append(found[:, point.outputs :].mean(1))
         over_mean.append(found[:, -1] / means[-1])
@@ -185,7 +185,7 @@ def two_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the only eigenvalue left by mean subtraction lies below the line of figure 1."""
     from simulate import fisher_gram
 
-    gram = fisher_gram.gram(sized_network(block, point), point.activation)
+    gram = fisher_gram.gram(wide_network(block, point), point.activation)
     line = spike(point) * point.width / point.samples
     return {"below": (fisher_gram.trace(fisher_gram.centred(gram)) < line).double()}
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher, tangent_kernel
-from verify.claims import wide_samples
-from verify.claims.wide_samples import PAPER, SMALL, architectures, distance, jacobian_gram, setting
+from verify.claims import wide_networks
+from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
+from verify.claims.wide_networks import PAPER, setting
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
@@ -30,7 +31,7 @@ def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix of the tangent parameters."""
     from simulate import fisher_gram
 
-    network = wide_samples.network(block, point, point.width)
+    network = wide_networks.wide_network(block, point)
     gram = _tangent_gram(network, point)
     count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
     return {"mean": fisher_gram.trace(gram) / count, "rayleigh": fisher_gram.rayleigh(gram)}
@@ -44,7 +45,7 @@ def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:
 
     ratios = []
     for width in point.widths:
-        gram = _tangent_gram(wide_samples.network(block, point, width), point)
+        gram = _tangent_gram(wide_networks.wide_network(block, point, width=width), point)
         top = fisher_gram.eigenvalues(gram)[:, -point.outputs :].mean(1)
         ratios.append(fisher_gram.rayleigh(gram) / top)
     return {"ratio": torch.stack(ratios, dim=1)}
@@ -216,7 +217,7 @@ def tangent_gram_difference(rng: np.random.Generator, point: Point, *, biases: b
     """Largest difference of the layer-wise tangent Gram and J J' by automatic differentiation, relative."""
     from simulate import gram_variants
 
-    network = wide_samples.small_network(rng, point)
+    network = small_network(rng, point)
     offsets = point.bias_variance if biases else 0.0
     found = gram_variants.tangent_gram(
         network, point.activation, weight_variance=point.weight_variance, bias_variance=offsets

@@ -7,27 +7,31 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import fisher
 
-__all__ = ["kappas", "network", "setting", "sized_network", "spike"]
+__all__ = ["PAPER", "kappas", "setting", "spike", "wide_network"]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
 
-def network(block: Block, point: Point, *, width: int, samples: int, outputs: int) -> Any:
-    """Random networks with inputs, all layers but the last as wide as the input."""
+def wide_network(
+    block: Block,
+    point: Point,
+    *,
+    width: int | None = None,
+    samples: int | None = None,
+    outputs: int | None = None,
+) -> Any:
+    """Random networks with inputs, all layers but the last as wide as the input; sizes of the point if not given."""
     from simulate import signals
 
     return signals.wide_network(
         block,
-        widths=(width,) * point.depth + (outputs,),
-        samples=samples,
+        widths=(width or point.width,) * point.depth + (outputs or point.outputs,),
+        samples=samples or point.samples,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
-
-
-def sized_network(block: Block, point: Point) -> Any:
-    """The same, with the sizes of the point."""
-    return network(block, point, width=point.width, samples=point.samples, outputs=point.outputs)
 
 
 def setting(p: Any, *further: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What claims on wide networks share: drawing one, several widths at once, and a Gram by automatic differentiation."""
+"""What identities on small networks share: drawing one, its Gram by automatic differentiation, their distance."""
 
 from __future__ import annotations
 
@@ -10,53 +10,12 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 
-__all__ = [
-    "PAPER",
-    "SMALL",
-    "architectures",
-    "by_width",
-    "distance",
-    "jacobian_gram",
-    "network",
-    "setting",
-    "small_network",
-]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
+__all__ = ["SMALL", "architectures", "distance", "jacobian_gram", "small_network"]
 
 SMALL = (
     Point(activation="tanh", widths=(4, 6, 5, 3), samples=4, weight_variance=1.7, bias_variance=0.3),
     Point(activation="relu", widths=(5, 7, 2), samples=3, weight_variance=1.3, bias_variance=0.4),
 )
-
-
-def network(block: Block, point: Point, width: int) -> Any:
-    """Networks of `point.depth` layers of this width, `point.outputs` outputs and `point.samples` inputs."""
-    from simulate import signals
-
-    return signals.wide_network(
-        block,
-        widths=(width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-
-
-def setting(p: Point) -> dict[str, Any]:
-    """What the order parameters need, of a point or of one joined with measured inputs."""
-    return {name: getattr(p, name) for name in ("activation", "depth", "weight_variance", "bias_variance")}
-
-
-def by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point: Point) -> Any:
-    """What is drawn at every width, the last axis; of small networks several are drawn, and averaged."""
-    import torch
-
-    found = [
-        torch.stack([simulate(block, point, width) for _ in range(draws)]).mean(0)
-        for width, draws in zip(point.widths, point.draws, strict=True)
-    ]
-    return torch.stack(found, dim=-1)
 
 
 def small_network(rng: np.random.Generator, point: Point) -> Any:
