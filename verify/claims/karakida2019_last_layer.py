@@ -87,18 +87,20 @@ def _hessian_difference(
     """Hessian of the loss against F - R; of torch's mean over samples and outputs against 2 / C of it."""
     import torch
 
+    from simulate.curvature import hessian
+
     network, outputs, theta = _small(rng, point)
     labels = torch.from_numpy(rng.standard_normal((network.outputs, point.samples)))
     residual = labels - outputs(theta)
     jacobian = torch.func.jacrev(outputs)(theta).flatten(0, 1)
-    curved = torch.func.hessian(lambda t: (residual * outputs(t)).sum())(theta)
+    curved = hessian(lambda t: (residual * outputs(t)).sum())(theta)
     expected = (jacobian.T @ jacobian + sign * curved) / point.samples
 
     def mean_square(t: Any) -> Any:
         return torch.nn.functional.mse_loss(outputs(t), labels)
 
-    loss = torch.func.hessian(lambda t: mean_square(t) * network.outputs / 2)(theta)
-    of_torch = torch.func.hessian(mean_square)(theta)
+    loss = hessian(lambda t: mean_square(t) * network.outputs / 2)(theta)
+    of_torch = hessian(mean_square)(theta)
     scale = 1.0 if as_in_torch else 2 / network.outputs
     return max(_relative(loss, expected), _relative(of_torch, scale * expected))
 
