@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment
+from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -289,54 +291,55 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
 # --- the Gram matrix -----------------------------------------------------------------------------------------
 
 
-def _architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
+def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> float:
+    """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
+    from simulate import fisher_gram
 
+    network = small_network(rng, point)
+    found = fisher_gram.gram(network, point.activation, **options)[0]
+    return distance(found, jacobian_gram(network, point, scaled=False))
+
+
+def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Products of the gradients of all outputs at all samples, from signals and by automatic differentiation."""
+    from simulate import fisher_gram
+
+    network = small_network(rng, point)
+    with_biases, without = (
+        fisher_gram.gram(network, point.activation, biases=biases)[0].numpy() for biases in (True, False)
+    )
     return {
-        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
-        "samples": st.integers(1, 5),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
+        "automatic": jacobian_gram(network, point, scaled=False).numpy(),
+        "weights and biases": with_biases,
+        "weights": without,
     }
 
 
-def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> float:
-    """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
-    import torch
-
-    from simulate import fisher_gram, signals
-
-    network = signals.wide_network(
-        Block((rng,)),
-        widths=point.widths,
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-    parameters = [t[0] for pair in zip(network.weights, network.biases, strict=True) for t in pair]
-
-    def outputs(*theta: torch.Tensor) -> torch.Tensor:
-        moved = signals.WideNetwork(
-            weights=tuple(w[None] for w in theta[::2]),
-            biases=tuple(b[None] for b in theta[1::2]),
-            inputs=network.inputs,
-        )
-        return signals.forward(moved, point.activation).preactivations[-1][0].T
-
-    jacobian = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
-    flat = torch.cat([j.flatten(2) for j in jacobian], dim=2)
-    expected = torch.einsum("ksp,mtp->kmst", flat, flat)
-    found = fisher_gram.gram(network, point.activation, **options)[0]
-    return float((found - expected).abs().max() / expected.abs().max())
-
+GRADIENTS = Identity(
+    id="karakida2019/gradients",
+    entries=("C4",),
+    source=f"{PAPER}, eq. (4)",
+    statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i} h^{l-1}_j,\quad "
+    r"\frac{\partial f_k}{\partial b^l_i} = \delta^l_{k,i}",
+    routes=gradient_products,
+    points=SMALL,
+    measured="automatic",
+    theory="weights and biases",
+    printed="weights",
+    finding="As our copy reads, eq. (4) has the derivatives by the weights alone; the biases are parameters too, and "
+    "their derivatives are the backward signals themselves.",
+    tolerance=1e-12,
+    tolerance_reason="an exact identity in float64",
+    seconds=0.1,
+    quantity="products of gradients of a small network",
+)
 
 GRAM_PROPERTY = ExactProperty(
     id="karakida2019/gram",
     entries=("C4", "C17", "C55"),
     source=f"{PAPER}, eqs. (4) and (8)",
     statement=r"J J^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] \big[h^{l-1}(s)^\top h^{l-1}(t) + 1\big]",
-    strategies=_architectures,
+    strategies=partial(architectures, least_bias=0.0),
     violation=_gram_difference,
     examples=(
         Point(activation="tanh", widths=(4, 6, 5, 3), samples=4, weight_variance=1.7, bias_variance=0.3),
@@ -348,4 +351,4 @@ GRAM_PROPERTY = ExactProperty(
     seconds=2.0,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*SIGNAL_CLAIMS, *FISHER_CLAIMS, GRAM_PROPERTY)
+CLAIMS: tuple[AnyClaim, ...] = (*SIGNAL_CLAIMS, *FISHER_CLAIMS, GRAM_PROPERTY, GRADIENTS)

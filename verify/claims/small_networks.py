@@ -61,7 +61,7 @@ def distance(found: Any, expected: Any) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def architectures() -> Mapping[str, Any]:
+def architectures(*, least_bias: float = 0.1) -> Mapping[str, Any]:
     """Small networks of any activation and shape, down to width 1."""
     from hypothesis import strategies as st
 
@@ -70,5 +70,5 @@ def architectures() -> Mapping[str, Any]:
         "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
         "samples": st.integers(1, 5),
         "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.1, 2.0),
+        "bias_variance": st.floats(least_bias, 2.0),
     }
