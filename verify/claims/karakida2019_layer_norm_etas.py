@@ -63,7 +63,7 @@ def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     signals = layer_normed.forward(network, point.activation)
     outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
     known = [
-        layer_normalisation.layer_norm_largest(point.activation, u, **_setting(point))
+        layer_normalisation.layer_norm_largest(point.activation, u, **_setting(point), width=point.width)
         for u in outputs.numpy()
     ]
     bounds = _known(layer_normed.etas(signals), point, point.width)
