@@ -312,6 +312,7 @@ def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, An
         "automatic": jacobian_gram(network, point, scaled=False).numpy(),
         "weights and biases": with_biases,
         "weights": without,
+        "weights and output biases": without + np.eye(len(without))[:, :, None, None],
     }
 
 
@@ -326,6 +327,7 @@ GRADIENTS = Identity(
     measured="automatic",
     theory="weights and biases",
     printed="weights",
+    rivals=("weights and output biases",),
     finding="As our copy reads, eq. (4) has the derivatives by the weights alone; the biases are parameters too, and "
     "their derivatives are the backward signals themselves.",
     tolerance=1e-12,
