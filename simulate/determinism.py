@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
 from simulate.objectives import Objective
-from simulate.parametric import as_found
 
 __all__ = ["require_deterministic"]
 
 _ROUNDINGS = 1e4
 """A change of more than so many roundings of the largest entry is no other order of the same sums."""
 
-_SEEDS = (1, 2)
-
 
 def require_deterministic(objective: Objective) -> None:
-    """Go through all data twice, with other random numbers, and refuse what does not repeat.
+    """Go through all data twice in a row and refuse what does not repeat.
 
     A loader that shuffles is no cause by itself: the sum over all samples is the same in any order. It is one where
     it drops the last samples, or where the samples of a batch see each other.
@@ -45,21 +39,13 @@ def require_deterministic(objective: Objective) -> None:
     Traceback (most recent call last):
     ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
     """
-    (value, gradient), (again, other) = (_seen(objective, seed) for seed in _SEEDS)
+    (value, gradient), (again, other) = objective.twice()
     rounding = _ROUNDINGS * torch.finfo(objective.dtype).eps
     same = abs(value - again) <= rounding * abs(value)
     if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
         return
     causes = "; ".join(_causes(objective)) or "the model or the data draw random numbers of their own"
     raise ValueError(f"data and model must give the same loss twice, got {value!r} and {again!r}: {causes}")
-
-
-def _seen(objective: Objective, seed: int) -> tuple[float, Tensor]:
-    with as_found(objective.model, objective.training):
-        torch.manual_seed(seed)
-        np.random.seed(seed)  # noqa: NPY002 (what data may draw from; put back on leaving)
-        random.seed(seed)
-        return objective.value(), objective.gradient()
 
 
 def _causes(objective: Objective) -> Iterator[str]:

@@ -165,11 +165,18 @@ class Objective:
 
     def value(self) -> float:
         """Loss of all data."""
-        return self._passed(with_gradient=False)[0]
+        with as_found(self.model, self.training), torch.no_grad():
+            return self._pass()[0]
 
     def gradient(self) -> Tensor:
         """Gradient of the loss of all data, (dim,)."""
-        return self._passed(with_gradient=True)[1]
+        with as_found(self.model, self.training), torch.enable_grad():
+            return self._pass()[1]
+
+    def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
+        """Loss and gradient of all data, two times in a row: what draws at random draws anew for the second."""
+        with as_found(self.model, self.training), torch.enable_grad():
+            return self._pass(), self._pass()
 
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
         """One vector (dim,) of tensors shaped like the parameters."""
@@ -188,17 +195,16 @@ class Objective:
             for name, s, end in zip(self.names, self.shapes, ends, strict=True)
         }
 
-    def _passed(self, *, with_gradient: bool) -> tuple[float, Tensor]:
+    def _pass(self) -> tuple[float, Tensor]:
+        """Loss, and its gradient where gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         leaves = self.leaves()
-        with as_found(self.model, self.training), torch.set_grad_enabled(with_gradient):
-            for batch in self.batches():
-                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
-                value += loss.item()
-                if with_gradient:
-                    total += self.flat(
-                        torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
-                    )
+        for batch in self.batches():
+            loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+            value += loss.item()
+            if torch.is_grad_enabled():
+                parts = torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
+                total += self.flat(parts)
         return value, total
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:

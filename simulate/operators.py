@@ -287,7 +287,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.zeros_like(vectors)
-        with as_found(objective.model, objective.training):
+        with as_found(objective.model, objective.training), torch.enable_grad():
             for part in graphs:
                 for row, vector in zip(total, vectors, strict=True):
                     row += objective.flat(part(objective.split(vector)))

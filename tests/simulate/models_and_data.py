@@ -18,10 +18,9 @@ class Case(NamedTuple):
     model: nn.Module
     loss: Any
     data: list[tuple[Any, Any]]
-    options: dict[str, Any] = {}  # noqa: RUF012 (never written to)
 
-    def objective(self, **changed: Any) -> Objective:
-        return Objective(self.model, self.loss, self.data, **{**self.options, **changed})
+    def objective(self, **options: Any) -> Objective:
+        return Objective(self.model, self.loss, self.data, **options)
 
 
 class Tied(nn.Module):

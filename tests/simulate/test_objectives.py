@@ -100,6 +100,14 @@ def test_nothing_of_the_users_is_changed() -> None:
     assert all(p.grad is not None and bool((p.grad == 1).all()) for p in found.model.parameters())
 
 
+def test_gradients_are_taken_where_the_user_records_none() -> None:
+    objective = Objective(perceptron(), LOSS, (X, Y))
+    gradient, product = objective.gradient(), hessian(objective) @ torch.ones(objective.dim)
+    with torch.no_grad():
+        assert torch.equal(objective.gradient(), gradient)
+        assert torch.equal(hessian(objective) @ torch.ones(objective.dim), product)
+
+
 def test_what_is_measured_belongs_to_the_parameters_as_they_were() -> None:
     model = perceptron()
     objective = Objective(model, LOSS, (X, Y))
