@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from verify.practice import commands as practice
+
 if TYPE_CHECKING:
     from verify.engine import Session
     from verify.options import Plan
@@ -95,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_gallery(commands)
     _add_replay(commands)
+    practice.add(commands, _command)
     return parser
 
 
