@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["count", "finite_logits", "labelled", "layers", "positive"]
+__all__ = ["count", "finite_logits", "labelled", "layers", "number", "positive"]
 
 _LARGEST_COUNT = 1 << 63
 
@@ -38,6 +38,12 @@ def count(name: str, value: Any) -> int:
     if value >= _LARGEST_COUNT:
         raise ValueError(f"{name} must be less than 2**63, which no memory holds, got more")
     return int(value)
+
+
+def number(name: str, value: Any) -> int:
+    """A count that may be zero."""
+    zero = isinstance(value, int | np.integer) and not isinstance(value, bool) and value == 0
+    return 0 if zero else count(name, value)
 
 
 def layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import math
@@ -10,6 +11,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from simulate import _checks, _memory
 
-__all__ = ["Images", "Split", "digits", "load", "named", "opened", "sample"]
+__all__ = ["Images", "Split", "arrays", "digits", "load", "named", "opened", "sample"]
 
 Split = Literal["train", "test"]
 
@@ -60,6 +62,10 @@ _DAMAGED = (
     zipfile.BadZipFile,
     zlib.error,
 )
+
+
+class _LackingError(ValueError):
+    """An archive without an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +242,27 @@ def named(name: str, root: str | os.PathLike[str], *, split: Split = "train") ->
     return Images(_standardised(pixels, name, reference=reference), labels)
 
 
+def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArray[Any]]:
+    """Arrays of an ``.npz`` archive of any kind of data: those of the first choice of names that it holds.
+
+    Parameters
+    ----------
+    path
+        The archive. Pickled objects are never read.
+    choices
+        Names; the first ones if it holds none of the choices, for the message.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing or damaged, holds pickles or lacks an array, or the arrays do not fit into memory.
+    """
+    for names in choices:
+        with contextlib.suppress(_LackingError):
+            return list(_read(Path(path), list(names)).values())
+    return list(_read(Path(path), list(choices[0])).values())
+
+
 def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bool = False) -> Images:
     """Draw `count` of the images without replacement, in random order.
 
@@ -347,7 +374,7 @@ def _read(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
     with _opened(path) as file, _archive(file, path) as archive:
         if missing := [name for name in names if name not in archive.files]:
             got = ", ".join(archive.files[:_SHOWN]) + ", ..." * (len(archive.files) > _SHOWN) or "no array"
-            raise ValueError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
+            raise _LackingError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
         needed = sum(_bytes_needed(archive, name, path) for name in names)
         _memory.require(f"data {path}", needed, "its arrays in float64", advice="save fewer images")
         return {name: _member(archive, name, path) for name in names}

@@ -377,7 +377,7 @@ def extreme_eigenpairs(
     (array([7.  , 7.  , 3.96, 0.  ]), True)
     """
     operator = as_operator(matrix)
-    top, bottom = _number("largest", largest), _number("smallest", smallest)
+    top, bottom = _checks.number("largest", largest), _checks.number("smallest", smallest)
     if not 1 <= top + bottom <= operator.dim:
         raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
     relative, steps = float(_checks.positive("tolerance", tolerance)), _checks.count("steps", steps)
@@ -456,12 +456,3 @@ def _independent(rest: Tensor, known: Tensor, scale: float) -> tuple[Tensor, Ten
 
 def _rows(vectors: Tensor) -> Tensor:
     return torch.linalg.qr(vectors.mT)[0].mT
-
-
-def _number(name: str, value: Any) -> int:
-    """A count that may be zero."""
-    return (
-        0
-        if not isinstance(value, bool) and isinstance(value, int | np.integer) and value == 0
-        else _checks.count(name, value)
-    )

@@ -27,7 +27,7 @@ from simulate import _memory
 from simulate.batches import rows, window
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
+from simulate.parametric import Leaves, as_found, in_mode
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 
@@ -51,6 +51,20 @@ class CurvatureOperator(Operator):
     """A matrix of curvature: an `Operator` for Lanczos, a matrix for ``@``, a scipy operator by `to_scipy`."""
 
     objective: Objective
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """The products, checked for finiteness.
+
+        Raises
+        ------
+        ValueError
+            If they are not finite.
+        """
+        products = self.product(vectors).detach()
+        # a look at every number costs a twentieth of a product; a finite sum has none that is not
+        if not bool(products.sum().isfinite()) and not bool(products.isfinite().all()):
+            raise ValueError("operator must return finite products, got NaN or infinity")
+        return products
 
     def __matmul__(self, vectors: Any) -> Tensor:
         """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
@@ -286,12 +300,16 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
     graphs = _Graphs(objective, build)
 
     def product(vectors: Tensor) -> Tensor:
-        total = torch.zeros_like(vectors)
-        with as_found(objective.model, objective.training), torch.enable_grad():
+        total = torch.empty_like(vectors)
+        # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
+        guard = in_mode if graphs.kept else as_found
+        with guard(objective.model, objective.training), torch.enable_grad():
+            new = True
             for part in graphs:
                 for row, vector in zip(total, vectors, strict=True):
-                    row += objective.flat(part(objective.split(vector)))
-        return total
+                    _take(row, part(objective.split(vector)), new=new)
+                new = False
+        return total.zero_() if new else total
 
     return CurvatureOperator(
         product=product,
@@ -302,6 +320,15 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
     )
 
 
+def _take(row: Tensor, parts: Leaves, *, new: bool) -> None:
+    """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
+    flat = [part.reshape(-1) for part in parts]
+    if new:
+        torch.cat(flat, out=row)
+    else:
+        row += torch.cat(flat)
+
+
 class _Graphs:
     """The graph of every batch: kept from one pass to the next if all fit into half of the free memory."""
 
@@ -310,6 +337,11 @@ class _Graphs:
         self._leaves = objective.leaves()
         self._kept: list[Product] | None = None
         self._keeps: bool | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the next pass builds nothing."""
+        return self._kept is not None
 
     def __iter__(self) -> Iterator[Product]:
         if self._kept is not None:

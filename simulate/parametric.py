@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-__all__ = ["Leaves", "Parametric", "as_found", "parametric"]
+__all__ = ["Leaves", "Parametric", "as_found", "in_mode", "parametric"]
 
 Leaves = tuple[Tensor, ...]
 Call = Callable[[Sequence[Tensor], Any], Any]
@@ -126,8 +126,19 @@ def _require_one_kind(found: Parametric) -> None:
 @contextmanager
 def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
     """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators."""
-    modes = [] if model is None else [(module, module.training) for module in model.modules()]
     states = _random_states()
+    try:
+        with in_mode(model, training):
+            yield
+    finally:
+        for restore, state in states:
+            restore(state)
+
+
+@contextmanager
+def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
+    """Put a model into a mode; afterwards restore the modes of its parts."""
+    modes = [] if model is None else [(module, module.training) for module in model.modules()]
     try:
         for module, _ in modes:
             module.training = training
@@ -135,8 +146,6 @@ def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
-        for restore, state in states:
-            restore(state)
 
 
 def _random_states() -> list[tuple[Callable[[Any], None], Any]]:

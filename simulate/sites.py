@@ -11,6 +11,7 @@ That the parameters act at the sites and nowhere else, and that no sample sees a
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -24,13 +25,22 @@ from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found
 
-__all__ = ["Site", "by_sample", "covers", "moved", "pulled", "visited"]
+__all__ = [
+    "Site",
+    "by_sample",
+    "covers",
+    "elsewhere",
+    "moved",
+    "pulled",
+    "visited",
+]
 
-_KINDS = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.GroupNorm, _ConvNd, _BatchNorm)
+_NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
+_KINDS = (nn.Linear, nn.Embedding, _ConvNd, *_NORMALISATIONS)
 _ROUNDINGS = 1e4
-"""A difference of more than so many roundings of the largest entry is none of rounding."""
+"""Outputs of a sample that differ by more than so many roundings depend on the other samples."""
 _FEW = 3
-"""Samples that the question whether the sites cover a model is put to."""
+"""Samples that questions about a model are put to."""
 
 
 class Site(NamedTuple):
@@ -56,6 +66,8 @@ class Site(NamedTuple):
 
 def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
     """Outputs of the model and the sites on the way, in their order. To be used within `as_found`.
+
+    The parameters of a site are constants to the graph of the outputs: see `elsewhere`.
 
     Examples
     --------
@@ -83,6 +95,10 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
     """
     layer, inputs = site.layer, site.inputs.detach()
     own = {name: directions[place] for name, place in site.places.items()}
+    if isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
+        own["weight"] = (
+            own["weight"].clone().index_fill_(1, torch.tensor(layer.padding_idx, device=inputs.device), 0)
+        )
     count = len(next(iter(own.values())))
     if isinstance(layer, nn.Linear) and "weight" in own:
         change = nn.functional.linear(inputs, own["weight"].flatten(0, 1))
@@ -113,8 +129,7 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
 def covers(objective: Objective) -> bool:
     """Whether all that the parameters do to the outputs they do at sites.
 
-    The derivative of a random combination of a few outputs by the parameters is compared with what the sites make
-    of it: they differ if a parameter is used anywhere else.
+    Asked of the graph of a few outputs, in which nothing else may lead to a parameter, whatever its derivative.
 
     Examples
     --------
@@ -127,53 +142,70 @@ def covers(objective: Objective) -> bool:
     if objective.model is None or objective.training:
         return False
     with as_found(objective.model, objective.training), torch.enable_grad():
-        batch = _few(objective)
         leaves = objective.leaves()
-        outputs, sites = visited(objective, leaves, batch)
-        if not sites:
-            return False
-        weights = _random(outputs)
-        slopes, truth = _slopes(outputs, weights, sites), _gradient(outputs, weights, leaves)
-        return _same(_summed(sites, slopes, leaves), truth)
+        outputs, sites = visited(objective, leaves, _few(objective))
+        return bool(sites) and not elsewhere(outputs, leaves)
+
+
+def elsewhere(outputs: Tensor, leaves: Leaves) -> bool:
+    """Whether any of the parameters had part in outputs that `visited` gave, other than at the sites."""
+    if not outputs.requires_grad:
+        return False
+    found = torch.autograd.grad(outputs.sum(), leaves, retain_graph=True, allow_unused=True)
+    return any(slope is not None for slope in found)
 
 
 def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 
-    Asked of a few samples: the derivative of the outputs of one of them must vanish at the rows of the others.
+    Asked of a few samples: one of them must have the same outputs when it is alone, and their derivative must vanish
+    at the rows of the others.
 
     Examples
     --------
-    >>> data = torch.ones(5, 3), torch.zeros(5, 2)
+    >>> data = torch.randn(5, 3), torch.zeros(5, 2)
     >>> by_sample(Objective(nn.Linear(3, 2), nn.MSELoss(), data))
     True
+    >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    False
     """
     with as_found(objective.model, objective.training), torch.enable_grad():
-        batch = _few(objective)
-        outputs, sites = visited(objective, objective.leaves(), batch)
+        batch, leaves = _few(objective), objective.leaves()
+        outputs, sites = visited(objective, leaves, batch)
         samples = rows(batch.targets)
-        if len(outputs) != samples:
+        chosen = samples // 2
+        if len(outputs) != samples or not _alike(objective, leaves, batch, outputs, chosen):
             return False
-        weights, chosen = torch.zeros_like(outputs), samples // 2
+        weights = torch.zeros_like(outputs)
         weights[chosen] = _random(outputs)[chosen]
-        slopes = _slopes(outputs, weights, sites)
-        return all(_only(slope, samples, chosen) for slope in slopes)
+        return all(_only(slope, samples, chosen) for slope in _slopes(outputs, weights, sites))
 
 
 @contextmanager
 def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
-    modules = () if objective.model is None else objective.model.modules()
+    modules = [] if objective.model is None else [m for m in objective.model.modules() if _affine(m)]
 
-    def visit(layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
-        own = layer.named_parameters(recurse=False)
-        places = {name: i for name, p in own for i, leaf in enumerate(leaves) if p is leaf}
-        if not places or len(inputs) != 1 or not isinstance(output, Tensor):
+    constants, entered = [leaf.detach() for leaf in leaves], []
+
+    def enter(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+        places = {n: i for n, p in layer._parameters.items() for i, leaf in enumerate(leaves) if p is leaf}
+        entered.append(places if len(inputs) == 1 else {})
+        for name, place in entered[-1].items():
+            _put(layer, name, constants[place])
+
+    def leave(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        places = entered.pop()
+        if not places:
             return output
+        for name, place in places.items():
+            _put(layer, name, leaves[place])
         nudge = torch.zeros_like(output, requires_grad=True)
         sites.append(Site(layer, places, inputs[0], nudge))
         return output + nudge
 
-    handles = [m.register_forward_hook(visit) for m in modules if _affine(m)]
+    # next to the layer: what other hooks do to inputs and outputs belongs to the rest of the model
+    handles = [m.register_forward_pre_hook(enter) for m in modules]
+    handles += [m.register_forward_hook(leave, prepend=True) for m in modules]
     try:
         yield
     finally:
@@ -181,12 +213,18 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
             handle.remove()
 
 
+def _put(layer: nn.Module, name: str, value: Any) -> None:
+    layer._parameters[name] = value  # a tensor, as `torch.func.functional_call` puts there too
+
+
 def _affine(layer: nn.Module) -> bool:
     """Whether its output is affine in its parameters whatever its input, in evaluation mode."""
     if isinstance(layer, _BatchNorm) and layer.running_mean is None:
         return False  # the statistics of the batch: samples see each other
-    if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
-        return False  # writes into its own weights
+    if isinstance(layer, nn.Embedding) and (
+        layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
+    ):
+        return False  # writes into its own weights, or has gradients of its own kind
     return any(isinstance(layer, kind) and type(layer).forward is _forward(type(layer)) for kind in _KINDS)
 
 
@@ -213,8 +251,11 @@ def _called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
 
 
 def _few(objective: Objective) -> Batch:
-    batch = next(iter(objective.batches()))
-    part = slice(0, _FEW)
+    """Of the first batch with more than one sample, if there is one."""
+    batches = list(itertools.islice(objective.batches(), 1))
+    if rows(batches[0].targets) < 2:
+        batches += itertools.islice((b for b in objective.batches() if rows(b.targets) > 1), 1)
+    batch, part = batches[-1], slice(0, _FEW)
     return Batch(window(batch.inputs, part), window(batch.targets, part), 1.0)
 
 
@@ -225,27 +266,21 @@ def _random(like: Tensor) -> Tensor:
 
 def _slopes(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:
     nudges = [site.nudge for site in sites]
+    if not nudges:
+        return ()
     return torch.autograd.grad(
         outputs, nudges, weights, retain_graph=True, allow_unused=True, materialize_grads=True
     )
 
 
-def _gradient(outputs: Tensor, weights: Tensor, leaves: Leaves) -> Leaves:
-    return torch.autograd.grad(outputs, leaves, weights, allow_unused=True, materialize_grads=True)
-
-
-def _summed(sites: Sequence[Site], slopes: Leaves, leaves: Leaves) -> Leaves:
-    total = [torch.zeros_like(leaf) for leaf in leaves]
-    for site, slope in zip(sites, slopes, strict=True):
-        for place, part in pulled(site, slope).items():
-            total[place] = total[place] + part
-    return tuple(t.detach() for t in total)
-
-
-def _same(found: Leaves, truth: Leaves) -> bool:
-    scale = max(float(t.abs().max()) for t in truth)
-    worst = max(float((f - t).abs().max()) for f, t in zip(found, truth, strict=True))
-    return worst <= _ROUNDINGS * torch.finfo(truth[0].dtype).eps * scale
+def _alike(objective: Objective, leaves: Leaves, batch: Batch, outputs: Tensor, chosen: int) -> bool:
+    """Whether a sample has the same outputs when it is alone."""
+    alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
+    alone, expected = alone.detach(), outputs[chosen : chosen + 1].detach()
+    if alone.shape != expected.shape:
+        return False
+    least = _ROUNDINGS * torch.finfo(outputs.dtype).eps * float(expected.detach().abs().max())
+    return float((alone - expected).detach().abs().max()) <= least
 
 
 def _only(slope: Tensor, samples: int, chosen: int) -> bool:

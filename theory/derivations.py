@@ -13,7 +13,8 @@ name                          result                                      Vysogo
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
 `theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
-`theory.spectral_derivations`, `theory.law_derivations`, `theory.descent_derivations` and `theory.wide_derivations`.
+`theory.spectral_derivations`, `theory.law_derivations`, `theory.descent_derivations`, `theory.wide_derivations` and
+`theory.linear_derivations`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from theory import descent_derivations, law_derivations, spectral_derivations, wide_derivations
+from theory import (
+    descent_derivations,
+    law_derivations,
+    linear_derivations,
+    spectral_derivations,
+    wide_derivations,
+)
 from theory._symbolic import Derivation, require_zero, sympy_module
 
 __all__ = [
@@ -326,9 +333,9 @@ def derivations() -> tuple[Derivation, ...]:
         wide_derivations.relu_fixed_point(),
         wide_derivations.relu_correlation_map(),
         wide_derivations.critical_relu_kappa(),
-        wide_derivations.linear_fluctuations(),
-        wide_derivations.linear_lower_constant(),
-        wide_derivations.linear_edge(),
+        linear_derivations.linear_fluctuations(),
+        linear_derivations.linear_lower_constant(),
+        linear_derivations.linear_edge(),
         wide_derivations.normalisation_rank(),
     )
 

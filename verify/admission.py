@@ -12,7 +12,8 @@ from itertools import combinations, pairwise
 from simulate.monte_carlo import Point
 from verify.estimands import components
 from verify.judge import SEPARATION, readings, separation
-from verify.model import AnyClaim, Claim, Identity, Kind, Observation, Prediction, StatisticalProperty, Tier
+from verify.model import AnyClaim, Claim, Identity, Kind, Prediction, StatisticalProperty, Tier
+from verify.observation import Observation
 
 __all__ = ["observation_problems", "problems"]
 

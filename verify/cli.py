@@ -288,7 +288,7 @@ def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from verify import registry, terminal
-    from verify.model import Status
+    from verify.inventory import Status
 
     papers, status = options.paper or [], options.status
     statuses = [s.value for s in Status]

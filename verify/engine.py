@@ -28,10 +28,10 @@ from verify.model import (
     ExactProperty,
     Experiment,
     Identity,
-    Observation,
     Tier,
     Verdict,
 )
+from verify.observation import Observation
 from verify.observe import Watch, kinds_of, tabulated
 from verify.origin import Origin, drawn, key, refresh, why_not_stored
 from verify.properties import explore_exact, explore_statistical

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, Claim, Experiment, Identity, Observation
+from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.observation import Observation
 
 __all__ = ["DIGITS", "on_images", "require_images"]
 

@@ -1,4 +1,4 @@
-"""What is judged: experiments, the kinds of claims that read them, and the entries of the inventory.
+"""What is judged: experiments, and the kinds of claims that read them.
 
 | record | judged by |
 |---|---|
@@ -6,7 +6,8 @@
 | `Identity` | two independent routes to one deterministic quantity; digits of agreement, no statistics |
 | `ExactProperty` | an inequality or identity over parameters drawn by hypothesis |
 | `StatisticalProperty` | a `Claim` at every set of parameters drawn by hypothesis |
-| `Observation` | nothing: what real networks do beside what theory says, reported as a table |
+
+What is reported and never judged stands in `verify.observation`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +27,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHA",
-    "PAPERS",
     "AnyClaim",
     "Claim",
-    "Column",
-    "Entry",
     "ExactProperty",
     "Experiment",
     "Identity",
     "Kind",
-    "Observation",
-    "Paper",
     "StatisticalProperty",
-    "Status",
     "Tier",
     "Verdict",
 ]
@@ -131,53 +126,6 @@ class Kind(StrEnum):
     def one_sided(self) -> bool:
         """Whether only one edge of the band counts."""
         return self in (Kind.AT_LEAST, Kind.AT_MOST)
-
-
-class Status(StrEnum):
-    """Where an entry of the inventory stands; *judged* is derived from the claims that cover it."""
-
-    JUDGED = "judged"
-    OPEN = "open"
-    DEFINITION = "definition"
-    OBSERVED = "observed"
-    NOT_CHECKABLE = "not checkable here"
-
-
-class Paper(NamedTuple):
-    """A source of statements."""
-
-    id: str
-    authors: str
-    title: str
-
-
-PAPERS = (
-    Paper(
-        "vysogorets2024",
-        "Vysogorets, Dawid and Kempe (2024)",
-        "Deconstructing the Goldilocks Zone of Neural Network Initialization",
-    ),
-    Paper(
-        "granziol2022",
-        "Granziol, Zohren and Roberts (2022)",
-        "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
-    ),
-    Paper(
-        "karakida2019",
-        "Karakida, Akaho and Amari (2019)",
-        "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
-    ),
-    Paper("beyond", "losscurv", "Beyond the papers"),
-)
-
-
-class Entry(NamedTuple):
-    """One statement of a paper, as the inventory lists it while nothing judges it."""
-
-    id: str
-    title: str
-    status: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -425,84 +373,6 @@ class StatisticalProperty(_Stated):
             relative=self.relative,
             quantity=self.quantity,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A score of an observation: shown as its mean over replicates, with the lowest and the highest.
-
-    Attributes
-    ----------
-    score
-        Its name among those that `Observation.simulate` returns.
-    heading
-        What it is, in plain words with its symbol or unit.
-    ratio
-        Predicted over measured, so that 1 is perfect: drawn against a line at 1, and marked where far from it.
-    """
-
-    score: str
-    heading: str
-    ratio: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Observation:
-    """What real networks do beside what theory says of them: a table, reported and never judged.
-
-    Attributes
-    ----------
-    id
-        ``paper/name``, stable, and of no claim or experiment: streams, reports and plots are filed under it.
-    entries
-        The entries of the paper's page in docs/claims that it shows.
-    note
-        Plain words: what the table says, where theory is off, by how much and why.
-    replicate
-        What one replicate is, in words: "one network with its images".
-    simulate
-        A function at module level (workers find it by name) from a block and a point to scores, each of shape
-        (replicates,) or (replicates, k). It may use theory and simulate.
-    points
-        One group of rows for each.
-    along
-        The parameter, a tuple in the point, that runs along the components of scores that are vectors: one row for
-        each of its values. A score that is a number is the same in all rows of its point.
-    columns
-        The scores that are shown.
-    replicates
-        How many are drawn at each point, one by one, each a task of its own with a stream of its own; four times
-        as many in the full tier.
-    seconds
-        Measured cost of one replicate at one point on one core, for the progress bar and for nothing else.
-    data
-        The real data set behind it, if any; `point.images` then names the images of the run.
-    tier
-        The lowest tier that runs it: the default one, or the full one.
-    axis
-        Label of the horizontal axis of its figure; the name of `along` where it is empty.
-    """
-
-    id: str
-    entries: tuple[str, ...]
-    source: str
-    title: str
-    note: str
-    replicate: str
-    simulate: Simulator
-    points: tuple[Point, ...]
-    along: str
-    columns: tuple[Column, ...]
-    replicates: int
-    seconds: float
-    data: str = ""
-    tier: Tier = Tier.DEFAULT
-    axis: str = ""
-
-    @property
-    def paper(self) -> str:
-        """The short name of its paper."""
-        return self.id.partition("/")[0]
 
 
 AnyClaim = Claim | Identity | ExactProperty | StatisticalProperty

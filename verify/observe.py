@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, Scores
 from verify.draws import Draws, traceback_of
-from verify.model import Column, Observation, Tier
+from verify.model import Tier
+from verify.observation import Column, Observation
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Spread
 from verify.rows import rerun_command
 

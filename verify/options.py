@@ -13,7 +13,8 @@ from simulate.monte_carlo import default_workers, resolve_device
 from verify import registry
 from verify.engine import Settings
 from verify.images import DIGITS, on_images
-from verify.model import AnyClaim, Observation, Tier
+from verify.model import AnyClaim, Tier
+from verify.observation import Observation
 from verify.results import Results, load
 
 __all__ = [

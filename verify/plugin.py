@@ -17,7 +17,8 @@ import pytest
 
 from verify.engine import Session
 from verify.judge import readings
-from verify.model import AnyClaim, Claim, Identity, Observation, Tier
+from verify.model import AnyClaim, Claim, Identity, Tier
+from verify.observation import Observation
 from verify.observe import kinds_of
 from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
 from verify.results import Observed, Row

@@ -10,20 +10,18 @@ from types import ModuleType
 from simulate.monte_carlo import Point
 from verify.admission import observation_problems, problems
 from verify.estimands import components
+from verify.inventory import PAPERS, Entry, Status
 from verify.judge import applies, readings
 from verify.model import (
     FAMILY_SIZE,
-    PAPERS,
     AnyClaim,
     Claim,
-    Entry,
     Experiment,
     Kind,
-    Observation,
     StatisticalProperty,
-    Status,
     Tier,
 )
+from verify.observation import Observation
 from verify.results import InventoryRow
 
 __all__ = [
@@ -60,6 +58,7 @@ def _modules() -> tuple[ModuleType, ...]:
         beyond_rates,
         granziol2022,
         granziol2022_ensembles,
+        granziol2022_factor_means,
         granziol2022_free_probability,
         granziol2022_gauss_newton,
         granziol2022_hessians,
@@ -70,6 +69,8 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_outliers,
         granziol2022_rates,
         granziol2022_rectangular,
+        granziol2022_rectangular_maps,
+        granziol2022_rectangular_scatter,
         granziol2022_samples,
         granziol2022_sampling,
         granziol2022_scatter,
@@ -90,7 +91,11 @@ def _modules() -> tuple[ModuleType, ...]:
         karakida2019_kernels,
         karakida2019_last_layer,
         karakida2019_layer_norm,
+        karakida2019_layer_norm_blocks,
         karakida2019_layer_norm_etas,
+        karakida2019_layer_norm_gram,
+        karakida2019_layer_norm_limits,
+        karakida2019_layer_norm_two_outputs,
         karakida2019_linear,
         karakida2019_quadrature,
         karakida2019_signs,
@@ -102,14 +107,20 @@ def _modules() -> tuple[ModuleType, ...]:
         karakida2019_training,
         network_observations,
         vysogorets2024,
+        vysogorets2024_collapse,
+        vysogorets2024_networks,
     )
 
+    vysogorets = (vysogorets2024, vysogorets2024_collapse, vysogorets2024_networks)
     granziol = (
         granziol2022,
         granziol2022_noise,
         granziol2022_ensembles,
         granziol2022_outliers,
         granziol2022_rectangular,
+        granziol2022_rectangular_scatter,
+        granziol2022_rectangular_maps,
+        granziol2022_factor_means,
         granziol2022_samples,
         granziol2022_steps,
         granziol2022_rates,
@@ -139,8 +150,12 @@ def _modules() -> tuple[ModuleType, ...]:
         karakida2019_batch_norm_gradients,
         karakida2019_batch_norm,
         karakida2019_batch_norm_largest,
+        karakida2019_layer_norm_gram,
+        karakida2019_layer_norm_blocks,
         karakida2019_layer_norm,
+        karakida2019_layer_norm_limits,
         karakida2019_layer_norm_etas,
+        karakida2019_layer_norm_two_outputs,
         karakida2019_sizes,
         karakida2019_training,
         karakida2019_figure_1,
@@ -150,7 +165,7 @@ def _modules() -> tuple[ModuleType, ...]:
         karakida2019_criticality,
         karakida2019_linear,
     )
-    return (vysogorets2024, *granziol, *karakida, beyond_rates, network_observations)
+    return (*vysogorets, *granziol, *karakida, beyond_rates, network_observations)
 
 
 @cache

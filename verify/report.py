@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from verify import plots, ratios, wording
 from verify.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
-from verify.model import PAPERS
+from verify.inventory import PAPERS
 from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, replace_files
 from verify.store import exclusive
 

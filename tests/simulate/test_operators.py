@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import torch
 from scipy.sparse import linalg
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from simulate import operators
 from simulate.objectives import Objective
@@ -154,6 +156,46 @@ def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch:
     first = matrix.dense()
     assert torch.equal(first, matrix.dense())
     assert torch.equal(first, hessian(matrix.objective).dense())
+
+
+class Recomputed(nn.Module):
+    """Activations that are computed again for every derivative."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(self.body, x, use_reentrant=False)
+
+
+def test_what_a_kept_graph_computes_again_is_in_the_measured_mode() -> None:
+    plain = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Dropout(0.5), nn.Linear(5, 3)).double()
+    found, again = (
+        hessian(Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3)))
+        for model in (plain, Recomputed(plain))
+    )
+    for _ in range(2):
+        assert_same(again.dense(), found.dense())
+    assert plain.training
+
+
+def test_data_that_are_gone_add_nothing() -> None:
+    model, data = nn.Linear(2, 2).double(), [(torch.ones(1, 2), torch.tensor([1]))]
+    matrix = hessian(Objective(model, nn.CrossEntropyLoss(), data))
+    data.clear()
+    assert not (matrix @ torch.ones(6)).any()
+
+
+@pytest.mark.parametrize(("value", "refused"), [(3e38, False), (torch.inf, True), (torch.nan, True)])
+def test_products_are_refused_if_one_number_is_not_finite(value: float, refused: bool) -> None:
+    objective = case("cross-entropy").objective()
+    matrix = replace(hessian(objective), product=lambda vectors: torch.full_like(vectors, value).float())
+    if not refused:
+        assert torch.equal(matrix(torch.ones(2, 43)), torch.full((2, 43), value))
+        return
+    with pytest.raises(ValueError, match="operator must return finite products, got NaN or infinity"):
+        matrix(torch.ones(2, 43))
 
 
 def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from theory import (
     descent_derivations,
     gauss_newton,
     law_derivations,
+    linear_derivations,
     softmax,
     spectral_derivations,
     wide_derivations,
@@ -99,7 +100,10 @@ def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.derivations()
 
-    modules = (derivations, spectral_derivations, law_derivations, descent_derivations, wide_derivations)
+    modules = (
+        *(derivations, spectral_derivations, law_derivations, descent_derivations),
+        *(wide_derivations, linear_derivations),
+    )
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     names = [d.name for d in found]
     assert len(set(names)) == len(names) and set(names) == public.keys() - {"Derivation", "derivations"}

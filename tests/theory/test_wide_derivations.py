@@ -9,7 +9,7 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import criticality, fisher, linear_network
+from theory import criticality, fisher
 from theory import wide_derivations as wide
 from theory._symbolic import Derivation
 from theory.activations import erf, gaussian_kernels, relu
@@ -47,21 +47,9 @@ def test_correlations_of_critical_relu_join_by_a_power(distance: float) -> None:
 
 
 @pytest.mark.parametrize("depth", [2, 3, 9])
-def test_constants_of_critical_and_of_linear_networks(depth: int) -> None:
+def test_constant_of_critical_relu(depth: int) -> None:
     kappas = fisher.kappas("relu", depth=depth, weight_variance=2.0, bias_variance=0.0)
-    linear = fisher.fluctuation_constants(
-        "linear", depth=depth, outputs=1, weight_variance=1.3, bias_variance=0.4
-    )
-
     assert_allclose(kappas.kappa1, numeric(wide.critical_relu_kappa(), depth), rtol=1e-14)
-    assert_allclose(linear.c1, numeric(wide.linear_lower_constant(), 1.3, depth), rtol=1e-13)
-    assert_allclose(linear.c2, numeric(wide.linear_fluctuations(), 1.3, depth), rtol=1e-13)
-
-
-def test_edge_is_the_minimum_of_the_derived_function() -> None:
-    w = np.linspace(0.01, 1 / (1 + math.sqrt(0.6)), 20001)
-    edge = linear_network.linear_network_edge(0.8, weight_variance=1.0, width_ratios=[1.0, 0.6])
-    assert_allclose(edge, numeric(wide.linear_edge(), w, 0.8, 0.6).min(), rtol=1e-8)
 
 
 def test_normalisation_leaves_two_directions_less() -> None:

@@ -28,7 +28,7 @@ from tests.verify.mutation import (
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 
-__all__ = ["FORMS", "WITHOUT_FORM"]
+__all__ = ["A_NUMBER", "FORMS", "ONE_SCORE", "SETTING", "WITHOUT_FORM", "order_parameters_of"]
 
 
 def where(condition, value):
@@ -156,12 +156,17 @@ SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
 
 @cache
-def _moments(activation: str, **setting: Any) -> OrderParameters:
+def _recursion(activation: str, **setting: Any) -> OrderParameters:
     return order_parameters(activation, **setting)
 
 
+def order_parameters_of(p: Point) -> OrderParameters:
+    """Those of the network of a point."""
+    return _recursion(**{key: p[key] for key in SETTING})
+
+
 def _moment(name: str, layer: int) -> Quantity:
-    return lambda p: float(getattr(_moments(**{key: p[key] for key in SETTING}), name)[layer])
+    return lambda p: float(getattr(order_parameters_of(p), name)[layer])
 
 
 def _bias(name: str) -> Quantity:
@@ -271,9 +276,6 @@ FORMS: dict[str, ClosedForm] = {
         {"classes": lambda p: len(p.p)},
     ),
     "vysogorets2024/eq-8": ClosedForm(_eq_8, {"gamma": _gamma}),
-    "vysogorets2024/frobenius-law": ClosedForm(
-        lambda excess_g, ratio: excess_g / sympy.sqrt(1 + ratio**2),
-    ),
 }
 
 A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
@@ -294,6 +296,4 @@ WITHOUT_FORM: dict[str, str] = {
     "karakida2019/no-growth": A_NUMBER,
     "karakida2019/largest-over-root": ONE_SCORE,
     "karakida2019/largest-over-mean-square": ONE_SCORE,
-    "vysogorets2024/zone-criterion": "a declared bound, no formula",
-    "vysogorets2024/zone-against-never": "a declared bound, no formula",
 }

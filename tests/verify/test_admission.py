@@ -11,8 +11,9 @@ from verify import admission
 from verify.admission import problems
 from verify.engine import Session, Settings
 from verify.estimands import variance
+from verify.inventory import Entry
 from verify.judge import PRINTED
-from verify.model import Claim, Entry, Experiment, Kind, Verdict
+from verify.model import Claim, Experiment, Kind, Verdict
 from verify.registry import admit, intervals
 
 SIZES = Point(sizes=(10, 20, 40, 80, 160))

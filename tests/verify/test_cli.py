@@ -1,15 +1,9 @@
+"""Commands and options: what is judged, what is printed, and the status at the end."""
+
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import re
-import signal
-import subprocess
 import sys
-import textwrap
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.verify import toy_claims
+from tests.verify.command_line import Planter, elsewhere, judged, words_of
 from tests.verify.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import cli, registry, report, results, suite
@@ -24,30 +19,9 @@ from verify.cli import main
 from verify.options import OPTIONS, plan, require_writable
 from verify.results import load
 
-__all__ = ["plant"]
+__all__ = ["elsewhere", "plant"]
 
-Planter = Callable[..., None]
 COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay")
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("COLUMNS", raising=False)  # what runs tests side by side sets it
-
-
-def judged(*words: str) -> int:
-    return main(["report", "--workers", "1", *words])
-
-
-def shell(command: str, **more: Any) -> subprocess.CompletedProcess[str]:
-    """A command as a user types it, with `losscurv` standing for the program."""
-    program = f"losscurv() {{ '{sys.executable}' -m verify.cli \"$@\"; }}\nset -o pipefail\n"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
-    return subprocess.run(
-        ["bash", "-c", program + command], capture_output=True, text=True, timeout=60, env=environment
-    )
 
 
 def test_as_expected_is_status_0_and_leaves_a_report(
@@ -62,10 +36,6 @@ def test_as_expected_is_status_0_and_leaves_a_report(
     assert "tier default, seed 2024, 1 worker, cpu" in output.err
     assert [row.verdict for row in load(tmp_path / "out/results.json").rows].count("agrees") == 3
     assert "3 agrees" in words_of(tmp_path / "out/report.html")
-
-
-def words_of(page: Path) -> str:
-    return " ".join(re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8")).split())
 
 
 def test_whatever_comes_of_a_claim_has_its_place_on_the_page(plant: Planter) -> None:
@@ -245,114 +215,6 @@ def test_a_report_that_cannot_be_written_still_prints_what_was_judged(
     assert output.err.splitlines()[-1] == expected
 
 
-def test_an_interruption_keeps_what_is_finished(
-    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plant(toy_claims.RIGHT, toy_claims.STOPS, toy_claims.EXACT)
-
-    assert judged("--report-dir", "out") == 130
-    output = capsys.readouterr()
-    assert "interrupted, keeping what is finished" in output.err
-    kept = load(tmp_path / "out/results.json")
-    assert [row.id for row in kept.rows] == ["beyond/right"]
-    assert kept.suite.selection == "all claims (interrupted)"
-    assert main(["replay", "out", "--workers", "1"]) == 0
-
-
-def test_an_interruption_before_anything_is_finished_leaves_nothing(
-    plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plant(toy_claims.STOPS)
-
-    assert judged("--report-dir", "out") == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "losscurv: interrupted"
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_replay_finds_the_same_scores(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT)
-    assert judged("--report-dir", "out", "--seed", "5", "--replicates", "80") == 0
-    before = Path("out/results.json").read_bytes()
-    capsys.readouterr()
-
-    assert main(["replay", "out/results.json", "--workers", "1"]) == 0
-    output = capsys.readouterr()
-    assert "replay: every score and verdict is the same" in output.out
-    assert "seed 5" in output.err
-    assert main(["report", "--replay", "out", "--workers", "1", "--claim", "beyond/right", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["suite"]["replicates"] == 80
-    assert Path("out/results.json").read_bytes() == before
-    assert not Path("losscurv-report").exists()
-
-
-def test_a_replay_that_differs_is_status_1(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.RIGHT)
-    assert judged("--report-dir", "out") == 0
-    recorded = load(Path("out/results.json"))
-    other = replace(recorded, runs=[replace(run, sha256="0" * 64) for run in recorded.runs])
-    results.save(other, Path("out/results.json"))
-
-    assert main(["replay", "out", "--workers", "1"]) == 1
-    assert "replay differs: toy/uniform" in capsys.readouterr().out
-    assert main(["replay", "out", "--workers", "1", "--json"]) == 1
-    output = capsys.readouterr()
-    assert "replay differs: toy/uniform" in output.err
-    assert json.loads(output.out)["rows"]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", "is corrupt: not JSON; run losscurv report again"),
-        ("[]", "must have schema"),
-        ('{"schema": 99}', "must have schema"),
-        ('{"schema": 3}', "is corrupt"),
-        ("\0\xff", "is corrupt"),
-    ],
-)
-@pytest.mark.parametrize("command", ["replay", "plot"])
-def test_a_corrupt_file_is_refused(
-    command: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    Path("results.json").write_text(content, encoding="latin-1")
-
-    assert main([command, "results.json"]) == 2
-    output = capsys.readouterr()
-    assert message in output.err
-    assert output.err.count("\n") == 1
-
-
-def test_a_truncated_file_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("results.json").write_text(results.dumps(sample())[:4000], encoding="utf-8")
-
-    assert main(["replay", "results.json"]) == 2
-    assert "is corrupt" in capsys.readouterr().err
-
-
-def test_a_replay_names_claims_that_are_gone(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.RIGHT, toy_claims.EXACT)
-    assert judged("--report-dir", "out") == 0
-    plant(toy_claims.RIGHT)
-    capsys.readouterr()
-
-    assert main(["replay", "out", "--workers", "1"]) == 2
-    assert "this version has no claim beyond/exact; choose others with --claim" in capsys.readouterr().err
-    assert main(["replay", "out", "--workers", "1", "--claim", "beyond/right"]) == 0
-    assert main(["replay", "out", "--claim", "beyond/wrong"]) == 2
-    assert "--claim must name what the results file judges" in capsys.readouterr().err
-    for extra in (["--seed", "3"], ["--tier", "full"], ["--replicates", "32"], ["--vary-seed"]):
-        assert main(["report", "--replay", "out", *extra]) == 2
-        assert f"{extra[0]} must not stand beside --replay" in capsys.readouterr().err
-
-
-def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.RIGHT)
-    results.save(replace(sample(), rows=[], observations=[]), Path("results.json"))
-
-    assert main(["replay", "."]) == 2
-    assert "--replay must name a run that judged at least one claim" in capsys.readouterr().err
-
-
 def test_claims_lists_every_entry_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claims", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
@@ -440,91 +302,3 @@ def test_a_plan_speaks_of_what_it_runs(plant: Planter) -> None:
     far = plan({"workers": 3, "executor": "dask://host:8786"}, tier=Tier.SMOKE, report_dir="x")
     assert str(far) == "tier smoke, seed 2024, dask://host:8786, cpu"
     assert far.report_dir == Path("x")
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_pipes_and_disks_that_end_early() -> None:
-    run = shell(
-        """
-        losscurv estimate | head -n 1; echo "status $?"
-        losscurv estimate > /dev/full; echo "status $?"
-        losscurv claims > /dev/full; echo "status $?"
-        """
-    )
-    assert [line for line in run.stdout.splitlines() if "status" in line] == [
-        f"status {n}" for n in (0, 2, 2)
-    ]
-    said = "losscurv: the output cannot be written: No space left on device; free some space and run again"
-    assert run.stderr.splitlines() == [said, said]
-
-
-@pytest.mark.parametrize("words", [["estimate"], ["claims", "--json"], ["report", "--help"]], ids=" ".join)
-def test_a_reader_that_has_gone_is_no_error(words: list[str]) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    run = subprocess.run(
-        [sys.executable, "-m", "verify.cli", *words],
-        stdout=writer,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    os.close(writer)
-    assert (run.returncode, run.stderr) == (0, b"")
-
-
-def test_a_terminal_without_greek_letters_gets_question_marks() -> None:
-    run = shell("losscurv estimate outliers", PYTHONIOENCODING="ascii")
-
-    assert (run.returncode, run.stderr) == (0, "")
-    assert "?" in run.stdout
-
-
-@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_path: Path) -> None:
-    script = tmp_path / "busy.py"
-    script.write_text(
-        textwrap.dedent("""
-            import multiprocessing, signal, sys, time
-            from concurrent.futures import wait
-            from verify.workers import open_workers
-
-            if __name__ == "__main__":
-                signal.signal(signal.SIGINT, signal.default_int_handler)
-                try:
-                    with open_workers(2) as executor:
-                        jobs = [executor.submit(time.sleep, 0.01) for _ in range(4)]
-                        wait(jobs)
-                        heard = executor.submit(signal.getsignal, signal.SIGINT).result()
-                        print("deaf" if heard is signal.SIG_IGN else "not deaf")
-                        jobs = [executor.submit(time.sleep, 60) for _ in range(4)]
-                        print("ready", flush=True)
-                        wait(jobs)
-                except KeyboardInterrupt:
-                    print("children", len(multiprocessing.active_children()))
-                    sys.exit(130)
-        """),
-        encoding="utf-8",
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        assert process.stdout is not None
-        assert [process.stdout.readline() for _ in range(2)] == ["deaf\n", "ready\n"]
-        time.sleep(0.1)
-        if name == "SIGINT":
-            os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        else:
-            process.terminate()
-        out, err = process.communicate(timeout=20)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # a failing test leaves no worker behind
-    assert (process.returncode, out, err) == (130, "children 0\n", "")

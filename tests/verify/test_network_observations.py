@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point, fixture
 from simulate.sample_products import PerceptronSamples
 from verify.claims import network_observations as observed
 from verify.claims.granziol2022_networks import _copies
-from verify.model import Observation
+from verify.observation import Observation
 
 SMALLER = {
     "granziol2022/real-batches": {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,20 @@ import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, stream
 from tests.verify import toy_claims
+from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import LOST, SEEN, plant
 from verify import registry, results
 from verify.cli import main
 from verify.engine import Session, Settings
 from verify.images import on_images
-from verify.model import Column, Entry, Observation, Tier
+from verify.inventory import Entry
+from verify.model import Tier
+from verify.observation import Column, Observation
 from verify.registry import admit_observations, select, select_observations
 from verify.results import Observed, load
 from verify.store import Store
 
-__all__ = ["plant"]
-
-Planter = Callable[..., None]
+__all__ = ["elsewhere", "plant"]
 
 
 def session(*observations: Observation, store: Store | None = None, **changes: Any) -> Session:
@@ -251,15 +251,6 @@ def test_the_observations_of_the_suite_are_admitted_and_found_by_workers() -> No
 
 
 # --- the command line
-
-
-def judged(*words: str) -> int:
-    return main(["report", "--workers", "1", *words])
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def test_a_table_that_is_far_off_is_no_failure_but_a_crash_is(

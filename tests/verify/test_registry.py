@@ -11,18 +11,16 @@ from simulate.monte_carlo import Point, SerialExecutor
 from verify import registry
 from verify.engine import Session, Settings
 from verify.estimands import components
+from verify.inventory import PAPERS, Entry, Status
 from verify.judge import SEPARATION, applies, readings, separation
 from verify.model import (
     FAMILY_SIZE,
-    PAPERS,
     Claim,
-    Entry,
     ExactProperty,
     Experiment,
     Identity,
     Kind,
     StatisticalProperty,
-    Status,
     Tier,
     Verdict,
 )

@@ -17,7 +17,8 @@ from simulate.monte_carlo import SerialExecutor
 from tests.verify.sample_results import sample
 from verify import results
 from verify.engine import Session, Settings
-from verify.model import Kind, Status, Tier, Verdict
+from verify.inventory import Status
+from verify.model import Kind, Tier, Verdict
 from verify.planted import PLANTED
 from verify.results import (
     SCHEMA,

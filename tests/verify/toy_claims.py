@@ -11,7 +11,8 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from verify import registry, suite
-from verify.model import AnyClaim, Claim, Column, Experiment, Identity, Observation
+from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.observation import Column, Observation
 
 
 def uniform(block: Block, point: Point) -> Mapping[str, Any]:

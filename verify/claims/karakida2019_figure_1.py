@@ -9,7 +9,8 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher
-from verify.model import Column, Observation, Tier
+from verify.model import Tier
+from verify.observation import Column, Observation
 
 __all__ = ["OBSERVATIONS"]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from verify.claims.karakida2019_training import FIGURE_2, PAPER, drawn_lines, student_and_targets
-from verify.model import AnyClaim, Claim, Column, Experiment, Kind, Observation, Tier
+from verify.model import AnyClaim, Claim, Experiment, Kind, Tier
+from verify.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 

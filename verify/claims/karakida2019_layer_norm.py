@@ -1,4 +1,4 @@
-"""Karakida, Akaho and Amari (2019): the Fisher information when every layer is normalised over its units."""
+"""Karakida, Akaho and Amari (2019), Theorem 4.1: Fisher statistics and bounds with layer normalisation."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from simulate.monte_carlo import Block, Point
 from theory import fisher, layer_normalisation
-from verify.claims.wide_networks import wide_network
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.claims.wide_networks import PAPER, kappas, setting, wide_network
+from verify.model import AnyClaim, Claim, Experiment, Kind
 
-__all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
-
-# --- linear statistics and bounds ----------------------------------------------------------------------------
+__all__ = ["CLAIMS", "normed_kappas", "normed_statistics"]
 
 
 def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
@@ -78,11 +72,6 @@ NORMED = Experiment(
 )
 
 
-def _setting(p: Any) -> dict[str, Any]:
-    names = ("depth", "weight_variance", "bias_variance")
-    return {name: getattr(p, name) for name in names}
-
-
 @cache
 def _cached_kappas(
     activation: str, depth: int, weight_variance: float, bias_variance: float
@@ -92,33 +81,29 @@ def _cached_kappas(
     )
 
 
-def _kappas(p: Any) -> fisher.Kappas:
-    return _cached_kappas(p.activation, **_setting(p))
+def normed_kappas(p: Any) -> fisher.Kappas:
+    """Constants of the Fisher matrix with layer normalisation."""
+    return _cached_kappas(**setting(p))
 
 
-def _statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormStatistics:
+def normed_statistics(p: Any, **changed: Any) -> layer_normalisation.LayerNormStatistics:
     """Theorem 4.1 with the etas of each network."""
     names = {"width", "samples", "outputs", "eta1", "eta2", "eta3"} - changed.keys()
-    given = {name: getattr(p, name) for name in names}
-    return layer_normalisation.layer_norm_statistics(p.activation, **_setting(p), **given, **changed)
+    return layer_normalisation.layer_norm_statistics(**setting(p, *names), **changed)
 
 
 def _mean(p: Any) -> Any:
-    return _statistics(p, eta2=1.0, eta3=1.0, finite_width=True).mean
+    return normed_statistics(p, eta2=1.0, eta3=1.0, finite_width=True).mean
 
 
 def _without_normalisation(p: Any) -> Any:
     """The constant kappa1 of the same network without normalisation."""
-    plain = fisher.kappas(p.activation, **_setting(p))
-    return _mean(p) * plain.kappa1 / _kappas(p).kappa1
+    return _mean(p) * kappas(p).kappa1 / normed_kappas(p).kappa1
 
 
 def _rayleigh(p: Any, **changed: Any) -> Any:
     names = {"width", "samples", "outputs", "eta1", "overlap"} - changed.keys()
-    given = {name: getattr(p, name) for name in names}
-    return layer_normalisation.layer_norm_rayleigh(
-        p.activation, **_setting(p), **given, **changed, finite_width=True
-    )
+    return layer_normalisation.layer_norm_rayleigh(**setting(p, *names), **changed, finite_width=True)
 
 
 def _single(p: Any) -> Any:
@@ -128,7 +113,7 @@ def _single(p: Any) -> Any:
 
 def _times_kappa(p: Any, value: Any) -> Any:
     """As if one kappa stood for the other."""
-    return value * _kappas(p).kappa2 / _kappas(p).kappa1
+    return value * normed_kappas(p).kappa2 / normed_kappas(p).kappa1
 
 
 # What is typical of each point, only to tell rivals apart before a run.
@@ -146,7 +131,7 @@ def _typical(*names: str) -> dict[str, Callable[[Point], float]]:
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M), 1.3 % at M = 240; at most 3 % for wide networks"
 ETAS = ("eta1", "eta2", "eta3")
 
-NORMED_CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-mean",
         entries=("C49", "C50"),
@@ -199,13 +184,13 @@ NORMED_CLAIMS: tuple[AnyClaim, ...] = (
         kind=Kind.AT_LEAST,
         score="largest",
         inputs=_typical(*ETAS),
-        predict=lambda p: _statistics(p).lower,
+        predict=lambda p: normed_statistics(p).lower,
         margin=0.03,
         margin_reason="at most 3 % for wide networks",
         rivals={
-            "upper bound": lambda p: _statistics(p).upper,
+            "upper bound": lambda p: normed_statistics(p).upper,
             "kappa2' for kappa1' in the trace": lambda p: (
-                _statistics(p).lower * _kappas(p).kappa1 / _kappas(p).kappa2
+                normed_statistics(p).lower * normed_kappas(p).kappa1 / normed_kappas(p).kappa2
             ),
         },
         quantity="largest eigenvalue with layer normalisation",
@@ -220,12 +205,12 @@ NORMED_CLAIMS: tuple[AnyClaim, ...] = (
         kind=Kind.AT_MOST,
         score="largest",
         inputs=_typical(*ETAS),
-        predict=lambda p: _statistics(p).upper,
+        predict=lambda p: normed_statistics(p).upper,
         margin=0.03,
         margin_reason="at most 3 % for wide networks",
         rivals={
-            "lower bound": lambda p: _statistics(p).lower,
-            "no alpha": lambda p: _statistics(p).upper / _kappas(p).alpha,
+            "lower bound": lambda p: normed_statistics(p).lower,
+            "no alpha": lambda p: normed_statistics(p).upper / normed_kappas(p).alpha,
         },
         quantity="largest eigenvalue with layer normalisation",
     ),
@@ -276,266 +261,3 @@ NORMED_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="largest eigenvalue with layer normalisation",
     ),
 )
-
-# --- the Gram matrix -----------------------------------------------------------------------------------------
-
-
-def _architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "hidden": st.lists(st.integers(4, 9), min_size=1, max_size=3),
-        "outputs": st.integers(3, 7),
-        "samples": st.integers(1, 5),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-    }
-
-
-def _small_network(rng: np.random.Generator, point: Any) -> Any:
-    from simulate import signals
-
-    return signals.wide_network(
-        Block((rng,)),
-        widths=(*point.hidden, point.outputs),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-
-
-def _gram_difference(
-    rng: np.random.Generator, point: Point, *, fixed_deviation: bool = False, **options: Any
-) -> float:
-    """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
-    import torch
-
-    from simulate import layer_normed
-    from simulate.activations import named
-
-    network = _small_network(rng, point)
-    parameters = [t[0] for pair in zip(network.weights, network.biases, strict=True) for t in pair]
-    phi = named(point.activation).function
-
-    def outputs(*theta: torch.Tensor) -> torch.Tensor:
-        h = network.inputs[0]
-        for layer, (w, b) in enumerate(zip(theta[::2], theta[1::2], strict=True)):
-            u = h @ w.mT + b
-            deviation = u.std(-1, correction=0, keepdim=True)
-            f = (u - u.mean(-1, keepdim=True)) / (deviation.detach() if fixed_deviation else deviation)
-            h = f if layer == network.depth - 1 else phi(f)
-        return h.T
-
-    jacobian = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
-    flat = torch.cat([j.flatten(2) for j in jacobian], dim=2)
-    expected = torch.einsum("ksp,mtp->kmst", flat, flat)
-    found = layer_normed.gram(network, point.activation, **options)[0]
-    return float((found - expected).abs().max() / expected.abs().max())
-
-
-def _rank_difference(rng: np.random.Generator, point: Point, *, lost: int = 2) -> float:
-    """By how much the rank of some sample's block differs if normalisation takes so many dimensions from it."""
-    import torch
-
-    from simulate import layer_normed
-
-    gram = layer_normed.gram(_small_network(rng, point), point.activation)[0]
-    own = torch.linalg.eigvalsh(gram.diagonal(dim1=2, dim2=3).movedim(2, 0))
-    rank = (own > 1e-9 * own[:, -1:]).sum(1)
-    return float((rank - (point.outputs - lost)).abs().max())
-
-
-def _of_two_outputs(rng: np.random.Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
-    """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
-    from simulate import layer_normed
-
-    network = _small_network(rng, point | {"outputs": outputs})
-    found = layer_normed.forward(network, point.activation)
-    scale = found.inverses[-1].square() * found.activations[-1].square().sum(-1) / 2
-    gram = layer_normed.gram(network, point.activation, eps=eps)
-    return float(gram.abs().max() / scale.max())
-
-
-SMALL = (
-    Point(activation="tanh", hidden=(4, 6, 5), outputs=4, samples=3, weight_variance=1.7, bias_variance=0.3),
-    Point(activation="softplus", hidden=(5, 8), outputs=6, samples=4, weight_variance=2.1, bias_variance=0.7),
-)
-
-EXACT: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="karakida2019/layer-norm-gram",
-        entries=("C48", "C50"),
-        source=f"{PAPER}, eqs. (24) and (25)",
-        statement=r"\frac{\partial f(t)}{\partial \theta} = \frac{1}{\sigma(t)} "
-        r"\Big(I - \frac{\mathbf 1 \mathbf 1^\top}{C} - \frac{f f^\top}{C}\Big) "
-        r"\frac{\partial u^L(t)}{\partial \theta}, \text{ and so in every layer}",
-        strategies=_architectures,
-        violation=_gram_difference,
-        examples=SMALL,
-        tolerance=1e-9,
-        tolerance_reason="an exact identity; rounding grows where the units of a sample nearly agree",
-        rivals={
-            "deviations held fixed": lambda rng, p: _gram_difference(rng, p, fixed_deviation=True),
-            "no gradient of the biases": lambda rng, p: _gram_difference(rng, p, biases=False),
-        },
-        seconds=2.0,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-rank",
-        entries=("C50",),
-        source=f"{PAPER}, theorem 4.1",
-        statement=r"\mathrm{rank}\, K_{tt} = C - 2",
-        strategies=_architectures,
-        violation=_rank_difference,
-        examples=SMALL,
-        tolerance=1e-9,
-        tolerance_reason="an exact count, eigenvalues below 1e-9 of the largest being zero in float64",
-        rivals={
-            "C - 3": lambda rng, p: _rank_difference(rng, p, lost=3),
-            "C - 1": lambda rng, p: _rank_difference(rng, p, lost=1),
-        },
-        seconds=0.5,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-two-outputs",
-        entries=("C53",),
-        source=f"{PAPER}, theorem 4.1",
-        statement=r"K = 0 \quad (C = 2)",
-        strategies=_architectures,
-        violation=_of_two_outputs,
-        examples=SMALL,
-        tolerance=1e-20,
-        tolerance_reason="exactly zero up to the square of rounding: two normalised outputs are 1 and -1",
-        rivals={
-            "with 0.00001 added to the variance": lambda rng, p: _of_two_outputs(rng, p, eps=1e-5),
-            "three outputs": lambda rng, p: _of_two_outputs(rng, p, outputs=3),
-        },
-        seconds=0.5,
-    ),
-)
-
-# --- the wide limit, given the outputs -----------------------------------------------------------------------
-
-
-def _outputs() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["relu", "erf", "linear"]),
-        "depth": st.integers(2, 5),
-        "outputs": st.integers(3, 8),
-        "samples": st.integers(1, 12),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-        "shared": st.floats(0.0, 3.0),
-    }
-
-
-def _blocks(rng: np.random.Generator, p: Any) -> tuple[Any, Any, float]:
-    """Outputs drawn before their normalisation, the blocks of K over alpha M, and the largest 1/sigma^2."""
-    u = rng.standard_normal((p.samples, p.outputs)) + p.shared * rng.standard_normal(p.outputs)
-    centred = u - u.mean(1, keepdims=True)
-    deviation = centred.std(1)
-    f = centred / deviation[:, None]
-    projectors = np.eye(p.outputs) - 1 / p.outputs - f[:, :, None] * f[:, None, :] / p.outputs
-    scaled = (projectors / deviation[:, None, None]).reshape(-1, p.outputs)
-    kappas = np.where(np.eye(p.samples, dtype=bool), _kappas(p).kappa1, _kappas(p).kappa2)
-    k = scaled @ scaled.T * np.kron(kappas, np.ones((p.outputs, p.outputs)))
-    return u, k, float((deviation**-2).max())
-
-
-def _squares_difference(rng: np.random.Generator, p: Point, **changes: Callable[[Any], Any]) -> float:
-    """Trace of the squared blocks and its formula in the etas, relative difference."""
-    u, k, _ = _blocks(rng, p)
-    etas = layer_normalisation.realised_etas(u)
-    found = _statistics(_with(p, etas), **{name: change(etas) for name, change in changes.items()}).upper
-    expected = _kappas(p).alpha * WIDTH / p.samples * np.linalg.norm(k)
-    return float(abs(found / expected - 1))
-
-
-WIDTH = 100
-
-
-def _with(p: Point, etas: layer_normalisation.Etas) -> Point:
-    return p | {name: float(value) for name, value in etas._asdict().items()} | {"width": WIDTH}
-
-
-def _largest_difference(rng: np.random.Generator, p: Point, *, diagonal: float = 1.0) -> float:
-    """Largest eigenvalue of the blocks and the root of C x C matrices, relative difference."""
-    u, k, top = _blocks(rng, p)
-    found = layer_normalisation.layer_norm_largest(p.activation, u, **_setting(p), width=WIDTH)
-    expected = np.linalg.eigvalsh(k)[-1] + (diagonal - 1) * top * _kappas(p).difference
-    return float(abs(found / (_kappas(p).alpha * WIDTH / p.samples * expected) - 1))
-
-
-def _beyond_the_outliers(rng: np.random.Generator, p: Point, *, outliers: int = 1) -> float:
-    """By how much eigenvalue number C - `outliers` + 1 of the blocks exceeds the rest, relative."""
-    _, k, top = _blocks(rng, p)
-    values, rest = np.linalg.eigvalsh(k)[::-1], top * _kappas(p).difference
-    place = p.outputs - outliers
-    return float(max(0.0, values[place] - rest) / values[0]) if place < len(values) else 0.0
-
-
-DRAWN = (
-    Point(
-        activation="relu", depth=3, outputs=5, samples=11, weight_variance=1.7, bias_variance=0.3, shared=0.7
-    ),
-    Point(
-        activation="erf", depth=4, outputs=3, samples=7, weight_variance=2.3, bias_variance=0.4, shared=1.3
-    ),
-)
-
-GIVEN_OUTPUTS: tuple[AnyClaim, ...] = (
-    ExactProperty(
-        id="karakida2019/layer-norm-etas",
-        entries=("C51",),
-        source=f"{PAPER}, theorem 4.1, eq. (27); the etas are our reading",
-        statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
-        r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
-        r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
-        strategies=_outputs,
-        violation=_squares_difference,
-        examples=DRAWN,
-        tolerance=1e-9,
-        tolerance_reason="an exact identity in float64",
-        rivals={
-            "eta1 for eta3": lambda rng, p: _squares_difference(rng, p, eta3=lambda e: e.eta1),
-            "the square of eta1 for eta2": lambda rng, p: _squares_difference(
-                rng, p, eta2=lambda e: e.eta1**2
-            ),
-            "eta3 for its square": lambda rng, p: _squares_difference(rng, p, eta3=lambda e: e.eta3**0.5),
-        },
-        seconds=0.5,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-secular",
-        entries=("C52",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        statement=r"\lambda = \lambda_{\max}\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big) \iff "
-        r"\kappa_2'\, \lambda_{\max}\Big(\sum_t \frac{P(t)}{\lambda \sigma(t)^2 - (\kappa_1' - \kappa_2')}\Big) = 1 "
-        r"\quad \big(\lambda > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2},\ \kappa_2' > 0\big)",
-        strategies=_outputs,
-        violation=_largest_difference,
-        examples=DRAWN,
-        tolerance=1e-9,
-        tolerance_reason="an exact identity in float64",
-        rivals={"kappa2' alone": lambda rng, p: _largest_difference(rng, p, diagonal=0.0)},
-        seconds=0.5,
-    ),
-    ExactProperty(
-        id="karakida2019/layer-norm-outliers",
-        entries=("C52",),
-        source=f"ours, beside theorem 4.1 of {PAPER}",
-        statement=r"\#\{\lambda_i > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2}\} \le C - 1",
-        strategies=_outputs,
-        violation=_beyond_the_outliers,
-        examples=DRAWN,
-        tolerance=1e-9,
-        tolerance_reason="an exact inequality in float64",
-        rivals={"C - 2": lambda rng, p: _beyond_the_outliers(rng, p, outliers=2)},
-        seconds=0.5,
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*EXACT, *GIVEN_OUTPUTS, *NORMED_CLAIMS)

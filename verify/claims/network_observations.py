@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import batch_ggn, batch_hessian, learning_rates, own_direction
-from verify.model import Column, Observation, Tier
+from verify.model import Tier
+from verify.observation import Column, Observation
 
 __all__ = ["OBSERVATIONS", "Noise", "formulas", "law_of", "noise_of", "perceptron"]
 

@@ -19,16 +19,108 @@ def add(commands: Any, command: Command) -> None:
 
 
 def _add_measure(commands: Any, command: Command) -> None:
-    command(commands, "measure", _measure, "measure the curvature of the loss of a model of your own")
+    measure = command(
+        commands, "measure", _measure, "measure the curvature of the loss of a model of your own"
+    )
+    _add_problem(measure, "losscurv-measure")
+    measure.add_argument(
+        "--top", type=int, metavar="N", default=10, help="eigenvalues from the top (default 10)"
+    )
 
 
 def _add_plan(commands: Any, command: Command) -> None:
-    command(commands, "plan", _plan, "plan the learning rate against the batch size for a model of your own")
+    plan = command(
+        commands, "plan", _plan, "plan the learning rate against the batch size for a model of your own"
+    )
+    _add_problem(plan, "losscurv-plan")
+    plan.add_argument(
+        "--batch-sizes",
+        required=True,
+        metavar="B,B,...",
+        help="to plan for, such as 16,32,64; at most all samples",
+    )
+    plan.add_argument(
+        "--check", action="store_true", help="try rates in short runs of SGD at three of the batch sizes"
+    )
+    plan.add_argument(
+        "--steps", type=int, metavar="N", default=100, help="of each of these runs (default 100)"
+    )
+    plan.add_argument(
+        "--adam-rate", type=float, metavar="RATE", help="a good learning rate of Adam, to be scaled"
+    )
+    plan.add_argument("--adam-batch", type=int, metavar="B", help="the batch size that it is good at")
 
 
 def _add_bench(commands: Any, command: Command) -> None:
-    command(
+    bench = command(
         commands, "bench", _bench, "time curvature products beside those of other libraries, if installed"
+    )
+    bench.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="hessian, gauss-newton, projected, eigenvalue, trace or gram (repeatable)",
+    )
+    bench.add_argument(
+        "--samples", type=int, metavar="N", default=1000, help="digits in a pass (default 1000)"
+    )
+    bench.add_argument(
+        "--repeats", type=int, metavar="N", default=30, help="calls of each; slow ones fewer (default 30)"
+    )
+    bench.add_argument("--threads", type=int, metavar="N", default=1, help="threads to use (default 1)")
+    bench.add_argument(
+        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
+    )
+    bench.add_argument("--json", action="store_true", help="print JSON instead of the table")
+
+
+def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
+    """The options that say what is measured and where the results go: `loading.from_options` reads them."""
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="MODULE:BUILD",
+        help="pkg.module:build or path/file.py:build, a function or class that gives the torch module",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="FILE.npz",
+        help="x_train, y_train (or x, y), or: digits, the embedded",
+    )
+    parser.add_argument(
+        "--loss",
+        metavar="NAME",
+        help="cross-entropy, mse, bce or pkg.module:function (default: cross-entropy for integer targets, else mse)",
+    )
+    parser.add_argument("--checkpoint", metavar="FILE", help="a state_dict to load; code in it is never run")
+    parser.add_argument(
+        "--parameters",
+        action="append",
+        metavar="NAME",
+        help="differentiate by this parameter or submodule only (repeatable)",
+    )
+    parser.add_argument(
+        "--training", action="store_true", help="measure in training mode, all data one batch"
+    )
+    parser.add_argument(
+        "--samples", type=int, metavar="N", help="draw so many of the samples (default: all of them)"
+    )
+    parser.add_argument(
+        "--batch-size", type=int, metavar="N", help="most samples in one pass, for memory (default 1000)"
+    )
+    parser.add_argument(
+        "--dtype", choices=("float32", "float64"), default="float32", help="precision (default float32)"
+    )
+    parser.add_argument(
+        "--device", metavar="NAME", default="cpu", help="cpu (default), cuda, cuda:<index> or auto"
+    )
+    parser.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of all that is drawn, an integer >= 0 (default 0)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument(
+        "--output", metavar="FOLDER", default=folder, help=f"where page and JSON go (default: {folder})"
     )
 
 

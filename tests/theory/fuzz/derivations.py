@@ -6,6 +6,7 @@ from theory import (
     derivations,
     descent_derivations,
     law_derivations,
+    linear_derivations,
     spectral_derivations,
     wide_derivations,
 )
@@ -14,6 +15,7 @@ DERIVATIONS = (
     derivations,
     descent_derivations,
     law_derivations,
+    linear_derivations,
     spectral_derivations,
     wide_derivations,
 )
@@ -32,6 +34,7 @@ MODULES = {
     "derivations": ("Derivation",),
     "descent_derivations": (),
     "law_derivations": (),
+    "linear_derivations": (),
     "spectral_derivations": (),
     "wide_derivations": (),
 }

@@ -1,11 +1,13 @@
 """Closed forms of `verify.claims.granziol2022_networks`."""
 
+from tests.verify.closed_forms import A_NUMBER
+
 __all__ = ["WITHOUT_FORM"]
 
 MEASURED = "the prediction is one measured score, in which the formula has read the noise of each network"
 
 WITHOUT_FORM: dict[str, str] = {
-    "granziol2022/broadening-of-networks": "a bare number: its rivals are the other numbers that it is told from",
+    "granziol2022/broadening-of-networks": A_NUMBER,
     "granziol2022/theorem-4-on-networks": MEASURED,
     "granziol2022/theorem-7-on-networks": MEASURED,
     "beyond/own-directions": "the root of an equation in the statistics of all samples of a batch",

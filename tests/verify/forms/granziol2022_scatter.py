@@ -4,6 +4,7 @@ from typing import Any
 
 import sympy
 
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.mutation import ClosedForm, Quantity, shared
 
 __all__ = ["FORMS", "WITHOUT_FORM"]
@@ -43,8 +44,6 @@ FORMS: dict[str, ClosedForm] = {
     ),
     "granziol2022/not-linear-in-batch-size": ClosedForm(_middle_over_ends, BATCHES),
 }
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 WITHOUT_FORM: dict[str, Any] = {
     "granziol2022/spectral-distance": A_NUMBER,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.forms.karakida2019_spectrum import ENTRIES
 from tests.verify.mutation import ClosedForm, Quantity
 
@@ -136,9 +137,7 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/scatter-of-two-outputs": ClosedForm(_two_outputs, PARTS),
 }
 
-WITHOUT_FORM = {
-    "karakida2019/scatter-of-two-outputs-order": "a bare number: its rivals are the other numbers that it is told from"
-}
+WITHOUT_FORM = {"karakida2019/scatter-of-two-outputs-order": A_NUMBER}
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "karakida2019/scatter-of-one-output": {

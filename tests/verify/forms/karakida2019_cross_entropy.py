@@ -1,31 +1,17 @@
 """Closed forms of `verify.claims.karakida2019_cross_entropy`."""
 
-from functools import cache
-from typing import Any
-
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER, order_parameters_of
 from tests.verify.mutation import ClosedForm, Quantity
-from theory.order_parameters import OrderParameters, order_parameters
 
 __all__ = ["FORMS", "WITHOUT_FORM"]
-
-SETTING = ("activation", "depth", "weight_variance", "bias_variance")
-
-
-@cache
-def _moments(**setting: Any) -> OrderParameters:
-    return order_parameters(**setting)
-
-
-def _of(p: Point) -> OrderParameters:
-    return _moments(**{name: p[name] for name in SETTING})
 
 
 def _entry(backward: str, forward: str) -> Quantity:
     """An entry of the Gram matrix: gradients by the weights, and by the biases."""
 
     def total(p: Point) -> float:
-        m = _of(p)
+        m = order_parameters_of(p)
         back = getattr(m, backward)
         return float((back * (p["width"] * getattr(m, forward) + 1)).sum())
 
@@ -47,8 +33,6 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/cross-entropy-trace": ClosedForm(lambda one, spread: one * spread, GRAM),
     "karakida2019/cross-entropy-rayleigh": ClosedForm(_quotient, GRAM),
 }
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 WITHOUT_FORM: dict[str, str] = {
     "karakida2019/cross-entropy-largest": A_NUMBER,

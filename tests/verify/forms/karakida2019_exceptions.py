@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.forms.karakida2019_spectrum import ENTRIES
 from tests.verify.mutation import ClosedForm, Quantity
 from theory import fisher
 
 __all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 
 def _narrow(name: str, bias: str) -> Quantity:

@@ -1,9 +1,11 @@
 """Claims on fluctuating order parameters of Karakida, Akaho and Amari (2019): all of them are bare numbers."""
 
+from tests.verify.closed_forms import A_NUMBER
+
 __all__ = ["WITHOUT_FORM"]
 
 WITHOUT_FORM: dict[str, str] = {
-    f"karakida2019/{name}": "a bare number: its rivals are the other numbers that it is told from"
+    f"karakida2019/{name}": A_NUMBER
     for name in (
         "forward-rate",
         "backward-rate",

@@ -4,11 +4,10 @@ import sympy
 from scipy.special import hyp2f1
 
 from simulate.monte_carlo import Point
-from tests.verify.closed_forms import A_NUMBER, ONE_SCORE
 from tests.verify.forms.karakida2019_layer_norm import unit_moments
 from tests.verify.mutation import ClosedForm, Quantity, shared
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = ["FORMS", "UNSEEN"]
 
 
 def _variance(name: str) -> Quantity:
@@ -41,13 +40,6 @@ FORMS = {
     "karakida2019/layer-norm-eta1": ClosedForm(_eta1, OUTPUTS),
     "karakida2019/layer-norm-eta1-scatter": ClosedForm(_scatter, OUTPUTS),
     "karakida2019/layer-norm-tail": ClosedForm(_tail, OUTPUTS),
-}
-
-WITHOUT_FORM = {
-    "karakida2019/layer-norm-second-moment": A_NUMBER,
-    "karakida2019/layer-norm-second-moment-order": A_NUMBER,
-    "karakida2019/layer-norm-largest": "the prediction is the root that layer-norm-secular compares with a matrix",
-    "karakida2019/layer-norm-two-outputs-in-practice": ONE_SCORE,
 }
 
 UNSEEN = {

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.forms.karakida2019_spectrum import ENTRIES
 from tests.verify.mutation import ClosedForm, Quantity
 
 __all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 
 def _over_alpha(name: str) -> Quantity:

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER, SETTING, order_parameters_of
 from tests.verify.mutation import ClosedForm, Quantity
 from theory import batch_normalisation, fisher
-from theory.order_parameters import order_parameters
 
 __all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
-
-SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
 
 def _setting(p: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,7 +19,7 @@ def _moments(name: str, shift: int = 0) -> Quantity:
     """Sum over layers of a backward order parameter, times a forward one of the layer below unless `name` is one."""
 
     def total(p: Point) -> float:
-        found = order_parameters(**_setting(p))
+        found = order_parameters_of(p)
         back, fore = getattr(found, f"q_tilde_{name}"), getattr(found, f"q_hat_{name}")
         return float((back * (fore if shift else 1.0)).sum())
 
@@ -29,7 +27,7 @@ def _moments(name: str, shift: int = 0) -> Quantity:
 
 
 def _last(name: str) -> Quantity:
-    return lambda p: float(getattr(order_parameters(**_setting(p)), name)[-1])
+    return lambda p: float(getattr(order_parameters_of(p), name)[-1])
 
 
 def _gap(p: Point) -> float:
@@ -81,8 +79,6 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/batch-normalised-bound": ClosedForm(_batch_normalised_bound, CONSTANTS),
     "karakida2019/deviation-share": ClosedForm(lambda r, width, pairs: 1 + r / width * pairs, CONSTANTS),
 }
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 WITHOUT_FORM: dict[str, Any] = {
     "karakida2019/growth-at-fixed-samples": A_NUMBER,

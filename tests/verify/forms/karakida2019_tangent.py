@@ -1,31 +1,17 @@
 """Closed forms of `verify.claims.karakida2019_tangent`."""
 
-from functools import cache
-from typing import Any
-
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER, order_parameters_of
 from tests.verify.mutation import ClosedForm, Quantity
-from theory.order_parameters import OrderParameters, order_parameters
 
 __all__ = ["FORMS", "WITHOUT_FORM"]
-
-SETTING = ("activation", "depth", "weight_variance", "bias_variance")
-
-
-@cache
-def _moments(**setting: Any) -> OrderParameters:
-    return order_parameters(**setting)
-
-
-def _of(p: Point) -> OrderParameters:
-    return _moments(**{name: p[name] for name in SETTING})
 
 
 def _tangent(backward: str, forward: str) -> Quantity:
     """Backward moment times the variance or covariance of the pre-activation, summed over the layers."""
 
     def total(p: Point) -> float:
-        m = _of(p)
+        m = order_parameters_of(p)
         q = p["weight_variance"] * getattr(m, forward) + p["bias_variance"]
         return float((getattr(m, backward) * q).sum())
 
@@ -53,8 +39,6 @@ FORMS: dict[str, ClosedForm] = {
         {k: v for k, v in TANGENT.items() if k != "parameters"},
     ),
 }
-
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
 
 WITHOUT_FORM: dict[str, str] = {
     "karakida2019/tangent-largest": A_NUMBER,

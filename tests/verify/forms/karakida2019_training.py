@@ -1,8 +1,8 @@
 """Closed forms of `verify.claims.karakida2019_training`: none, its predictions are bare numbers."""
 
-__all__ = ["WITHOUT_FORM"]
+from tests.verify.closed_forms import A_NUMBER
 
-A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
+__all__ = ["WITHOUT_FORM"]
 
 WITHOUT_FORM: dict[str, str] = dict.fromkeys(
     (

@@ -1,6 +1,6 @@
 """Laws of our own beyond the papers, one line each."""
 
-from verify.model import Entry
+from verify.inventory import Entry
 
 ENTRIES = (
     Entry("D1", "top eigenvalue of a batch matrix from own directions", "open"),

@@ -1,6 +1,6 @@
 """Every statement of Granziol, Zohren and Roberts (2022) that the suite knows of, one line each."""
 
-from verify.model import Entry
+from verify.inventory import Entry
 
 __all__ = ["ENTRIES"]
 

@@ -1,6 +1,6 @@
 """Every statement of Karakida, Akaho and Amari (2019) that the suite knows of, one line each."""
 
-from verify.model import Entry
+from verify.inventory import Entry
 
 __all__ = ["ENTRIES"]
 

@@ -1,6 +1,6 @@
 """Every statement of Vysogorets, Dawid and Kempe (2024) that the suite knows of, one line each."""
 
-from verify.model import Entry
+from verify.inventory import Entry
 
 ENTRIES = (
     Entry("A1", "softmax with temperature", "open"),

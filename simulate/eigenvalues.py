@@ -1,0 +1,290 @@
+r"""Extreme eigenvalues of a symmetric matrix by products with one vector at a time, with what is known of their errors.
+
+Lanczos with full re-orthogonalisation grows a chain of orthonormal vectors from a random start. Three kinds of
+statement come of it; A is the matrix, theta a Ritz value (an eigenvalue of A seen in the span of the chain), v its
+vector, r = A v - theta v.
+
+| statement | rests on |
+|---|---|
+| the k-th largest theta is at most the k-th largest eigenvalue | nothing |
+| an eigenvalue lies within \|r\| of theta | nothing |
+| it lies within \|r\|^2 / gap of theta | the next Ritz intervals hold the next eigenvalues |
+| what was not found lies between `floor` and `ceiling` | the random starts, with probability at least 0.99 |
+
+A chain sees an eigenvalue of any multiplicity once, and one that its start hardly contains late. So a chain from a
+further start, orthogonal to all that was found, has to show that nothing is left outside, or finds it. A single
+eigenvalue at an end needs no further chain: its multiplicity does not change it.
+
+Several eigenvalues to tight tolerances by blocks of vectors: `simulate.lanczos.extreme_eigenpairs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate._chain import GROWTH, Chain, Found, Pairs, numbers
+from simulate.lanczos import AnyMatrix, Operator, as_operator
+
+__all__ = ["Extremes", "extremes"]
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int, float], None]
+
+_RESOLVED = 4
+"""Roundings of the products below which no bound is sought: it is twice the rounding where there is no gap."""
+
+_DOUBT = 0.01
+"""Probability that the random starts hide an eigenvalue beyond the floor or the ceiling."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extremes:
+    """Extreme eigenvalues of a symmetric matrix, the largest from the top and then the smallest, descending.
+
+    Attributes
+    ----------
+    values
+        Ritz values, (count,).
+    vectors
+        Their unit vectors, (dim, count).
+    residuals
+        |A v - value v|, (count,): an eigenvalue lies so near, whatever the start. Holds the rounding of the products.
+    bounds
+        Of the error of each value, (count,): the residual, or residual^2 / gap where that is less and the next
+        Ritz intervals leave a gap; with at most one value sought at each end, or its distance to `ceiling` or `floor`.
+        Rounding of the products is added.
+    converged
+        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,).
+    floor, ceiling
+        All eigenvalues that were not found lie between them, with probability at least 0.99 over the random starts.
+        With at most one value sought at each end, that is all eigenvalues.
+    products
+        Products with the matrix that were spent.
+    stopped
+        Why there were no more.
+    """
+
+    values: Floats
+    vectors: Floats
+    residuals: Floats
+    bounds: Floats
+    converged: NDArray[np.bool_]
+    floor: float
+    ceiling: float
+    products: int
+    stopped: str
+
+
+def extremes(
+    matrix: AnyMatrix,
+    rng: np.random.Generator,
+    *,
+    largest: int = 1,
+    smallest: int = 0,
+    tolerance: float = 1e-3,
+    steps: int = 300,
+    progress: Progress | None = None,
+) -> Extremes:
+    """The algebraically largest and smallest eigenvalues, multiple ones as often as they occur, with error bounds.
+
+    Ends when all bounds are small and no eigenvalue that belongs to the wanted ones is missed (`floor`, `ceiling`);
+    what `steps` did not suffice for is returned too, with its bounds. One more chain looks for missed and multiple
+    eigenvalues unless at most one value is sought at each end.
+
+    Parameters
+    ----------
+    matrix
+        Dense, or a `lanczos.Operator`; float32 or float64.
+    rng
+        Source of the starts.
+    largest, smallest
+        How many from the top and from the bottom, together at least one and at most `dim`.
+    tolerance
+        Error to stop at, relative to the largest Ritz value in modulus; never below the rounding of the products.
+    steps
+        Most products, at least as many as eigenvalues are sought. Every vector of a chain is kept; memory is taken
+        as the chain grows, and ends it where there is no more.
+    progress
+        Called after each product with the products so far and what has to fall to `tolerance`: the largest relative
+        bound, and in a further chain how far beyond the wanted values an eigenvalue may be missed.
+
+    Raises
+    ------
+    ValueError
+        If there are no eigenvalues or too many to find, `tolerance` or `steps` is not positive or too small, the
+        matrix cannot be used, see `lanczos.as_operator`, or not even the first vectors fit into memory.
+
+    Notes
+    -----
+    The ceiling: with T the matrix of k steps in the chain, b_1..b_k its entries beside the diagonal, and c the part
+    of the unit start along an eigenvector to lambda, det(lambda - T) |c| <= b_1 ... b_k; and |c| < t sqrt(pi / 2 dim)
+    has probability at most t for a start that is uniform on the sphere. With m vectors left out, the (m + 1)-th
+    largest eigenvalue is at most the largest on their complement.
+
+    Rounding is estimated, not proved: by what symmetry says must vanish in the products and does not, and by
+    8 units of rounding of the largest product. Products that are not symmetric, or never twice the same, show there.
+
+    References
+    ----------
+    Parlett (1998), The Symmetric Eigenvalue Problem, theorems 4.5.1 and 11.7.1; van Dorsselaer, Hochstenbach and van
+    der Vorst (2000), Computing probabilistic bounds for extreme eigenvalues of symmetric matrices with the Lanczos
+    method; Kuczynski and Wozniakowski (1992), Estimating the largest eigenvalue by the power and Lanczos algorithms
+    with a random start.
+
+    Examples
+    --------
+    >>> matrix = np.diag([7.0, 7.0, *np.arange(100) / 25])
+    >>> found = extremes(matrix, np.random.default_rng(0), largest=3, smallest=1)
+    >>> found.values.round(2) + 0.0, found.stopped
+    (array([7.  , 7.  , 3.96, 0.  ]), 'all bounds below the tolerance')
+    """
+    operator = as_operator(matrix)
+    top, bottom = _checks.number("largest", largest), _checks.number("smallest", smallest)
+    if not 1 <= top + bottom <= operator.dim:
+        raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
+    relative, steps = float(_checks.positive("tolerance", tolerance)), _checks.count("steps", steps)
+    if steps < top + bottom:
+        raise ValueError(f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}")
+    search = _Search(operator, rng, top, bottom, relative)
+    while (stopped := search.stopped(steps)) is None:
+        search.step()
+        if progress is not None:
+            progress(search.products, search.distance)
+    return search.result(stopped)
+
+
+class _Search:
+    """Chains, one after the other, until what is wanted is found and nothing more appears."""
+
+    def __init__(
+        self, operator: Operator, rng: np.random.Generator, top: int, bottom: int, tolerance: float
+    ) -> None:
+        self._operator, self._rng = operator, rng
+        self._top, self._bottom, self._count = top, bottom, top + bottom
+        self._tolerance, self._doubt = tolerance, _DOUBT / 2
+        self._unit = self._largest = 0.0
+        self.products, self.distance = 0, math.inf
+        self._done = self._restarts = False
+        self._require()
+        none, empty = np.zeros(0), operator.vectors(np.zeros((1, operator.dim)))[:0]
+        self._start(Found(empty, none, none, none, np.zeros((0, 0)), empty), 0.0, 0.0)
+
+    def stopped(self, steps: int) -> str | None:
+        """Why there is no further product."""
+        if self._done:
+            return self._verdict()
+        if self.products == steps:
+            return f"the step limit, {steps} products"
+        # a further chain takes the place of the one before
+        if self._chain.rows.full and not self._restarts and not self._affordable():
+            return f"no memory for more than {len(self._chain.rows)} vectors at once"
+        return None
+
+    def step(self) -> None:
+        """One more product."""
+        if self._restarts:
+            self._start(self._chain.locked(self._pairs), self._chain.scale, self._chain.rounding)
+        chain = self._chain
+        chain.grow(self._product)
+        self.products += 1
+        self._largest = max(self._largest, float(np.abs(chain.nodes).max()))
+        target = max(self._tolerance * self._largest, _RESOLVED * chain.noise)
+        self._pairs, distance, last = self._look(target)
+        self.distance = distance / (self._largest or 1.0)
+        ready = distance <= target or chain.exhausted
+        self._done, self._restarts = ready and last, ready and not last
+
+    def _look(self, target: float) -> tuple[Pairs, float, bool]:
+        """The pairs, how far they are from certain, and whether this chain can be the last."""
+        chain, found = self._chain, self._chain.found.values
+        if len(chain.rows) == self._operator.dim:
+            return chain.pairs(self._top, self._bottom), 0.0, True
+        certain = len(found) == self._count and chain.found.bounds.max() <= target
+        if certain and not self._passed(found, target):
+            return chain.kept(), max(0.0, *self._missing(found)), True
+        pairs = chain.pairs(self._top, self._bottom)
+        if len(pairs.values) < self._count:
+            return pairs, math.inf, False
+        if len(found) or max(self._top, self._bottom) > 1:
+            return pairs, float(pairs.bounds.max()), False
+        missing = self._missing(pairs.values)
+        at_the_ends = np.asarray([m for m in missing if m > -math.inf])
+        pairs = pairs._replace(bounds=np.minimum(pairs.bounds, at_the_ends))
+        return pairs, max(missing), True
+
+    def _passed(self, found: Floats, target: float) -> bool:
+        """Whether the chain has come upon more than was found before."""
+        nodes, (least, most) = self._chain.nodes, self._innermost(found)
+        return nodes.max() > most + target or nodes.min() < least - target
+
+    def _missing(self, values: Floats) -> tuple[float, float]:
+        """How far beyond the innermost wanted values there may be more, above and below."""
+        (floor, ceiling), (least, most) = self._ends(), self._innermost(values)
+        return ceiling - most, least - floor
+
+    def _innermost(self, values: Floats) -> tuple[float, float]:
+        """Of the wanted values from the bottom, the last, and of those from the top; infinite where none is wanted."""
+        least = values[self._top] if self._bottom else -math.inf
+        return least, values[self._top - 1] if self._top else math.inf
+
+    def _ends(self) -> tuple[float, float]:
+        return self._chain.floor(self._bottom, self._doubt), self._chain.ceiling(self._top, self._doubt)
+
+    def _start(self, found: Found, scale: float, rounding: float) -> None:
+        self._doubt /= 2  # half of what is left for each further chain, the same for both ends
+        start = self._operator.vectors(self._rng.standard_normal((1, self._operator.dim)))[0]
+        self._chain = Chain(found, start, scale, rounding)
+
+    def _product(self, row: Tensor) -> Tensor:
+        """In a unit, a power of two, in which squares neither overflow nor vanish."""
+        products = self._operator(row[None])[0]
+        if not self._unit:
+            self._unit = math.ldexp(1.0, math.frexp(float(products.abs().max()) or 1.0)[1] - 1)
+        return products / self._unit
+
+    def _verdict(self) -> str:
+        if len(self._chain.rows) == self._operator.dim:
+            return "the whole space was spanned"
+        if self._converged().all():
+            return "all bounds below the tolerance"
+        return "the rounding of the products, which allows no smaller bounds"
+
+    def _converged(self) -> NDArray[np.bool_]:
+        return self._pairs.bounds <= self._tolerance * self._largest
+
+    def result(self, stopped: str) -> Extremes:
+        """What is found, in the unit of the matrix."""
+        rows = self._chain.locked(self._pairs).rows.double()
+        floor, ceiling = self._ends()
+        return Extremes(
+            values=self._unit * self._pairs.values,
+            vectors=numbers((rows / rows.norm(dim=1, keepdim=True)).mT),
+            residuals=self._unit * self._pairs.residuals,
+            bounds=self._unit * self._pairs.bounds,
+            converged=self._converged(),
+            floor=self._unit * floor,
+            ceiling=self._unit * ceiling,
+            products=self.products,
+            stopped=stopped,
+        )
+
+    def _require(self) -> None:
+        """Memory for the first vectors of a chain and for the result."""
+        what = f"{GROWTH + 4 * self._count} vectors of {self._operator.dim} numbers"
+        needed = self._more() + 8 * (4 * self._count + 4) * self._operator.dim
+        _memory.require("matrix", needed, what, device=self._operator.device, advice="use fewer eigenvalues")
+
+    def _affordable(self) -> bool:
+        result = 8 * 4 * self._count * self._operator.dim
+        return _memory.available(self._operator.device) >= self._more() + result
+
+    def _more(self) -> int:
+        return GROWTH * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8

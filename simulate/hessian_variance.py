@@ -1,0 +1,428 @@
+r"""How the curvature of single samples varies about its mean, for any model and without a matrix.
+
+H_i is the second derivative of what sample i adds to the loss, divided by the `share` of a sample, so that
+share * sum H_i = H: the mean of the H_i is H for a plain mean over samples. A sample is a row of the targets; an
+ignored one has H_i = 0. With z_i its outputs, s_i and A_i first and second derivative of its loss in them,
+
+| matrix | w' H_i v |
+|---|---|
+| gauss_newton | dz_i(w)' A_i dz_i(v) |
+| hessian | the same, and s_i' ddz_i(w, v) |
+
+where dz and ddz are derivatives of the outputs along vectors. Both come for all samples at once, as derivatives in u
+of derivatives of <u, z>, to which every sample adds its own. The whole of H_i v comes at the sites of the model
+(`simulate.sites`): a layer with input h and derivative delta of the loss by its output has delta h' for a gradient,
+so that a product is changed delta times h and delta times changed h, whose length is had without writing it out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from simulate import _checks, _memory, operators, projected, sites
+from simulate.batches import rows, window
+from simulate.objectives import Batch, Objective
+from simulate.parametric import Leaves, as_found
+from simulate.sites import Site
+from simulate.spectra import Estimate
+
+__all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "variance_along"]
+
+Matrix = Literal["hessian", "gauss_newton"]
+Floats = NDArray[np.float64]
+
+_MATRICES = ("hessian", "gauss_newton")
+_BYTES = 1 << 27
+"""Of derivatives at the sites that are held at once."""
+_ROUNDINGS = 1e4
+"""A difference of more than so many roundings of the largest entry is none of rounding."""
+
+
+def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hessian") -> Floats:
+    """Curvature of every sample along each of some vectors, exact.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, a sum (or mean) of what the samples add, none of which sees another.
+    vectors
+        Columns v_k, (dim, k).
+    matrix
+        ``hessian`` or ``gauss_newton``.
+
+    Returns
+    -------
+    v_k' H_i v_k, float64 (N, k), samples in the order of the data.
+
+    Raises
+    ------
+    ValueError
+        If `vectors` is of another shape or the matrix unknown; if the objective is in training mode, has not one row
+        of outputs for each sample, couples samples in the model or the loss, has derivatives that are not finite, or
+        one batch does not fit into memory.
+
+    Examples
+    --------
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> quadratic_forms(line, torch.eye(2))  # 2 x^2
+    array([[18., 32.],
+           [ 2.,  0.]])
+    """
+    columns = _columns("vectors", objective, vectors)
+    return _forms(objective, [([column], column) for column in columns], matrix)
+
+
+def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matrix = "hessian") -> Floats:
+    """Entries w_k' H_i v of the curvature of every sample, exact.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    left, right
+        Columns w_k, (dim, k), and one vector v, (dim,).
+
+    Returns
+    -------
+    float64 (N, k), samples in the order of the data.
+
+    Raises
+    ------
+    ValueError
+        As `quadratic_forms`.
+
+    Examples
+    --------
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> bilinear_forms(line, torch.eye(2), [1.0, 0.0])  # 2 x x_1
+    array([[18., 24.],
+           [ 2.,  0.]])
+    """
+    return _forms(
+        objective, [(_columns("left", objective, left), _vector("right", objective, right))], matrix
+    )
+
+
+def total_variance(
+    objective: Objective, rng: np.random.Generator, *, probes: int, matrix: Matrix = "hessian"
+) -> Estimate:
+    """Sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
+
+    This is the variance of one element summed over all of them: that of a batch of B of the N samples, drawn without
+    replacement, is (1/B - 1/N) times as much. Where `sites.covers` the model a probe v gives |(H_i - mean) v|^2; else
+    two probes give (w' (H_i - mean) v)^2, whose error is larger.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    rng
+        Source of the probes.
+    probes
+        At least 2.
+
+    Returns
+    -------
+    Mean over the probes and its standard error: that of the probes alone, the samples are as they are.
+
+    Raises
+    ------
+    ValueError
+        If `probes` is below 2 or there is only one sample; and as `quadratic_forms`.
+
+    Examples
+    --------
+    >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x), parameters=[weight])
+    >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
+    Estimate(value=128.0, standard_error=0.0)
+    """
+    probes = _checks.count("probes", probes)
+    if probes < 2:
+        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    _require_several(objective)
+    by_sites = _at_sites(objective)
+    found = np.empty(probes)
+    for probe in range(probes):
+        signs = _signs(objective, rng)
+        if by_sites:
+            found[probe] = _variance_along(objective, signs, matrix, by_sites=True)
+        else:
+            forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
+            found[probe] = forms.var(ddof=1)
+    return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))
+
+
+def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
+    """Sum of |(H_i - mean) v|^2 over the samples divided by N - 1, exact.
+
+    Where the sites do not cover the model it takes some passes for every single sample.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    vector
+        v, (dim,), of any length.
+
+    Raises
+    ------
+    ValueError
+        If there is only one sample; and as `quadratic_forms`.
+
+    Examples
+    --------
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> variance_along(line, [1.0, 0.0])  # of (18, 24) and (2, 0)
+    416.0
+    """
+    _require_several(objective)
+    return _variance_along(
+        objective, _vector("vector", objective, vector), matrix, by_sites=_at_sites(objective)
+    )
+
+
+# --- arguments ----------------------------------------------------------------------------------------------------
+
+
+def _columns(name: str, objective: Objective, value: Any) -> list[Tensor]:
+    columns = torch.as_tensor(value)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        raise ValueError(
+            f"{name} must be of shape ({objective.dim}, k) with k >= 1, got {tuple(columns.shape)}"
+        )
+    return [_vector(name, objective, column) for column in columns.mT]
+
+
+def _vector(name: str, objective: Objective, value: Any) -> Tensor:
+    vector = torch.as_tensor(value)
+    if vector.shape != (objective.dim,):
+        raise ValueError(f"{name} must be of shape ({objective.dim},), got {tuple(vector.shape)}")
+    if vector.is_complex() or not bool(vector.isfinite().all()):
+        raise ValueError(f"{name} must be real and finite, got others")
+    return vector.detach().to(dtype=objective.dtype, device=objective.device)
+
+
+def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
+    return _vector("probes", objective, 2.0 * rng.integers(0, 2, objective.dim) - 1.0)
+
+
+def _full(matrix: str) -> bool:
+    if matrix not in _MATRICES:
+        raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
+    return matrix == "hessian"
+
+
+def _require_several(objective: Objective) -> None:
+    if objective.rows < 2:
+        raise ValueError(f"data must hold at least 2 samples to have a variance, got {objective.rows}")
+
+
+def _at_sites(objective: Objective) -> bool:
+    return sites.covers(objective) and sites.by_sample(objective)
+
+
+def _finite(numbers: Tensor) -> Tensor:
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("objective must have finite derivatives along the vectors, got NaN or infinity")
+    return numbers
+
+
+# --- batches ------------------------------------------------------------------------------------------------------
+
+
+class _Outer:
+    """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample."""
+
+    def __init__(self, objective: Objective, batch: Batch) -> None:
+        with torch.no_grad():
+            outputs = objective.outputs(objective.leaves(), batch.inputs)
+        samples = rows(batch.targets)
+        if outputs.ndim == 0 or len(outputs) != samples:
+            shape = tuple(outputs.shape)
+            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        self._free = outputs.requires_grad_()
+        loss = objective.loss(self._free, batch) / objective.share
+        (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
+        self.slope = self._slope.detach()
+        self._require_apart()
+
+    def bent(self, tangent: Tensor, part: slice) -> Tensor:
+        """Second derivative times a change of the outputs of some of the samples."""
+        change = torch.zeros_like(self._free)
+        change[part] = tangent
+        return operators._directional(self._slope, self._free, change)[part]
+
+    def _require_apart(self) -> None:
+        everything, chosen = slice(None), len(self._free) // 2
+        random = sites._random(self._free)
+        bent = self.bent(random, everything)
+        random[chosen] = 0
+        beside = self.bent(random, everything)[chosen]
+        if float(beside.abs().max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.abs().max()):
+            raise ValueError("loss must be a sum or mean of what every sample adds, got one that couples them")
+
+
+def _batches(objective: Objective) -> Iterator[Batch]:
+    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
+    if objective.training:
+        raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
+    checked = False
+    for inputs, targets in objective._cut():
+        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
+        batch = Batch(inputs, targets, factor)
+        if factor and not checked:
+            _require_blind(objective, batch)
+            checked = True
+        yield batch
+
+
+def _require_blind(objective: Objective, batch: Batch) -> None:
+    """The first samples must have the same outputs without the others."""
+    half = slice(0, -(-rows(batch.targets) // 2))
+    with torch.no_grad():
+        leaves = objective.leaves()
+        together = objective.outputs(leaves, batch.inputs)[half]
+        alone = objective.outputs(leaves, window(batch.inputs, half))
+    least = _ROUNDINGS * torch.finfo(objective.dtype).eps * float(together.abs().max())
+    if alone.shape != together.shape or not float((alone - together).abs().max()) <= least:
+        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+
+
+def _windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
+    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
+    size = rows(batch.targets)
+    each = one(window(batch.inputs, slice(0, 1)))
+    what, advice = "the derivatives of one sample", "use a smaller model"
+    _memory.require("objective", each, what, device=objective.device, advice=advice)
+    most = max(1, _BYTES // max(1, each))
+    return (slice(start, min(start + most, size)) for start in range(0, size, most))
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+class _Tangents:
+    """Outputs z of some samples, and the derivative of <u, z> by the parameters, which is linear in u."""
+
+    def __init__(self, objective: Objective, leaves: Leaves, inputs: Any) -> None:
+        self._objective, self._leaves = objective, leaves
+        outputs = objective.outputs(leaves, inputs)
+        self._weights = torch.zeros_like(outputs, requires_grad=True)
+        self._pulled = torch.autograd.grad(
+            outputs, leaves, self._weights, create_graph=True, materialize_grads=True, allow_unused=True
+        )
+
+    def along(self, vector: Tensor) -> Tensor:
+        """<u, dz(v)>, one number."""
+        parts = zip(self._pulled, self._objective.split(vector), strict=True)
+        return torch.stack([(p * v).sum() for p, v in parts]).sum()
+
+    def of(self, number: Tensor) -> Tensor:
+        """Its derivative in u, one row for each sample."""
+        return torch.autograd.grad(number, self._weights, retain_graph=True)[0]
+
+    def forms(
+        self, left: Sequence[Tensor], right: Tensor, outer: _Outer, part: slice, *, full: bool
+    ) -> list[Tensor]:
+        """w' H_i v for every w on the left, (n,) each."""
+        along = self.along(right)
+        tangent = self.of(along)
+        bent, slope = outer.bent(tangent, part), outer.slope[part]
+        lefts = [tangent if w is right else self.of(self.along(w)) for w in left]
+        found = [_rowwise(t, bent) for t in lefts]
+        second = self._second(along) if full else None
+        if second is None:
+            return found
+        return [f + _rowwise(slope, self.of(second(w))) for f, w in zip(found, left, strict=True)]
+
+    def _second(self, along: Tensor) -> Callable[[Tensor], Tensor] | None:
+        """<u, ddz(v, w)> as a function of w; nothing where outputs are linear."""
+        slopes = torch.autograd.grad(along, self._leaves, create_graph=True, allow_unused=True)
+        moving = [i for i, s in enumerate(slopes) if s is not None and s.requires_grad]
+        if not moving:
+            return None
+
+        def second(vector: Tensor) -> Tensor:
+            parts = self._objective.split(vector)
+            return torch.stack([(slopes[i] * parts[i]).sum() for i in moving]).sum()
+
+        return second
+
+
+def _rowwise(left: Tensor, right: Tensor) -> Tensor:
+    return (left.double() * right.double()).flatten(1).sum(1)
+
+
+def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
+    full, leaves = _full(matrix), objective.leaves()
+    count = sum(len(left) for left, _ in pairs)
+    found: list[Floats] = []
+    with as_found(objective.model, objective.training), torch.enable_grad():
+        for batch in _batches(objective):
+            if not batch.factor:
+                found.append(np.zeros((rows(batch.targets), count)))
+                continue
+            outer = _Outer(objective, batch)
+            for part in _windows(batch, lambda i: _graph(objective, leaves, i), objective):
+                tangents = _Tangents(objective, leaves, window(batch.inputs, part))
+                columns = [f for w, v in pairs for f in tangents.forms(w, v, outer, part, full=full)]
+                found.append(_finite(torch.stack(columns, dim=1)).cpu().numpy())
+    return np.concatenate(found)
+
+
+def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
+    """Bytes of the graph of the second derivatives, the parameters themselves left out."""
+    held = operators._held(lambda: _Tangents(objective, leaves, inputs))
+    return max(3 * held - 3 * sum(leaf.nbytes for leaf in leaves), 1)
+
+
+# --- lengths ------------------------------------------------------------------------------------------------------
+
+
+def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sites: bool) -> float:
+    full, count = _full(matrix), objective.rows
+    squares = 0.0
+    with as_found(objective.model, objective.training), torch.enable_grad():
+        for batch in _batches(objective):
+            if batch.factor:
+                part = _at_the_sites if by_sites else _one_by_one
+                squares += float(_finite(part(objective, batch, vector, full)))
+    whole = operators.hessian(objective) if full else operators.gauss_newton(objective)
+    mean = (whole @ vector).double() / (objective.share * count)
+    return max(0.0, (squares - count * float(mean.square().sum())) / (count - 1))
+
+
+def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
+    """Sum of |H_i v|^2 over a batch, by gradients of single samples."""
+    outer, leaves = _Outer(objective, batch), objective.leaves()
+    total = torch.zeros((), dtype=torch.float64, device=objective.device)
+    for i in range(rows(batch.targets)):
+        part = slice(i, i + 1)
+        inputs = window(batch.inputs, part)
+        tangents = _Tangents(objective, leaves, inputs)
+        bent = outer.bent(tangents.of(tangents.along(vector)), part)
+        outputs = objective.outputs(leaves, inputs)
+        product = objective.flat(_gradient(outputs, leaves, bent))
+        if full:
+            second = operators._second_derivative((outer.slope[part] * outputs).sum(), leaves)
+            product = product + objective.flat(second(objective.split(vector)))
+        total += product.double().square().sum()
+    return total
+
+
+def _gradient(outputs: Tensor, leaves: Leaves, cotangent: Tensor) -> Leaves:
+    return torch.autograd.grad(
+        outputs, leaves, cotangent, retain_graph=True, materialize_grads=True, allow_unused=True
+    )

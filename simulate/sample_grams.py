@@ -1,0 +1,345 @@
+r"""Exact traces of the curvature, and what the Gauss-Newton matrix of every single sample is like.
+
+G_i = J_i' A_i J_i has the rank of A_i, the curvature of the loss in the few outputs of sample i. With A_i = S_i' D_i
+S_i, D_i of signs, its non-zero eigenvalues are those of D_i K_i, where K_i holds the inner products of the rows of
+S_i J_i. These are derivatives of the outputs by the parameters, and the parameters act at sites (`simulate.sites`):
+so outputs are differentiated by the nudges alone, one number for a unit and sample. A layer of weights then multiplies
+inner products of derivatives by inner products of its inputs, and no gradient by its weights is formed.
+
+| symbol | shape | meaning |
+|---|---|---|
+| A_i | (m, m) | second derivative of the loss in the m outputs of a sample, divided by the `share` of a sample |
+| J_i | (m, dim) | derivative of the outputs by the parameters |
+| G_i | (dim, dim) | J_i' A_i J_i; share * sum G_i = G, so G is the mean of the G_i for a plain mean over samples |
+
+A sample is a row of the targets; its outputs are all numbers of that row, of all classes and positions. An ignored
+sample has G_i = 0; a mean that is over positions, or weighs classes, has its share of one position or unit of weight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _memory, site_gradients, sites
+from simulate.batches import rows, window
+from simulate.objectives import Batch, Objective
+from simulate.operators import h_term
+from simulate.parametric import Leaves, as_found
+from simulate.sites import Site
+
+__all__ = ["SampleGrams", "sample_grams", "trace_gauss_newton", "trace_hessian"]
+
+_WINDOW = 1 << 27
+"""Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
+_ROUNDINGS = 100
+"""A difference of so many roundings is none."""
+
+Pair = tuple[Tensor, Tensor]
+"""Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
+
+Part = tuple[Sequence[Pair], Tensor]
+"""Of n samples: pairs whose inner products add up to K_i, and the signs D_i, (n, r)."""
+
+Score = Callable[[Sequence[Pair], Tensor], Tensor]
+"""Some numbers (n, c) of n samples."""
+
+
+class SampleGrams(NamedTuple):
+    """Of the Gauss-Newton matrices G_i of the samples, in the order of the data; arrays (N,), float64.
+
+    Attributes
+    ----------
+    traces
+        Trace.
+    largest
+        Largest eigenvalue.
+    squares
+        Sum of the squares of the eigenvalues.
+    """
+
+    traces: NDArray[np.float64]
+    largest: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+def sample_grams(objective: Objective) -> SampleGrams:
+    """Trace, largest eigenvalue and squared Frobenius norm of the Gauss-Newton matrix of every sample, exact.
+
+    For m outputs of a sample this takes one forward pass, and m backward passes without gradients by the weights.
+    Where the parameters act elsewhere than in affine layers, or the samples of a batch see each other, it takes m
+    passes for every single sample.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, a sum (or mean) of what the samples add each for itself.
+
+    Raises
+    ------
+    ValueError
+        If the loss couples the samples, the outputs are not one row for each sample, derivatives are not finite, or
+        those of one sample do not fit into memory.
+
+    Examples
+    --------
+    Linear regression, G_i = 2 x x':
+
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+        >>> sample_grams(line).largest.round(9)
+    array([50.,  2.])
+    """
+    found = _scores(objective, lambda pairs, signs: _spectrum(pairs, signs, objective.dim), 3)
+    return SampleGrams(*found.T)
+
+
+def trace_gauss_newton(objective: Objective) -> float:
+    """Trace of the Gauss-Newton matrix, exact; at the cost of `sample_grams` without inner products.
+
+    Raises
+    ------
+    ValueError
+        As `sample_grams`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> round(trace_gauss_newton(line), 9)
+    26.0
+    """
+    return objective.share * float(_scores(objective, _trace, 1, lengths=True).sum())
+
+
+def trace_hessian(objective: Objective) -> float:
+    """Trace of the Hessian, exact, where it is that of the Gauss-Newton matrix.
+
+    That is so if the outputs are linear in every parameter tensor alone but for kinks: then no tensor has a block of
+    its own in the H-term. Certified on all data, at one product with the H-term for every tensor: the block times a
+    random vector vanishes, which a block that is not zero does with probability nought. (A few samples would not do:
+    behind a ReLU that is dead at these there may be anything.)
+
+    Raises
+    ------
+    ValueError
+        If some block does not vanish, as with smooth activations, or a layer that is used twice; and as
+        `sample_grams`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> round(trace_hessian(line), 9)
+    26.0
+    """
+    matrix, places = h_term(objective), objective.blocks()
+    generator = torch.Generator().manual_seed(0)
+    for name, block in places.items():
+        vector = torch.zeros(objective.dim, dtype=objective.dtype)
+        vector[block] = torch.randn(vector[block].shape, generator=generator, dtype=objective.dtype)
+        product = matrix @ vector.to(objective.device)
+        if float(product[block].norm()) > torch.finfo(objective.dtype).eps * float(product.norm()):
+            raise ValueError(
+                "objective must have outputs that are piecewise linear in every parameter tensor for an exact trace"
+                f" of the Hessian, got curvature in {name!r}; use an estimate such as spectra.trace"
+            )
+    return trace_gauss_newton(objective)
+
+
+def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
+    """Numbers (N, columns) of the samples; `lengths` if nothing but lengths of gradients is asked for."""
+    with as_found(objective.model, objective.training), torch.enable_grad():
+        apart = not objective.training and sites.by_sample(objective)
+        covered = apart and sites.covers(objective)
+        found = [np.zeros((0, columns))]
+        for batch in _every(objective):
+            if not batch.factor:  # the mean over nothing
+                found.append(np.zeros((rows(batch.targets), columns)))
+                continue
+            parts = _by_sites(objective, batch) if covered else _one_by_one(objective, batch, apart, lengths)
+            found += [score(pairs, signs).cpu().numpy() for pairs, signs in parts]
+    return np.concatenate(found)
+
+
+def _every(objective: Objective) -> Iterator[Batch]:
+    """All batches, those too that add nothing to the loss."""
+    for inputs, targets in objective._cut():
+        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
+        yield Batch(inputs, targets, factor)
+
+
+def _by_sites(objective: Objective, batch: Batch) -> Iterator[Part]:
+    """Whole windows of samples."""
+    leaves, samples = tuple(p.detach() for p in objective.leaves()), rows(batch.targets)
+    size = _window_size(objective, leaves, batch)
+    if size >= samples:
+        outputs, found = sites.visited(objective, leaves, batch)
+        cotangents, signs = _roots(objective, batch, slice(0, samples), outputs)
+        yield list(_pairs(found, _deltas(outputs, found, cotangents), samples)), signs
+        return
+    with torch.no_grad():
+        whole = objective.outputs(leaves, batch.inputs)
+    for part in _windows(samples, size):
+        outputs, found = sites.visited(objective, leaves, _only(batch, part))
+        cotangents, signs = _roots(objective, batch, part, whole)
+        yield list(_pairs(found, _deltas(outputs, found, cotangents), len(outputs))), signs
+
+
+def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
+    """Derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
+    nudges = [site.nudge for site in found]
+    deltas = [n.new_empty(len(cotangents), *n.shape) for n in nudges]
+    for k, cotangent in enumerate(cotangents):
+        for delta, slope in zip(deltas, _slopes(outputs, nudges, cotangent), strict=True):
+            delta[k] = slope
+    return deltas
+
+
+def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[Part]:
+    """One sample after the other, by gradients."""
+    leaves, samples = objective.leaves(), rows(batch.targets)
+    with torch.set_grad_enabled(not apart):
+        whole = objective.outputs(leaves, batch.inputs)
+    if len(whole) != samples:
+        raise ValueError(f"model must return one row for each of {samples} targets, got {tuple(whole.shape)}")
+    each = whole[0].numel()
+    size = _require_memory(objective, 8 * each**2)
+    _require_memory(objective, (2 if lengths else 2 * each) * objective.dim)
+    for part in _windows(samples, max(1, _WINDOW // size)):
+        cotangents, signs = _roots(objective, batch, part, whole)
+        for j, i in enumerate(range(samples)[part]):
+            alone = slice(i, i + 1)
+            row = objective.outputs(leaves, _only(batch, alone).inputs) if apart else whole[alone]
+            slopes = (objective.flat(_slopes(row, leaves, c[j : j + 1])) for c in cotangents)
+            gradients = torch.stack([s.norm()[None] if lengths else s for s in slopes])[None]
+            yield [(gradients, gradients)], signs[j : j + 1]
+
+
+def _roots(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of S with A = S'DS for some samples of a batch, as cotangents (r, n, *outputs), and D as (n, r) signs."""
+    blocks = _outer_blocks(objective, batch, part, outputs).double() / objective.share
+    values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
+    order = values.abs().argsort(1, descending=True)
+    values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
+    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
+    values = torch.where(values.abs() > none, values, 0.0)
+    count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
+    roots = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
+    return roots.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
+
+
+def _outer_blocks(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> Tensor:
+    """Second derivative (n, m, m) of the loss in the outputs of each of some samples of a batch."""
+    flat = outputs.detach().reshape(len(outputs), -1).requires_grad_()
+    (slope,) = torch.autograd.grad(objective.loss(flat.view_as(outputs), batch), flat, create_graph=True)
+    slope = slope + 0 * flat  # a loss of straight pieces has no second derivative
+
+    def bent(tangent: Tensor) -> Tensor:
+        return _slopes(slope, [flat], tangent)[0][part]
+
+    units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
+    blocks = torch.stack([bent(unit.expand_as(flat)) for unit in units], 1)
+    _finite(blocks)
+    random = torch.randn(flat.shape, generator=torch.Generator().manual_seed(0), dtype=flat.dtype).to(flat)
+    expected = (blocks @ random[part, :, None])[
+        ..., 0
+    ]  # other samples got the same unit, here they get others
+    if float((bent(random) - expected).abs().max()) > _ROUNDINGS * torch.finfo(flat.dtype).eps * float(
+        blocks.abs().max()
+    ):
+        raise ValueError(
+            "loss must be a sum or mean of what every sample adds for itself, got one that couples samples;"
+            " use an estimate such as spectra.trace"
+        )
+    return blocks
+
+
+def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:
+    """Of every parameter; one that acts at several sites has the sum of their gradients."""
+    uses = Counter(place for site in found for place in site.places.values())
+    sums: dict[int, Tensor] = {}
+    for site, delta in zip(found, deltas, strict=True):
+        for name, place in site.places.items():
+            if uses[place] == 1:
+                yield site_gradients.inner(site, name, delta, samples)
+            else:
+                gradients = site_gradients.per_sample(site, name, delta, samples)
+                sums[place] = sums[place] + gradients if place in sums else gradients
+    yield from ((total, total) for total in sums.values())
+
+
+def _trace(pairs: Sequence[Pair], signs: Tensor) -> Tensor:
+    squares = torch.stack([_squares(*pair).double() for pair in pairs]).sum(0)
+    return _finite((squares * signs).sum(1, keepdim=True))
+
+
+def _squares(left: Tensor, right: Tensor) -> Tensor:
+    return left.norm(dim=2).square() if left is right else torch.linalg.vecdot(left, right)
+
+
+def _spectrum(pairs: Sequence[Pair], signs: Tensor, dim: int) -> Tensor:
+    """Trace, largest eigenvalue and sum of squares of DK, the gram K of the pairs: (n, 3)."""
+    gram = _finite(torch.stack([(left @ right.mT).double() for left, right in pairs]).sum(0))
+    signed = signs[:, :, None] * gram
+    traces = signed.diagonal(dim1=1, dim2=2).sum(1)
+    squares = (signed * signed.mT).sum((1, 2))
+    return torch.stack([traces, _largest(gram, signs, dim), squares], 1)
+
+
+def _largest(gram: Tensor, signs: Tensor, dim: int) -> Tensor:
+    """Of a matrix (dim, dim) whose non-zero eigenvalues are those of DK."""
+    if bool((signs < 0).any()):
+        values, vectors = torch.linalg.eigh(gram)
+        root = vectors * values.clamp(min=0).sqrt()[:, None]  # K = R R', and DK is similar to R'DR
+        gram = root.mT @ (signs[:, :, None] * root)
+    values = torch.linalg.eigvalsh(gram)
+    order = values.abs().argsort(1, descending=True)[:, :dim]  # no more than it has
+    largest = values.gather(1, order).amax(1)
+    return largest.clamp(min=0) if dim > gram.shape[1] else largest
+
+
+def _window_size(objective: Objective, leaves: Leaves, batch: Batch) -> int:
+    """Samples at once, from what one of them takes."""
+    outputs, found = sites.visited(objective, leaves, _only(batch, slice(0, 1)))
+    cotangents = outputs.numel()
+    passes = sum((2 * cotangents + 4) * site.nudge.numel() + site.inputs.numel() for site in found)
+    products = sum(site_gradients.held(site, cotangents, 1) for site in found)
+    return max(1, _WINDOW // _require_memory(objective, passes + products + 8 * cotangents**2))
+
+
+def _require_memory(objective: Objective, numbers: int) -> int:
+    """Bytes of so many numbers of one sample."""
+    size = numbers * torch.finfo(objective.dtype).bits // 8
+    what, advice = "the derivatives of one sample", "use an estimate such as spectra.trace"
+    _memory.require("objective", size, what, device=objective.device, advice=advice)
+    return size
+
+
+def _finite(numbers: Tensor) -> Tensor:
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("objective must have finite derivatives, got NaN or infinity")
+    return numbers
+
+
+def _slopes(outputs: Tensor, by: Sequence[Tensor], cotangent: Tensor) -> Leaves:
+    return torch.autograd.grad(
+        outputs, by, cotangent, retain_graph=True, allow_unused=True, materialize_grads=True
+    )
+
+
+def _windows(samples: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, samples)) for start in range(0, samples, size))
+
+
+def _only(batch: Batch, part: slice) -> Batch:
+    return batch._replace(inputs=window(batch.inputs, part), targets=window(batch.targets, part))

@@ -1,0 +1,7 @@
+"""Claims of `verify.claims.karakida2019_layer_norm_two_outputs` without a closed form."""
+
+from tests.verify.closed_forms import ONE_SCORE
+
+__all__ = ["WITHOUT_FORM"]
+
+WITHOUT_FORM = {"karakida2019/layer-norm-two-outputs-in-practice": ONE_SCORE}

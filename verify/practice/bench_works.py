@@ -1,0 +1,279 @@
+"""What `losscurv bench` times: a network, the work to be done on it, and in float64 what should come of it.
+
+Every work has its result from plain derivatives in float64, which share no code with what is timed: products by
+differentiating twice, eigenvalues of those by ARPACK, traces and Gram matrices layer by layer.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from simulate import data, fisher_gram
+from simulate.curvature import haar
+from simulate.eigenvalues import extremes
+from simulate.eigenvalues import extremes
+from simulate.networks import LENET_300_100, Mlp
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton, hessian
+from simulate.projected import projected_terms
+from simulate.sample_grams import trace_gauss_newton, trace_hessian
+from simulate.signals import WideNetwork
+
+__all__ = ["COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Call", "Case", "Way", "Work"]
+
+DIRECTIONS = 50
+COLUMNS = 4
+"""Directions of the frame, and how many columns of the projected matrices are compared."""
+
+TOLERANCE = 1e-3
+"""Relative error allowed in the largest eigenvalue."""
+
+_EXACT = 1e-9
+
+Call = Callable[[], Tensor | Sequence[Tensor]]
+"""Gives the result, or its parts, one for each parameter."""
+
+
+class Case:
+    """A bias-free ReLU perceptron with cross-entropy on digits, in float32, and with the same weights in float64.
+
+    Attributes
+    ----------
+    net, single
+        Modules with ten outputs and with one.
+    x, labels
+        Samples (N, in) and classes (N,).
+    vector, frame
+        A direction (dim,) and an orthonormal frame (dim, directions).
+    """
+
+    def __init__(
+        self,
+        samples: int,
+        device: str,
+        *,
+        widths: Sequence[int] = LENET_300_100,
+        directions: int = DIRECTIONS,
+    ) -> None:
+        rng = np.random.default_rng(0)
+        side = math.isqrt(widths[0])
+        drawn = data.sample(data.digits((1, side, side)), rng, samples)
+        self.device = torch.device(device)
+        self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device).flatten(1)
+        self.labels = torch.tensor(drawn.labels, device=device)
+        self.loss = nn.CrossEntropyLoss()
+        self.net = Mlp(widths, rng=rng).to(device=device, dtype=torch.float32)
+        self.single = Mlp((*widths[:-1], 1), rng=rng).to(device=device, dtype=torch.float32)
+        self.parameters = list(self.net.parameters())
+        dim = sum(p.numel() for p in self.parameters)
+        self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
+        self.frame = haar(rng, dim, directions, device=device).float()
+
+    @property
+    def batch(self) -> tuple[Tensor, Tensor]:
+        """Inputs and labels."""
+        return self.x, self.labels
+
+    def both_passes(self) -> Tensor:
+        """The unit of all times: loss and gradient of all samples."""
+        loss = self.loss(self.net(self.x), self.labels)
+        return torch.autograd.grad(loss, self.parameters)[0]
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The loss as our functions take it."""
+        return Objective(self.net, self.loss, self.batch)
+
+    @cached_property
+    def wide(self) -> WideNetwork:
+        """The network of one output as `fisher_gram` takes it."""
+        weights = [p.detach() for p in self.single.parameters()]
+        return WideNetwork(
+            weights=tuple(w[None] for w in weights),
+            biases=tuple(w.new_zeros(1, len(w)) for w in weights),
+            inputs=self.x[None],
+        )
+
+
+class Work(NamedTuple):
+    """Something to be computed: its name, and its value in float64."""
+
+    name: str
+    title: str
+    truth: Callable[[Case], Tensor]
+
+
+class Way(NamedTuple):
+    """How a library does a work: with what, whether up to rounding, and a call that is ready for use."""
+
+    work: str
+    method: str
+    exact: bool
+    prepare: Callable[[Case], Call]
+
+
+# --- ours -------------------------------------------------------------------------------------------------------
+
+
+def _projected(case: Case) -> Call:
+    def call() -> Tensor:
+        return torch.stack(tuple(projected_terms(case.objective, case.frame)))[..., :COLUMNS]
+
+    return call
+
+
+def _largest(case: Case) -> Call:
+    matrix, rng = hessian(case.objective), np.random.default_rng(1)
+    return lambda: torch.tensor(extremes(matrix, rng, tolerance=TOLERANCE).values[0])
+
+
+def _exact_trace(trace: Callable[[Objective], float]) -> Callable[[Case], Call]:
+    return lambda case: lambda: torch.tensor(trace(case.objective))
+
+
+def _network_gram(case: Case) -> Call:
+    return lambda: fisher_gram.gram(case.wide, "relu", biases=False)[0, 0, 0]
+
+
+def _product(kind: Callable[[Objective], Any]) -> Callable[[Case], Call]:
+    def prepared(case: Case) -> Call:
+        matrix = kind(case.objective)
+        return lambda: matrix @ case.vector
+
+    return prepared
+
+
+# --- the same in float64 ----------------------------------------------------------------------------------------
+
+
+def _double(case: Case) -> tuple[nn.Module, list[Tensor], Tensor]:
+    net = copy.deepcopy(case.net).double()
+    return net, list(net.parameters()), case.x.double()
+
+
+def _hessian_products(case: Case) -> Callable[[Tensor], Tensor]:
+    net, parameters, x = _double(case)
+    gradient = torch.autograd.grad(case.loss(net(x), case.labels), parameters, create_graph=True)
+
+    def product(vector: Tensor) -> Tensor:
+        return _flat(torch.autograd.grad(gradient, parameters, _like(parameters, vector), retain_graph=True))
+
+    return product
+
+
+def _gauss_newton_products(case: Case) -> Callable[[Tensor], Tensor]:
+    net, parameters, x = _double(case)
+    outputs = net(x)
+    p, dual = outputs.softmax(1).detach(), torch.zeros_like(outputs, requires_grad=True)
+    pulled = torch.autograd.grad(outputs, parameters, dual, create_graph=True)
+
+    def product(vector: Tensor) -> Tensor:
+        (tangent,) = torch.autograd.grad(pulled, dual, _like(parameters, vector), retain_graph=True)
+        bent = p * (tangent - (p * tangent).sum(1, keepdim=True)) / len(x)
+        return _flat(torch.autograd.grad(outputs, parameters, bent, retain_graph=True))
+
+    return product
+
+
+def _few_columns(case: Case) -> Tensor:
+    """The first columns of R'GR and R'HtR."""
+    frame = case.frame.double()
+    g, h = (
+        torch.stack([product(column) for column in frame.T[:COLUMNS]], dim=1)
+        for product in (_gauss_newton_products(case), _hessian_products(case))
+    )
+    return torch.stack([frame.T @ g, frame.T @ (h - g)])
+
+
+def _largest_eigenvalue(case: Case) -> Tensor:
+    from scipy.sparse import linalg
+
+    scipy_operator: Any = linalg.LinearOperator
+    multiply = _hessian_products(case)
+
+    def product(vector: Any) -> Any:
+        return multiply(torch.as_tensor(vector.ravel(), device=case.device)).cpu().numpy()
+
+    start = case.vector.double().cpu().numpy()
+    matrix = scipy_operator((start.size, start.size), matvec=product, dtype=np.float64)
+    values = linalg.eigsh(matrix, 1, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)
+    return torch.as_tensor(values[0])
+
+
+def _trace(case: Case) -> Tensor:
+    """Of H and of G: the logits are linear in every single weight, so that their traces agree."""
+    weights, x = _weights(case.net), case.x.double()
+    p = _forward(weights, x)[-1].softmax(1)
+    total = x.new_zeros(())
+    for k in range(p.shape[1]):  # the curvature of the loss is the sum of p_k (e_k - p)(e_k - p)'
+        above = nn.functional.one_hot(torch.full((len(x),), k, device=x.device), p.shape[1]) - p
+        for below, delta in _layers(weights, x, above * p[:, k, None].sqrt()):
+            total += (delta.square().sum(1) * below.square().sum(1)).sum()
+    return total / len(x)
+
+
+def _gram(case: Case) -> Tensor:
+    weights, x = _weights(case.single), case.x.double()
+    layers = _layers(weights, x, x.new_ones(len(x), 1))
+    return torch.stack([(delta @ delta.mT) * (below @ below.mT) for below, delta in layers]).sum(0)
+
+
+def _forward(weights: Sequence[Tensor], x: Tensor) -> list[Tensor]:
+    """Inputs, activations and outputs."""
+    signals = [x]
+    for weight in weights[:-1]:
+        signals.append((signals[-1] @ weight.mT).relu())
+    return [*signals, signals[-1] @ weights[-1].mT]
+
+
+def _layers(weights: Sequence[Tensor], x: Tensor, delta: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Of each layer from the top what goes in and the derivative by what comes out, given that of the outputs."""
+    for weight, below in zip(reversed(weights), reversed(_forward(weights, x)[:-1]), strict=True):
+        yield below, delta
+        delta = (delta @ weight) * (below > 0)
+
+
+def _weights(net: nn.Module) -> list[Tensor]:
+    """In float64."""
+    return [p.detach().double() for p in net.parameters()]
+
+
+def _flat(parts: Sequence[Tensor]) -> Tensor:
+    return torch.cat([part.reshape(-1) for part in parts])
+
+
+def _like(parameters: Sequence[Tensor], vector: Tensor) -> list[Tensor]:
+    parts = vector.split([p.numel() for p in parameters])
+    return [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
+
+
+WORKS = (
+    Work("hessian", "Hessian times a vector", lambda case: _hessian_products(case)(case.vector.double())),
+    Work(
+        "gauss-newton",
+        "Gauss-Newton matrix times a vector",
+        lambda case: _gauss_newton_products(case)(case.vector.double()),
+    ),
+    Work("projected", f"both terms along {DIRECTIONS} directions", _few_columns),
+    Work("eigenvalue", f"largest eigenvalue of the Hessian to {TOLERANCE:g}", _largest_eigenvalue),
+    Work("trace", "trace of the Hessian, or of the Gauss-Newton matrix, which is the same", _trace),
+    Work("gram", "Gram matrix of the gradients of one output", _gram),
+)
+
+OURS = (
+    Way("hessian", "operators.hessian", True, _product(hessian)),
+    Way("gauss-newton", "operators.gauss_newton", True, _product(gauss_newton)),
+    Way("projected", "projected.projected_terms", True, _projected),
+    Way("eigenvalue", "eigenvalues.extremes", False, _largest),
+    Way("trace", "sample_grams.trace_gauss_newton", True, _exact_trace(trace_gauss_newton)),
+    Way("trace", "sample_grams.trace_hessian", True, _exact_trace(trace_hessian)),
+    Way("gram", "fisher_gram.gram", True, _network_gram),
+)

@@ -1,0 +1,195 @@
+"""Code of others, called so that all it can raise becomes one line, and its draws leave no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from simulate.parametric import as_found
+
+__all__ = ["build", "called", "function", "measured", "restored"]
+
+_LARGEST_SEED = 2**32
+"""Seeds of numpy's old generators are below."""
+
+_NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
+_SHOWN = 6
+"""Names in a message."""
+
+
+@contextlib.contextmanager
+def restored(seed: int) -> Iterator[None]:
+    """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
+    with as_found(None, training=False):
+        torch.manual_seed(seed % _LARGEST_SEED)
+        random.seed(seed)
+        np.random.seed(seed % _LARGEST_SEED)  # noqa: NPY002 (what the code of others draws from)
+        yield
+
+
+@contextlib.contextmanager
+def called(name: str, rule: str) -> Iterator[None]:
+    """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ValueError) and _is_ours(_frames(error)[-1]):
+            raise
+        raise ValueError(_memory_line(error) or f"{name} must {rule}, got {_told(error)}") from error
+
+
+@contextlib.contextmanager
+def measured() -> Iterator[None]:
+    """What torch refuses in the middle of a measurement, as a `ValueError`; other errors pass."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        line = f"model and loss must have second derivatives, got {_told(error)}"
+        raise ValueError(_memory_line(error) or line) from error
+
+
+def build(words: str) -> nn.Module:
+    """The module that ``pkg.module:build`` or ``path/file.py:build`` names, or the one it makes when called.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with what its code raised.
+    """
+    found = _named("model", words)
+    if isinstance(found, nn.Module):
+        return found
+    _require_no_arguments(words, found)
+    with called(f"model {words}", "build without an error"):
+        made = found()
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"model {words} must give a torch.nn.Module, got {type(made).__name__}")
+    return made
+
+
+def function(words: str) -> Callable[..., Any]:
+    """The loss function that ``pkg.module:function`` names; of a class of losses, one made without arguments.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if ":" not in words:
+        raise ValueError(f"loss must be cross-entropy, mse, bce or pkg.module:function, got {words!r}")
+    found = _named("loss", words)
+    if inspect.isclass(found):
+        _require_no_arguments(words, found)
+        with called(f"loss {words}", "be made without an error"):
+            found = found()
+    if not callable(found):
+        raise ValueError(f"loss {words} must be a function, got {type(found).__name__}")
+    return found
+
+
+def _named(what: str, words: str) -> Any:
+    place, _, name = words.rpartition(":")
+    if not place or not name:
+        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
+    folder = Path(place).parent if place.endswith(".py") else Path()
+    with _searched(str(folder.resolve())), called(f"{what} {words}", "import without an error"):
+        found: Any = _module_at(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{what} {words} must name what {place} holds, got {part!r}; {_held(found)}")
+        found = getattr(found, part)
+    return found
+
+
+def _module_at(path: Path) -> ModuleType:
+    name = f"_losscurv_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError("no such file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextlib.contextmanager
+def _searched(folder: str) -> Iterator[None]:
+    """A folder, searched first for what is imported."""
+    sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # a file may be younger than the last look
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # taken out by what was imported
+            sys.path.remove(folder)
+
+
+def _held(module: Any) -> str:
+    own = getattr(module, "__name__", None)
+    names = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("_")
+    ]
+    return f"it has {', '.join(names[:_SHOWN])}" if names else "it has no function of its own"
+
+
+def _require_no_arguments(words: str, found: Any) -> None:
+    if not callable(found):
+        raise ValueError(f"model {words} must be a function, a class or a module, got {type(found).__name__}")
+    try:
+        needed = [p.name for p in inspect.signature(found).parameters.values() if _required(p)]
+    except (ValueError, TypeError):  # written in C: the call will tell
+        return
+    if needed:
+        raise ValueError(f"{words} must need no arguments, got {', '.join(needed)}; wrap it in a function")
+
+
+def _required(parameter: inspect.Parameter) -> bool:
+    several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not several
+
+
+def _memory_line(error: BaseException) -> str:
+    short = isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY)
+    return "memory must suffice, got none left; use a smaller batch size or fewer samples" if short else ""
+
+
+def _told(error: BaseException) -> str:
+    what = "exit()" if isinstance(error, SystemExit) else type(error).__name__
+    return f"{what}: {error}{_where(error)}" if str(error) else f"{what}{_where(error)}"
+
+
+def _where(error: BaseException) -> str:
+    """The line of the code of others that was running, unless the error names one."""
+    frames = [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
+    if not frames or isinstance(error, SyntaxError):
+        return ""
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _frames(error: BaseException) -> traceback.StackSummary:
+    return traceback.extract_tb(error.__traceback__)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    root = Path(__file__).parents[2]
+    return any(Path(frame.filename).is_relative_to(root / package) for package in ("simulate", "verify"))
+
+
+def _is_library(frame: traceback.FrameSummary) -> bool:
+    within = {"site-packages", "importlib"} & set(Path(frame.filename).parts)
+    return frame.filename.startswith("<") or bool(within)

@@ -1,0 +1,367 @@
+"""The curvature of the loss of a model of one's own: eigenvalues, traces, norms, densities, noise, each with its error.
+
+Every number belongs to the parameters as they are and to the samples given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from simulate.hessian_variance import quadratic_forms, total_variance, variance_along
+
+from simulate import curvature, sites
+from simulate.eigenvalues import Extremes, extremes
+from simulate.lanczos import Operator
+from simulate.operators import gauss_newton, h_term, hessian
+from simulate.projected import projected_terms
+from simulate.sample_grams import trace_gauss_newton, trace_hessian
+from simulate.spectra import Estimate, density, frobenius_norm, xtrace
+from verify.options import require_seed, require_writable
+from verify.practice import zone as zones
+from verify.practice.foreign import measured
+from verify.practice.loading import Problem, from_options
+from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Noise, Number, Spectrum
+from verify.practice.work import Tell, Work, on_terminal
+
+__all__ = ["measure", "run"]
+
+TOLERANCE = 1e-3
+"""Error bound of an eigenvalue to stop at, relative to the largest one in modulus."""
+
+PROBES = 30
+"""Random vectors behind a trace or a norm."""
+
+DENSITY_STEPS, DENSITY_PROBES, DENSITY_POINTS = 50, 3, 401
+SMEARING = 0.015
+"""Width of the smeared density, as a share of the range of the spectrum."""
+
+VARIANCE_PROBES = 8
+BINS = 40
+MOST_PASSES = 200
+"""Backward passes that an exact trace may take, one for each output of a sample."""
+
+LARGEST_PROJECTED = 500_000
+"""Parameters; a frame of more would fill the memory."""
+
+_SMALLEST_PROJECTED = 10 * zones.SUBSPACE
+"""Parameters; in fewer the law of the projection does not hold."""
+
+
+def measure(
+    problem: Problem, *, top: int = 10, seed: int = 0, tell: Tell = lambda _what, _share: None
+) -> Measurement:
+    """Measure the curvature of a loss.
+
+    Parameters
+    ----------
+    problem
+        Model, data and loss, see `loading.problem`.
+    top
+        Eigenvalues from the top of either matrix.
+    seed
+        Of all random vectors.
+    tell
+        Called with what is being done and the share of all that is done.
+
+    Raises
+    ------
+    ValueError
+        If `top` or `seed` is no such number, something does not fit into memory, or model and loss have no second
+        derivatives.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from verify.practice.loading import problem
+    >>> x = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    >>> net = nn.Linear(2, 1, bias=False)
+    >>> found = measure(problem(net, (x, x[:, :1]), dtype="float64"))  # its Hessian is 2 x'x / 2
+    >>> [round(each.value, 9) for each in found.hessian.top], found.hessian.trace.value
+    ([9.0, 1.0], 10.0)
+    """
+    started, objective = time.monotonic(), problem.objective
+    count = min(_count(top), objective.dim)
+    streams = np.random.default_rng(require_seed(seed)).spawn(7)
+    spent, work = _Spent(), Work(_costs(problem, count), tell)
+    with measured():
+        gradient = objective.gradient()
+        with work.part(_TRACES):
+            whole, traces = _traces(problem, streams[0])
+        with work.part(_HESSIAN) as done:
+            first = _matrix(
+                hessian(objective), streams[1], spent.by(done, _cost(count)), count, whole, lowest=True
+            )
+        with work.part(_GAUSS_NEWTON) as done:
+            second = _matrix(gauss_newton(objective), streams[2], spent.by(done, _cost(count)), count, traces)
+        with work.part(_H_TERM) as done:
+            rest = spent.by(done, PROBES)(h_term(objective))
+            remainder = frobenius_norm(rest, streams[3], probes=PROBES)
+        with work.part(_PROJECTION):
+            seen = _projected(problem, streams[4])
+        with work.part(_NOISE):
+            noise = _noise(problem, first.vector, streams[5])
+    return Measurement(
+        name=problem.name,
+        parameters=objective.dim,
+        samples=problem.samples,
+        classes=problem.classes,
+        dtype=str(objective.dtype).removeprefix("torch."),
+        device=str(objective.device),
+        seed=seed,
+        loss=_exact(objective.value()),
+        gradient_norm=_exact(float(gradient.double().norm())),
+        hessian=first.matrix,
+        gauss_newton=second.matrix,
+        h_term_frobenius=_estimated(remainder),
+        zone=_zone(problem, first.matrix, second.matrix, remainder.value),
+        projected_excess=seen,
+        noise=noise,
+        largest_rate=_rate(first.matrix.top[0]),
+        products=spent.products,
+        seconds=time.monotonic() - started,
+    )
+
+
+_TRACES, _HESSIAN, _GAUSS_NEWTON = "traces", "Hessian", "Gauss-Newton matrix"
+_H_TERM, _PROJECTION, _NOISE = "H-term", "random subspace", "noise of the samples"
+
+
+def _cost(count: int) -> float:
+    """Products that one matrix takes, a guess."""
+    return 20 + 6 * count + DENSITY_STEPS * DENSITY_PROBES + PROBES
+
+
+def _costs(problem: Problem, count: int) -> dict[str, float]:
+    few = problem.objective.dim < _SMALLEST_PROJECTED
+    return {
+        _TRACES: 20,
+        _HESSIAN: _cost(count),
+        _GAUSS_NEWTON: _cost(count),
+        _H_TERM: PROBES,
+        _PROJECTION: 1 if few else zones.SUBSPACE,
+        _NOISE: 4 * VARIANCE_PROBES,
+    }
+
+
+def _count(top: Any) -> int:
+    if not isinstance(top, int) or isinstance(top, bool) or top < 1:
+        raise ValueError(f"top must be a positive integer, got {top!r}")
+    return top
+
+
+class _Spent:
+    """Products with vectors that were spent."""
+
+    def __init__(self) -> None:
+        self.products = 0
+
+    def by(self, done: Callable[[float], None], guess: float) -> Callable[[Operator], Operator]:
+        """A way to watch operators that together take about so many products."""
+        start = self.products
+
+        def watched(operator: Operator) -> Operator:
+            def product(vectors: torch.Tensor) -> torch.Tensor:
+                found = operator.product(vectors)
+                self.products += len(vectors)
+                done((self.products - start) / guess)
+                return found
+
+            return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
+
+        return watched
+
+
+# --- numbers -----------------------------------------------------------------------------------------------------
+
+
+def _exact(value: float) -> Number:
+    return Number(value=value, error=0.0, kind="exact")
+
+
+def _estimated(found: Estimate) -> Number:
+    return Number(value=found.value, error=found.standard_error, kind="standard error")
+
+
+def _estimate(number: Number) -> Estimate:
+    return Estimate(number.value, number.error)
+
+
+def _rate(first: Eigenvalue) -> Number | None:
+    if first.value <= first.bound:
+        return None
+    return Number(value=2 / first.value, error=2 * first.bound / first.value**2, kind="bound")
+
+
+# --- matrices ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A matrix, and its first eigenvector."""
+
+    matrix: Matrix
+    vector: np.ndarray
+
+
+def _matrix(
+    operator: Operator,
+    rng: np.random.Generator,
+    watched: Callable[[Operator], Operator],
+    count: int,
+    trace: Number,
+    *,
+    lowest: bool = False,
+) -> _Found:
+    seen = watched(operator)
+    bottom = int(lowest and count < operator.dim)
+    found = extremes(seen, rng, largest=count, smallest=bottom, tolerance=TOLERANCE)
+    values = [
+        Eigenvalue(value=float(v), bound=float(b), converged=bool(c))
+        for v, b, c in zip(found.values, found.bounds, found.converged, strict=True)
+    ]
+    frobenius = _frobenius(seen, found, rng)
+    excess = zones.excess(_estimate(trace), _estimate(frobenius))
+    matrix = Matrix(
+        top=tuple(values[:count]),
+        lowest=values[-1] if lowest else None,
+        stopped=found.stopped,
+        trace=trace,
+        frobenius=frobenius,
+        excess=None if excess is None else _estimated(excess),
+        density=_density(seen, found, rng),
+    )
+    return _Found(matrix, found.vectors[:, 0])
+
+
+def _frobenius(operator: Operator, found: Extremes, rng: np.random.Generator) -> Number:
+    """Root of the squares along the eigenvectors found, exact, and of an estimate of the rest."""
+    known = torch.as_tensor(found.vectors, dtype=operator.dtype, device=operator.device)
+    beyond = Operator(
+        product=lambda rows: operator.product(rows - (rows @ known) @ known.mT),
+        dim=operator.dim,
+        dtype=operator.dtype,
+        device=operator.device,
+    )
+    rest = frobenius_norm(beyond, rng, probes=PROBES)
+    along = float(np.sqrt((found.values**2 + found.residuals**2).sum()))
+    value = math.hypot(along, rest.value)
+    error = rest.standard_error * (rest.value / value) if value else 0.0
+    return Number(value=value, error=error, kind="standard error")
+
+
+def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> Spectrum | None:
+    low, high = min(0.0, float(found.values.min())), max(0.0, float(found.values.max()))
+    width = SMEARING * (high - low)
+    if width == 0:
+        return None
+    x = np.linspace(low - 4 * width, high + 4 * width, DENSITY_POINTS)
+    steps = min(DENSITY_STEPS, operator.dim)
+    made = density(operator, x, rng, width=width, steps=steps, probes=DENSITY_PROBES)
+    return Spectrum(
+        x=tuple(x.tolist()),
+        value=tuple(made.value.tolist()),
+        standard_error=tuple(made.standard_error.tolist()),
+        truncation=tuple(made.truncation.tolist()),
+        width=width,
+        steps=steps,
+        probes=DENSITY_PROBES,
+    )
+
+
+def _traces(problem: Problem, rng: np.random.Generator) -> tuple[Number, Number]:
+    """Of the Hessian and of the Gauss-Newton matrix: exact where a few passes give them, else estimated."""
+    objective = problem.objective
+    if not _exact_trace_affordable(problem):
+        return _xtrace(hessian(objective), rng), _xtrace(gauss_newton(objective), rng)
+    try:
+        both = trace_hessian(objective)
+    except ValueError:  # outputs that are not piecewise linear in every parameter
+        part = trace_gauss_newton(objective)
+        rest = _xtrace(h_term(objective), rng)
+        return replace(rest, value=part + rest.value), _exact(part)
+    return _exact(both), _exact(both)
+
+
+def _xtrace(operator: Operator, rng: np.random.Generator) -> Number:
+    return _estimated(xtrace(operator, rng, probes=min(PROBES, operator.dim)))
+
+
+def _exact_trace_affordable(problem: Problem) -> bool:
+    """Whether samples are taken together, each for itself, and have few outputs."""
+    objective = problem.objective
+    if math.prod(problem.outputs) > MOST_PASSES or objective.training:
+        return False
+    return sites.covers(objective) and sites.by_sample(objective)
+
+
+def _projected(problem: Problem, rng: np.random.Generator) -> float | None:
+    objective = problem.objective
+    if not _SMALLEST_PROJECTED <= objective.dim <= LARGEST_PROJECTED:
+        return None
+    frame = curvature.haar(rng, objective.dim, zones.SUBSPACE)
+    seen = projected_terms(objective, frame).hessian.double()
+    return float(curvature.excess(seen)) if bool(seen.any()) else None
+
+
+def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Zone | None:
+    if whole.excess is None:
+        return None
+    ratio = rest / part.frobenius.value if part.frobenius.value else None
+    below = None if part.excess is None else _estimate(part.excess)
+    return zones.zone(_estimate(whole.excess), below, ratio, zones.softmax(problem))
+
+
+# --- noise -------------------------------------------------------------------------------------------------------
+
+
+def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Noise | None:
+    objective = problem.objective
+    if problem.samples < 2 or objective.training:  # where the samples of a batch see each other
+        return None
+    total = total_variance(objective, rng, probes=VARIANCE_PROBES)
+    root = math.sqrt(max(total.value, 0.0))
+    element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
+    forms = quadratic_forms(objective, vector[:, None])[:, 0]
+    counts, edges = np.histogram(forms, bins=BINS)
+    return Noise(
+        total=_estimated(total),
+        element=_estimated(Estimate(*(part / objective.dim for part in element))),
+        along_top=_exact(float(forms.var(ddof=1))),
+        row=_exact(variance_along(objective, vector)),
+        edges=tuple(edges.tolist()),
+        counts=tuple(counts.tolist()),
+    )
+
+
+# --- at the command line -----------------------------------------------------------------------------------------
+
+
+def run(options: argparse.Namespace) -> int:
+    """``losscurv measure``: measure, write the page and the JSON, print."""
+    from verify.practice import pages
+
+    require_seed(options.seed)
+    if options.top < 1:
+        raise ValueError(f"--top must be at least 1, got {options.top}")
+    problem, folder = from_options(options), Path(options.output)
+    require_writable(folder, "--output")
+    with redirect_stdout(sys.stderr), on_terminal("measuring") as tell:
+        found = measure(problem, top=options.top, seed=options.seed, tell=tell)
+    text = pages.dumps(found) if options.json else pages.text(found)
+    try:
+        page = pages.write(found, folder)
+    finally:  # a full disk does not take away what was measured
+        sys.stdout.write(text)
+    if not options.json:
+        sys.stdout.write(f"page: {page}\n")
+    return 0

@@ -1,0 +1,222 @@
+"""The bracket of the largest stable learning rate of SGD, from statistics of the samples of a network.
+
+All of it is about Gauss-Newton matrices G_i, one for each sample, and their mean G: these are positive semidefinite,
+as the bracket needs them, where Hessians are not.
+
+==================  ==========================  ================================================================
+name                symbol                      meaning
+==================  ==========================  ================================================================
+``largest``         lambda_1                    largest eigenvalue of G
+``heaviest``        L                           the largest eigenvalue that a single G_i has
+``curvatures``      u' G u                      along unit directions u
+``variances``       Var_i(u' G_i u)             along the same, divisor N - 1
+``batch_size``      B                           samples of a batch, without replacement, from 1 to N
+==================  ==========================  ================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simulate.eigenvalues import Extremes, extremes
+from simulate.hessian_variance import quadratic_forms
+from simulate.operators import gauss_newton
+from theory import learning_rates
+from theory.learning_rates import RateBracket
+from verify.practice.loading import Problem
+
+__all__ = ["Bracket", "measured_bracket", "square_bound"]
+
+Floats = NDArray[np.float64]
+Watch = Callable[[float], None]
+
+_AT_ONCE = 10
+"""Directions in one go: all of them would fill the memory where there are many parameters."""
+
+_ROUNDING = 1e-4
+"""Quadratic forms below zero by less than this, relative to the largest, are rounding."""
+
+
+def square_bound(
+    largest: float, heaviest: float, *, batch_size: ArrayLike, dataset_size: int
+) -> Floats | np.float64:
+    r"""Bound of the largest eigenvalue of :math:`G^{-1/2} E[G_B^2] G^{-1/2}`: :math:`(1 - c) \lambda_1 + c L`.
+
+    With :math:`c = (N - B) / (B (N - 1))`, so that it is L for single samples and :math:`\lambda_1` at B = N.
+
+    Parameters
+    ----------
+    largest, heaviest
+        :math:`\lambda_1` of the mean, and L of the heaviest sample, at least as large.
+    batch_size, dataset_size
+        B, from 1 to N, and N.
+
+    Raises
+    ------
+    ValueError
+        If `heaviest` is below `largest`, or a batch size is not from 1 to N.
+
+    Notes
+    -----
+    A batch without replacement has :math:`E[G_B^2] = (1 - c) G^2 + c\, E_i[G_i^2]`, and
+    :math:`G_i^2 \preceq L G_i` for each sample, hence :math:`E_i[G_i^2] \preceq L G`.
+
+    Examples
+    --------
+    >>> square_bound(1.0, 9.0, batch_size=[1, 3, 9], dataset_size=9)
+    array([9., 3., 1.])
+    """
+    sizes = np.asarray(batch_size, dtype=np.float64)
+    if not (sizes.min() >= 1 and sizes.max() <= dataset_size):
+        raise ValueError(f"batch_size must be from 1 to the {dataset_size} samples, got {batch_size}")
+    if not heaviest >= largest > 0:
+        raise ValueError(
+            f"heaviest must be at least largest, which is positive, got {heaviest} and {largest}"
+        )
+    share = (dataset_size - sizes) / (sizes * max(dataset_size - 1, 1))
+    return (1 - share) * largest + share * heaviest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bracket:
+    """What the samples tell about stable learning rates, at every batch size.
+
+    Attributes
+    ----------
+    samples
+        N.
+    largest, bound
+        Largest eigenvalue of G as Lanczos found it, and its error bound: it lies from one to their sum.
+    heaviest
+        L.
+    curvatures, variances
+        u' G u and Var_i(u' G_i u) along each direction.
+    directions
+        Their names: eigenvectors of G, and those of heavy samples.
+    """
+
+    samples: int
+    largest: float
+    bound: float
+    heaviest: float
+    curvatures: tuple[float, ...]
+    variances: tuple[float, ...]
+    directions: tuple[str, ...]
+
+    def rates(self, batch_sizes: ArrayLike) -> RateBracket:
+        """Stable below the first, not above the second; see `theory.learning_rates.mean_square_bracket`."""
+        surely = self.largest + self.bound
+        square = square_bound(
+            surely, max(self.heaviest, surely), batch_size=batch_sizes, dataset_size=self.samples
+        )
+        return learning_rates.mean_square_bracket(
+            self.curvatures, self.variances, square=square, batch_size=batch_sizes, dataset_size=self.samples
+        )
+
+    def deciding(self, batch_size: int) -> str:
+        """The direction of the upper side."""
+        along = learning_rates.mean_square_limit(
+            self.curvatures, noise=self.variances, batch_size=batch_size, dataset_size=self.samples
+        )
+        return self.directions[int(np.argmin(along))]
+
+    def crossover(self) -> tuple[float, float]:
+        """Where the largest stable rate is half of 2/lambda_1: at these batch sizes or between them."""
+        size = {"dataset_size": self.samples}
+        along = np.minimum(self.curvatures, self.largest)
+        effective = np.sqrt(along * (2 * self.largest - along))
+        first = learning_rates.mean_square_crossover(effective, noise=self.variances, **size).max()
+        spread = self.largest * max(self.heaviest - self.largest, 0.0)
+        noise = spread * self.samples / max(self.samples - 1, 1)
+        last = learning_rates.mean_square_crossover(self.largest, noise=noise, **size)
+        return float(first), float(max(first, last))
+
+    def crossover_along_top(self) -> float:
+        """The same for the first eigenvector alone."""
+        return float(
+            learning_rates.mean_square_crossover(
+                self.curvatures[0], noise=self.variances[0], dataset_size=self.samples
+            )
+        )
+
+
+def measured_bracket(
+    problem: Problem,
+    top: Extremes,
+    weights: Floats,
+    rng: np.random.Generator,
+    *,
+    heavy: int,
+    watch: Watch = lambda _: None,
+) -> Bracket:
+    """Statistics of the samples along the eigenvectors `top` of G and along those of the heaviest samples.
+
+    Parameters
+    ----------
+    problem
+        A loss that is convex in the outputs.
+    top
+        Largest eigenpairs of G.
+    weights
+        Largest eigenvalue of every G_i, (N,).
+    rng
+        Source of the starts of Lanczos.
+    heavy
+        How many samples.
+    watch
+        Called with the share that is done.
+
+    Raises
+    ------
+    ValueError
+        If the loss has no curvature, or is not convex in the outputs.
+    """
+    order = np.argsort(weights)[::-1]
+    chosen = [int(i) for i in order[:heavy] if weights[i] > 0]
+    names = [f"v{k + 1}" for k in range(top.vectors.shape[1])] + [f"sample {i}" for i in chosen]
+    parts, done = [], 0
+    for block in _blocks(problem, top.vectors, chosen, rng):
+        parts.append(quadratic_forms(problem.objective, block, matrix="gauss_newton"))
+        done += block.shape[1]
+        watch(done / len(names))
+    forms = np.concatenate(parts, axis=1)
+    _require_convex(forms)
+    means, variances = forms.mean(0), forms.var(0, ddof=1) if len(forms) > 1 else np.zeros(forms.shape[1])
+    curved = np.flatnonzero(means > _ROUNDING * means.max())
+    return Bracket(
+        samples=len(forms),
+        largest=float(top.values[0]),
+        bound=float(top.bounds[0]),
+        heaviest=float(weights[order[0]]),
+        curvatures=tuple(means[curved].tolist()),
+        variances=tuple(variances[curved].tolist()),
+        directions=tuple(names[k] for k in curved),
+    )
+
+
+def _blocks(
+    problem: Problem, eigenvectors: Floats, chosen: Sequence[int], rng: np.random.Generator
+) -> Iterator[Floats]:
+    for start in range(0, eigenvectors.shape[1], _AT_ONCE):
+        yield eigenvectors[:, start : start + _AT_ONCE]
+    for start in range(0, len(chosen), _AT_ONCE):
+        yield np.stack([_own(problem, i, rng) for i in chosen[start : start + _AT_ONCE]], axis=1)
+
+
+def _own(problem: Problem, sample: int, rng: np.random.Generator) -> Floats:
+    """The first eigenvector of the matrix of one sample."""
+    matrix = gauss_newton(problem.batch_objective([sample]))
+    return extremes(matrix, rng, largest=1).vectors[:, 0]
+
+
+def _require_convex(forms: Floats) -> None:
+    if not forms.max() > 0:
+        raise ValueError("model must have curvature along some direction, got a Gauss-Newton matrix of zero")
+    if forms.min() < -_ROUNDING * forms.max():
+        raise ValueError(
+            "loss must be convex in the outputs of the model: its Gauss-Newton matrices are not positive semidefinite"
+        )

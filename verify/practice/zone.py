@@ -1,0 +1,166 @@
+"""Whether a loss lies in the Goldilocks zone: how far its positive curvature stands above what chance shows.
+
+The excess of positive curvature of a matrix is its trace over its Frobenius norm. Vysogorets, Dawid and Kempe (2024)
+look at it in a random subspace of 50 dimensions, where a balanced spectrum scatters about 0 by sqrt(2/51). Here it is
+known in the full space, so that the excess in that subspace follows without a draw; one draw stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from simulate.parametric import as_found
+from simulate.spectra import Estimate
+from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
+from verify.practice.loading import Problem
+
+__all__ = ["SUBSPACE", "Softmax", "Zone", "excess", "softmax", "zone"]
+
+SUBSPACE = 50
+"""Dimensions of the paper's subspace."""
+
+WELL, BARELY = 5.0, 2.0
+"""Noise floors above which an excess is well above the noise, and below which it is none."""
+
+_UNIFORM, _SATURATED = 0.9, 0.95
+"""Share of the largest entropy, and mean largest probability, beyond which outputs count as such."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax:
+    """How sure a classifier is: means over its outputs of the largest probability, and of entropy over log K."""
+
+    confidence: float
+    entropy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone:
+    """The verdict and what it rests on.
+
+    Attributes
+    ----------
+    verdict
+        "inside", "at the edge" or "outside" the zone, or two of them where the error does not tell them apart.
+    reason
+        In words.
+    excess
+        In a random subspace of `dim` dimensions, by theory from that in the full space.
+    floor
+        Standard deviation there of the excess of a balanced spectrum.
+    predicted
+        Excess of the Hessian by theory, from that of G and the ratio of the Frobenius norms.
+    ratio
+        Frobenius norm of the H-term over that of G.
+    """
+
+    verdict: str
+    reason: str
+    dim: int
+    excess: Estimate
+    floor: float
+    predicted: float | None
+    ratio: float | None
+    softmax: Softmax | None
+
+
+def excess(trace: Estimate, frobenius: Estimate) -> Estimate | None:
+    """Trace over Frobenius norm; None of a matrix that is zero.
+
+    Examples
+    --------
+    >>> excess(Estimate(6.0, 0.3), Estimate(2.0, 0.0))
+    Estimate(value=3.0, standard_error=0.15)
+    """
+    if frobenius.value == 0:
+        return None
+    ratio = trace.value / frobenius.value
+    errors = math.hypot(trace.standard_error, ratio * frobenius.standard_error)
+    return Estimate(ratio, errors / frobenius.value)
+
+
+def zone(hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, sure: Softmax | None) -> Zone:
+    """The verdict from the excess of the Hessian.
+
+    Parameters
+    ----------
+    hessian, gauss_newton
+        Excess of either matrix in the full space; None of one that is zero.
+    ratio
+        Frobenius norm of the H-term over that of G, None where G is zero.
+    sure
+        Of a classifier.
+
+    Examples
+    --------
+    >>> zone(Estimate(3.0, 0.1), Estimate(3.1, 0.1), 0.2, None).verdict
+    'inside'
+    >>> zone(Estimate(0.1, 0.05), Estimate(3.1, 0.1), 20.0, None).verdict
+    'outside'
+    """
+    inside = float(projected_excess(hessian.value, dim=SUBSPACE))
+    # the derivative of r sqrt(d / (d + 1 + r^2)) in r
+    slope = math.sqrt(SUBSPACE) * (SUBSPACE + 1) / (SUBSPACE + 1 + hessian.value**2) ** 1.5
+    seen, floor = Estimate(inside, slope * hessian.standard_error), float(excess_noise_floor(SUBSPACE))
+    predicted = None
+    if gauss_newton is not None and gauss_newton.value >= 0 and ratio is not None:
+        predicted = float(hessian_excess(gauss_newton.value, frobenius_ratio=ratio))
+    return Zone(
+        verdict=_verdict(seen, floor),
+        reason=_reason(seen, floor, ratio, sure),
+        dim=SUBSPACE,
+        excess=seen,
+        floor=floor,
+        predicted=predicted,
+        ratio=ratio,
+        softmax=sure,
+    )
+
+
+def softmax(problem: Problem) -> Softmax | None:
+    """How sure a classifier is on all samples; None for other problems."""
+    classes = problem.classes
+    if classes is None or classes < 2:
+        return None
+    objective = problem.objective
+    top, entropy, count = 0.0, 0.0, 0
+    with as_found(objective.model, objective.training), torch.no_grad():
+        leaves = objective.leaves()
+        for batch in objective.batches():
+            logarithms = objective.outputs(leaves, batch.inputs).double().log_softmax(1)
+            top += float(logarithms.amax(1).exp().sum())
+            entropy -= float((logarithms.exp() * logarithms).sum())
+            count += logarithms[:, 0].numel()
+    return Softmax(confidence=top / count, entropy=entropy / count / math.log(classes))
+
+
+def _verdict(seen: Estimate, floor: float) -> str:
+    low, high = (_word(seen.value + side * seen.standard_error, floor) for side in (-2, 2))
+    return low if low == high else f"{low} or {high}"
+
+
+def _word(value: float, floor: float) -> str:
+    return "inside" if value > WELL * floor else "at the edge" if value > BARELY * floor else "outside"
+
+
+def _reason(seen: Estimate, floor: float, ratio: float | None, sure: Softmax | None) -> str:
+    height = f"the positive curvature is {seen.value / floor:.1f} times the noise of a random subspace"
+    if seen.value > WELL * floor:
+        return height
+    return f"{height}; {_cause(ratio, sure)}"
+
+
+def _cause(ratio: float | None, sure: Softmax | None) -> str:
+    outweighed = "the H-term outweighs the Gauss-Newton matrix" + (f" {ratio:.3g} times" if ratio else "")
+    if ratio is None:
+        return "the Gauss-Newton matrix is zero"
+    if ratio <= 1:
+        return "both terms of the Hessian have nearly as much negative as positive curvature"
+    if sure is not None and sure.entropy > _UNIFORM:
+        return f"{outweighed}: outputs are near uniform, the weights are small or the temperature is high"
+    if sure is not None and sure.confidence > _SATURATED:
+        return f"{outweighed}: the softmax is saturated, the weights are large or the temperature is low"
+    return outweighed
