@@ -67,12 +67,12 @@ def train(method: Method, digits: Batch, judged: slice, epochs: int, seed: int) 
         if method.drops and 3 * epoch >= 2 * epochs:
             optimizer.param_groups[0]["lr"] = method.learning_rate / 10
         for inputs, targets in shuffled(digits, rng):
-            if method.curvature is not None:
-                schedule.step((inputs, targets))
             optimizer.zero_grad()
             loss = LOSS(model(inputs), targets)
-            if not loss.isfinite():
-                return Run([math.inf] * epochs, [0.1] * epochs, epochs)
+            if not loss.isfinite():  # lost: worse than any other
+                return Run([math.inf] * epochs, [0.0] * epochs, run.passes)
+            if method.curvature is not None:
+                schedule.step((inputs, targets))
             loss.backward()
             optimizer.step()
         run.passes += 1.0
@@ -103,7 +103,7 @@ def tuned(name: str, digits: Batch, epochs: int, *, drops: bool) -> Method:
 def main() -> None:
     """Train with every method, print a line for each and draw the losses."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--runs", type=int, default=2, help="with other weights and another order")
     options = parser.parse_args()
 

@@ -45,7 +45,9 @@ def main() -> None:
     for i in range(0, len(ALPHA), 2):
         numbers = f"{measured[i]:17.2f} {from_parts[i]:17.2f} {positive[i]:24.2f} {from_gradients[i]:20.2f}"
         print(f"{ALPHA[i]:6.2f} {numbers}")
-    print(f"a balanced spectrum scatters by {floor:.2f} about 0; lower edge of the zone at alpha = {edge:.2f}")
+    print(
+        f"a balanced spectrum scatters by {floor:.2f} about 0; lower edge of the zone at alpha = {edge:.2f}"
+    )
     here = float(np.interp(0.0, np.log(ALPHA), measured))
     verdict = "in the zone" if here > 5 * floor else "not in the zone"
     print(f"at alpha = 1: {here:.2f}, {here / floor:.0f} times that scatter: {verdict}")

@@ -45,7 +45,9 @@ GRID = np.linspace(-1.0, 2.0, 400)
 def draw(density: spectra.Density) -> None:
     """The density of the eigenvalues with a band of two standard errors."""
     figure = Figure(figsize=(6, 3.5), layout="constrained")
-    axes = figure.add_subplot(xlabel="eigenvalue of the Hessian", ylabel="density", yscale="log", ylim=(1e-4, 50))
+    axes = figure.add_subplot(
+        xlabel="eigenvalue of the Hessian", ylabel="density", yscale="log", ylim=(1e-4, 50)
+    )
     two = 2 * density.standard_error
     axes.fill_between(GRID, density.value - two, density.value + two, alpha=0.3)
     axes.plot(GRID, density.value)

@@ -6,6 +6,8 @@ rate of gradient descent, two over it, shrinks. Subtracting the mean of the last
 takes that away; normalising the layers does not. Theory beside drawn networks; prints both and draws them.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from matplotlib.figure import Figure
@@ -19,7 +21,7 @@ from theory.learning_rates import stability_limit
 
 WIDTHS, NETWORKS, OUTPUTS = (20, 40, 80, 160), 6, 8
 VARIANCES = {"weight_variance": 2.0, "bias_variance": 0.0}
-THEORY = {"activation": "relu", "depth": 3, **VARIANCES}
+THEORY: dict[str, Any] = {"activation": "relu", "depth": 3, **VARIANCES}
 
 
 def main() -> None:
@@ -31,11 +33,15 @@ def main() -> None:
     for name, kind in kinds.items():
         found = np.array([kind(width) for width in WIDTHS])
         for width, (measured, theory) in zip(WIDTHS, found, strict=True):
-            print(f"{name:21} {width:5d} {measured:10.2f} {theory:8.2f} {float(stability_limit(measured)):14.3f}")
+            print(
+                f"{name:21} {width:5d} {measured:10.2f} {theory:8.2f} {float(stability_limit(measured)):14.3f}"
+            )
         (line,) = axes.plot(WIDTHS, found[:, 1])
         axes.plot(WIDTHS, found[:, 0], "o", color=line.get_color(), label=name)
     axes.set_title("points: measured; lines: theory, a lower bound with mean subtraction", fontsize="medium")
-    axes.legend(title="normalisation")
+    axes.legend(title="normalisation", loc="center left")
+    axes.set_xticks(WIDTHS, map(str, WIDTHS), minor=False)
+    axes.minorticks_off()
     figure.savefig("width_and_normalisation.png", dpi=150)
     print("picture: width_and_normalisation.png")
 
@@ -48,14 +54,14 @@ def drawn(width: int) -> WideNetwork:
 
 def plain(width: int) -> tuple[float, float]:
     """As they are: theory to leading order in the width."""
-    size = {"width": width, "samples": width, "outputs": OUTPUTS}
+    size: dict[str, Any] = {"width": width, "samples": width, "outputs": OUTPUTS}
     theory = fisher.eigenvalue_statistics(**THEORY, **size).largest
     return top(fisher_gram.gram(drawn(width), "relu")), theory
 
 
 def subtracted(width: int) -> tuple[float, float]:
     """The mean over the samples taken from every output: theory gives a lower bound."""
-    size = {"width": width, "samples": width, "outputs": OUTPUTS}
+    size: dict[str, Any] = {"width": width, "samples": width, "outputs": OUTPUTS}
     theory = fisher.mean_subtracted_statistics(**THEORY, **size).lower
     return top(fisher_gram.centred(fisher_gram.gram(drawn(width), "relu"))), theory
 

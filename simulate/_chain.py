@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 GROWTH = 16
 """Vectors of a chain for which memory is taken at once."""
 
-_ROUNDINGS = 8
+_ROUNDINGS = 16
 """Roundings of the largest product that a bound allows for beside the asymmetry that is seen."""
 
 _EXHAUSTED = 64
@@ -102,8 +102,8 @@ class Chain:
     """A tridiagonal matrix from one start, orthogonal to what was found before, and its coupling to that.
 
     `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `beside` its entries beside the diagonal, the
-    last of which leads out of the chain; `scale` is the length of the longest product and `rounding` that of all
-    entries that symmetry says vanish, both with those of the chains before.
+    last of which leads out of the chain; `scale` is the largest length of a product or node and `rounding` the
+    length of all entries that symmetry says vanish, both with those of the chains before.
     """
 
     def __init__(self, found: Found, start: Tensor, scale: float, rounding: float) -> None:
@@ -138,23 +138,24 @@ class Chain:
         expected[:known] = self.found.shares @ numbers(hidden)
         expected[known:][-2:] = [*self.beside[-1:], inside[-1]]
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
-        self.scale = max(self.scale, float(products.norm()))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
+        self.nodes = np.asarray(linalg.eigvalsh_tridiagonal(self._diagonal, self.beside))
+        self.scale = max(self.scale, float(products.norm()), float(np.abs(self.nodes).max()))
         self._continue(rest)
-        self.nodes = np.asarray(linalg.eigvalsh_tridiagonal(self._diagonal, self.beside[:-1]))
 
     def _continue(self, rest: Tensor) -> None:
         length = float(rest.norm())
         reach = _EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
         ended = length <= reach or len(self.rows) == len(rest)
+        self.rounding = math.hypot(self.rounding, length if ended else 0.0)
         self._next = torch.zeros_like(rest) if ended else rest / length
         self.beside.append(0.0 if ended else length)
 
     def pairs(self, top: int, bottom: int) -> Pairs:
         """The wanted Ritz pairs of all rows, or as many as there are."""
         values, coordinates = self._decomposed()
-        residuals = np.hypot(self._remainders(coordinates), self.noise)
+        residuals = self._remainders(coordinates) + self.noise
         bounds = _bounds(values, residuals) + self.noise
         last = len(values) - 1
         chosen = [*range(last, last - top, -1), *range(bottom - 1, -1, -1)]
@@ -162,9 +163,11 @@ class Chain:
         return Pairs(values[chosen], residuals[chosen], bounds[chosen], coordinates[:, chosen])
 
     def kept(self) -> Pairs:
-        """What was found before."""
+        """What was found before, with gaps no wider than the nodes leave."""
         found = self.found
-        return Pairs(found.values, found.residuals, found.bounds, np.eye(len(self.rows), len(found.values)))
+        gaps = np.abs(found.values[:, None] - self.nodes).min(1)
+        bounds = np.maximum(found.bounds, _second_order(found.residuals, gaps) + self.noise)
+        return Pairs(found.values, found.residuals, bounds, np.eye(len(self.rows), len(found.values)))
 
     def locked(self, pairs: Pairs) -> Found:
         """Pairs with their vectors."""
@@ -214,9 +217,13 @@ def _bounds(values: Floats, residuals: Floats) -> Floats:
     """The residual, or its square over the gap to the intervals of the other values, ascending, if that is less."""
     below = np.maximum.accumulate(np.r_[-np.inf, (values + residuals)[:-1]])
     above = np.minimum.accumulate(np.r_[np.inf, (values - residuals)[:0:-1]])[::-1]
-    gap = np.minimum(values - below, above - values)
-    known = np.isfinite(gap) & (gap > residuals)
-    return residuals * np.where(known, residuals / np.where(known, gap, 1.0), 1.0)
+    gaps = np.minimum(values - below, above - values)
+    return _second_order(residuals, np.where(np.isfinite(gaps), gaps, 0.0))
+
+
+def _second_order(residuals: Floats, gaps: Floats) -> Floats:
+    wide = gaps > residuals
+    return residuals * np.where(wide, residuals / np.where(wide, gaps, 1.0), 1.0)
 
 
 def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
@@ -227,11 +234,12 @@ def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
     if beside[-1] == 0:
         return 0.0
     gaps = nodes.max() - nodes
+    log_gaps = np.log(gaps, where=gaps > 0, out=np.full(len(gaps), -np.inf))
     least = math.log(doubt) + math.log(math.pi / (2 * dim)) / 2
     level = float(np.log(beside).sum()) - least
 
     def excess(log_distance: float) -> float:
-        return float(np.log(math.exp(log_distance) + gaps).sum()) - level
+        return float(np.logaddexp(log_distance, log_gaps).sum()) - level
 
     most = level / len(nodes)  # where all gaps are zero
     least = most - excess(most)  # the slope is at least one

@@ -8,7 +8,7 @@ vector, r = A v - theta v.
 |---|---|
 | the k-th largest theta is at most the k-th largest eigenvalue | nothing |
 | an eigenvalue lies within \|r\| of theta | nothing |
-| it lies within \|r\|^2 / gap of theta | the next Ritz intervals hold the next eigenvalues |
+| it lies within \|r\|^2 / gap of theta | no other eigenvalue is nearer than the intervals of the other Ritz values |
 | what was not found lies between `floor` and `ceiling` | the random starts, with probability at least 0.99 |
 
 A chain sees an eigenvalue of any multiplicity once, and one that its start hardly contains late. So a chain from a
@@ -58,9 +58,10 @@ class Extremes:
     residuals
         |A v - value v|, (count,): an eigenvalue lies so near, whatever the start. Holds the rounding of the products.
     bounds
-        Of the error of each value, (count,): the residual, or residual^2 / gap where that is less and the next
-        Ritz intervals leave a gap; with at most one value sought at each end, or its distance to `ceiling` or `floor`.
-        Rounding of the products is added.
+        Of the error of each value, (count,). With several values sought at an end: the residual, or residual^2 / gap
+        where that is less, with the gap to the intervals of the other Ritz values. With at most one at each end,
+        where no further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products
+        is added.
     converged
         Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,).
     floor, ceiling
@@ -184,7 +185,8 @@ class _Search:
         if self.products == steps:
             return f"the step limit, {steps} products"
         # a further chain takes the place of the one before
-        if self._chain.rows.full and not self._restarts and not self._affordable():
+        grown = len(self._chain.nodes) > 0 and not self._restarts
+        if grown and self._chain.rows.full and not self._affordable():
             return f"no memory for more than {len(self._chain.rows)} vectors at once"
         return None
 
@@ -207,28 +209,30 @@ class _Search:
         chain, found = self._chain, self._chain.found.values
         if len(chain.rows) == self._operator.dim:
             return chain.pairs(self._top, self._bottom), 0.0, True
-        certain = len(found) == self._count and chain.found.bounds.max() <= target
+        pairs = chain.kept()
+        certain = len(found) == self._count and pairs.bounds.max() <= target
         if certain and not self._passed(found, target):
-            return chain.kept(), max(0.0, *self._missing(found)), True
+            bounds = np.maximum(pairs.bounds, self._hidden(found))
+            if not chain.exhausted or bounds.max() <= target:
+                return pairs._replace(bounds=bounds), float(bounds.max()), True
         pairs = chain.pairs(self._top, self._bottom)
         if len(pairs.values) < self._count:
             return pairs, math.inf, False
         if len(found) or max(self._top, self._bottom) > 1:
             return pairs, float(pairs.bounds.max()), False
-        missing = self._missing(pairs.values)
-        at_the_ends = np.asarray([m for m in missing if m > -math.inf])
-        pairs = pairs._replace(bounds=np.minimum(pairs.bounds, at_the_ends))
-        return pairs, max(missing), True
+        # without a further chain a close pair may pass for its lower one: the ends alone are certain
+        bounds = self._hidden(pairs.values)
+        return pairs._replace(bounds=bounds), float(bounds.max()), True
 
     def _passed(self, found: Floats, target: float) -> bool:
         """Whether the chain has come upon more than was found before."""
         nodes, (least, most) = self._chain.nodes, self._innermost(found)
         return nodes.max() > most + target or nodes.min() < least - target
 
-    def _missing(self, values: Floats) -> tuple[float, float]:
-        """How far beyond the innermost wanted values there may be more, above and below."""
-        (floor, ceiling), (least, most) = self._ends(), self._innermost(values)
-        return ceiling - most, least - floor
+    def _hidden(self, values: Floats) -> Floats:
+        """How far beyond each value there may be an eigenvalue that was not found, above or below."""
+        floor, ceiling = self._ends()
+        return np.r_[ceiling - values[: self._top], values[self._top :] - floor]
 
     def _innermost(self, values: Floats) -> tuple[float, float]:
         """Of the wanted values from the bottom, the last, and of those from the top; infinite where none is wanted."""

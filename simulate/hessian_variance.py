@@ -18,20 +18,19 @@ so that a product is changed delta times h and delta times changed h, whose leng
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from simulate import _checks, _memory, operators, projected, sites
+from simulate import _checks, _sample_changes, operators, sites
+from simulate._samples import Outer, batches, windows
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found
-from simulate.sites import Site
 from simulate.spectra import Estimate
 
 __all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "variance_along"]
@@ -40,10 +39,6 @@ Matrix = Literal["hessian", "gauss_newton"]
 Floats = NDArray[np.float64]
 
 _MATRICES = ("hessian", "gauss_newton")
-_BYTES = 1 << 27
-"""Of derivatives at the sites that are held at once."""
-_ROUNDINGS = 1e4
-"""A difference of more than so many roundings of the largest entry is none of rounding."""
 
 
 def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hessian") -> Floats:
@@ -71,6 +66,7 @@ def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hes
 
     Examples
     --------
+    >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
     >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
     >>> quadratic_forms(line, torch.eye(2))  # 2 x^2
@@ -102,6 +98,7 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
 
     Examples
     --------
+    >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
     >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
     >>> bilinear_forms(line, torch.eye(2), [1.0, 0.0])  # 2 x x_1
@@ -118,9 +115,10 @@ def total_variance(
 ) -> Estimate:
     """Sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
 
-    This is the variance of one element summed over all of them: that of a batch of B of the N samples, drawn without
-    replacement, is (1/B - 1/N) times as much. Where `sites.covers` the model a probe v gives |(H_i - mean) v|^2; else
-    two probes give (w' (H_i - mean) v)^2, whose error is larger.
+    It is the variance of one element summed over all of them. The mean over B of the N samples, drawn without
+    replacement, has (1/B - 1/N) times as much; the Hessian of their loss, if it is a mean over positions too, has that
+    times the square of `objective.share` N. Where `sites.covers` the model a probe v gives |(H_i - mean) v|^2; else two
+    probes give (w' (H_i - mean) v)^2, whose error is larger.
 
     Parameters
     ----------
@@ -142,6 +140,7 @@ def total_variance(
 
     Examples
     --------
+    >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
     >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x), parameters=[weight])
     >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
@@ -182,6 +181,7 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
 
     Examples
     --------
+    >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
     >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
     >>> variance_along(line, [1.0, 0.0])  # of (18, 24) and (2, 0)
@@ -239,77 +239,6 @@ def _finite(numbers: Tensor) -> Tensor:
     return numbers
 
 
-# --- batches ------------------------------------------------------------------------------------------------------
-
-
-class _Outer:
-    """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample."""
-
-    def __init__(self, objective: Objective, batch: Batch) -> None:
-        with torch.no_grad():
-            outputs = objective.outputs(objective.leaves(), batch.inputs)
-        samples = rows(batch.targets)
-        if outputs.ndim == 0 or len(outputs) != samples:
-            shape = tuple(outputs.shape)
-            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
-        self._free = outputs.requires_grad_()
-        loss = objective.loss(self._free, batch) / objective.share
-        (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
-        self.slope = self._slope.detach()
-        self._require_apart()
-
-    def bent(self, tangent: Tensor, part: slice) -> Tensor:
-        """Second derivative times a change of the outputs of some of the samples."""
-        change = torch.zeros_like(self._free)
-        change[part] = tangent
-        return operators._directional(self._slope, self._free, change)[part]
-
-    def _require_apart(self) -> None:
-        everything, chosen = slice(None), len(self._free) // 2
-        random = sites._random(self._free)
-        bent = self.bent(random, everything)
-        random[chosen] = 0
-        beside = self.bent(random, everything)[chosen]
-        if float(beside.abs().max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.abs().max()):
-            raise ValueError("loss must be a sum or mean of what every sample adds, got one that couples them")
-
-
-def _batches(objective: Objective) -> Iterator[Batch]:
-    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
-    if objective.training:
-        raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
-    checked = False
-    for inputs, targets in objective._cut():
-        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
-        batch = Batch(inputs, targets, factor)
-        if factor and not checked:
-            _require_blind(objective, batch)
-            checked = True
-        yield batch
-
-
-def _require_blind(objective: Objective, batch: Batch) -> None:
-    """The first samples must have the same outputs without the others."""
-    half = slice(0, -(-rows(batch.targets) // 2))
-    with torch.no_grad():
-        leaves = objective.leaves()
-        together = objective.outputs(leaves, batch.inputs)[half]
-        alone = objective.outputs(leaves, window(batch.inputs, half))
-    least = _ROUNDINGS * torch.finfo(objective.dtype).eps * float(together.abs().max())
-    if alone.shape != together.shape or not float((alone - together).abs().max()) <= least:
-        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
-
-
-def _windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
-    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
-    size = rows(batch.targets)
-    each = one(window(batch.inputs, slice(0, 1)))
-    what, advice = "the derivatives of one sample", "use a smaller model"
-    _memory.require("objective", each, what, device=objective.device, advice=advice)
-    most = max(1, _BYTES // max(1, each))
-    return (slice(start, min(start + most, size)) for start in range(0, size, most))
-
-
 # --- forms --------------------------------------------------------------------------------------------------------
 
 
@@ -318,7 +247,7 @@ class _Tangents:
 
     def __init__(self, objective: Objective, leaves: Leaves, inputs: Any) -> None:
         self._objective, self._leaves = objective, leaves
-        outputs = objective.outputs(leaves, inputs)
+        outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
         self._weights = torch.zeros_like(outputs, requires_grad=True)
         self._pulled = torch.autograd.grad(
             outputs, leaves, self._weights, create_graph=True, materialize_grads=True, allow_unused=True
@@ -334,9 +263,9 @@ class _Tangents:
         return torch.autograd.grad(number, self._weights, retain_graph=True)[0]
 
     def forms(
-        self, left: Sequence[Tensor], right: Tensor, outer: _Outer, part: slice, *, full: bool
+        self, left: Sequence[Tensor], right: Tensor, outer: Outer, part: slice, *, full: bool
     ) -> list[Tensor]:
-        """w' H_i v for every w on the left, (n,) each."""
+        """Entries w' H_i v for every w on the left, (n,) each."""
         along = self.along(right)
         tangent = self.of(along)
         bent, slope = outer.bent(tangent, part), outer.slope[part]
@@ -362,24 +291,34 @@ class _Tangents:
 
 
 def _rowwise(left: Tensor, right: Tensor) -> Tensor:
-    return (left.double() * right.double()).flatten(1).sum(1)
+    return (left.double() * right.double()).sum(1)
 
 
 def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
-    full, leaves = _full(matrix), objective.leaves()
-    count = sum(len(left) for left, _ in pairs)
-    found: list[Floats] = []
+    full, by_sites = _full(matrix), _at_sites(objective)
+    part = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
+    found: list[Tensor] = []
     with as_found(objective.model, objective.training), torch.enable_grad():
-        for batch in _batches(objective):
-            if not batch.factor:
-                found.append(np.zeros((rows(batch.targets), count)))
-                continue
-            outer = _Outer(objective, batch)
-            for part in _windows(batch, lambda i: _graph(objective, leaves, i), objective):
-                tangents = _Tangents(objective, leaves, window(batch.inputs, part))
-                columns = [f for w, v in pairs for f in tangents.forms(w, v, outer, part, full=full)]
-                found.append(_finite(torch.stack(columns, dim=1)).cpu().numpy())
-    return np.concatenate(found)
+        for batch in batches(objective):
+            if batch.factor:
+                columns = [part(objective, batch, left, right, full) for left, right in pairs]
+                found.append(_finite(torch.cat(columns, dim=1)))
+            else:
+                count = sum(len(left) for left, _ in pairs)
+                found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
+    return np.concatenate([f.cpu().numpy() for f in found])
+
+
+def _forms_by_parameters(
+    objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
+) -> Tensor:
+    """Entries w' H_i v for every w on the left, (N, k)."""
+    outer, leaves = Outer(objective, batch), objective.leaves()
+    found: list[Tensor] = []
+    for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
+        tangents = _Tangents(objective, leaves, window(batch.inputs, part))
+        found.append(torch.stack(tangents.forms(left, right, outer, part, full=full), dim=1))
+    return torch.cat(found)
 
 
 def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
@@ -395,9 +334,9 @@ def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sit
     full, count = _full(matrix), objective.rows
     squares = 0.0
     with as_found(objective.model, objective.training), torch.enable_grad():
-        for batch in _batches(objective):
+        for batch in batches(objective):
             if batch.factor:
-                part = _at_the_sites if by_sites else _one_by_one
+                part = _sample_changes.square_at_sites if by_sites else _one_by_one
                 squares += float(_finite(part(objective, batch, vector, full)))
     whole = operators.hessian(objective) if full else operators.gauss_newton(objective)
     mean = (whole @ vector).double() / (objective.share * count)
@@ -406,14 +345,14 @@ def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sit
 
 def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
     """Sum of |H_i v|^2 over a batch, by gradients of single samples."""
-    outer, leaves = _Outer(objective, batch), objective.leaves()
+    outer, leaves = Outer(objective, batch), objective.leaves()
     total = torch.zeros((), dtype=torch.float64, device=objective.device)
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
         inputs = window(batch.inputs, part)
         tangents = _Tangents(objective, leaves, inputs)
         bent = outer.bent(tangents.of(tangents.along(vector)), part)
-        outputs = objective.outputs(leaves, inputs)
+        outputs = objective.outputs(leaves, inputs).reshape(1, -1)
         product = objective.flat(_gradient(outputs, leaves, bent))
         if full:
             second = operators._second_derivative((outer.slope[part] * outputs).sum(), leaves)

@@ -180,13 +180,13 @@ def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
 
 def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """Change of the outputs along every direction, (size, d, o), by the shorter of two ways."""
-    outputs, count = part.outputs.flatten(1).shape[1], changes[0].shape[1]
+    outputs, count = part.outputs.numel() // part.size, changes[0].shape[1]
     return _by_jacobian(part, changes) if outputs <= count else _by_pulling(part, changes)
 
 
 def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """One backward pass for each output of a sample."""
-    flat = part.outputs.flatten(1)
+    flat = part.outputs.reshape(part.size, -1)
     units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
     rows = [_slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
     total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
@@ -204,7 +204,7 @@ def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
         torch.autograd.grad(pulled, weights, _shaped(changes, i, pulled), retain_graph=True)[0]
         for i in range(changes[0].shape[1])
     ]
-    return torch.stack([row.flatten(1) for row in rows], dim=1)
+    return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
 
 
 def _half_h_term(

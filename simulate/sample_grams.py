@@ -36,7 +36,7 @@ from simulate.sites import Site
 
 __all__ = ["SampleGrams", "sample_grams", "trace_gauss_newton", "trace_hessian"]
 
-_WINDOW = 1 << 27
+_WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
 _ROUNDINGS = 100
 """A difference of so many roundings is none."""
@@ -94,7 +94,7 @@ def sample_grams(objective: Objective) -> SampleGrams:
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
     >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
-        >>> sample_grams(line).largest.round(9)
+    >>> sample_grams(line).largest.round(9)
     array([50.,  2.])
     """
     found = _scores(objective, lambda pairs, signs: _spectrum(pairs, signs, objective.dim), 3)
@@ -159,14 +159,18 @@ def trace_hessian(objective: Objective) -> float:
 def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
     """Numbers (N, columns) of the samples; `lengths` if nothing but lengths of gradients is asked for."""
     with as_found(objective.model, objective.training), torch.enable_grad():
-        apart = not objective.training and sites.by_sample(objective)
-        covered = apart and sites.covers(objective)
+        covered = sites.covers(objective) and sites.by_sample(objective)
+        apart = not objective.training and sites.apart(objective)
         found = [np.zeros((0, columns))]
         for batch in _every(objective):
             if not batch.factor:  # the mean over nothing
                 found.append(np.zeros((rows(batch.targets), columns)))
                 continue
-            parts = _by_sites(objective, batch) if covered else _one_by_one(objective, batch, apart, lengths)
+            parts = (
+                _by_sites(objective, batch, lengths)
+                if covered
+                else _one_by_one(objective, batch, apart, lengths)
+            )
             found += [score(pairs, signs).cpu().numpy() for pairs, signs in parts]
     return np.concatenate(found)
 
@@ -178,21 +182,24 @@ def _every(objective: Objective) -> Iterator[Batch]:
         yield Batch(inputs, targets, factor)
 
 
-def _by_sites(objective: Objective, batch: Batch) -> Iterator[Part]:
+def _by_sites(objective: Objective, batch: Batch, lengths: bool) -> Iterator[Part]:
     """Whole windows of samples."""
-    leaves, samples = tuple(p.detach() for p in objective.leaves()), rows(batch.targets)
+    leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch)
     if size >= samples:
-        outputs, found = sites.visited(objective, leaves, batch)
-        cotangents, signs = _roots(objective, batch, slice(0, samples), outputs)
-        yield list(_pairs(found, _deltas(outputs, found, cotangents), samples)), signs
-        return
-    with torch.no_grad():
-        whole = objective.outputs(leaves, batch.inputs)
-    for part in _windows(samples, size):
-        outputs, found = sites.visited(objective, leaves, _only(batch, part))
-        cotangents, signs = _roots(objective, batch, part, whole)
-        yield list(_pairs(found, _deltas(outputs, found, cotangents), len(outputs))), signs
+        passed = sites.visited(objective, leaves, batch)
+        whole = passed[0]
+    else:
+        passed, whole = None, _outputs_alone(objective, leaves, batch)
+    for part, cotangents, signs in _rooted(objective, batch, whole, size):
+        only = _only(batch, part)
+        outputs, found = sites.visited(objective, leaves, only) if passed is None else passed
+        if sites.elsewhere(outputs, leaves):  # only where some samples go, or `covers` had told
+            for one in _windows(len(outputs), 1):
+                row = objective.outputs(leaves, _only(only, one).inputs)
+                yield _by_gradients(objective, leaves, row, cotangents[:, one], lengths), signs[one]
+        else:
+            yield list(_pairs(found, _deltas(outputs, found, cotangents), len(outputs))), signs
 
 
 def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
@@ -212,17 +219,36 @@ def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) 
         whole = objective.outputs(leaves, batch.inputs)
     if len(whole) != samples:
         raise ValueError(f"model must return one row for each of {samples} targets, got {tuple(whole.shape)}")
-    each = whole[0].numel()
-    size = _require_memory(objective, 8 * each**2)
-    _require_memory(objective, (2 if lengths else 2 * each) * objective.dim)
-    for part in _windows(samples, max(1, _WINDOW // size)):
-        cotangents, signs = _roots(objective, batch, part, whole)
-        for j, i in enumerate(range(samples)[part]):
-            alone = slice(i, i + 1)
-            row = objective.outputs(leaves, _only(batch, alone).inputs) if apart else whole[alone]
-            slopes = (objective.flat(_slopes(row, leaves, c[j : j + 1])) for c in cotangents)
-            gradients = torch.stack([s.norm()[None] if lengths else s for s in slopes])[None]
-            yield [(gradients, gradients)], signs[j : j + 1]
+    count = 2 if lengths else 2 * whole[0].numel()
+    _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
+    for part, cotangents, signs in _rooted(objective, batch, whole, 1):
+        row = objective.outputs(leaves, _only(batch, part).inputs) if apart else whole[part]
+        yield _by_gradients(objective, leaves, row, cotangents, lengths), signs
+
+
+def _by_gradients(
+    objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, lengths: bool
+) -> Sequence[Pair]:
+    """Of the outputs of one sample by all parameters."""
+    slopes = (objective.flat(_slopes(row, leaves, cotangent)) for cotangent in cotangents)
+    gradients = torch.stack([s.norm()[None] if lengths else s for s in slopes])[None]
+    return [(gradients, gradients)]
+
+
+def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        return objective.outputs(leaves, batch.inputs)
+
+
+def _rooted(
+    objective: Objective, batch: Batch, outputs: Tensor, size: int
+) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Windows of samples with their cotangents and signs, found for many windows together."""
+    windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
+    for many in _windows(len(outputs), windows * size):
+        cotangents, signs = _roots(objective, batch, many, outputs)
+        for part in _windows(len(signs), size):
+            yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
 
 
 def _roots(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.utils.checkpoint import CheckpointError
 
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
@@ -27,6 +28,7 @@ from simulate.parametric import Leaves, as_found
 
 __all__ = [
     "Site",
+    "apart",
     "by_sample",
     "covers",
     "elsewhere",
@@ -144,7 +146,7 @@ def covers(objective: Objective) -> bool:
     with as_found(objective.model, objective.training), torch.enable_grad():
         leaves = objective.leaves()
         outputs, sites = visited(objective, leaves, _few(objective))
-        return bool(sites) and not elsewhere(outputs, leaves)
+        return bool(sites) and not elsewhere(outputs, leaves) and not _repeated(outputs, sites)
 
 
 def elsewhere(outputs: Tensor, leaves: Leaves) -> bool:
@@ -155,11 +157,29 @@ def elsewhere(outputs: Tensor, leaves: Leaves) -> bool:
     return any(slope is not None for slope in found)
 
 
+def apart(objective: Objective) -> bool:
+    """Whether a sample has the same outputs when it is alone: asked of one, next to a few others.
+
+    Examples
+    --------
+    >>> data = torch.randn(5, 3), torch.zeros(5, 2)
+    >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    False
+    """
+    with as_found(objective.model, objective.training), torch.no_grad():
+        batch, leaves = _few(objective), objective.leaves()
+        outputs = objective.outputs(leaves, batch.inputs)
+        chosen = rows(batch.targets) // 2
+        if len(outputs) != rows(batch.targets):
+            return False
+        alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
+        return _alike(alone, outputs[chosen : chosen + 1])
+
+
 def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 
-    Asked of a few samples: one of them must have the same outputs when it is alone, and their derivative must vanish
-    at the rows of the others.
+    Asked of a few samples: one of them must be `apart`, and the derivative of its outputs vanish at the rows of others.
 
     Examples
     --------
@@ -169,13 +189,13 @@ def by_sample(objective: Objective) -> bool:
     >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
     False
     """
+    if not apart(objective):
+        return False
     with as_found(objective.model, objective.training), torch.enable_grad():
-        batch, leaves = _few(objective), objective.leaves()
-        outputs, sites = visited(objective, leaves, batch)
+        batch = _few(objective)
+        outputs, sites = visited(objective, objective.leaves(), batch)
         samples = rows(batch.targets)
         chosen = samples // 2
-        if len(outputs) != samples or not _alike(objective, leaves, batch, outputs, chosen):
-            return False
         weights = torch.zeros_like(outputs)
         weights[chosen] = _random(outputs)[chosen]
         return all(_only(slope, samples, chosen) for slope in _slopes(outputs, weights, sites))
@@ -273,14 +293,20 @@ def _slopes(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:
     )
 
 
-def _alike(objective: Objective, leaves: Leaves, batch: Batch, outputs: Tensor, chosen: int) -> bool:
-    """Whether a sample has the same outputs when it is alone."""
-    alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
-    alone, expected = alone.detach(), outputs[chosen : chosen + 1].detach()
-    if alone.shape != expected.shape:
+def _alike(found: Tensor, expected: Tensor) -> bool:
+    if found.shape != expected.shape:
         return False
-    least = _ROUNDINGS * torch.finfo(outputs.dtype).eps * float(expected.detach().abs().max())
-    return float((alone - expected).detach().abs().max()) <= least
+    least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
+    return float((found - expected).abs().max()) <= least
+
+
+def _repeated(outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether parts of the model are run again to differentiate it, then without nudges."""
+    try:
+        _slopes(outputs, torch.ones_like(outputs), sites)
+    except CheckpointError:
+        return True
+    return False
 
 
 def _only(slope: Tensor, samples: int, chosen: int) -> bool:

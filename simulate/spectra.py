@@ -7,8 +7,9 @@ with their errors. Extreme eigenvalues are in `simulate.eigenvalues`.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -99,11 +100,11 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
 
 
 def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
-    r"""Trace of a symmetric matrix, without bias: exact on the span of its products, random signs' kind on the rest.
+    """Trace of a symmetric matrix without bias: exact on a space that products span, from random probes on the rest.
 
-    Each probe in turn is what tests the space that the products of the others span, and the mean of these estimates
-    is returned. Exact for a rank below the number of probes; much better than `trace` with twice the probes, which
-    costs the same, where the spectrum decays, and no better where it is flat.
+    Each probe in turn tests what the products of the others leave out; the mean of these estimates is returned.
+    Exact for a rank below the number of probes. Where the spectrum decays the error is much less than that of `trace`
+    with twice the probes, which costs the same; where it is flat it is no less.
 
     Parameters
     ----------
@@ -116,8 +117,7 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
 
     Returns
     -------
-    The mean over the probes, and its standard error as if they were independent; they are exchangeable, and share
-    most of the space.
+    The mean over the probes and its standard error.
 
     Raises
     ------
@@ -127,10 +127,10 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
 
     Notes
     -----
-    With Q an orthonormal basis of the products of all probes and s_i the unit vector in it that is orthogonal to the
-    products of all but probe i, the space of the others has the projector P_i = Q (1 - s_i s_i') Q'. Its part of the
-    trace is tr Q'AQ - s_i' Q'AQ s_i, and with u = (1 - P_i) w_i, uniform in direction on the rest, that of the rest is
-    (dim - rank P_i) u'Au / |u|^2 in the mean.
+    The estimates x_i share most of their spaces, so that their spread alone makes too small an error. With x_ij the
+    estimate by probe i from the products of all but i and j, the mean of (x_i - x_ij)(x_j - x_ji) is that of the
+    covariance of x_i and x_j: given the other probes, x_i has the mean tr A, and x_ij does not depend on probe j. It
+    is added to the variance, unless it comes out negative, and needs no further product.
 
     References
     ----------
@@ -138,35 +138,94 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
 
     Examples
     --------
-    >>> xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), np.random.default_rng(0), probes=3).value.__round__(9)
+    >>> round(xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), np.random.default_rng(0), probes=3).value, 9)
     8.0
     """
     operator = as_operator(matrix)
-    w = operator.vectors(rng.standard_normal((_fewer(operator, probes), operator.dim))).double()
-    first, unit = _unit_products(operator, w)
-    basis, apart = _left_out(first, 64 * torch.finfo(operator.dtype).eps)
-    second = operator(basis.to(operator.dtype)).double() / unit
-    inside, seen, forms = second @ basis.mT, basis @ w.mT, basis @ first.mT
-    inside = (inside + inside.mT) / 2
-    seen = seen - apart * (apart * seen).sum(0)  # of each probe, in the space of the others
-    rest = (w * first).sum(1) - 2 * (seen * forms).sum(0) + (seen * (inside @ seen)).sum(0)
-    rank = len(basis) - apart.square().sum(0).round()
-    left = (operator.dim - rank) * rest / (w.square().sum(1) - seen.square().sum(0))
-    found = _mean(inside.trace() - (apart * (inside @ apart)).sum(0) + left)
-    return _finite_estimate(unit * found.value, unit * found.standard_error)
+    vectors = operator.vectors(rng.standard_normal((_fewer(operator, probes), operator.dim)))
+    tests, unit = _tests(operator, vectors)
+    each = tests.estimates()
+    variance = float(each.var()) / probes + max(tests.covariance(each), 0.0)
+    return _finite_estimate(unit * float(each.mean()), unit * math.sqrt(variance))
+
+
+class _Tests(NamedTuple):
+    """Of probes w and their products A w in an orthonormal basis Q, what estimates of the trace are made of.
+
+    `inside` is Q' A Q, `seen` Q' w and `forms` Q' A w in columns; `quadratic` is w' A w and `squares` |w|^2. The
+    columns of `apart` are what in Q the product of each probe alone reaches, zero if the others reach it too; `rest`
+    is the dimension that the products of all but one leave out.
+    """
+
+    inside: Tensor
+    seen: Tensor
+    forms: Tensor
+    quadratic: Tensor
+    squares: Tensor
+    apart: Tensor
+    rest: int
+
+    def estimates(self) -> Tensor:
+        """The trace in the space of the other products, and from the direction of each probe beyond it."""
+        beyond = self.seen - self.apart * (self.apart * self.seen).sum(0)
+        form = self.quadratic + (beyond * (self.inside @ beyond - 2 * self.forms)).sum(0)
+        known = self.inside.trace() - (self.apart * (self.inside @ self.apart)).sum(0)
+        return known + self.rest * form / (self.squares - beyond.square().sum(0))
+
+    def without(self, j: int) -> _Tests:
+        """What there would be without the product of one probe."""
+        gone = self.apart[:, [j]]
+
+        def left(columns: Tensor) -> Tensor:
+            return columns - gone * (gone.mT @ columns)
+
+        apart = left(self.apart)
+        apart[:, j] = 0.0
+        return self._replace(
+            inside=left(left(self.inside).mT),
+            seen=left(self.seen),
+            forms=left(self.forms),
+            apart=_columns(apart),
+            rest=self.rest + 1,
+        )
+
+    def covariance(self, each: Tensor) -> float:
+        """Of two estimates, in the mean over all pairs."""
+        if not bool(self.apart.any()):
+            return 0.0
+        changes = torch.stack([each - self.without(j).estimates() for j in range(len(each))])
+        changes.fill_diagonal_(0.0)
+        return float((changes * changes.mT).sum()) / (len(each) * (len(each) - 1))
+
+
+def _tests(operator: Operator, vectors: Tensor) -> tuple[_Tests, float]:
+    products, unit = _unit_products(operator, vectors)
+    basis, apart = _apart(products, 64 * torch.finfo(operator.dtype).eps)
+    inside = operator(basis.to(operator.dtype)).double() @ basis.mT / unit
+    vectors = vectors.double()
+    tests = _Tests(
+        inside=(inside + inside.mT) / 2,
+        seen=basis @ vectors.mT,
+        forms=basis @ products.mT,
+        quadratic=(vectors * products).sum(1),
+        squares=vectors.square().sum(1),
+        apart=apart,
+        rest=operator.dim - len(basis) + bool(apart.any()),
+    )
+    return tests, unit
 
 
 def _unit_products(operator: Operator, vectors: Tensor) -> tuple[Tensor, float]:
-    """Products in a unit, and the unit, in which squares neither overflow nor vanish."""
-    products = operator(vectors.to(operator.dtype)).double()
+    """Products in a unit in which squares neither overflow nor vanish, and the unit."""
+    products = operator(vectors).double()
     unit = float(products.abs().max()) or 1.0
     return products / unit, unit
 
 
-def _left_out(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
+def _apart(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
     """Orthonormal rows that span the products, and in columns what in them each product alone reaches.
 
-    A column is zero if there are fewer dimensions than products: then no product reaches anything alone.
+    All columns are zero if there are fewer dimensions than products: then no product reaches anything alone.
     """
     rows, triangle = torch.linalg.qr(products.mT)
     left, lengths, right = torch.linalg.svd(triangle)
@@ -174,8 +233,13 @@ def _left_out(products: Tensor, resolution: float) -> tuple[Tensor, Tensor]:
     basis = (rows @ left[:, kept]).mT
     if not bool(kept.all()):
         return basis, products.new_zeros(len(basis), len(products))
-    apart = right / lengths[:, None]
-    return basis, apart / apart.norm(dim=0)
+    return basis, _columns(right / lengths[:, None])
+
+
+def _columns(matrix: Tensor) -> Tensor:
+    """Columns of unit length, or zero."""
+    lengths = matrix.norm(dim=0)
+    return matrix / lengths.masked_fill(lengths == 0, 1.0)
 
 
 def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
@@ -213,7 +277,14 @@ class Density(NamedTuple):
 
 
 def density(
-    matrix: AnyMatrix, x: ArrayLike, rng: np.random.Generator, *, width: float, steps: int, probes: int
+    matrix: AnyMatrix,
+    x: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    width: float,
+    steps: int,
+    probes: int,
+    progress: Callable[[int], None] | None = None,
 ) -> Density:
     """Density of the eigenvalues of a symmetric matrix, each smeared to a Gaussian, by stochastic Lanczos quadrature.
 
@@ -234,6 +305,8 @@ def density(
         Products with each probe, at most the order of the matrix.
     probes
         Gaussian vectors, at least 2.
+    progress
+        Called after each step with the products so far, of `steps` times `probes`.
 
     Raises
     ------
@@ -257,11 +330,25 @@ def density(
     what = f"{probes} densities at {at.size} points from {steps} nodes"
     _memory.require("x", 32 * at.size * _several(operator, probes) * _checks.count("steps", steps), what)
     starts = rng.standard_normal((_several(operator, probes), operator.dim))
-    found = lanczos.tridiagonal(operator, starts, steps)
+    found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
     each = _smeared(found, at, sd)
     shorter = _smeared(found.leading(steps - steps // 4), at, sd)
     value = each.mean(0)
     return Density(value, each.std(0, ddof=1) / math.sqrt(len(each)), np.abs(value - shorter.mean(0)))
+
+
+def _reporting(operator: Operator, progress: Callable[[int], None] | None) -> Operator:
+    """The same operator, which tells how many products it has made."""
+    if progress is None:
+        return operator
+    ends = itertools.count(1)
+
+    def product(vectors: Tensor) -> Tensor:
+        products = operator(vectors)
+        progress(next(ends) * len(vectors))
+        return products
+
+    return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
 
 
 def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,74 +16,8 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton
 from simulate.parametric import as_found
 from simulate.projected import projected_terms
+from tests.simulate.layer_kinds import LAYERS, centred, layered
 from tests.simulate.models_and_data import BUILDERS, case, whole_loss
-
-SAMPLES = 5
-
-
-class Reused(nn.Module):
-    """A layer that is met twice, and one that gets its own output on top."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.again = nn.Linear(4, 3), nn.Linear(3, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = self.again(self.first(x).sigmoid())
-        return hidden + self.again(hidden.tanh())
-
-
-class Centred(nn.Module):
-    """Outputs less what the batch has in the mean of squares."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = self.layer(x)
-        return hidden - hidden.square().mean(0)
-
-
-def images(*layers: nn.Module) -> tuple[nn.Module, Tensor]:
-    return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(3)), torch.randn(SAMPLES, 2, 6, 6)
-
-
-LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
-    "convolutions": lambda: images(
-        nn.Conv2d(2, 3, 3),
-        nn.ReLU(inplace=True),
-        nn.Conv2d(3, 2, 2, stride=2, padding=1, dilation=2),
-        nn.Tanh(),
-    ),
-    "groups": lambda: images(nn.Conv2d(2, 4, 3, groups=2), nn.SiLU(), nn.Conv2d(4, 2, 3, groups=2)),
-    "reflected": lambda: images(
-        nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect"), nn.Tanh(), nn.Conv2d(2, 2, 3, padding="same")
-    ),
-    "transposed": lambda: images(nn.Conv2d(2, 2, 3), nn.Tanh(), nn.ConvTranspose2d(2, 2, 3, stride=2)),
-    "normalisations": lambda: images(
-        nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.Tanh(), nn.BatchNorm2d(4), nn.LayerNorm([4, 4, 4])
-    ),
-    "one axis": lambda: (
-        nn.Sequential(nn.Conv1d(2, 3, 2), nn.Tanh(), nn.Conv1d(3, 2, 2), nn.Flatten(), nn.LazyLinear(3)),
-        torch.randn(SAMPLES, 2, 5),
-    ),
-    "tokens": lambda: (
-        nn.Sequential(nn.Embedding(4, 3), nn.LayerNorm(3), nn.Linear(3, 4), nn.Flatten(), nn.LazyLinear(3)),
-        torch.randint(0, 4, (SAMPLES, 4)),
-    ),
-    "reused": lambda: (Reused(), torch.randn(SAMPLES, 4)),
-}
-
-
-def layered(name: str, **options: Any) -> Objective:
-    with torch.random.fork_rng():
-        torch.manual_seed(sorted(LAYERS).index(name))
-        model, x = LAYERS[name]()
-        model = model.double()
-        model.eval()(x if not x.is_floating_point() else x.double())
-        y = torch.randint(0, 3, (SAMPLES,))
-    return Objective(model, nn.CrossEntropyLoss(), (x, y), **options)
 
 
 def frame(objective: Objective, columns: int = 4) -> Tensor:
@@ -157,10 +90,7 @@ def test_cutting_into_single_samples_changes_nothing(name: str, monkeypatch: pyt
 
 
 def test_samples_that_see_each_other_are_measured_by_products() -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        model, x, y = Centred().double(), torch.randn(6, 4).double(), torch.arange(6) % 3
-    objective = Objective(model, nn.CrossEntropyLoss(), (x, y))
+    objective = centred()
     assert not sites.by_sample(objective)
     assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
 

@@ -553,6 +553,33 @@ def test_dropout_in_training_mode_is_named() -> None:
         problem(net, (torch.ones(8, 3), torch.ones(8, 1)), training=True)
 
 
+class _Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return slope * ctx.saved_tensors[0].exp()
+
+
+class _Straight(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return _Once.apply(x)
+
+
+def test_a_model_without_second_derivatives_is_told() -> None:
+    """Torch itself takes them for zero."""
+    net = nn.Sequential(nn.Linear(5, 6), _Straight(), nn.Linear(6, 2))
+
+    with pytest.raises(
+        ValueError, match="must have second derivatives, got a function of torch marked once_diff"
+    ):
+        problem(net, (torch.randn(4, 5), torch.tensor([0, 1, 1, 0])))
+
+
 def test_batch_normalisation_in_training_mode_sees_all_samples_at_once() -> None:
     net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
     x, y = torch.randn(8, 3), torch.randn(8, 2)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from simulate import curvature
+from simulate.eigenvalues import extremes
+from simulate.lanczos import as_operator
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from simulate.spectra import Estimate
@@ -28,7 +30,7 @@ from verify.practice import measure as measuring
 from verify.practice import pages, zone
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure
-from verify.practice.measurement import Measurement, Number
+from verify.practice.measurement import Measurement, Number, Spectrum
 
 N, K, TOP = 12, 3, 4
 SIGMAS = 5.0
@@ -80,6 +82,13 @@ def case(request: pytest.FixtureRequest) -> tuple[Problem, Measurement, Dense]:
     return given, measure(given, top=TOP, seed=1), Dense(given)
 
 
+@pytest.fixture(autouse=True)
+def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where numbers are compared they come from `case`, which was measured before this."""
+    for name, value in {"DENSITY_STEPS": 4, "PROBES": 6, "VARIANCE_PROBES": 2}.items():
+        monkeypatch.setattr(measuring, name, value)
+
+
 def _within(number: Number, expected: float) -> None:
     slack = {"exact": 0.0, "bound": number.error, "standard error": SIGMAS * number.error}[number.kind]
     assert abs(number.value - expected) <= slack + 1e-10 * abs(expected)
@@ -99,10 +108,10 @@ def test_eigenvalues_lie_within_their_bounds(case: tuple[Problem, Measurement, D
 
     assert len(matrix.top) == TOP
     for each, value in zip(matrix.top, values, strict=False):
-        assert each.converged and each.bound <= 1e-3 * abs(values).max()
-        assert abs(each.value - value) <= each.bound
+        assert each.converged and each.bound <= 1e-4 * abs(values).max()
+        assert abs(each.value - value) <= each.bound + 1e-12
     if name == "hessian":
-        assert abs(matrix.lowest.value - values[-1]) <= matrix.lowest.bound
+        assert abs(matrix.lowest.value - values[-1]) <= matrix.lowest.bound + 1e-12
 
 
 @pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
@@ -167,31 +176,46 @@ def test_the_zone_rests_on_theory_and_on_the_softmax(case: tuple[Problem, Measur
 
     _within(Number(value=seen.excess.value, error=seen.excess.standard_error, kind="standard error"),
             float(gauss_newton.projected_excess(_excess(dense.hessian), dim=50)))  # fmt: skip
-    assert_allclose(seen.ratio, parts[0] / parts[1], rtol=0.2)
-    assert_allclose(
-        seen.predicted, _excess(dense.gauss_newton) / math.hypot(1, parts[0] / parts[1]), rtol=0.2
-    )
+    assert_allclose(seen.ratio, parts[0] / parts[1], rtol=0.1)
+    assert (seen.predicted is None) == (found.hessian.trace.kind != "exact")
+    if seen.predicted is not None:
+        balanced = _excess(dense.gauss_newton) / math.hypot(1, parts[0] / parts[1])
+        assert_allclose(seen.predicted, balanced, rtol=0.1)
     assert_allclose(seen.softmax.confidence, p.max(1).mean(), rtol=1e-12)
     assert_allclose(seen.softmax.entropy, -(p * np.log(p)).sum(1).mean() / np.log(K), rtol=1e-12)
     assert found.projected_excess is None  # 57 parameters are too few
 
 
-@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
-def test_densities_converge_to_the_smeared_eigenvalues(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(measuring, "DENSITY_PROBES", 300)
-    given = _problem(nn.ReLU())
-    seen = getattr(measure(given, top=TOP), name).density
-    values = np.linalg.eigvalsh(getattr(Dense(given), name))
-    x = np.array(seen.x)
-    smeared = np.exp(-(((x[:, None] - values) / seen.width) ** 2) / 2).mean(1) / (
-        math.sqrt(2 * math.pi) * seen.width
-    )
+def _smeared(values: Floats, seen: Spectrum) -> Floats:
+    off = (np.array(seen.x)[:, None] - values) / seen.width
+    return np.exp(-(off**2) / 2).mean(1) / (math.sqrt(2 * math.pi) * seen.width)
 
-    errors = np.array(seen.standard_error) + np.array(seen.truncation)
-    assert (np.abs(np.array(seen.value) - smeared) <= SIGMAS * errors + 1e-6 * smeared.max()).all()
-    assert errors.max() < 0.1 * smeared.max()
+
+@pytest.mark.parametrize("name", ["hessian", "gauss_newton"])
+def test_densities_are_near_the_smeared_eigenvalues(
+    case: tuple[Problem, Measurement, Dense], name: str
+) -> None:
+    _, found, dense = case
+    seen, values = getattr(found, name).density, np.linalg.eigvalsh(getattr(dense, name))
+    x = np.array(seen.x)
+
     assert_allclose(np.trapezoid(seen.value, x), 1.0, rtol=1e-3)
+    assert np.trapezoid(np.abs(np.array(seen.value) - _smeared(values, seen)), x) < 0.5
     assert x[0] < values[0] and values[-1] < x[-1]
+
+
+def test_densities_converge_to_the_smeared_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"DENSITY_PROBES": 100, "DENSITY_STEPS": 50, "SMEARING": 0.02}.items():
+        monkeypatch.setattr(measuring, name, value)
+    values = np.linspace(-1, 2, 60)
+    operator, rng = as_operator(np.diag(values)), np.random.default_rng(0)
+
+    seen = measuring._density(operator, extremes(operator, rng, largest=1, smallest=1), rng)
+
+    assert seen is not None
+    errors = np.array(seen.standard_error) + np.array(seen.truncation)
+    assert (np.abs(np.array(seen.value) - _smeared(values, seen)) <= SIGMAS * errors + 1e-9).all()
+    assert errors.max() < 0.2
 
 
 def test_the_projected_excess_is_that_of_the_projected_hessian() -> None:
@@ -207,12 +231,16 @@ def test_the_projected_excess_is_that_of_the_projected_hessian() -> None:
 
 
 def test_the_result_does_not_hang_on_the_batches() -> None:
+    data = _data()
     whole, cut = (
-        measure(_problem(nn.ReLU(), parameters=["2"]), top=2),
-        measure(_problem(nn.ReLU(), parameters=["2"]), top=2),
+        measure(problem(_net(nn.ReLU()), data, dtype="float64", batch_size=size), top=2) for size in (N, 5)
     )
 
-    assert whole.hessian == cut.hessian
+    for name in ("hessian", "gauss_newton"):
+        pairs = zip(getattr(whole, name).top, getattr(cut, name).top, strict=True)
+        assert all(abs(a.value - b.value) <= a.bound + b.bound + 1e-12 for a, b in pairs)
+    assert whole.noise is not None and cut.noise is not None
+    assert_allclose(whole.noise.total.value, cut.noise.total.value, rtol=1e-9)
 
 
 # --- the verdict ----------------------------------------------------------------------------------------------------
@@ -263,7 +291,10 @@ def test_the_reason_names_the_cause(ratio: float | None, softmax: zone.Softmax |
 
 
 @pytest.mark.parametrize(("scale", "cause"), [(0.03, "near uniform"), (60.0, "saturated")])
-def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> None:
+def test_small_and_large_weights_leave_the_zone(
+    monkeypatch: pytest.MonkeyPatch, scale: float, cause: str
+) -> None:
+    monkeypatch.setattr(measuring, "PROBES", 30)
     draw = torch.Generator().manual_seed(0)
     x, y = torch.randn(30, 10, generator=draw), torch.arange(30) % 5
     net = nn.Sequential(nn.Linear(10, 12, bias=False), nn.ReLU(), nn.Linear(12, 5, bias=False))
@@ -306,14 +337,23 @@ class _Negative(nn.Module):
 
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])
 def test_without_positive_curvature_there_is_no_largest_rate(loss: nn.Module) -> None:
-    x, y = _data()
+    x, _ = _data()
     found = measure(problem(nn.Linear(5, 3), (x, x[:, :3]), loss=loss), top=2)
 
     assert found.largest_rate is None
     assert (found.hessian.excess is None) == isinstance(loss, nn.L1Loss)
     json.loads(pages.dumps(found), parse_constant=_no_constant)
-    assert "Curvature of Linear" in pages.document(found)
     assert "Goldilocks zone" in pages.text(found)
+
+
+def test_a_page_without_curvature_and_with_a_name_that_is_code() -> None:
+    x, _ = _data()
+    named = problem(nn.Linear(5, 3), (x, x[:, :3]), loss=nn.L1Loss(), name="<script>alert(1)</script>")
+
+    page = pages.document(measure(named, top=1))
+
+    assert "The Hessian is zero" in page and "Curvature of &lt;script&gt;" in page
+    assert "<script" not in page
 
 
 def test_one_sample_has_no_noise() -> None:
@@ -359,29 +399,15 @@ def test_progress_is_told_and_never_goes_back() -> None:
                              "noise of the samples"]  # fmt: skip
 
 
-class _Once(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.exp()
+def test_what_torch_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError("the derivative of 'f' is not implemented")
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> Tensor:
-        return slope * ctx.saved_tensors[0].exp()
-
-
-class _Straight(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return _Once.apply(x)
-
-
-def test_a_model_without_second_derivatives_is_told() -> None:
-    net = nn.Sequential(nn.Linear(5, 6), _Straight(), nn.Linear(6, K))
-    given = problem(net, _data())
+    given = _problem()
+    monkeypatch.setattr(measuring, "extremes", refuse)
 
     with pytest.raises(
-        ValueError, match="model and loss must have second derivatives, got RuntimeError: trying to"
+        ValueError, match="must have second derivatives, got NotImplementedError: the derivative of"
     ):
         measure(given)
 
@@ -464,14 +490,6 @@ def test_the_command_prints_a_table_and_writes_a_page_that_stands_alone(
     assert not re.search(r'(src|href)="(?!#|data:)', page)
 
 
-def test_the_name_of_the_model_cannot_leave_its_place_on_the_page(folder: Path) -> None:
-    given = problem(
-        nn.Linear(2, 2), (torch.ones(2, 2), torch.tensor([0, 1])), name="<script>alert(1)</script>"
-    )
-
-    assert "<script" not in pages.document(measure(given, top=1))
-
-
 def test_a_full_disk_is_one_line_and_takes_no_numbers_away(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -479,6 +497,7 @@ def test_a_full_disk_is_one_line_and_takes_no_numbers_away(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pages, "replace_files", full)
+    monkeypatch.setattr(pages, "document", lambda _: "a page")
 
     assert cli.main(WORDS) == 2
 

@@ -216,15 +216,32 @@ def test_negative_curvature_beside_positive_does_not_count() -> None:
     assert_allclose([read(schedule).largest, read(schedule).smallest], [9.0, 1.5], rtol=1e-9)
 
 
-def test_few_steps_give_values_within_their_error() -> None:
-    model, batch = line(tuple(range(1, 31)))
-    schedule = CurvatureSchedule(sgd(model), model, nn.MSELoss(), steps=5)
+def test_rounding_of_zero_is_no_curvature() -> None:
+    """The null space is less than the bulk here, or nothing is dropped."""
+    for seed in range(4):
+        model, batch = line((0.0,) * 3 + (1.0, 2.0, 3.0, 4.0, 5.0))
+        schedule = CurvatureSchedule(sgd(model), model, nn.MSELoss(), bulk=1.0, seed=seed)
+        schedule.step(batch)
+        assert abs(read(schedule).values[0]) < 1e-12
+        assert_allclose(read(schedule).smallest, 1.0, rtol=1e-9)
+
+
+def test_few_steps_give_the_ritz_pairs_of_the_krylov_space() -> None:
+    eigenvalues = np.arange(1.0, 31.0)
+    model, batch = line(tuple(eigenvalues))
+    schedule = CurvatureSchedule(sgd(model), model, nn.MSELoss(), steps=5, seed=7)
 
     schedule.step(batch)
 
+    start = np.random.default_rng([7, 0]).standard_normal(30)
+    basis = np.linalg.qr((eigenvalues[:, None] / 30) ** np.arange(5) * start[:, None])[0]
+    values, vectors = np.linalg.eigh(basis.T * eigenvalues @ basis)
+    top = basis @ vectors[:, -1]
     last = read(schedule)
-    distance = np.abs(np.arange(1, 31) - last.largest).min()
-    assert distance <= last.error and 0.01 < last.error < 3 and last.products == 5
+    assert_allclose(last.values, values, rtol=1e-9)
+    assert_allclose(last.weights, (start @ basis @ vectors / np.linalg.norm(start)) ** 2, rtol=1e-6)
+    assert_allclose(last.error, np.linalg.norm(eigenvalues * top - values[-1] * top), rtol=1e-6)
+    assert last.products == 5
 
 
 def test_weight_decay_of_a_group_is_curvature_of_its_parameters() -> None:
@@ -315,6 +332,19 @@ def test_training_mode_sees_the_statistics_of_the_batch() -> None:
         schedule.step(batches[0])
         found.append(read(schedule).largest)
     assert abs(found[1] / found[0] - 1) > 0.1
+
+
+def test_no_pass_takes_more_samples_than_a_chunk() -> None:
+    model, batches = network()
+    seen = []
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        seen.append(len(targets))
+        return nn.functional.cross_entropy(outputs, targets)
+
+    CurvatureSchedule(sgd(model), model, loss, chunk=5).step(batches[0])
+
+    assert max(seen) == 5
 
 
 def test_all_groups_get_the_same_rates() -> None:
@@ -430,6 +460,7 @@ def test_the_seed_draws_the_start() -> None:
         ({"steps": True}, "steps must be an integer of at least 2, got True"),
         ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
         ({"chunk": 0}, "chunk must be an integer of at least 1, got 0"),
+        ({"chunk": 2, "training": True}, "chunk must be None in training mode, got 2"),
         ({"training": 1}, "training must be True or False, got 1"),
         ({"bulk": 0.4}, r"bulk must be a number, between one half and one, got 0\.4"),
         ({"damping": -0.1}, r"damping must be a number, finite and not negative, got -0\.1"),

@@ -22,6 +22,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -39,10 +40,13 @@ __all__ = ["REPEATS", "SAMPLES", "Bench", "Result", "bench", "run"]
 REPEATS = 30
 SAMPLES = 1000
 
-BUDGET, LEAST = 3.0, 2
+BUDGET, LEAST = 2.0, 2
 """Seconds after which a way is not repeated once more, and how often even the slowest is."""
 
 OURS = "losscurv"
+_FIRST = 0.3
+"""About the share of the time that first calls take, for the progress bar."""
+
 _SHOWN = 60
 """Characters of what a library raised, in the table."""
 
@@ -93,6 +97,12 @@ class Result:
         """The same with medians."""
         return statistics.median(self.seconds) / statistics.median(self.units)
 
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """Between which half of the calls lie, in median passes."""
+        low, high = np.quantile(self.seconds, (0.25, 0.75)) / statistics.median(self.units)
+        return float(low), float(high)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
@@ -113,7 +123,7 @@ class Bench:
         return statistics.median(self.units) > BUSY * min(self.units)
 
     @property
-    def difference(self) -> float:
+    def farthest(self) -> float:
         """Largest relative error of a result that is exact but for rounding."""
         return max((max(r.errors) for r in self.results if r.exact and r.errors), default=math.nan)
 
@@ -218,14 +228,15 @@ class _Side:
 
 
 def _measure(sides: Sequence[_Side], truth: Tensor, repeats: int, done: Callable[[float], None]) -> None:
-    for side in sides:
+    for i, side in enumerate(sides):
         side.warm_up(truth)
+        done(_FIRST * (i + 1) / len(sides))
     gc.collect()
     for i in range(repeats):
         for side in sides:
             if side.goes_on():
                 side.time(truth)
-        done((i + 1) / repeats)
+        done(_FIRST + (1 - _FIRST) * (i + 1) / repeats)
 
 
 def _timed(call: Call, device: torch.device) -> tuple[float, Any]:
@@ -246,6 +257,10 @@ def _finish(device: torch.device) -> None:
 def _error(found: Any, truth: Tensor) -> float:
     parts = [found] if isinstance(found, Tensor) else found
     numbers = torch.cat([part.detach().reshape(-1) for part in parts]).to(truth)
+    if numbers.numel() != truth.numel():
+        raise ValueError(f"result must be {truth.numel()} numbers, got {numbers.numel()}")
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("result must be finite, got NaN or infinity")
     return float((numbers - truth.flatten()).norm() / truth.norm())
 
 
@@ -262,15 +277,15 @@ def _quietly() -> Iterator[None]:
 
 def run(options: argparse.Namespace) -> int:
     """Time what the options ask for and print the table, or JSON."""
-    threads = _checks.count("threads", options.threads)
-    device = resolve_device(options.device)
-    _chosen(options.only or ())
+    threads, samples = _checks.count("threads", options.threads), _checks.count("samples", options.samples)
+    only, repeats, device = options.only or (), options.repeats, resolve_device(options.device)
+    _chosen(only)
+    _checks.count("repeats", repeats)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with threadpool_limits(threads), on_terminal("curvature products") as tell:
-            case = Case(_checks.count("samples", options.samples), device)
-            found = bench(case, only=options.only or (), repeats=options.repeats, tell=tell)
+            found = bench(Case(samples, device), only=only, repeats=repeats, tell=tell)
     finally:
         torch.set_num_threads(before)
     print(_json(found, options, device) if options.json else _text(found, options, device))
@@ -300,7 +315,12 @@ def _record(result: Result) -> dict[str, Any]:
     told = {name: getattr(result, name) for name in ("work", "library", "version", "method", "exact")}
     if result.failed:
         return {**told, "failed": result.failed}
-    numbers = {"passes": result.passes, "median": result.median, "runs": len(result.seconds)}
+    numbers = {
+        "passes": result.passes,
+        "median": result.median,
+        "quartiles": result.quartiles,
+        "runs": len(result.seconds),
+    }
     return {**told, **numbers, "relative error": max(result.errors)}
 
 
@@ -314,7 +334,7 @@ def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
         "",
         _table(found.results),
         "",
-        f"largest relative error of what is exact but for rounding: {found.difference:.0e}",
+        f"largest relative error of what is exact but for rounding: {found.farthest:.0e}",
     ]
     if found.missing:
         lines.append(f"not installed: {', '.join(found.missing)}")
@@ -325,7 +345,7 @@ def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
 
 def _table(results: Sequence[Result]) -> str:
     """In Markdown that reads well as text."""
-    head = ["work", "library", "by", "units", "median", "times ours", "relative error", "runs"]
+    head = ["work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs"]
     rows = [head, *(_cells(result, results) for result in results)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
     lines = [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
@@ -342,10 +362,19 @@ def _cells(result: Result, results: Sequence[Result]) -> list[str]:
         result.method,
     ]
     if result.failed:
-        return [*names, "-", "-", "-", result.failed[:_SHOWN], "0"]
+        return [*names, "-", "-", "-", "-", result.failed[:_SHOWN], "0"]
     times = "" if result is ours else _ratio(result.passes / ours.passes)
-    numbers = [_ratio(result.passes), _ratio(result.median), times, f"{max(result.errors):.0e}"]
-    return [*names, *numbers, str(len(result.seconds))]
+    spread = "-".join(map(_ratio, result.quartiles))
+    error = f"{max(result.errors):.1e}"
+    return [
+        *names,
+        _ratio(result.passes),
+        _ratio(result.median),
+        spread,
+        times,
+        error,
+        str(len(result.seconds)),
+    ]
 
 
 def _ratio(times: float) -> str:

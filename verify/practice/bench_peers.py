@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import importlib.metadata
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from simulate import _memory
 from verify.practice.bench_works import COLUMNS, OURS, TOLERANCE, Call, Case, Way
 
 __all__ = ["LIBRARIES", "Library", "installed"]
@@ -49,7 +50,7 @@ def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
 
 
 def _curvlinops() -> tuple[Way, ...]:
-    library: Any = importlib.import_module("curvlinops")
+    library: Any = import_module("curvlinops")
     hessian, gauss_newton = library.HessianLinearOperator, library.GGNLinearOperator
 
     def operator(kind: Any, case: Case) -> Any:
@@ -74,12 +75,13 @@ def _curvlinops() -> tuple[Way, ...]:
     def largest(case: Case) -> Call:
         from scipy.sparse import linalg
 
+        eigsh: Any = linalg.eigsh
         matrix, rng = operator(hessian, case).to_scipy(), np.random.default_rng(1)
 
         def call() -> Tensor:
             start = rng.standard_normal(len(case.vector)).astype(np.float32)
-            found = linalg.eigsh(matrix, 1, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
-            return torch.as_tensor(found[0])
+            values = eigsh(matrix, 1, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
+            return torch.as_tensor(values[0])
 
         return call
 
@@ -97,8 +99,8 @@ def _curvlinops() -> tuple[Way, ...]:
 
 
 def _pyhessian() -> tuple[Way, ...]:
-    library: Any = importlib.import_module("pyhessian")
-    tools: Any = importlib.import_module("pyhessian.utils")
+    library: Any = import_module("pyhessian")
+    tools: Any = import_module("pyhessian.utils")
 
     def of(case: Case) -> Any:
         # a copy: it leaves gradients with graphs in the module
@@ -128,7 +130,7 @@ def _pyhessian() -> tuple[Way, ...]:
 
 
 def _eigenthings() -> tuple[Way, ...]:
-    library: Any = importlib.import_module("hessian_eigenthings")
+    library: Any = import_module("hessian_eigenthings")
 
     def hessian(case: Case) -> Any:
         return library.HessianOperator(case.net, [case.batch], library.supervised_loss(case.loss))
@@ -161,10 +163,10 @@ def _eigenthings() -> tuple[Way, ...]:
 
 
 def _nngeometry() -> tuple[Way, ...]:
-    metrics: Any = importlib.import_module("nngeometry.metrics")
-    objects: Any = importlib.import_module("nngeometry.object")
-    gram_matrix: Any = importlib.import_module("nngeometry.gram").GramMatrix
-    collection: Any = importlib.import_module("nngeometry.layercollection").LayerCollection
+    metrics: Any = import_module("nngeometry.metrics")
+    objects: Any = import_module("nngeometry.object")
+    gram_matrix: Any = import_module("nngeometry.gram").GramMatrix
+    collection: Any = import_module("nngeometry.layercollection").LayerCollection
 
     def fisher(case: Case) -> Any:
         return metrics.FIM(
@@ -195,6 +197,8 @@ def _torch() -> tuple[Way, ...]:
     func = torch.func
 
     def gram(case: Case) -> Call:
+        what = f"the gradients of {len(case.x)} samples"
+        _memory.require("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
         state = {name: p.detach() for name, p in case.single.named_parameters()}
 
         def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from simulate import data, fisher_gram
 from simulate.curvature import haar
 from simulate.eigenvalues import extremes
-from simulate.eigenvalues import extremes
 from simulate.networks import LENET_300_100, Mlp
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
@@ -51,8 +50,13 @@ class Case:
         Modules with ten outputs and with one.
     x, labels
         Samples (N, in) and classes (N,).
-    vector, frame
-        A direction (dim,) and an orthonormal frame (dim, directions).
+    vector
+        A direction (dim,).
+
+    Raises
+    ------
+    ValueError
+        If there are not so many digits.
     """
 
     def __init__(
@@ -63,9 +67,11 @@ class Case:
         widths: Sequence[int] = LENET_300_100,
         directions: int = DIRECTIONS,
     ) -> None:
-        rng = np.random.default_rng(0)
-        side = math.isqrt(widths[0])
-        drawn = data.sample(data.digits((1, side, side)), rng, samples)
+        rng, side = np.random.default_rng(0), math.isqrt(widths[0])
+        digits = data.digits((1, side, side))
+        if not 1 <= samples <= len(digits):
+            raise ValueError(f"samples must be 1 to the {len(digits)} digits there are, got {samples}")
+        drawn = data.sample(digits, rng, samples)
         self.device = torch.device(device)
         self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device).flatten(1)
         self.labels = torch.tensor(drawn.labels, device=device)
@@ -75,7 +81,13 @@ class Case:
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
-        self.frame = haar(rng, dim, directions, device=device).float()
+        self._directions = directions
+
+    @cached_property
+    def frame(self) -> Tensor:
+        """An orthonormal frame (dim, directions)."""
+        rng = np.random.default_rng(1)
+        return haar(rng, len(self.vector), self._directions, device=str(self.device)).float()
 
     @property
     def batch(self) -> tuple[Tensor, Tensor]:
@@ -196,6 +208,7 @@ def _few_columns(case: Case) -> Tensor:
 def _largest_eigenvalue(case: Case) -> Tensor:
     from scipy.sparse import linalg
 
+    eigsh: Any = linalg.eigsh
     scipy_operator: Any = linalg.LinearOperator
     multiply = _hessian_products(case)
 
@@ -204,8 +217,7 @@ def _largest_eigenvalue(case: Case) -> Tensor:
 
     start = case.vector.double().cpu().numpy()
     matrix = scipy_operator((start.size, start.size), matvec=product, dtype=np.float64)
-    values = linalg.eigsh(matrix, 1, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)
-    return torch.as_tensor(values[0])
+    return torch.as_tensor(eigsh(matrix, 1, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)[0])
 
 
 def _trace(case: Case) -> Tensor:
@@ -256,16 +268,16 @@ def _like(parameters: Sequence[Tensor], vector: Tensor) -> list[Tensor]:
 
 
 WORKS = (
-    Work("hessian", "Hessian times a vector", lambda case: _hessian_products(case)(case.vector.double())),
+    Work("hessian", "H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
     Work(
         "gauss-newton",
-        "Gauss-Newton matrix times a vector",
+        "G times a vector",
         lambda case: _gauss_newton_products(case)(case.vector.double()),
     ),
-    Work("projected", f"both terms along {DIRECTIONS} directions", _few_columns),
-    Work("eigenvalue", f"largest eigenvalue of the Hessian to {TOLERANCE:g}", _largest_eigenvalue),
-    Work("trace", "trace of the Hessian, or of the Gauss-Newton matrix, which is the same", _trace),
-    Work("gram", "Gram matrix of the gradients of one output", _gram),
+    Work("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
+    Work("eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", _largest_eigenvalue),
+    Work("trace", "trace of G, which is that of H", _trace),
+    Work("gram", "Gram matrix of one output", _gram),
 )
 
 OURS = (

@@ -176,6 +176,7 @@ def problem(
         objective.value()
     with measured():
         require_deterministic(objective)
+        _require_second_derivatives(objective)
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -293,6 +294,33 @@ def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
         got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
         raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
     return tuple(outputs.shape[1:])
+
+
+def _require_second_derivatives(objective: Objective) -> None:
+    """Refuse what torch would silently take for zero: derivatives of a function that may be differentiated once."""
+    batch, leaves = next(objective.batches()), objective.leaves()
+    few = slice(_PROBED)
+    with as_found(objective.model, objective.training), torch.enable_grad():
+        outputs = objective.outputs(leaves, window(batch.inputs, few))
+        loss = objective.criterion(outputs, batch.targets[few])
+        gradient = torch.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
+    if any(
+        node.name().endswith("::Error") for node in _nodes([g.grad_fn for g in gradient if g is not None])
+    ):
+        raise ValueError(
+            "model and loss must have second derivatives, got a function of torch marked once_differentiable"
+        )
+
+
+def _nodes(ends: list[Any]) -> set[Any]:
+    """All of the graph behind some ends."""
+    found: set[Any] = set()
+    while ends:
+        node = ends.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            ends.extend(before for before, _ in node.next_functions)
+    return found
 
 
 def _shapes(part: Any) -> str:

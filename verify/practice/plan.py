@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
 from simulate.operators import gauss_newton, hessian
-from simulate.sample_grams import SampleGrams, sample_grams
+from simulate.sample_grams import SampleGrams
 from simulate.spectra import Estimate, trace
 from verify.options import require_seed, require_writable
 from verify.practice.foreign import measured
 from verify.practice.loading import Problem, from_options
-from verify.practice.rate_bracket import Bracket, measured_bracket
+from verify.practice.rate_bracket import Bracket, measured_bracket, sample_matrices
 from verify.practice.rules import Anchor, Rates, anchored, rates_at
 from verify.practice.trial_runs import Trial, trial
 from verify.practice.work import Tell, Work, on_terminal
@@ -217,11 +217,8 @@ class _Study:
             return self._extremes(hessian(self.objective), 1, done)
 
     def grams(self) -> SampleGrams:
-        """Of matrices whose mean is that of all samples, also where the loss is a mean over parts of a sample."""
-        unit = self.problem.samples * self.objective.share
         with self.work.part("single samples"):
-            found = sample_grams(self.objective)
-        return SampleGrams(unit * found.traces, unit * found.largest, unit**2 * found.squares)
+            return sample_matrices(self.problem)
 
     def bracket(self, top: Extremes, grams: SampleGrams) -> Bracket:
         with self.work.part("trial directions") as done:

@@ -147,8 +147,8 @@ def _growth(made: Plan) -> str:
 def _checks(made: Plan) -> Iterator[str]:
     first = made.checks[0]
     yield (
-        f"short runs, {first.runs} of {first.steps} steps at each rate: a rate holds if the mean loss after them"
-        f" is at most {GROWTH:g} times the {number(first.start, 3)} at the start"
+        f"short runs, {first.runs} of {first.steps} steps at each rate: one holds if the mean loss after them is at"
+        f" most {GROWTH:g} times the {number(first.start, 3)} at the start"
     )
     for seen in made.checks:
         lower, upper = (float(rate) for rate in made.bracket.rates(seen.batch_size))

@@ -25,11 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 from simulate.eigenvalues import Extremes, extremes
 from simulate.hessian_variance import quadratic_forms
 from simulate.operators import gauss_newton
+from simulate.sample_grams import SampleGrams, sample_grams
 from theory import learning_rates
 from theory.learning_rates import RateBracket
 from verify.practice.loading import Problem
 
-__all__ = ["Bracket", "measured_bracket", "square_bound"]
+__all__ = ["Bracket", "measured_bracket", "sample_matrices", "square_bound"]
 
 Floats = NDArray[np.float64]
 Watch = Callable[[float], None]
@@ -162,7 +163,7 @@ def measured_bracket(
     top
         Largest eigenpairs of G.
     weights
-        Largest eigenvalue of every G_i, (N,).
+        Largest eigenvalue of every G_i, (N,), of `sample_matrices`.
     rng
         Source of the starts of Lanczos.
     heavy
@@ -180,7 +181,7 @@ def measured_bracket(
     names = [f"v{k + 1}" for k in range(top.vectors.shape[1])] + [f"sample {i}" for i in chosen]
     parts, done = [], 0
     for block in _blocks(problem, top.vectors, chosen, rng):
-        parts.append(quadratic_forms(problem.objective, block, matrix="gauss_newton"))
+        parts.append(_unit(problem) * quadratic_forms(problem.objective, block, matrix="gauss_newton"))
         done += block.shape[1]
         watch(done / len(names))
     forms = np.concatenate(parts, axis=1)
@@ -196,6 +197,17 @@ def measured_bracket(
         variances=tuple(variances[curved].tolist()),
         directions=tuple(names[k] for k in curved),
     )
+
+
+def sample_matrices(problem: Problem) -> SampleGrams:
+    """Numbers of the G_i, scaled so that their mean is G also where the loss is a mean over parts of a sample."""
+    found = sample_grams(problem.objective)
+    unit = _unit(problem)
+    return SampleGrams(unit * found.traces, unit * found.largest, unit**2 * found.squares)
+
+
+def _unit(problem: Problem) -> float:
+    return problem.samples * problem.objective.share
 
 
 def _blocks(

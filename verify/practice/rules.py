@@ -120,5 +120,3 @@ def _adam(anchor: Anchor, size: int) -> float:
             anchor.rate, known=anchor.batch_size, batch_size=size, dataset_size=math.inf
         )
     )
-
-

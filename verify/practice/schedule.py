@@ -257,6 +257,8 @@ class _Options:
             _whole("chunk", self.chunk, 1)
         if not isinstance(self.training, bool):
             raise ValueError(f"training must be True or False, got {self.training!r}")
+        if self.training and self.chunk is not None:
+            raise ValueError(f"chunk must be None in training mode, got {self.chunk}")
         _number("bulk", self.bulk, "between one half and one", lambda x: 0.5 <= x <= 1)
         _number("damping", self.damping, "finite and not negative", lambda x: 0 <= x < math.inf)
         _number("lowest", self.lowest, "finite and not negative", lambda x: 0 <= x < math.inf)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from simulate.objectives import Objective
-from simulate.parametric import as_found
+from simulate.parametric import Leaves, as_found
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
 
@@ -27,8 +27,8 @@ GROWTH = 2.0
 _LOST = 1e4
 """A run whose batch loss exceeds the loss at the start by this factor is not continued: it counts as infinite."""
 
-_MOST_RATES = 16
-"""Beyond the first: a factor of 256."""
+_MOST_STRIDES = 8
+"""From the first rate on: a factor of 2 each."""
 
 Watch = Callable[[float], None]
 
@@ -40,7 +40,7 @@ class Trial:
     Attributes
     ----------
     batch_size, steps, runs
-        Of every run, and how many of them at each rate.
+        Of every run, and how many of them at each rate: one where a batch is all samples.
     start
         Loss on all data at the start.
     held, failed
@@ -77,6 +77,8 @@ def trial(
 ) -> Trial:
     """Walk from a first rate up, or down, a geometric grid until the runs no longer hold, or hold again.
 
+    By factors of 2, with one rate in between at the end.
+
     Every step draws a batch without replacement, independent of the other steps. The model is not touched.
 
     Parameters
@@ -102,6 +104,7 @@ def trial(
     start = problem.objective.value()
     if not start > 0:
         raise ValueError(f"loss must be positive at the start of runs, got {start}")
+    runs = runs if batch_size < problem.samples else 1  # all would be alike
     drawn = [_batches(rng, problem.samples, batch_size, steps) for _ in range(runs)]
     tried: dict[int, Estimate | None] = {}
 
@@ -130,7 +133,8 @@ def _mean(losses: Sequence[float]) -> Estimate | None:
     values = np.array(losses)
     if not np.isfinite(values).all():
         return None
-    return Estimate(float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values))))
+    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return Estimate(float(values.mean()), float(error))
 
 
 def _value(loss: Estimate | None) -> float:
@@ -138,13 +142,16 @@ def _value(loss: Estimate | None) -> float:
 
 
 def _walk(holds: Callable[[int], bool]) -> tuple[int | None, int | None]:
-    """The last place that holds and the first that does not, side by side; one of them missing where all are alike."""
-    up = holds(0)
-    at = 0
-    for _ in range(_MOST_RATES):
-        following = at + 1 if up else at - 1
+    """The last place that holds and the first that does not, side by side; one of them missing where all are alike.
+
+    By two places at a time, and one in between at the end.
+    """
+    up, at = holds(0), 0
+    for _ in range(_MOST_STRIDES):
+        following = at + 2 if up else at - 2
         if holds(following) != up:
-            return (at, following) if up else (following, at)
+            low, high = sorted((at, following))
+            return (low + 1, high) if holds(low + 1) else (low, low + 1)
         at = following
     return (at, None) if up else (None, at)
 
@@ -159,19 +166,28 @@ def _final(problem: Problem, rate: float, batches: list[Tensor], start: float) -
     leaves = objective.leaves()
     with as_found(objective.model, objective.training), torch.enable_grad():
         for chosen in batches:
-            at = chosen.to(problem.targets.device)
-            outputs = objective.outputs(leaves, _picked(problem.inputs, at))
-            loss = problem.loss(outputs, problem.targets[at])
-            if not loss.item() <= _LOST * start:
+            loss, slopes = _slopes(problem, leaves, chosen.to(problem.targets.device))
+            if not loss <= _LOST * start:
                 return math.inf
-            slopes = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
             leaves = tuple(
                 (p - rate * s).detach().requires_grad_() for p, s in zip(leaves, slopes, strict=True)
             )
     return _whole(objective, leaves)
 
 
-def _whole(objective: Objective, leaves: tuple[Tensor, ...]) -> float:
+def _slopes(problem: Problem, leaves: Leaves, chosen: Tensor) -> tuple[float, list[Tensor]]:
+    """Loss of a batch and its derivatives, in passes of as many samples as the problem allows."""
+    value, slopes = 0.0, [torch.zeros_like(p) for p in leaves]
+    for at in chosen.split(problem.batch_size or len(chosen)):
+        outputs = problem.objective.outputs(leaves, _picked(problem.inputs, at))
+        loss = problem.loss(outputs, problem.targets[at]) * (len(at) / len(chosen))
+        value += loss.item()
+        parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+        slopes = [slope + part for slope, part in zip(slopes, parts, strict=True)]
+    return value, slopes
+
+
+def _whole(objective: Objective, leaves: Leaves) -> float:
     total = 0.0
     with as_found(objective.model, objective.training), torch.no_grad():
         for batch in objective.batches():

@@ -52,7 +52,8 @@ class Zone:
     floor
         Standard deviation there of the excess of a balanced spectrum.
     predicted
-        Excess of the Hessian by theory, from that of G and the ratio of the Frobenius norms.
+        Excess of the Hessian by theory, from that of G and the ratio of the Frobenius norms; None unless the H-term
+        is known to have no trace, as with ReLU.
     ratio
         Frobenius norm of the H-term over that of G.
     """
@@ -87,8 +88,10 @@ def zone(hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, 
 
     Parameters
     ----------
-    hessian, gauss_newton
-        Excess of either matrix in the full space; None of one that is zero.
+    hessian
+        Its excess in the full space.
+    gauss_newton
+        That of G; None if it is zero, or not all of the trace of the Hessian.
     ratio
         Frobenius norm of the H-term over that of G, None where G is zero.
     sure

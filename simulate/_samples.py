@@ -1,0 +1,97 @@
+"""Samples of an objective that do not see each other: its batches, cut to fit, and the loss of each in its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulate import _memory, operators, sites
+from simulate.batches import rows, window
+from simulate.objectives import Batch, Objective
+
+__all__ = ["Outer", "batches", "windows"]
+
+_BYTES = 1 << 27
+"""Of derivatives that are held at once."""
+_ROUNDINGS = 1e4
+"""A difference of more than so many roundings of the largest entry is none of rounding."""
+
+
+class Outer:
+    """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample.
+
+    Outputs, and what is like them, have one row for each sample here, (n, m).
+    """
+
+    def __init__(self, objective: Objective, batch: Batch) -> None:
+        with torch.no_grad():
+            outputs = objective.outputs(objective.leaves(), batch.inputs)
+        samples = rows(batch.targets)
+        if outputs.ndim == 0 or len(outputs) != samples:
+            shape = tuple(outputs.shape)
+            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        self._free = outputs.requires_grad_()
+        loss = objective.loss(self._free, batch) / objective.share
+        (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
+        self.slope = self._slope.detach().reshape(samples, -1)
+        self._require_apart()
+
+    def bent(self, tangent: Tensor, part: slice) -> Tensor:
+        """Second derivative times a change of the outputs of some of the samples."""
+        change = torch.zeros_like(self.slope)
+        change[part] = tangent
+        bent = operators._directional(self._slope, self._free, change.view_as(self._free))
+        return bent.reshape_as(change)[part]
+
+    def _require_apart(self) -> None:
+        everything, chosen = slice(None), len(self._free) // 2
+        random = sites._random(self.slope)
+        bent = self.bent(random, everything)
+        random[chosen] = 0
+        beside = self.bent(random, everything)[chosen]
+        if float(beside.abs().max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.abs().max()):
+            raise ValueError(
+                "loss must be a sum or mean of what every sample adds, got one that couples them"
+            )
+
+
+def batches(objective: Objective) -> Iterator[Batch]:
+    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
+    if objective.training:
+        raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
+    checked = False
+    for inputs, targets in objective._cut():
+        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
+        batch = Batch(inputs, targets, factor)
+        if factor and not checked:
+            _require_blind(objective, batch)
+            checked = True
+        yield batch
+
+
+def _require_blind(objective: Objective, batch: Batch) -> None:
+    """The first samples must have the same outputs without the others."""
+    half = slice(0, -(-rows(batch.targets) // 2))
+    with torch.no_grad():
+        leaves = objective.leaves()
+        together = objective.outputs(leaves, batch.inputs)
+        alone = objective.outputs(leaves, window(batch.inputs, half))
+    if together.ndim == 0 or len(together) != rows(batch.targets):
+        return  # refused for that, see `Outer`
+    together = together[half]
+    least = _ROUNDINGS * torch.finfo(objective.dtype).eps * float(together.abs().max())
+    if alone.shape != together.shape or not float((alone - together).abs().max()) <= least:
+        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+
+
+def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
+    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
+    size = rows(batch.targets)
+    each = one(window(batch.inputs, slice(0, 1)))
+    what, advice = "the derivatives of one sample", "use a smaller model"
+    _memory.require("objective", each, what, device=objective.device, advice=advice)
+    most = max(1, _BYTES // max(1, each))
+    return (slice(start, min(start + most, size)) for start in range(0, size, most))

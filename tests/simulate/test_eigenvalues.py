@@ -1,0 +1,339 @@
+"""Extreme eigenvalues by chains of single vectors: against dense ones, and what their bounds promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import linalg
+from torch import nn
+
+from simulate import _memory, eigenvalues, networks, operators
+from simulate.eigenvalues import Extremes, extremes
+from simulate.lanczos import Operator
+from simulate.objectives import Objective
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def rotated(values: Any, seed: int = 0) -> np.ndarray:
+    """A dense matrix with these eigenvalues."""
+    basis = np.linalg.qr(rng(seed).standard_normal((len(values), len(values))))[0]
+    matrix = basis * np.asarray(values) @ basis.T
+    return (matrix + matrix.T) / 2
+
+
+def residuals(matrix: np.ndarray, found: Extremes) -> np.ndarray:
+    return np.linalg.norm(matrix @ found.vectors - found.values * found.vectors, axis=0)
+
+
+def wanted(matrix: np.ndarray, largest: int, smallest: int = 0) -> np.ndarray:
+    values = np.linalg.eigvalsh(matrix)[::-1]
+    return np.r_[values[:largest], values[len(values) - smallest :]]
+
+
+SPIKED = rotated([*np.linspace(-1, 1, 290), -4.0, -3.0, 3.0, 4.0, 5.0, *[6.0] * 5])
+"""A band from -1 to 1, single eigenvalues on both sides of it and a fivefold one on top."""
+
+
+# --- the values --------------------------------------------------------------------------------------------------
+
+
+@given(
+    dim=st.integers(1, 40),
+    largest=st.integers(0, 4),
+    smallest=st.integers(0, 4),
+    kind=st.sampled_from(["random", "integers", "few", "zero"]),
+)
+@settings(deadline=None, max_examples=40, derandomize=True)
+def test_extremes_are_those_of_the_dense_matrix(dim: int, largest: int, smallest: int, kind: str) -> None:
+    spectra = {
+        "random": rng(dim).standard_normal(dim),
+        "integers": np.arange(dim) * 1.0,
+        "few": rng(dim).integers(0, 3, dim) * 1.0,
+        "zero": np.zeros(dim),
+    }
+    largest, smallest = min(largest, dim), min(smallest, max(dim - largest, 0))
+    if largest + smallest == 0:
+        largest = 1
+    matrix = rotated(spectra[kind], dim)
+    found = extremes(matrix, rng(dim), largest=largest, smallest=smallest, tolerance=1e-9)
+    error = np.abs(found.values - wanted(matrix, largest, smallest))
+    assert (error <= found.bounds).all() and found.converged.all()
+    assert found.bounds.max() <= 1e-9 * np.abs(matrix).sum()
+    assert_allclose(found.vectors.T @ found.vectors, np.eye(largest + smallest), atol=1e-10)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-8])
+@pytest.mark.parametrize(("largest", "smallest"), [(5, 0), (8, 0), (3, 2), (0, 2), (6, 3)])
+def test_multiple_eigenvalues_are_counted_as_often_as_they_occur(
+    tolerance: float, largest: int, smallest: int
+) -> None:
+    found = extremes(SPIKED, rng(), largest=largest, smallest=smallest, tolerance=tolerance)
+    exact = wanted(SPIKED, largest, smallest)
+    assert (np.abs(found.values - exact) <= np.minimum(found.bounds, 6 * tolerance)).all()
+    assert found.stopped == "all bounds below the tolerance"
+    assert_allclose(residuals(SPIKED, found), found.residuals, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("which", ["LA", "SA"])
+def test_lanczos_with_restarts_of_scipy_finds_the_same(which: str) -> None:
+    matrix = rotated([*np.linspace(-1, 1, 200), -5.0, -4.0, -3.0, 3.0, 4.0, 5.0])
+    theirs = np.sort(linalg.eigsh(matrix, 3, which=which, v0=np.ones(206), return_eigenvectors=False))[::-1]
+    counts = {"largest": 3} if which == "LA" else {"largest": 0, "smallest": 3}
+    assert_allclose(extremes(matrix, rng(), **counts, tolerance=1e-12).values, theirs, atol=1e-10)
+
+
+def test_an_eigenvalue_that_the_start_does_not_contain_is_found_by_the_next_chain() -> None:
+    class Blind:
+        """A generator whose first start lies in the complement of the first axis."""
+
+        def __init__(self) -> None:
+            self._rng, self._first = rng(), True
+
+        def standard_normal(self, shape: tuple[int, int]) -> np.ndarray:
+            drawn = self._rng.standard_normal(shape)
+            drawn[:, 0] *= not self._first
+            self._first = False
+            return drawn
+
+    blind: Any = Blind()
+    found = extremes(np.diag([9.0, 7.0, *np.linspace(0, 1, 100)]), blind, largest=2)
+    assert_allclose(found.values, [9, 7], atol=9e-3)
+
+
+def test_the_same_generator_gives_the_same_numbers() -> None:
+    first, second = (extremes(SPIKED, rng(3), largest=7, smallest=1) for _ in range(2))
+    assert_array_equal(first.values, second.values)
+    assert_array_equal(first.vectors, second.vectors)
+
+
+@pytest.mark.parametrize("power", [2.0**-900, 2.0**900])
+def test_everything_scales_with_the_matrix(power: float) -> None:
+    """Powers of two: nothing is rounded but what squares of them would overflow or lose."""
+    plain = extremes(SPIKED, rng(), largest=6, smallest=1)
+    scaled = extremes(power * SPIKED, rng(), largest=6, smallest=1)
+    for name in ("values", "residuals", "bounds", "floor", "ceiling"):
+        assert_allclose(getattr(scaled, name) / power, getattr(plain, name), rtol=1e-9)
+    assert_allclose(scaled.vectors, plain.vectors, atol=1e-9)
+
+
+# --- the bounds --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 6, 10, 16, 25])
+def test_whatever_the_step_the_values_lie_below_and_within_their_residuals(steps: int) -> None:
+    exact = np.linalg.eigvalsh(SPIKED)[::-1]
+    for seed in range(4):
+        found = extremes(SPIKED, rng(seed), largest=min(steps, 3), steps=steps, tolerance=1e-12)
+        assert (found.values <= exact[: len(found.values)] + 1e-12).all()
+        assert (np.abs(exact[:, None] - found.values).min(0) <= found.residuals).all()
+        assert_allclose(residuals(SPIKED, found), found.residuals, rtol=1e-6, atol=1e-12)
+        assert found.ceiling >= exact[len(found.values)]
+        assert found.floor <= exact[-1]
+        assert found.stopped == f"the step limit, {steps} products" and found.products == steps
+
+
+def test_where_a_gap_is_known_the_error_is_of_the_second_order() -> None:
+    matrix = rotated([*np.linspace(-1, 1, 300), 2.0, 3.0])
+    for steps in (8, 10, 12, 14):
+        found = extremes(matrix, rng(), largest=2, steps=steps, tolerance=1e-14)
+        error = np.abs(found.values - [3, 2])
+        gaps = np.asarray([1.0, 1.0])  # above the band, and to each other
+        assert (error <= found.bounds).all()
+        assert (found.bounds <= 2 * found.residuals**2 / gaps + 1e-13).all()
+
+
+@pytest.mark.parametrize("distance", [1e-5, 1e-4, 1e-3, 1e-2])
+@pytest.mark.parametrize("largest", [1, 2, 3])
+def test_a_close_pair_is_no_reason_for_too_small_a_bound(distance: float, largest: int) -> None:
+    for values in ([3.0, 2.0 + distance, 2.0], [3.0 + distance, 3.0, 2.0]):
+        matrix = rotated([*np.linspace(-1, 1, 100), *values])
+        for tolerance in (1e-2, 1e-3, 1e-4):
+            found = extremes(matrix, rng(), largest=largest, tolerance=tolerance)
+            assert (np.abs(found.values - values[:largest]) <= found.bounds).all()
+            assert found.converged.all()
+
+
+def test_one_value_ends_when_nothing_more_can_lie_above() -> None:
+    values = np.linspace(-1, 1, 3000)
+    diagonal = torch.from_numpy(values)
+    found = extremes(Operator(product=lambda v: v * diagonal, dim=3000), rng(), tolerance=0.02)
+    assert found.stopped == "all bounds below the tolerance"
+    assert found.values[0] <= 1 <= found.ceiling <= found.values[0] + 0.02
+    assert found.floor <= -1
+    assert_allclose(found.bounds, found.ceiling - found.values, rtol=1e-12)
+
+
+def test_the_ceiling_fails_as_often_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A projector on one vector, seen once: the bound on its part of the start is all there is, and is attained."""
+    monkeypatch.setattr(eigenvalues, "_DOUBT", 0.8)
+    matrix = Operator(product=lambda v: v * (torch.arange(60) == 0), dim=60)
+    draws = rng(5)
+    exceeded = [extremes(matrix, draws, steps=1).ceiling < 1 for _ in range(600)]
+    assert abs(np.mean(exceeded) - 0.8 / 4) < 4 * np.sqrt(0.2 * 0.8 / 600)
+
+
+def test_further_chains_have_half_the_doubt_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubts: list[float] = []
+    reach = eigenvalues.Chain.ceiling
+
+    def told(chain: eigenvalues.Chain, top: int, doubt: float) -> float:
+        doubts.append(doubt)
+        return reach(chain, top, doubt)
+
+    monkeypatch.setattr(eigenvalues.Chain, "ceiling", told)
+    extremes(SPIKED, rng(), largest=3)
+    chains = np.unique(doubts)[::-1]
+    assert_allclose(chains, 0.0025 / 2.0 ** (np.log2(0.0025 / chains).round()), rtol=1e-12)
+    assert len(chains) > 1 and 2 * chains.sum() <= 0.01
+
+
+def test_what_is_not_found_lies_between_floor_and_ceiling() -> None:
+    exact = np.linalg.eigvalsh(SPIKED)
+    for seed in range(8):
+        found = extremes(SPIKED, rng(seed), largest=7, smallest=2)
+        assert found.floor <= exact[2] and exact[-8] <= found.ceiling
+        assert found.ceiling <= found.values[6] + 6e-3 and found.floor >= found.values[7] - 6e-3
+
+
+# --- rounding ------------------------------------------------------------------------------------------------------
+
+
+def test_bounds_in_single_precision_hold_against_double_precision() -> None:
+    for seed in range(4):
+        single = SPIKED.astype(np.float32)
+        found = extremes(single, rng(seed), largest=7, smallest=2, tolerance=1e-4)
+        exact = single.astype(np.float64)
+        error = np.abs(found.values - wanted((exact + exact.T) / 2, 7, 2))
+        assert (error <= found.bounds).all() and found.converged.all()
+        assert (residuals(exact, found) <= found.residuals).all()
+        assert found.vectors.dtype == np.float64
+        assert_allclose(np.linalg.norm(found.vectors, axis=0), 1, rtol=1e-14)
+
+
+def test_single_precision_is_not_asked_for_more_than_it_has() -> None:
+    found = extremes(SPIKED.astype(np.float32), rng(), largest=6, tolerance=1e-12)
+    assert found.stopped == "the rounding of the products, which allows no smaller bounds"
+    assert not found.converged.any()
+    assert 1e-7 < found.bounds.max() < 1e-4
+    assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
+
+
+def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds() -> None:
+    noise, dense = rng(1), torch.from_numpy(SPIKED)
+
+    def noisy(vectors: torch.Tensor) -> torch.Tensor:
+        return vectors @ dense + 1e-3 * torch.from_numpy(noise.standard_normal(vectors.shape))
+
+    skew = torch.from_numpy(1e-2 * (np.triu(noise.standard_normal(SPIKED.shape))))
+    for product in (noisy, lambda v: v @ (dense + skew)):
+        found = extremes(Operator(product=product, dim=len(SPIKED)), rng(), largest=6, tolerance=1e-9)
+        assert found.bounds.min() > 1e-3
+        assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
+        assert not found.converged.any() and found.stopped.startswith("the rounding of the products")
+
+
+def test_the_curvature_of_a_network_in_single_precision() -> None:
+    inputs = torch.from_numpy(rng(2).standard_normal((50, 6)))
+    labels = torch.from_numpy(rng(3).integers(0, 3, 50))
+    net = networks.Mlp((6, 12, 3), "tanh", rng=rng())
+    exact = operators.hessian(Objective(net, nn.CrossEntropyLoss(), (inputs, labels))).dense().numpy()
+    single = operators.hessian(Objective(net.float(), nn.CrossEntropyLoss(), (inputs.float(), labels)))
+    found = extremes(single, rng(), largest=3, smallest=2, tolerance=1e-5)
+    assert (np.abs(found.values - wanted(exact, 3, 2)) <= found.bounds).all() and found.converged.all()
+
+
+# --- what it takes -------------------------------------------------------------------------------------------------
+
+
+def test_every_product_is_with_one_vector_and_is_told_of() -> None:
+    shapes: list[Any] = []
+    told: list[tuple[int, float]] = []
+    dense = torch.from_numpy(SPIKED)
+
+    def product(vectors: torch.Tensor) -> torch.Tensor:
+        shapes.append(tuple(vectors.shape))
+        return vectors @ dense
+
+    operator = Operator(product=product, dim=300)
+    found = extremes(operator, rng(), largest=7, progress=lambda *state: told.append(state))
+    assert set(shapes) == {(1, 300)}
+    assert [count for count, _ in told] == list(range(1, len(shapes) + 1))
+    assert found.products == len(shapes)
+    assert told[0][1] == np.inf and told[5][1] == np.inf and 1e-3 < told[6][1] < np.inf
+    assert 0 <= told[-1][1] <= 1e-3
+
+
+def test_a_single_eigenvalue_off_the_band_takes_few_products() -> None:
+    values = torch.cat([torch.linspace(-0.1, 0.1, 5000), torch.tensor([0.3, 0.5, 1.0])]).double()
+    operator = Operator(product=lambda v: v * values, dim=5003)
+    for seed in range(5):
+        found = extremes(operator, rng(seed))
+        assert found.products <= 14 and abs(found.values[0] - 1) <= 1e-3
+
+
+def test_a_matrix_with_few_eigenvalues_is_exhausted_and_one_of_few_rows_spanned() -> None:
+    assert extremes(np.eye(50), rng()).products == 1
+    found = extremes(np.eye(50), rng(), largest=10)
+    assert_allclose(found.values, 1, rtol=1e-14)
+    assert found.products == 11 and found.stopped == "all bounds below the tolerance"
+    for largest, smallest in ((1, 0), (2, 2)):
+        small = extremes(
+            np.diag([1.0, 2.0, 5.0, 5.0]), rng(), largest=largest, smallest=smallest, tolerance=1e-15
+        )
+        assert_allclose(small.values, [5, 5, 2, 1][: largest + smallest], rtol=1e-13)
+    assert small.stopped == "the whole space was spanned"
+
+
+def test_the_step_limit_may_fall_between_two_chains() -> None:
+    """The second chain begins with the third product, and sees a mixture first."""
+    matrix = np.diag([2.0, 2.0, 2.0, 1.0, 1.0])
+    for steps, second in ((2, 1.0), (4, 2.0), (5, 2.0)):
+        found = extremes(matrix, rng(), largest=2, steps=steps)
+        assert found.products == steps and found.stopped == f"the step limit, {steps} products"
+        assert_allclose(found.values, [2, second], rtol=1e-12)
+        assert found.ceiling >= 2 - 1e-12
+    assert 1 < extremes(matrix, rng(), largest=2, steps=3).values[1] < 2
+
+
+def test_where_memory_ends_so_does_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.linspace(0, 1, 10**5, dtype=torch.float64)
+    operator = Operator(product=lambda v: v * values, dim=10**5)
+    monkeypatch.setattr(_memory, "available", lambda device: 0.0)
+    found = extremes(operator, rng(), tolerance=1e-6)
+    assert found.stopped == "no memory for more than 16 vectors at once" and found.products == 16
+    assert found.values[0] <= 1 <= found.ceiling
+    vast = Operator(product=torch.clone, dim=10**7)
+    with pytest.raises(
+        ValueError, match=r"matrix must be small enough .* 20 vectors of 10000000 numbers need"
+    ):
+        extremes(vast, rng())
+
+
+def test_what_is_sought_is_named_when_it_is_wrong() -> None:
+    for counts in ({"largest": 0}, {"largest": 3, "smallest": 2}):
+        with pytest.raises(ValueError, match=r"largest and smallest must add up to 1\.\.4, got [05]"):
+            extremes(np.eye(4), rng(), **counts)
+    for name in ("largest", "smallest"):
+        for value in (-1, 1.0, True, None):
+            wrong: Any = {name: value}
+            with pytest.raises(ValueError, match=f"{name} must be a positive integer, got {value}"):
+                extremes(np.eye(4), rng(), **wrong)
+    with pytest.raises(ValueError, match="tolerance must be finite and positive, got 0"):
+        extremes(np.eye(4), rng(), tolerance=0.0)
+    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+        extremes(np.eye(4), rng(), steps=0)
+    with pytest.raises(ValueError, match="steps must be at least one for each of 3 eigenvalues, got 2"):
+        extremes(np.eye(4), rng(), largest=3, steps=2)
+    with pytest.raises(ValueError, match="matrix must be symmetric"):
+        extremes(np.triu(np.ones((3, 3))), rng())
+    with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
+        extremes(Operator(product=lambda v: v * np.nan, dim=4), rng())

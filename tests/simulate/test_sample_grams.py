@@ -1,0 +1,237 @@
+"""Gauss-Newton matrices of single samples: against dense Jacobians, by every route, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate import sample_grams, sites
+from simulate.objectives import Batch, Objective
+from simulate.operators import gauss_newton
+from simulate.parametric import as_found
+from simulate.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
+from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
+
+ALL = sorted(BUILDERS)
+DRAWN = torch.Generator().manual_seed(0)
+X, Y = (torch.randn(N, 4, generator=DRAWN, dtype=torch.float64) for _ in range(2))
+SQUARES = nn.MSELoss()
+
+
+def matrices(objective: Objective, batch: Batch) -> Tensor:
+    """Gauss-Newton matrices (n, dim, dim) of the samples of a batch."""
+    with as_found(objective.model, objective.training):
+        outputs = objective.outputs(objective.leaves(), batch.inputs).detach()
+    outer = torch.func.jacrev(torch.func.grad(lambda z: objective.loss(z.view_as(outputs), batch)))(
+        outputs.flatten()
+    )
+    n, m = len(outputs), outputs[0].numel()
+    blocks = outer.view(n, m, n, m).diagonal(dim1=0, dim2=2).permute(2, 0, 1) / objective.share
+    rows = dense_jacobian(objective, batch.inputs).view(n, m, -1)
+    return rows.mT @ blocks @ rows
+
+
+def dense(objective: Objective) -> SampleGrams:
+    found, left = [], list(objective.batches())
+    for _, targets in objective.data:
+        if left and torch.equal(left[0].targets, targets):
+            g = matrices(objective, left.pop(0))
+        else:
+            g = torch.zeros(len(targets), 1, 1)
+        values = torch.linalg.eigvalsh(g).double()
+        found += [(float(v.sum()), float(v[-1]), float(v.square().sum())) for v in values]
+    assert not left
+    return SampleGrams(*np.array(found).T)
+
+
+def assert_alike(found: SampleGrams, expected: SampleGrams, tolerance: float = 1e-10) -> None:
+    """To the accuracy that matrices of this norm have eigenvalues to."""
+    norm = float(np.sqrt(expected.squares.max()))
+    for a, b, scale in zip(found, expected, (norm, norm, norm**2), strict=True):
+        assert a.shape == b.shape and a.dtype == np.float64
+        assert_allclose(a, b, rtol=0, atol=tolerance * scale)
+
+
+def of_function(
+    function: Any, parameters: Sequence[Tensor], loss: Any = SQUARES, outputs: Any = Y
+) -> Objective:
+    return Objective(function, loss, [(X, outputs)], parameters=parameters)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_spectra_of_samples_are_those_of_dense_matrices(name: str) -> None:
+    objective = case(name).objective()
+    assert_alike(sample_grams.sample_grams(objective), dense(objective))
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n != "transformer"])
+def test_traces_of_samples_add_up_to_that_of_the_matrix(name: str) -> None:
+    objective = case(name).objective()
+    expected = float(gauss_newton(objective).dense().trace())
+    assert_allclose(trace_gauss_newton(objective), expected, rtol=1e-12)
+    assert_allclose(objective.share * sample_grams.sample_grams(objective).traces.sum(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n not in ("tied", "transformer")])
+def test_gradients_of_single_samples_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = case(name).objective()
+    assert sites.covers(objective) and sites.by_sample(objective)
+    by_sites, trace = sample_grams.sample_grams(objective), trace_gauss_newton(objective)
+    monkeypatch.setattr(sites, "covers", lambda _: False)
+    assert_alike(sample_grams.sample_grams(objective), by_sites, 1e-12)
+    assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-12)
+    monkeypatch.setattr(sites, "apart", lambda _: False)
+    assert_alike(sample_grams.sample_grams(objective), by_sites, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["weighted classes", "convolution", "tied"])
+@pytest.mark.parametrize("window", [0, 1 << 15])
+def test_windows_of_samples_change_nothing(name: str, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, cut = case(name).objective(), case(name).objective(chunk=2)
+    whole = sample_grams.sample_grams(objective)
+    assert_alike(sample_grams.sample_grams(cut), whole, 1e-12)
+    monkeypatch.setattr(sample_grams, "_WINDOW", window)
+    assert_alike(sample_grams.sample_grams(objective), whole, 1e-12)
+    assert_allclose(trace_gauss_newton(objective), objective.share * whole.traces.sum(), rtol=1e-12)
+
+
+def test_float32_follows_float64() -> None:
+    found = case("convolution")
+    double = sample_grams.sample_grams(found.objective())
+    single = found._replace(model=found.model.float()).objective()
+    assert_alike(sample_grams.sample_grams(single), double, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda outputs, targets: (outputs * targets).sin().mean(),  # of both signs
+        lambda outputs, targets: -(outputs.square().sum(1) ** 2).mean(),  # concave, and couples the outputs
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 30])
+def test_curvature_of_any_sign_is_kept(loss: Any, size: int) -> None:
+    weight = torch.randn(4, size, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
+    mix = torch.randn(size, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def outputs(p: Sequence[Tensor], x: Tensor) -> Tensor:  # more outputs than parameters, or fewer
+        return x @ torch.einsum("s,sij->ij", p[0].tanh(), mix) + x
+
+    objective = of_function(outputs, [weight[0]], loss)
+    expected = dense(objective)
+    assert (expected.traces < 0).any()
+    assert_alike(sample_grams.sample_grams(objective), expected)
+
+
+def test_rows_of_the_jacobian_are_what_samples_have_where_they_see_each_other() -> None:
+    found = case("convolution")
+    found.model.set_submodule("5", nn.Identity())  # no dropout: its mask is drawn anew
+    objective = found.objective(training=True)
+    assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-12)
+    assert_alike(sample_grams.sample_grams(objective), dense(objective))
+
+    class Centred(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+            return super().forward(input - input.mean(0))
+
+    centred = Objective(nn.Sequential(Centred(4, 4)).double(), SQUARES, [(X, Y)])
+    assert_alike(sample_grams.sample_grams(centred), dense(centred))
+
+
+class Gated(nn.Module):
+    """Behind a gate that one sample alone opens, a matrix is used by itself, and its tanh."""
+
+    def __init__(self, sample: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4).double(), nn.Linear(4, 4, bias=False).double()
+        self.gate = float(X[sample, 0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        opened = x[:, :1] == self.gate
+        hidden = self.second(self.first(x).relu())
+        return hidden + (x @ self.second.weight).tanh() * opened if bool(opened.any()) else hidden
+
+
+def test_parameters_that_act_elsewhere_for_one_sample_only_are_found_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objective = Objective(Gated(N - 1), SQUARES, [(X, Y)])
+    assert sites.covers(objective)
+    expected = dense(objective)
+    assert_alike(sample_grams.sample_grams(objective), expected)
+    assert_allclose(trace_gauss_newton(objective), expected.traces.mean(), rtol=1e-12)
+    monkeypatch.setattr(sample_grams, "_WINDOW", 0)
+    assert_alike(sample_grams.sample_grams(objective), expected)
+
+
+def test_samples_are_rows_of_the_targets() -> None:
+    """Tokens of a flattened sequence: their outputs are rows, though the inputs have fewer."""
+    model = nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.Flatten(0, 1)).double()
+    objective = Objective(model, nn.CrossEntropyLoss(), [(X[:3], torch.arange(6) % 3)])
+    assert_alike(sample_grams.sample_grams(objective), dense(objective))
+
+
+def piecewise(name: str) -> Objective:
+    found = case(name)
+    model = nn.Sequential(
+        nn.Linear(4, 6), nn.LeakyReLU(), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)
+    ).double()
+    return found.objective() if name in ("linear", "convolution") else found._replace(model=model).objective()
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "ignored class", "squared error", "linear", "convolution"])
+def test_trace_of_the_hessian_is_exact_where_the_outputs_bend_in_no_tensor(name: str) -> None:
+    objective = piecewise(name)
+    assert_allclose(trace_hessian(objective), float(dense_hessian(objective).trace()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "tied", "transformer", "inputs by name"])
+def test_trace_of_the_hessian_is_refused_where_a_tensor_bends_the_outputs(name: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"piecewise linear in every parameter tensor.*got curvature in '.*spectra"
+    ):
+        trace_hessian(case(name).objective())
+
+
+def test_a_bend_that_one_sample_alone_sees_is_refused() -> None:
+    trace_hessian(Objective(Gated(N - 1), SQUARES, [(X[:-1], Y[:-1])]))
+    with pytest.raises(ValueError, match=r"got curvature in 'second.weight'"):
+        trace_hessian(Objective(Gated(N - 1), SQUARES, [(X, Y)]))
+
+
+@pytest.mark.parametrize("coupled", [lambda z: z.sum(0), lambda z: z[:2].prod(0), lambda z: z[2] * z[7]])
+def test_a_loss_that_couples_samples_is_refused(coupled: Any) -> None:
+    model = nn.Linear(4, 4).double()
+    objective = Objective(model, lambda z, _: (z**2).mean() + (coupled(z) ** 2).mean(), [(X, Y)])
+    with pytest.raises(ValueError, match="got one that couples samples; use an estimate"):
+        trace_gauss_newton(objective)
+
+
+def test_outputs_without_a_row_for_every_target_are_refused() -> None:
+    pooled = of_function(lambda p, x: (x @ p[0]).mean(0), [torch.ones(4, 1).double()], outputs=Y[:, 0])
+    with pytest.raises(ValueError, match=r"model must return one row for each of 9 targets, got \(1,\)"):
+        trace_gauss_newton(pooled)
+
+
+def test_derivatives_that_are_not_finite_are_refused() -> None:
+    root = of_function(lambda p, x: x * p[0].sqrt(), [torch.zeros(1).double()])
+    bend = of_function(lambda p, x: x * p[0], [torch.zeros(1).double()], lambda z, _: (z.abs() ** 1.5).mean())
+    for objective in (root, bend):
+        with pytest.raises(ValueError, match="objective must have finite derivatives, got NaN or infinity"):
+            sample_grams.sample_grams(objective)
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "tied"])
+def test_a_sample_beyond_memory_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulate._memory.available", lambda _: 1 << 8)
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    with pytest.raises(
+        ValueError, match=r"objective must be small enough for memory: the derivatives of one sample"
+    ):
+        trace_gauss_newton(case(name).objective())

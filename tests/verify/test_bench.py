@@ -1,0 +1,246 @@
+"""``losscurv bench``: every way gives what derivatives in float64 give; absent and broken libraries are told."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from verify.cli import main
+from verify.practice import bench as command
+from verify.practice import bench_peers
+from verify.practice.bench import Bench, Result, bench
+from verify.practice.bench_peers import Library
+from verify.practice.bench_works import COLUMNS, OURS, WORKS, Case, Way
+
+NAMES = [work.name for work in WORKS]
+PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
+
+
+@pytest.fixture(scope="module")
+def small() -> Case:
+    return Case(12, "cpu", widths=(16, 6, 5, 10), directions=5)
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No library but this one and torch, whatever is installed."""
+    monkeypatch.setattr(bench_peers, "import_module", absent)
+
+
+def absent(name: str) -> Any:
+    raise ModuleNotFoundError(f"No module named {name!r}")
+
+
+def silent(_: str, share: float) -> None:
+    assert 0 <= share <= 1
+
+
+def fake(call: Callable[[], Any], *, exact: bool = True) -> tuple[Library, ...]:
+    """This library, and another that finds a trace by this call."""
+    way = Way("trace", "by magic", exact, lambda _: call)
+    return (*bench_peers.LIBRARIES[:1], Library("other", "no-such-distribution", lambda: (way,)))
+
+
+def outputs(case: Case, parameters: Tensor) -> Tensor:
+    sizes = [p.numel() for p in case.parameters]
+    parts = [part.view_as(p) for part, p in zip(parameters.split(sizes), case.parameters, strict=True)]
+    signal = case.x.double()
+    for weight in parts[:-1]:
+        signal = (signal @ weight.T).relu()
+    return signal @ parts[-1].T
+
+
+def dense(case: Case) -> tuple[Tensor, Tensor]:
+    """Hessian and Gauss-Newton matrix in float64, entry by entry."""
+    at = torch.cat([p.detach().flatten() for p in case.parameters]).double()
+    hessian = torch.func.jacrev(torch.func.grad(lambda t: case.loss(outputs(case, t), case.labels)))(at)
+    jacobian = torch.func.jacrev(lambda t: outputs(case, t))(at)
+    p = outputs(case, at).softmax(1)
+    bent = (torch.diag_embed(p) - p[:, :, None] * p[:, None]) @ jacobian / len(p)
+    return hessian, torch.einsum("nkp,nkq->pq", jacobian, bent)
+
+
+def truth(name: str, case: Case) -> Tensor:
+    return next(work for work in WORKS if work.name == name).truth(case)
+
+
+def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
+    hessian, gauss_newton = dense(small)
+    vector, frame = small.vector.double(), small.frame.double()
+    terms = torch.stack([frame.T @ matrix @ frame for matrix in (gauss_newton, hessian - gauss_newton)])
+    expected = {
+        "hessian": hessian @ vector,
+        "gauss-newton": gauss_newton @ vector,
+        "projected": terms[..., :COLUMNS],
+        "eigenvalue": torch.linalg.eigvalsh(hessian)[-1],
+        "trace": hessian.trace(),
+    }
+    for name, value in expected.items():
+        torch.testing.assert_close(truth(name, small), value, rtol=1e-7, atol=1e-9, msg=name)
+    torch.testing.assert_close(gauss_newton.trace(), hessian.trace())
+
+
+def test_truth_of_the_gram_matrix_is_that_of_all_gradients(small: Case) -> None:
+    parameters = list(small.single.parameters())
+    gradients = [torch.autograd.grad(small.single(x[None])[0, 0], parameters) for x in small.x]
+    rows = torch.stack([torch.cat([part.flatten() for part in parts]) for parts in gradients]).double()
+    torch.testing.assert_close(truth("gram", small), rows @ rows.T, rtol=1e-5, atol=1e-5)
+
+
+def test_every_way_gives_the_truth(small: Case) -> None:
+    found = bench(small, repeats=2, tell=silent)
+    assert {result.work for result in found.results} == set(NAMES)
+    assert [(r.work, r.method) for r in found.results if r.library == "losscurv"] == [way[:2] for way in OURS]
+    assert [r.method for r in found.results if r.library == "torch.func"] == ["vmap of grad"]
+    for result in found.results:
+        assert len(result.errors) == len(result.seconds) == 2
+        assert max(result.errors) < (1e-5 if result.exact else 1e-3), result
+        assert result.passes > 0 and result.median > 0
+    assert 0 < found.farthest < 1e-5
+
+
+def test_libraries_that_are_not_installed_are_named(small: Case) -> None:
+    assert list(bench(small, only=["gram"], repeats=1, tell=silent).missing) == PEERS
+
+
+def test_a_wrong_result_shows_its_error(small: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = truth("trace", small)
+    monkeypatch.setattr(bench_peers, "LIBRARIES", fake(lambda: expected * 1.25))
+    found = bench(small, only=["trace"], repeats=1, tell=silent)
+    assert found.results[-1].errors == pytest.approx([0.25])
+    assert found.farthest == pytest.approx(0.25)
+    monkeypatch.setattr(bench_peers, "LIBRARIES", fake(lambda: expected * 1.25, exact=False))
+    assert bench(small, only=["trace"], repeats=1, tell=silent).farthest < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (torch.tensor(torch.nan), "ValueError: result must be finite, got NaN or infinity"),
+        (torch.ones(3), "ValueError: result must be 1 numbers, got 3"),
+        (None, "TypeError: "),
+    ],
+)
+def test_another_library_may_fail(
+    result: Any, told: str, small: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_peers, "LIBRARIES", fake(lambda: result))
+    found = bench(small, only=["trace"], repeats=3, tell=silent)
+    assert found.results[-1].failed.startswith(told)
+    assert found.results[-1].seconds == []
+    assert told[:20] in command._table(found.results).splitlines()[-1]
+    assert command._record(found.results[-1])["failed"].startswith(told)
+
+
+def test_this_library_may_not_fail(small: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Way("trace", "ours", True, lambda _: absent("our own"))
+    monkeypatch.setattr(bench_peers, "LIBRARIES", (Library("losscurv", "losscurv", lambda: (broken,)),))
+    with pytest.raises(ModuleNotFoundError, match="our own"):
+        bench(small, only=["trace"], repeats=1, tell=silent)
+
+
+def test_slow_calls_are_repeated_less_often(small: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    expected = truth("trace", small)
+
+    def slow() -> Tensor:
+        calls.append(0.0)
+        end = time.process_time() + 0.02
+        while time.process_time() < end:
+            pass
+        return expected
+
+    monkeypatch.setattr(bench_peers, "LIBRARIES", fake(slow))
+    monkeypatch.setattr(command, "BUDGET", 0.02)
+    found = bench(small, only=["trace"], repeats=9, tell=silent)
+    assert len(found.results[-1].seconds) == len(calls) == 2  # the first call counts if it is long
+    monkeypatch.setattr(command, "BUDGET", 60.0)
+    assert len(bench(small, only=["trace"], repeats=9, tell=silent).results[-1].seconds) == 9
+
+
+def test_what_others_draw_and_print_leaves_no_trace(
+    small: Case, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def noisy() -> Tensor:
+        print("noise")
+        return torch.rand(())
+
+    monkeypatch.setattr(bench_peers, "LIBRARIES", fake(noisy))
+    before = torch.get_rng_state()
+    bench(small, only=["trace"], repeats=2, tell=silent)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert capsys.readouterr().out == ""
+
+
+def result(seconds: list[float], units: list[float], **more: Any) -> Result:
+    return Result(
+        **{"work": "gram", "library": "losscurv", "version": "1", "method": "gram", "exact": True, **more},
+        seconds=seconds,
+        units=units,
+        errors=[1e-7],
+    )
+
+
+def test_costs_are_in_passes_of_the_same_work() -> None:
+    one = result([6.0, 2.0, 4.0], [1.0, 3.0, 2.0])
+    other = result([20.0], one.units, library="other")
+    assert (one.passes, one.median, one.quartiles) == (2.0, 2.0, (1.5, 2.5))
+    cells = [line.split("|") for line in command._table([one, other]).splitlines()]
+    assert [line[7].strip() for line in cells] == ["times ours", "-" * 10, "", "10.0"]
+    assert Bench(results=(one, other), missing=()).units == one.units
+
+
+@pytest.mark.parametrize(("units", "busy"), [([1.0, 1.1, 1.1], False), ([1.0, 1.3, 1.3], True)])
+def test_a_busy_machine_is_told(units: list[float], busy: bool) -> None:
+    assert Bench(results=(result([1.0], units),), missing=()).busy is busy
+
+
+def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    threads = torch.get_num_threads()
+    words = ["bench", "--samples", "5", "--repeats", "1", "--only", "gram", "--only", "hessian"]
+    assert main([*words, "--threads", str(threads + 1)]) == 0
+    told = capsys.readouterr().out
+    assert "LeNet-300-100 on 5 digits, float32" in told
+    assert [line.split("|")[1].strip() for line in told.splitlines() if "losscurv" in line] == [
+        "H times a vector",
+        "Gram matrix of one output",
+    ]
+    assert f"not installed: {', '.join(PEERS)}" in told
+    assert torch.get_num_threads() == threads
+
+
+def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", "--samples", "5", "--repeats", "2", "--only", "hessian", "--json", "--device", "auto"]
+    assert main(words) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["setting"]["samples"] == 5 and told["setting"]["threads"] == 1
+    assert told["missing"] == PEERS
+    (only,) = told["results"]
+    assert (only["work"], only["library"], only["runs"]) == ("hessian", "losscurv", 2)
+    assert only["relative error"] < 1e-5 and only["passes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--only", "trance"],
+            "only must name some of hessian, gauss-newton, projected, eigenvalue, trace, gram",
+        ),
+        (["--samples", "1798"], "samples must be 1 to the 1797 digits there are, got 1798"),
+        (["--samples", "0"], "samples must be"),
+        (["--repeats", "0"], "repeats must be"),
+        (["--threads", "0"], "threads must be"),
+        (["--device", "tpu"], "device must be auto, cpu, cuda or cuda:<index>"),
+    ],
+)
+def test_bad_words_are_refused(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *words]) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1 and told in lines[0]
