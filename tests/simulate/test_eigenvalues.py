@@ -10,10 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import linalg as linalg_dense
 from scipy.sparse import linalg
 from torch import nn
 
 from simulate import _memory, eigenvalues, networks, operators
+from simulate._chain import Chain, Found
 from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
 from simulate.objectives import Objective
@@ -125,6 +127,16 @@ def test_everything_scales_with_the_matrix(power: float) -> None:
     assert_allclose(scaled.vectors, plain.vectors, atol=1e-9)
 
 
+@pytest.mark.parametrize(("largest", "smallest"), [(1, 0), (1, 1), (2, 6), (0, 8)])
+def test_the_ends_change_places_with_the_sign(largest: int, smallest: int) -> None:
+    plain = extremes(SPIKED, rng(), largest=smallest, smallest=largest)
+    turned = extremes(-SPIKED, rng(), largest=largest, smallest=smallest)
+    assert_allclose(turned.values, -plain.values[::-1], rtol=1e-9)
+    assert_allclose(turned.bounds, plain.bounds[::-1], rtol=1e-6, atol=1e-10)
+    assert_allclose((turned.floor, turned.ceiling), (-plain.ceiling, -plain.floor), rtol=1e-9)
+    assert turned.products == plain.products
+
+
 # --- the bounds --------------------------------------------------------------------------------------------------
 
 
@@ -202,6 +214,31 @@ def test_what_is_not_found_lies_between_floor_and_ceiling() -> None:
         found = extremes(SPIKED, rng(seed), largest=7, smallest=2)
         assert found.floor <= exact[2] and exact[-8] <= found.ceiling
         assert found.ceiling <= found.values[6] + 6e-3 and found.floor >= found.values[7] - 6e-3
+
+
+def test_what_was_found_at_the_other_end_counts_towards_the_ceiling() -> None:
+    """Rows that are far from eigenvectors: the matrix on the complement of one of them reaches beyond both parts."""
+    draws = rng(7).standard_normal((30, 30))
+    matrix = draws + draws.T
+    rows = np.linalg.qr(draws[:, :2])[0].T
+    values, turn = np.linalg.eigh(rows @ matrix @ rows.T)
+    values, rows = values[::-1], turn.T[::-1] @ rows
+    outside = rows @ matrix - values[:, None] * rows
+    lengths = np.linalg.norm(outside, axis=1)
+    tails, shares = np.linalg.qr(outside.T)
+    found = Found(torch.from_numpy(rows), values, lengths, lengths, shares.T, torch.from_numpy(tails.T))
+    chain = Chain(found, torch.from_numpy(rng(8).standard_normal(30)), 1.0, 0.0)
+    while not (len(chain.nodes) and chain.exhausted):
+        chain.grow(lambda row: torch.from_numpy(matrix) @ row)
+    assert len(chain.nodes) == 28
+    for kept, end in ((0, chain.ceiling(1, 0.01)), (1, -chain.floor(1, 0.01))):
+        rest = linalg_dense.null_space(rows[[kept]])
+        within = np.linalg.eigvalsh(rest.T @ matrix @ rest)
+        most, apart = (within[-1], chain.nodes[-1]) if kept == 0 else (-within[0], -chain.nodes[0])
+        assert apart + 1e-3 < most <= end
+    pairs = chain.pairs(3, 2)
+    assert_allclose(pairs.values, wanted(matrix, 3, 2), rtol=1e-12)
+    assert pairs.residuals.max() < 1e-10
 
 
 # --- rounding ------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from verify.practice import measure as measuring
 from verify.practice import pages, zone
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure
-from verify.practice.measurement import Measurement, Number, Spectrum
+from verify.practice.measurement import Eigenvalue, Measurement, Number, Spectrum
 
 N, K, TOP = 12, 3, 4
 SIGMAS = 5.0
@@ -166,6 +166,15 @@ def test_loss_gradient_and_rate(case: tuple[Problem, Measurement, Dense]) -> Non
     assert_allclose(found.gradient_norm.value, gradient.norm().item(), rtol=1e-12)
     assert found.largest_rate is not None
     _within(found.largest_rate, 2 / np.linalg.eigvalsh(dense.hessian)[-1])
+
+
+def test_the_rate_has_the_error_that_the_eigenvalue_leaves() -> None:
+    step, first = 1e-6, Eigenvalue(value=4.0, bound=1e-6, converged=True)
+    rate = measuring._rate(first)
+
+    assert rate is not None
+    assert_allclose(rate.error, 2 / first.value - 2 / (first.value + step), rtol=1e-5)
+    assert measuring._rate(Eigenvalue(value=1e-9, bound=1e-6, converged=True)) is None
 
 
 def test_the_zone_rests_on_theory_and_on_the_softmax(case: tuple[Problem, Measurement, Dense]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ COMMON = (
 def _everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     """pytester forgets what a run imports, but torch and its like can be loaded only once."""
     registry.claims()
+    importlib.import_module("simulate.data")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "claims", lambda: (toy_claims.RIGHT,))
         patch.setattr(registry, "observations", tuple)
