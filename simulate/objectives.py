@@ -123,11 +123,14 @@ class Objective:
         """The parameters, to be differentiated by."""
         return tuple(p.detach().requires_grad_() for p in self._own)
 
-    def batches(self) -> Iterator[Batch]:
-        """All data once, on the device of the parameters. To be used within `as_found`."""
+    def batches(self, *, empty: bool = False) -> Iterator[Batch]:
+        """All data once, on the device of the parameters. To be used within `as_found`.
+
+        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+        """
         for inputs, targets in self._cut():
             factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
-            if factor:  # the mean over nothing is no number
+            if factor or empty:  # the mean over nothing is no number
                 yield Batch(inputs, targets, factor)
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:

@@ -162,7 +162,7 @@ def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool =
         covered = sites.covers(objective) and sites.by_sample(objective)
         apart = not objective.training and sites.apart(objective)
         found = [np.zeros((0, columns))]
-        for batch in _every(objective):
+        for batch in objective.batches(empty=True):
             if not batch.factor:  # the mean over nothing
                 found.append(np.zeros((rows(batch.targets), columns)))
                 continue
@@ -173,13 +173,6 @@ def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool =
             )
             found += [score(pairs, signs).cpu().numpy() for pairs, signs in parts]
     return np.concatenate(found)
-
-
-def _every(objective: Objective) -> Iterator[Batch]:
-    """All batches, those too that add nothing to the loss."""
-    for inputs, targets in objective._cut():
-        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
-        yield Batch(inputs, targets, factor)
 
 
 def _by_sites(objective: Objective, batch: Batch, lengths: bool) -> Iterator[Part]:

@@ -21,7 +21,7 @@ from verify.results import load
 
 __all__ = ["elsewhere", "plant"]
 
-COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay")
+COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay", "measure", "plan", "bench")
 
 
 def test_as_expected_is_status_0_and_leaves_a_report(
