@@ -51,6 +51,10 @@ class Found(NamedTuple):
     shares: Floats
     tails: Tensor
 
+    def remainder(self) -> Tensor:
+        """The largest residual, as a vector."""
+        return torch.from_numpy(self.shares[self.residuals.argmax()]).to(self.tails) @ self.tails
+
 
 class _Rows:
     """Orthonormal rows whose number grows, in blocks that stay where they are."""

@@ -18,7 +18,7 @@ from simulate import _memory, _relu
 from simulate.curvature import hessian
 from simulate.networks import Weights, mlp_logits
 
-__all__ = ["LogitDerivatives", "logit_derivatives", "loss_gradients", "loss_hessian", "loss_hessians"]
+__all__ = ["LogitDerivatives", "logit_derivatives", "loss_gradients", "loss_hessians"]
 
 _CHUNK = 64
 """Samples that are differentiated twice at once."""
@@ -110,23 +110,6 @@ def loss_hessians(weights: Weights, x: Any, labels: Any, activation: str = "relu
     _require_memory(1, inputs, theta, "Hessians of the samples")
     each = hessian(_loss(logits))
     return torch.func.vmap(each, in_dims=(None, 0, 0), chunk_size=_CHUNK)(theta, inputs, classes)
-
-
-def loss_hessian(weights: Weights, x: Any, labels: Any, activation: str = "relu") -> Tensor:
-    """Hessian of the mean loss over the samples in all parameters, (P, P), without those of the samples.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a label is not a class, the activation is unknown, or the derivatives do not fit into
-        memory.
-    """
-    theta, logits, inputs, classes = _problem(weights, x, labels, activation)
-    units = inputs.shape[1] + sum(len(weight) for weight in weights)
-    _require(
-        2 * len(theta) * (len(theta) + len(inputs) * units), inputs, theta, "derivatives of the mean loss"
-    )
-    return hessian(lambda t: _loss(logits)(t, inputs, classes))(theta)
 
 
 def _loss(logits: Logits) -> Callable[[Tensor, Tensor, Tensor], Tensor]:

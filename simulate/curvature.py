@@ -9,10 +9,9 @@ weight may be multiplied by alpha > 0 first. The Hessian is H = G + Ht:
 | G-term | G = mean J' (diag(p) - p p') J / T^2, J the Jacobian of the logits |
 | H-term | Ht = mean sum_k (p - onehot)_k (second derivative of z_k) / T |
 
-Two routes that share no derivative code: `ProjectedMlp` (bias-free ReLU perceptrons in the coordinates of a
-frame, every alpha and T from one pass) and automatic differentiation (`latent_loss_hessian`). All P
-coordinates without a frame are the topic of `simulate.full_space`, single samples that of
-`simulate.per_sample`.
+Here for bias-free ReLU perceptrons in the coordinates of a frame, every alpha and T from one pass
+(`ProjectedMlp`); `simulate.projected` does so for any model, at one alpha and T. All P coordinates without a
+frame are the topic of `simulate.full_space`, single samples that of `simulate.per_sample`.
 """
 
 from __future__ import annotations
@@ -26,10 +25,9 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.nn import functional
 
 from simulate import _checks, _memory, _relu, _softmax
-from simulate.networks import Weights, mlp_logits
+from simulate.networks import Weights
 
 __all__ = [
     "ProjectedMlp",
@@ -37,8 +35,6 @@ __all__ = [
     "excess",
     "haar",
     "hessian",
-    "latent_gradient",
-    "latent_loss_hessian",
     "sparse_frame",
     "spectral_norm",
 ]
@@ -267,36 +263,6 @@ class ProjectedMlp:
 # --- automatic differentiation --------------------------------------------------------------------
 
 
-def latent_loss_hessian(
-    weights: Weights, x: Any, labels: Any, frame: Tensor, *, alpha: float = 1.0, temperature: float = 1.0
-) -> Tensor:
-    """Hessian (d, d) of the loss at alpha theta + R t in t at t = 0, by automatic differentiation.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or the derivatives
-        do not fit into memory.
-    """
-    loss = _latent_loss(weights, x, labels, frame, alpha, temperature)
-    return hessian(loss)(_origin(frame, weights))
-
-
-def latent_gradient(
-    weights: Weights, x: Any, labels: Any, frame: Tensor, *, alpha: float = 1.0, temperature: float = 1.0
-) -> Tensor:
-    """Gradient (d,) of the loss at alpha theta + R t in t at t = 0, by automatic differentiation.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or the derivatives
-        do not fit into memory.
-    """
-    loss = _latent_loss(weights, x, labels, frame, alpha, temperature)
-    return torch.func.grad(loss)(_origin(frame, weights))
-
-
 def hessian(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Hessian of a scalar function in its first argument, as a function, by automatic differentiation.
 
@@ -317,36 +283,6 @@ def _require_projected(weights: Weights, samples: int, frame: Tensor) -> None:
     what = f"the second derivatives of {samples} samples and {classes} classes along {columns} directions"
     needed = 8 * (3 * (tangents + second) + 2 * frame.numel()) + _relu.CHUNK_BYTES  # measured: at most this
     _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
-
-
-def _require_latent(weights: Weights, samples: int, frame: Tensor) -> None:
-    columns = frame.shape[1]
-    units = weights[0].shape[1] + sum(len(weight) for weight in weights)
-    needed = 16 * columns * (len(frame) + samples * units + columns)
-    what = f"the derivatives of {samples} samples along {columns} directions"
-    _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
-
-
-def _latent_loss(
-    weights: Weights, x: Any, labels: Any, frame: Tensor, alpha: float, temperature: float
-) -> Callable[[Tensor], Tensor]:
-    weights, inputs, classes = _relu.problem(weights, x, labels)
-    directions = _relu.unflatten(frame.to(weights[0]), weights)
-    _require_latent(weights, len(inputs), frame)
-    alpha = float(_checks.positive("alpha", alpha))
-    temperature = float(_checks.positive("temperature", temperature))
-
-    def loss(latent: Tensor) -> Tensor:
-        moved = [
-            alpha * weight + direction @ latent for weight, direction in zip(weights, directions, strict=True)
-        ]
-        return functional.cross_entropy(mlp_logits(moved, inputs) / temperature, classes)
-
-    return loss
-
-
-def _origin(frame: Tensor, weights: Weights) -> Tensor:
-    return torch.zeros(frame.shape[1], dtype=torch.float64, device=weights[0].device)
 
 
 # --- linear algebra -------------------------------------------------------------------------------

@@ -2,24 +2,22 @@ r"""Exact norms of the loss Hessian of a bias-free ReLU perceptron in all P coor
 
 Hessian, G-term and H-term as in `simulate.curvature`. The G-term shares its non-zero eigenvalues with an
 NK x NK Gram matrix. The block of layers l < m of the H-term is a mean of N products of three small arrays, so
-its norm needs N x N Gram matrices only, and its product with a vector one forward and one backward pass.
+its norm needs N x N Gram matrices only. Eigenvalues come from `simulate.eigenvalues`, of any model.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from simulate import _checks, _memory, _relu, _softmax
 from simulate.networks import Weights
 
-__all__ = ["Norms", "norms", "spectral_norms"]
+__all__ = ["Norms", "norms"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +60,7 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
 
     Examples
     --------
+    >>> import numpy as np
     >>> from simulate.networks import mlp_weights
     >>> rng = np.random.default_rng(0)
     >>> found = norms(mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), np.arange(7) % 4)
@@ -82,23 +81,6 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
     )
 
 
-def spectral_norms(
-    weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature: float = 1.0
-) -> tuple[float, float]:
-    """Spectral norms of the G-term and of the H-term in all P coordinates, by Lanczos to rounding.
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, or the Gram
-        matrices do not fit into memory.
-    """
-    net = _FullMlp(weights, x, labels, alpha, temperature)
-    gram = net.g_gram()
-    g_norm = _lanczos_norm(lambda v: gram @ v, len(gram), gram.device)
-    return math.exp(net.log_scale) * g_norm, _lanczos_norm(net.h_term_product, net.size, gram.device)
-
-
 class _FullMlp:
     """Forward pass, backward signals and softmax factors of a scaled network; G as (1/N) sum of rows f f'.
 
@@ -114,7 +96,7 @@ class _FullMlp:
         self.weights = tuple(alpha * weight for weight in weights)
         self.hidden, self.masks, logits = _relu.forward(self.weights, x)
         logits = _checks.finite_logits(logits / temperature, alpha)
-        self.samples, self.size = len(x), sum(weight.numel() for weight in weights)
+        self.samples = len(x)
         signals = [signal / temperature for signal in _relu.backward(self.weights, self.masks, logits)]
         residuals = _softmax.residuals(logits, labels)
         self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
@@ -152,21 +134,6 @@ class _FullMlp:
                 total += float((reach * middle).sum(-1).mul(_gram(self.hidden[lower])).sum())
         return 2 * total / self.samples**2
 
-    def h_term_product(self, flat: Tensor) -> Tensor:
-        """Ht times a vector of length P: the tangents of the layer inputs and of the backward signals."""
-        directions = _relu.unflatten(flat[:, None], self.weights)
-        directions = [direction.squeeze(-1) for direction in directions]
-        product = [torch.zeros_like(weight) for weight in self.weights]
-        tangent = torch.zeros_like(self.hidden[0])
-        for i, mask in enumerate(self.masks):
-            tangent = mask * (tangent @ self.weights[i].T + self.hidden[i] @ directions[i].T)
-            product[i + 1] += self.errors[i + 1].T @ tangent
-        turned = torch.zeros_like(self.errors[-1])
-        for i in reversed(range(len(self.masks))):
-            turned = self.masks[i] * (turned @ self.weights[i + 1] + self.errors[i + 1] @ directions[i + 1])
-            product[i] += turned.T @ self.hidden[i]
-        return torch.cat([block.flatten() for block in product]) / self.samples
-
     def _transports(self, upper: int) -> list[tuple[int, Tensor]]:
         """Derivative of the input of layer `upper` in the pre-activations of each layer below, per sample.
 
@@ -196,16 +163,3 @@ def _require_memory(weights: Weights, samples: int) -> None:
 
 def _gram(rows: Tensor) -> Tensor:
     return rows @ rows.T
-
-
-def _lanczos_norm(product: Callable[[Tensor], Tensor], size: int, device: torch.device) -> float:
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    def matvec(vector: np.ndarray) -> np.ndarray:
-        return product(torch.from_numpy(vector.ravel()).to(device)).cpu().numpy()
-
-    start = np.random.default_rng(0).standard_normal(size)  # fixed: the answer does not depend on it
-    if not matvec(start).any():  # Lanczos has nowhere to go from here
-        return 0.0
-    operator = LinearOperator((size, size), matvec=matvec, dtype=np.float64)  # pyright: ignore[reportCallIssue]
-    return float(abs(eigsh(operator, k=1, which="LM", v0=start, return_eigenvectors=False)[0]))

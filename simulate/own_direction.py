@@ -9,7 +9,7 @@ Samples are matrices or products of a perceptron, see `simulate.sample_products`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate.eigenvalues import extremes
+from simulate.lanczos import Operator
 from simulate.sample_products import Samples
 
 __all__ = [
@@ -37,6 +39,9 @@ _WORKING_SET = 1 << 28
 _DENSE = 400
 _DENSE_SAMPLES = 64
 """Parameters, and coordinates of a sample, up to which the matrix itself is decomposed: it is sooner done."""
+
+_ROUNDINGS = 1 << 13
+"""To which the top eigenvalues are found: residuals are of the root of it, relative to them."""
 
 _OWN = 1e-6
 """Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
@@ -114,16 +119,15 @@ def statistics(
     )
 
 
-def top_eigenvectors(samples: Samples, count: int, *, tolerance: float = 1e-8) -> Tensor:
+def top_eigenvectors(samples: Samples, count: int) -> Tensor:
     """Top eigenvectors of the mean matrix of all samples, shape (count, P), by Lanczos where it is large.
 
     Raises
     ------
     ValueError
-        If the samples are not one group, or `count` is not positive and less than P.
+        If the samples are not one group, `count` is not positive and less than P, or the memory does not suffice to
+        find them.
     """
-    from scipy.sparse import linalg
-
     _require_whole(samples)
     count = _checks.count("count", count)
     if count >= samples.dim:
@@ -131,15 +135,12 @@ def top_eigenvectors(samples: Samples, count: int, *, tolerance: float = 1e-8) -
     if samples.dim <= _DENSE:
         whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype)[None])[0]
         return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
-    sparse: Any = linalg
-    start = _start(samples.dim).to(samples.dtype).numpy()
-
-    def product(vector: NDArray[Any]) -> NDArray[Any]:
-        return samples.mean(torch.from_numpy(vector.reshape(1, 1, -1))).ravel().numpy()
-
-    operator = sparse.LinearOperator((samples.dim,) * 2, product, dtype=start.dtype)
-    values, vectors = sparse.eigsh(operator, count, which="LA", v0=start, tol=tolerance)
-    return torch.from_numpy(np.ascontiguousarray(vectors[:, np.argsort(values)[::-1]].T))
+    mean = Operator(product=lambda v: samples.mean(v[None])[0], dim=samples.dim, dtype=samples.dtype)
+    accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
+    found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
+    if not found.converged.all():
+        raise ValueError(f"count must be small enough to be found, got {count}: {found.stopped}")
+    return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.dtype)
 
 
 def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) -> TopPairs:

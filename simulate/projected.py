@@ -191,19 +191,22 @@ def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     rows = [_slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
     total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
     for change, *slopes in zip(changes, *rows, strict=True):
-        jacobian = torch.stack([s.reshape(part.size, -1) for s in slopes], dim=-1)
-        total.baddbmm_(change, jacobian)
+        jacobian = torch.stack([s.reshape(part.size, -1) for s in slopes], dim=1)
+        total.baddbmm_(change, jacobian.mT)
     return total
 
 
 def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """Derivative in u of the derivative of <u, outputs>, two backward passes' worth for each direction."""
     weights = torch.zeros_like(part.outputs, requires_grad=True)
-    pulled = torch.autograd.grad(part.outputs, part.nudges, weights, create_graph=True)
-    rows = [
-        torch.autograd.grad(pulled, weights, _shaped(changes, i, pulled), retain_graph=True)[0]
-        for i in range(changes[0].shape[1])
-    ]
+    pulled = torch.autograd.grad(
+        part.outputs, part.nudges, weights, create_graph=True, allow_unused=True, materialize_grads=True
+    )
+    moving = [k for k, p in enumerate(pulled) if p.requires_grad]
+    rows: list[Tensor] = []
+    for i in range(changes[0].shape[1]):
+        change = _shaped(changes, i, pulled)
+        rows += _slopes([pulled[k] for k in moving], [weights], [change[k] for k in moving])
     return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
 
 
@@ -221,13 +224,13 @@ def _half_h_term(
         return total
     ends = [site.inputs for site, _ in inner] + [delta[k] for k in bent]
     pulls = [_pull(site, d, directions) for site, d in inner]
-    rows: list[Leaves] = []
+    found = [torch.empty_like(change) for change in changes]
     for i in range(len(total)):
         change = _shaped(changes, i, delta) if bent else []
         starts = [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
-        rows.append(_slopes(ends, part.nudges, starts))
-    for change, *slopes in zip(changes, *rows, strict=True):
-        across = torch.stack([s.reshape(part.size, -1) for s in slopes], dim=1)
+        for across, row in zip(found, _slopes(ends, part.nudges, starts), strict=True):
+            across[:, i] = row.reshape(part.size, -1)
+    for change, across in zip(changes, found, strict=True):
         total += torch.bmm(change, across.mT).sum(0)
     return total
 

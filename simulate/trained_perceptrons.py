@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from simulate import _checks, _perceptrons
+from simulate.networks import Mlp
+from simulate.objectives import Objective
 
-__all__ = ["loss", "trained"]
+__all__ = ["loss", "objective", "trained"]
 
 _DECAYS = (0.9, 0.999)
 _SMALL = 1e-8
@@ -41,14 +44,37 @@ def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: 
     >>> loss((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0])
     tensor(0.6931)
     """
-    plain, biased = (sum(_perceptrons.sizes(widths, biased=b)) for b in (False, True))
-    if theta.shape not in ((plain,), (biased,)):
-        raise ValueError(
-            f"theta must be of shape ({plain},), or with biases ({biased},), got {tuple(theta.shape)}"
-        )
+    biased = _biased(widths, theta)
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    logits = _perceptrons.flat_logits(widths, activation, biased=len(theta) == biased)
+    logits = _perceptrons.flat_logits(widths, activation, biased=biased)
     return functional.cross_entropy(logits(theta, inputs), classes)
+
+
+def objective(
+    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
+) -> Objective:
+    """The same loss of a module, whose curvature `simulate.operators` and the others measure.
+
+    Parameters
+    ----------
+    widths, theta, x, labels, activation
+        As for `loss`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused by `loss`.
+
+    Examples
+    --------
+    >>> round(objective((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0]).value(), 4)
+    0.6931
+    """
+    biased = _biased(widths, theta)
+    data = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0))  # its draws are overwritten
+    nn.utils.vector_to_parameters(theta.detach(), network.parameters())
+    return Objective(network, nn.CrossEntropyLoss(), data)
 
 
 def trained(
@@ -89,6 +115,15 @@ def trained(
         unbiased = (square / (1 - _DECAYS[1] ** step)).sqrt() + _SMALL
         theta = theta - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
     return theta
+
+
+def _biased(widths: Sequence[int], theta: Tensor) -> bool:
+    plain, biased = (sum(_perceptrons.sizes(widths, biased=b)) for b in (False, True))
+    if theta.shape not in ((plain,), (biased,)):
+        raise ValueError(
+            f"theta must be of shape ({plain},), or with biases ({biased},), got {tuple(theta.shape)}"
+        )
+    return len(theta) == biased
 
 
 def _gradient(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str) -> Tensor:

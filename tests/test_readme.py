@@ -28,7 +28,7 @@ def test_the_commands_exist() -> None:
         re.findall(r"^ +(?:.*&& )?losscurv ([a-z]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
     )
 
-    assert named == {"report", "claims", "gallery", "replay", "estimate"}
+    assert named == {"report", "claims", "gallery", "replay", "estimate", "measure", "plan"}
 
 
 def test_the_number_of_statements_is_that_of_the_inventory() -> None:

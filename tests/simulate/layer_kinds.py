@@ -18,7 +18,7 @@ class Reused(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.again = nn.Linear(4, 3), nn.Linear(3, 3)
+        self.first, self.again = nn.Linear(4, 5), nn.Linear(5, 5)
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.again(self.first(x).sigmoid())
@@ -37,6 +37,19 @@ class Centred(nn.Module):
         return hidden - hidden.square().mean(0)
 
 
+class DeadEnd(nn.Module):
+    """A layer whose output nobody takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.aside, self.last = nn.Linear(4, 3), nn.Linear(3, 2), nn.Linear(3, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.first(x).tanh()
+        self.aside(hidden)
+        return self.last(hidden)
+
+
 def images(*layers: nn.Module) -> tuple[nn.Module, Tensor]:
     return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(3)), torch.randn(SAMPLES, 2, 6, 6)
 
@@ -50,7 +63,11 @@ LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
     ),
     "groups": lambda: images(nn.Conv2d(2, 4, 3, groups=2), nn.SiLU(), nn.Conv2d(4, 2, 3, groups=2)),
     "reflected": lambda: images(
-        nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect"), nn.Tanh(), nn.Conv2d(2, 2, 3, padding="same")
+        nn.Conv2d(2, 2, 3, padding="same"),
+        nn.Tanh(),
+        nn.Conv2d(2, 2, 3, padding="same"),
+        nn.Tanh(),
+        nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect"),
     ),
     "transposed": lambda: images(nn.Conv2d(2, 2, 3), nn.Tanh(), nn.ConvTranspose2d(2, 2, 3, stride=2)),
     "normalisations": lambda: images(
@@ -72,6 +89,7 @@ LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
         nn.Sequential(nn.Embedding(4, 3, padding_idx=1), nn.RMSNorm(3), nn.Flatten(), nn.LazyLinear(3)),
         torch.randint(0, 4, (SAMPLES, 4)),
     ),
+    "dead end": lambda: (DeadEnd(), torch.randn(SAMPLES, 4)),
     "reused": lambda: (Reused(), torch.randn(SAMPLES, 4)),
 }
 

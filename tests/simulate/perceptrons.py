@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import curvature
+from simulate import curvature, trained_perceptrons
 from simulate.networks import mlp_logits, mlp_weights
+from simulate.objectives import Objective
 
 WIDTHS = {1: (6, 5), 2: (6, 7, 5), 3: (6, 7, 6, 5), 4: (5, 6, 5, 6, 4)}
 SCALES = [(1.0, 1.0), (0.4, 1.0), (1.3, 1.7), (2.5, 4.0)]
@@ -27,6 +28,13 @@ class Problem(NamedTuple):
 
     def scaled(self, alpha: float) -> Problem:
         return self._replace(weights=tuple(alpha * w for w in self.weights))
+
+    def objective(self, alpha: float = 1.0, temperature: float = 1.0, activation: str = "relu") -> Objective:
+        """The same network and loss for what measures any model."""
+        widths = (self.x.shape[1], *(len(w) for w in self.weights))
+        found = trained_perceptrons.objective(widths, alpha * flat(self), self.x, self.labels, activation)
+        loss = functional.cross_entropy
+        return Objective(found.model, lambda z, y: loss(z / temperature, y), found.data)
 
     def frame(self, columns: int = 4) -> Tensor:
         return curvature.haar(np.random.default_rng(9), self.size, columns)

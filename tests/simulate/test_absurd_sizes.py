@@ -55,10 +55,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "hessians": lambda: per_sample.hessians((3, 7, 4), parameters(), *samples(50_000)),
     "gauss_newtons": lambda: per_sample.gauss_newtons((3, 7, 4), parameters(), *samples(50_000)),
     "norms": lambda: full_space.norms(weights(), *samples(20_000)),
-    "spectral_norms": lambda: full_space.spectral_norms(weights(), *samples(20_000)),
     "ProjectedMlp": lambda: curvature.ProjectedMlp(weights(), *samples(50_000), frame(49)),
-    "latent_loss_hessian": lambda: curvature.latent_loss_hessian(weights(), *samples(700_000), frame(9)),
-    "latent_gradient": lambda: curvature.latent_gradient(weights(), *samples(700_000), frame(9)),
 }
 """Calls that need a multiple of what they are given."""
 
@@ -190,9 +187,7 @@ def test_the_estimates_cover_the_peaks(widths: Any, count: int, columns: int, mo
         lambda: per_sample.hessians(small, theta, draws, labels),
         lambda: per_sample.gauss_newtons(small, theta, draws, labels),
         lambda: full_space.norms(plain, draws, labels),
-        lambda: full_space.spectral_norms(plain, draws, labels),
         lambda: curvature.ProjectedMlp(plain, draws, labels, directions).terms(),
-        lambda: curvature.latent_loss_hessian(plain, draws, labels, directions),
     ):
         asked.clear()
         most = peak(call)

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _relu, _softmax, curvature, networks
-from simulate.curvature import ProjectedMlp, latent_gradient, latent_loss_hessian
+from simulate.curvature import ProjectedMlp
+from simulate.projected import projected_terms
 from tests.simulate.perceptrons import (
     SCALES,
     WIDTHS,
@@ -115,12 +116,14 @@ def test_terms_in_all_coordinates_are_those_of_dense_differentiation(
 
 
 @pytest.mark.parametrize("depth", WIDTHS)
-def test_projection_agrees_with_the_latent_hessian(depth: int) -> None:
+def test_projection_agrees_with_that_of_any_model(depth: int) -> None:
     net = problem(depth)
     frame = torch.from_numpy(np.random.default_rng(4).standard_normal((net.size, 5)))
-    projected = ProjectedMlp(*net, frame).terms(1.3, 0.7).hessian
-    assert_same(projected, latent_loss_hessian(*net, frame, alpha=1.3, temperature=0.7))
-    assert_same(projected, frame.T @ dense_hessian(net, 1.3, 0.7) @ frame)
+    projected = ProjectedMlp(*net, frame).terms(1.3, 0.7)
+    measured = projected_terms(net.objective(1.3, 0.7), frame)
+    assert_same(projected.g_term, measured.g_term)
+    assert_same(projected.h_term, measured.h_term)
+    assert_same(projected.hessian, frame.T @ dense_hessian(net, 1.3, 0.7) @ frame)
 
 
 def test_logit_derivatives_are_those_of_autograd_class_by_class() -> None:
@@ -242,30 +245,6 @@ def test_residuals_of_confident_predictions_keep_their_digits(shift: float) -> N
     assert_allclose(residuals[0].numpy(), [-others.sum(), *others], rtol=1e-14)
 
 
-# --- automatic differentiation --------------------------------------------------------------------
-
-
-def test_latent_gradient_and_hessian_are_limits_of_differences() -> None:
-    net, step = problem(3), 1e-5
-    frame, logits, labels = net.frame(), flat_logits(net), torch.from_numpy(net.labels)
-
-    def moved(shift: Tensor) -> Problem:
-        theta = (1.3 * flat(net) + frame @ shift).split([w.numel() for w in net.weights])
-        return net._replace(weights=tuple(t.view_as(w) for t, w in zip(theta, net.weights, strict=True)))
-
-    def loss(shift: Tensor) -> float:
-        return float(functional.cross_entropy(logits(flat(moved(shift))) / 0.7, labels))
-
-    shifts = step * torch.eye(frame.shape[1], dtype=torch.float64)
-    gradient = [(loss(s) - loss(-s)) / (2 * step) for s in shifts]
-    assert_allclose(latent_gradient(*net, frame, alpha=1.3, temperature=0.7).numpy(), gradient, rtol=1e-7)
-    gradients = [
-        [latent_gradient(*moved(sign * s), frame, temperature=0.7) for sign in (1, -1)] for s in shifts
-    ]
-    differences = torch.stack([(plus - minus) / (2 * step) for plus, minus in gradients])
-    assert_same(latent_loss_hessian(*net, frame, alpha=1.3, temperature=0.7), differences, 1e-8)
-
-
 @pytest.mark.cuda
 def test_cuda_gives_the_numbers_of_the_cpu() -> None:
     net = problem(3)
@@ -273,7 +252,6 @@ def test_cuda_gives_the_numbers_of_the_cpu() -> None:
     frame = curvature.haar(np.random.default_rng(9), net.size, 4, device="cuda")
     here = ProjectedMlp(*net, net.frame()).terms(1.3, 1.7).hessian
     assert_same(ProjectedMlp(*there, frame).terms(1.3, 1.7).hessian.cpu(), here)
-    assert_same(latent_loss_hessian(*there, frame).cpu(), latent_loss_hessian(*net, net.frame()))
 
 
 # --- errors ---------------------------------------------------------------------------------------
@@ -291,22 +269,12 @@ def test_projection_errors_name_the_argument() -> None:
         projected.scaled_g_term(1e200)
 
 
-@pytest.mark.parametrize("route", [latent_gradient, latent_loss_hessian])
-def test_latent_errors_name_the_argument(route: Any) -> None:
-    with pytest.raises(ValueError, match=r"frame must be of shape \(77, d\), got \(76, 2\)"):
-        route(*NET, torch.ones(76, 2))
-    with pytest.raises(ValueError, match="alpha must be finite and positive, got inf"):
-        route(*NET, NET.frame(), alpha=float("inf"))
-    with pytest.raises(ValueError, match="temperature must be finite and positive, got 0"):
-        route(*NET, NET.frame(), temperature=0)
-
-
 def test_network_errors_name_the_argument() -> None:
     first, second = NET.weights
     with pytest.raises(ValueError, match=r"weights must be matrices .*, got \[\(7, 6\), \(7, 6\)\]"):
         ProjectedMlp([first, first], NET.x, NET.labels, NET.frame())
     with pytest.raises(ValueError, match=r"weights must be matrices .*, got \[\]"):
-        latent_gradient([], NET.x, NET.labels, NET.frame())
+        ProjectedMlp([], NET.x, NET.labels, NET.frame())
     with pytest.raises(ValueError, match="the last width must be at least 2 classes, got 1"):
         ProjectedMlp([first, second[:1]], NET.x, 0 * NET.labels, NET.frame())
 

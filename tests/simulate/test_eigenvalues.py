@@ -89,7 +89,7 @@ def test_multiple_eigenvalues_are_counted_as_often_as_they_occur(
 def test_lanczos_with_restarts_of_scipy_finds_the_same(which: str) -> None:
     matrix = rotated([*np.linspace(-1, 1, 200), -5.0, -4.0, -3.0, 3.0, 4.0, 5.0])
     theirs = np.sort(linalg.eigsh(matrix, 3, which=which, v0=np.ones(206), return_eigenvectors=False))[::-1]
-    counts = {"largest": 3} if which == "LA" else {"largest": 0, "smallest": 3}
+    counts: dict[str, Any] = {"largest": 3} if which == "LA" else {"largest": 0, "smallest": 3}
     assert_allclose(extremes(matrix, rng(), **counts, tolerance=1e-12).values, theirs, atol=1e-10)
 
 
@@ -256,6 +256,14 @@ def test_bounds_in_single_precision_hold_against_double_precision() -> None:
         assert_allclose(np.linalg.norm(found.vectors, axis=0), 1, rtol=1e-14)
 
 
+def test_a_remainder_too_short_to_go_on_with_is_part_of_the_residual() -> None:
+    values = torch.linspace(1, 1 + 2e-5, 50)
+    found = extremes(Operator(product=lambda v: v * values, dim=50, dtype=torch.float32), rng())
+    assert found.products == 1
+    assert residuals(np.diag(values.double().numpy()), found)[0] <= found.residuals[0]
+    assert float(values[-1]) - found.values[0] <= found.bounds[0]
+
+
 def test_single_precision_is_not_asked_for_more_than_it_has() -> None:
     found = extremes(SPIKED.astype(np.float32), rng(), largest=6, tolerance=1e-12)
     assert found.stopped == "the rounding of the products, which allows no smaller bounds"
@@ -307,6 +315,24 @@ def test_every_product_is_with_one_vector_and_is_told_of() -> None:
     assert found.products == len(shapes)
     assert told[0][1] == np.inf and told[5][1] == np.inf and 1e-3 < told[6][1] < np.inf
     assert 0 <= told[-1][1] <= 1e-3
+
+
+def test_a_neighbour_that_the_first_chain_does_not_see_costs_one_more_chain() -> None:
+    """Not that of the whole search again, with a start that hardly contains what is missing."""
+    matrix = rotated([*np.linspace(-1, 1, 300), 2.99, 3.0, 4.0, 5.0])
+    for seed in range(4):
+        found = extremes(matrix, rng(seed), largest=3, tolerance=1e-3)
+        assert (np.abs(found.values - [5, 4, 3]) <= found.bounds).all() and found.converged.all()
+        assert found.products <= 35
+
+
+def test_a_multiple_eigenvalue_of_which_not_all_are_wanted_costs_one_more_chain_too() -> None:
+    """The residual of the one that is found has to become small, since nothing keeps the other away from it."""
+    matrix = rotated([*np.linspace(-1, 1, 300), 1.2, 1.2, 4.0, 5.0])
+    for seed in range(4):
+        found = extremes(matrix, rng(seed), largest=3)
+        assert (np.abs(found.values - [5, 4, 1.2]) <= found.bounds).all() and found.converged.all()
+        assert found.products <= 60
 
 
 def test_a_single_eigenvalue_off_the_band_takes_few_products() -> None:

@@ -1,6 +1,7 @@
 """The Gram route to the Fisher spectrum against Jacobians by autograd."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from benchmarks.fisher import peak_bytes
-from simulate import _memory, fisher_gram, lanczos, signals
+from simulate import _memory, fisher_gram, lanczos, operators, signals
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
+from simulate.objectives import Objective
 from simulate.signals import WideNetwork
 
 SHAPES = [
@@ -157,6 +159,21 @@ def test_operators_multiply_by_the_fisher_dual(widths: tuple[int, ...], samples:
         fisher_gram.network_operator(network, "softplus", biases=biases),
     ):
         assert_allclose(operator(vectors), expected, rtol=0, atol=1e-13 * expected.abs().max().item())
+
+
+def test_eigenvalues_are_those_of_the_fisher_matrix_of_any_model() -> None:
+    network = network_of(count=1)
+
+    def model(parameters: Sequence[Tensor], inputs: Tensor) -> Tensor:
+        parts = [p[None] for p in parameters]
+        one = WideNetwork(weights=tuple(parts[:3]), biases=tuple(parts[3:]), inputs=inputs[None])
+        return signals.forward(one, "tanh").preactivations[-1][0]
+
+    data = network.inputs[0], torch.zeros(4, 3)
+    parameters = [p[0] for p in (*network.weights, *network.biases)]
+    fisher = operators.fisher(Objective(model, torch.nn.MSELoss(), data, parameters=parameters)).dense()
+    found = fisher_gram.eigenvalues(fisher_gram.gram(network, "tanh"))[0]
+    assert_allclose(torch.linalg.eigvalsh(fisher)[-len(found) :], found, rtol=1e-10, atol=1e-13)
 
 
 def test_top_eigenvalues_without_a_decomposition() -> None:

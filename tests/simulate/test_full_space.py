@@ -9,8 +9,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import curvature, full_space
+from simulate import curvature, full_space, operators
 from simulate.curvature import ProjectedMlp
+from simulate.sample_grams import trace_hessian
 from tests.simulate.perceptrons import SCALES, WIDTHS, dense_g_term, dense_hessian, problem
 
 NET = problem(2)
@@ -34,18 +35,20 @@ def test_norms_are_those_of_the_dense_matrices(depth: int, alpha: float, tempera
     assert_allclose(norms.excess_hessian, float(curvature.excess(hessian)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("depth", [2, 3, 4])
-def test_spectral_norms_are_those_of_the_dense_matrices(depth: int) -> None:
-    net = problem(depth)
-    hessian, g_term = dense_hessian(net, 1.3, 1.7), dense_g_term(net, 1.3, 1.7)
-    expected = [float(curvature.spectral_norm(m)) for m in (g_term, hessian - g_term)]
-    assert_allclose(full_space.spectral_norms(*net, 1.3, 1.7), expected, rtol=1e-11)
-
-
 def test_a_linear_model_has_no_h_term() -> None:
     norms = full_space.norms(*problem(1))
     assert norms.norm_h_term == norms.inner == 0
-    assert full_space.spectral_norms(*problem(1))[1] == 0
+
+
+def test_norms_are_those_of_the_matrices_of_any_model() -> None:
+    net = problem(3)
+    norms, objective = full_space.norms(*net, 1.3, 1.7), net.objective(1.3, 1.7)
+    g_term, h_term = operators.gauss_newton(objective).dense(), operators.h_term(objective).dense()
+    assert_allclose(norms.trace_hessian, trace_hessian(objective), rtol=1e-12)
+    assert_allclose(norms.norm_hessian, float(operators.hessian(objective).dense().norm()), rtol=1e-12)
+    assert_allclose(norms.excess_g, float(curvature.excess(g_term)), rtol=1e-12)
+    assert_allclose(norms.norm_h_term, float(h_term.norm()), rtol=1e-11)
+    assert_allclose(norms.inner, float((g_term * h_term).sum()), rtol=1e-10)
 
 
 def test_excess_survives_underflow_and_agrees_with_the_projection() -> None:
@@ -62,10 +65,8 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     net = problem(3)
     there = net._replace(weights=tuple(w.to("cuda") for w in net.weights))
     assert_allclose(full_space.norms(*there).norm_hessian, full_space.norms(*net).norm_hessian, rtol=1e-12)
-    assert_allclose(full_space.spectral_norms(*there), full_space.spectral_norms(*net), rtol=1e-11)
 
 
-@pytest.mark.parametrize("route", [full_space.norms, full_space.spectral_norms])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -81,9 +82,9 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
         ((NET.x, NET.labels, 1e160), r"alpha must keep the scaled logits finite, got 1e\+160"),
     ],
 )
-def test_errors_name_the_argument(route: Any, arguments: tuple[Any, ...], message: str) -> None:
+def test_errors_name_the_argument(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        route(NET.weights, *arguments)
+        full_space.norms(NET.weights, *arguments)
 
 
 def test_a_network_that_cannot_move_has_no_excess() -> None:

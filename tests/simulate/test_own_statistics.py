@@ -9,8 +9,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import own_direction, per_sample
+from simulate import eigenvalues, own_direction, per_sample
+from simulate.operators import hessian
 from simulate.sample_products import DenseSamples, PerceptronSamples, Samples
+from simulate.trained_perceptrons import objective
 from tests.theory.test_own_direction import numbers_of
 
 WIDTHS = (6, 5, 4)
@@ -62,6 +64,25 @@ def test_batch_eigenvalues_are_those_of_the_mean_matrices(matrices: np.ndarray, 
         assert_allclose(found, expected, rtol=1e-9)
     few = own_direction.batch_eigenvalues(samples, batches, steps=3)
     assert (few <= expected * (1 + 1e-12)).all() and (few < expected).any()
+
+
+def test_batch_eigenvalues_are_those_of_any_model() -> None:
+    theta, x, labels = problem()
+    batches = np.random.default_rng(2).permutation(SAMPLES).reshape(3, 8)
+    found = own_direction.batch_eigenvalues(PerceptronSamples(WIDTHS, *problem()), batches, tolerance=1e-6)
+    whole = [hessian(objective(WIDTHS, theta, x[batch], labels[batch])) for batch in batches]
+    rng = np.random.default_rng(0)
+    expected = [eigenvalues.extremes(matrix, rng, tolerance=1e-10).values[0] for matrix in whole]
+    assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_eigenvectors_that_no_memory_holds_are_refused(
+    matrices: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_direction, "_DENSE", 0)
+    monkeypatch.setattr(eigenvalues._Search, "_affordable", lambda _: False)
+    with pytest.raises(ValueError, match="count must be small enough to be found, got 3: no memory for more"):
+        own_direction.top_eigenvectors(DenseSamples(torch.from_numpy(matrices)), 3)
 
 
 def test_lanczos_finds_what_decompositions_find(

@@ -1,18 +1,19 @@
-"""Curvature of single samples: against the mean loss, finite differences and the linear model."""
+"""Curvature of single samples: against that of any model, finite differences and the linear model."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import Tensor
-from torch.nn import functional
 
 from simulate import curvature, per_sample
+from simulate.hessian_variance import variance_along
+from simulate.operators import hessian
+from simulate.sample_grams import sample_grams
+from simulate.trained_perceptrons import objective
 from tests.simulate.perceptrons import assert_same
 
 FLAT = torch.zeros(per_sample.parameter_count((4, 3)), dtype=torch.float64)
@@ -31,21 +32,26 @@ def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
         torch.from_numpy(rng.standard_normal((70, 4))),
         torch.from_numpy(rng.integers(0, widths[-1], 70)),
     )
-    layers = [(torch.nn.Linear(i, o, dtype=torch.float64)) for i, o in pairwise(widths)]
-    act = {"tanh": torch.nn.Tanh(), "gelu": torch.nn.GELU(), "relu": torch.nn.ReLU()}[activation]
-    stack = torch.nn.Sequential(*[m for layer in layers for m in (layer, act)][:-1])
-    sizes = [p.numel() for p in stack.parameters()]
-
-    def loss(theta: Tensor) -> Tensor:
-        parts = zip(stack.named_parameters(), theta.split(sizes), strict=True)
-        values = {name: part.view_as(p) for (name, p), part in parts}
-        return functional.cross_entropy(torch.func.functional_call(stack, values, x), labels)
-
     hessians = per_sample.hessians(widths, theta, x, labels, activation)
     assert hessians.shape == (70, len(theta), len(theta))
-    assert_same(hessians.mean(0), torch.autograd.functional.hessian(loss, theta))
-    single = per_sample.hessians(widths, theta, x[3:4], labels[3:4], activation)
-    assert_same(hessians[3], single[0])
+    assert_same(hessians.mean(0), hessian(objective(widths, theta, x, labels, activation)).dense())
+    one = objective(widths, theta, x[3:4], labels[3:4], activation)
+    assert_same(hessians[3], hessian(one).dense())
+
+
+def test_samples_vary_as_those_of_any_model() -> None:
+    """What algorithm 1 is put together from, and the eigenvalues of each sample."""
+    rng, widths = np.random.default_rng(0), (4, 3, 5)
+    theta = per_sample.initial_parameters(rng, widths)
+    problem = widths, theta, rng.standard_normal((9, 4)), rng.integers(0, 5, 9)
+    whole, probes = objective(*problem), curvature.haar(rng, len(theta), 2)
+
+    pieces = per_sample.algorithm_1_probes(per_sample.hessians(*problem), probes.T)
+    along = [variance_along(whole, probe) * 8 / 9 for probe in probes.T]
+    assert_allclose(pieces.mean_square - pieces.square_of_mean, along, rtol=1e-12)
+    values, measured = torch.linalg.eigvalsh(per_sample.gauss_newtons(*problem)), sample_grams(whole)
+    assert_allclose(values[:, -1], measured.largest, rtol=1e-12)
+    assert_allclose(values.square().sum(1), measured.squares, rtol=1e-12)
 
 
 def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:

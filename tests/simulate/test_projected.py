@@ -16,7 +16,7 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton
 from simulate.parametric import as_found
 from simulate.projected import projected_terms
-from tests.simulate.layer_kinds import LAYERS, centred, layered
+from tests.simulate.layer_kinds import LAYERS, SAMPLES, centred, layered
 from tests.simulate.models_and_data import BUILDERS, case, whole_loss
 
 
@@ -84,9 +84,19 @@ def test_products_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", ["tokens", "convolutions"])
 def test_cutting_into_single_samples_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = layered(name)
+    objective, sizes, tangents = layered(name), [], projected._tangents
     monkeypatch.setattr(projected, "_BYTES", 1)
+    monkeypatch.setattr(projected, "_tangents", lambda p, c: sizes.append(p.size) or tangents(p, c))
     assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
+    assert sizes == SAMPLES * [1]
+
+
+def test_a_loss_of_straight_pieces_has_no_gauss_newton_matrix() -> None:
+    found = case("squared error")
+    objective = found._replace(loss=lambda z, y: (z * y).mean()).objective()
+    terms = projected_terms(objective, frame(objective))
+    assert not terms.g_term.any()
+    assert_differentiated(terms, objective, frame(objective))
 
 
 def test_samples_that_see_each_other_are_measured_by_products() -> None:

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from simulate import networks, per_sample
-from simulate.curvature import hessian
+from simulate.operators import hessian
 from simulate.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.trained_perceptrons import loss
+from simulate.trained_perceptrons import objective
 from tests.simulate.perceptrons import assert_same
 
 NETWORKS = [((4, 3, 5), "tanh"), ((5, 4, 3, 3), "gelu"), ((4, 6, 5, 3), "relu"), ((4, 3), "tanh")]
@@ -61,7 +61,7 @@ def test_products_of_a_network_without_biases() -> None:
     _, x, labels = setting(widths)
     theta = torch.cat([w.flatten() for w in networks.mlp_weights(np.random.default_rng(2), widths)])
     samples = PerceptronSamples(widths, theta, x, labels)
-    whole = hessian(lambda t: loss(widths, t, x, labels))(theta)
+    whole = hessian(objective(widths, theta, x, labels)).dense()
     assert samples.dim == networks.parameter_count(widths)
     assert_same(samples.mean(torch.eye(samples.dim, dtype=theta.dtype)[None])[0], whole)
 

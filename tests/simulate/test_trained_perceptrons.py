@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from simulate import networks, per_sample
-from simulate.trained_perceptrons import loss, trained
+from simulate.trained_perceptrons import loss, objective, trained
 
 WIDTHS = (4, 5, 3)
 
@@ -41,13 +41,17 @@ def test_the_loss_is_that_of_the_network_with_and_without_biases() -> None:
     biased = torch.cat([part for w in weights for part in (w.flatten(), w.new_zeros(len(w)))])
     for theta in (plain, biased):
         torch.testing.assert_close(loss(WIDTHS, theta, x, labels, "gelu"), expected)
+        measured = objective(WIDTHS, theta, x, labels, "gelu")
+        assert abs(measured.value() - float(expected)) < 1e-12
+        assert torch.equal(torch.cat([p.flatten() for p in measured.leaves()]), theta)
     biased[-3:] = torch.tensor([0.0, 5.0, 0.0])
     assert not torch.isclose(loss(WIDTHS, biased, x, labels, "gelu"), expected)
 
 
 def test_what_does_not_fit_is_refused() -> None:
     theta, x, labels = problem()
-    with pytest.raises(ValueError, match=r"theta must be of shape \(35,\), or with biases \(43,\)"):
-        loss(WIDTHS, theta[:-1], x, labels)
+    for route in (loss, objective):
+        with pytest.raises(ValueError, match=r"theta must be of shape \(35,\), or with biases \(43,\)"):
+            route(WIDTHS, theta[:-1], x, labels)
     with pytest.raises(ValueError, match="steps must not be negative"):
         trained(WIDTHS, theta, x, labels, steps=-1)

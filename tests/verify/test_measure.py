@@ -261,7 +261,10 @@ FLOOR = math.sqrt(2 / 51)
     ("excess", "error", "verdict"),
     [
         (3.0, 0.1, "inside"),
-        (0.7, 0.01, "at the edge"),
+        (5.1 * FLOOR, 0.0, "inside"),
+        (4.9 * FLOOR, 0.0, "at the edge"),
+        (2.1 * FLOOR, 0.0, "at the edge"),
+        (1.9 * FLOOR, 0.0, "outside"),
         (0.2, 0.01, "outside"),
         (-3.0, 0.1, "outside"),
         (5 * FLOOR, 0.2, "at the edge or inside"),

@@ -17,6 +17,7 @@ __all__ = [
     "ROUNDING",
     "Array",
     "Violation",
+    "objective",
     "on_images",
     "on_noise",
     "rank_of",
@@ -45,6 +46,19 @@ def on_noise(rng: np.random.Generator, widths: tuple[int, ...], samples: int) ->
 
     weights = networks.mlp_weights(rng, widths)
     return weights, rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)
+
+
+def objective(weights: Any, x: Any, labels: Any, activation: str = "relu") -> Any:
+    """Mean cross-entropy of a bias-free network on all samples, for `simulate.operators`."""
+    from functools import partial
+
+    from torch import nn
+
+    from simulate.networks import mlp_logits
+    from simulate.objectives import Objective
+
+    logits = partial(mlp_logits, activation=activation)
+    return Objective(logits, nn.CrossEntropyLoss(), (x, labels), parameters=weights)
 
 
 RESOLVED = 1e-10

@@ -15,6 +15,7 @@ from verify.claims.drawn_networks import (
     ROUNDING,
     Array,
     Violation,
+    objective,
     on_images,
     on_noise,
     rank_of,
@@ -40,8 +41,8 @@ def _probabilities(logits: Array) -> Array:
 
 
 def split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Hessian of the mean loss by automatic differentiation; its two terms from closed derivatives of the logits."""
-    from simulate import autodiff
+    """Hessian of the mean loss by its products; its two terms from closed derivatives of the logits."""
+    from simulate import operators
 
     weights, x, labels = on_images(rng, point)
     net = _piecewise_linear(weights, x, labels)
@@ -53,7 +54,7 @@ def split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         return np.einsum("nk,nkpq->pq", slopes, second) / len(p)
 
     return {
-        "Hessian": autodiff.loss_hessian(weights, x, labels),
+        "Hessian": operators.hessian(objective(weights, x, labels)).dense(),
         "two terms": gauss_newton + residual(p - hot),
         "Gauss-Newton term alone": gauss_newton,
         "second term with the other sign": gauss_newton - residual(p - hot),
@@ -62,12 +63,11 @@ def split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 
 def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gauss-Newton matrix in closed form; second moments of gradients over labels of three kinds, by autodiff."""
-    from simulate import autodiff
+    """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
+    from simulate import autodiff, networks, operators
 
     weights, x, labels = on_images(rng, point)
-    net = _piecewise_linear(weights, x, labels)
-    p = _probabilities(np.asarray(net.logits))
+    p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
     scores = np.stack(
         [autodiff.loss_gradients(weights, x, np.full(len(x), k)).numpy() for k in range(p.shape[1])], axis=1
     )
@@ -76,7 +76,7 @@ def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         return np.einsum("nk,nkp,nkq->pq", shares, scores, scores) / len(p)
 
     return {
-        "Gauss-Newton": net.terms().g_term,
+        "Gauss-Newton": operators.gauss_newton(objective(weights, x, labels)).dense(),
         "labels from the model": moments(p),
         "labels of the data": moments(np.eye(p.shape[1])[labels]),
         "uniform labels": moments(np.full(p.shape, 1 / p.shape[1])),
@@ -85,7 +85,7 @@ def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gauss-Newton matrix of one sample, and products of factors with a matrix root and with element-wise ones."""
-    from simulate import autodiff
+    from simulate import autodiff, operators
 
     weights, x, labels = on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
     found = autodiff.logit_derivatives(weights, x)
@@ -95,7 +95,7 @@ def root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     element_wise = jacobian.T @ np.sqrt(outer.astype(complex))
     moduli = jacobian.T @ np.sqrt(np.abs(outer))
     return {
-        "Gauss-Newton": _piecewise_linear(weights, x, labels).terms().g_term,
+        "Gauss-Newton": operators.gauss_newton(objective(weights, x, labels)).dense(),
         "matrix root": jacobian.T @ matrix_root @ matrix_root.T @ jacobian,
         "element-wise root": element_wise @ element_wise.T,
         "element-wise root, conjugated": element_wise @ element_wise.conj().T,
@@ -162,7 +162,7 @@ def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
     """How far the rank of a batch is from a number, on a tanh network wide enough not to limit it."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import per_sample
+        from simulate import operators, per_sample, trained_perceptrons
 
         widths = (point.inputs, point.samples + point.spare, point.classes)
         theta = per_sample.initial_parameters(rng, widths)
@@ -170,7 +170,8 @@ def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
             rng.standard_normal((point.samples, point.inputs)),
             rng.integers(0, widths[-1], point.samples),
         )
-        rank = rank_of(per_sample.gauss_newtons(widths, theta, x, labels).mean(0))
+        found = trained_perceptrons.objective(widths, theta, x, labels)
+        rank = rank_of(operators.gauss_newton(found).dense())
         return abs(rank - bound(point.samples, point.classes, len(theta)))
 
     return violation

@@ -17,6 +17,7 @@ from verify.claims.drawn_networks import (
     ROUNDING,
     Array,
     Violation,
+    objective,
     on_images,
     on_noise,
     rank_of,
@@ -150,14 +151,14 @@ GAP = 16.0
 
 
 def small_loss(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Hessians at images of which a network is sure: automatic differentiation, and readings of eq. (18)."""
-    from simulate import autodiff
+    """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
+    from simulate import autodiff, operators
 
     weights, images, labels = on_images(rng, point)
     found: dict[str, list[Array]] = {}
     for x, label in zip(images[:, None], labels, strict=True):
         sure = _made_sure(weights, x[0], label)
-        exact = np.asarray(autodiff.loss_hessian(sure, x, [label], "tanh"))
+        exact = operators.hessian(objective(sure, x, np.array([label]), "tanh")).dense().numpy()
         logits, first, second = (np.asarray(d[0]) for d in autodiff.logit_derivatives(sure, x, "tanh"))
         readings = _eq_18(logits, first, second, label)
         for name, matrix in {"Hessian": exact, **readings}.items():
@@ -224,13 +225,14 @@ SMALL_LOSS = Identity(
 
 def data_set_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Rank of the Hessian of a whole data set on a ReLU network, and bounds on it."""
-    from simulate import autodiff
+    from simulate import operators
 
     widths = (point.inputs, point.hidden, 2)
     (first, last), x, labels = on_noise(rng, widths, point.samples)
     # a unit that hardly reaches the logits would be there in theory and below the resolution
     signs = last[0].sign()
-    hessian = autodiff.loss_hessian((first, last.new_tensor([[1.0], [-1.0]]) * signs), x, labels)
+    weights = first, last.new_tensor([[1.0], [-1.0]]) * signs
+    hessian = operators.hessian(objective(weights, x, labels)).dense()
     one = ranks.sample_rank_bound(widths[1:], biases=False)
     size = len(hessian)
     return {
@@ -267,12 +269,11 @@ def _of_samples(bound: Callable[[Point], int]) -> Violation:
 
 def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
     """By how much the bound of a sample fails for as many samples as there are parameters."""
-    from simulate import autodiff
+    from simulate import operators
 
     size = sum(a * b for a, b in pairwise(point.widths))
-    return max(
-        0, rank_of(autodiff.loss_hessian(*on_noise(rng, point.widths, size))) - _copy_bound(point.widths)
-    )
+    hessian = operators.hessian(objective(*on_noise(rng, point.widths, size))).dense()
+    return max(0, rank_of(hessian) - _copy_bound(point.widths))
 
 
 def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:

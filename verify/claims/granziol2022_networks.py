@@ -38,7 +38,7 @@ def _batches_of_one(rng: np.random.Generator, point: Point) -> dict[str, Any]:
     from simulate import own_direction as measured
 
     samples = network_observations.small_network(rng, point)
-    vectors = measured.top_eigenvectors(samples, point.directions, tolerance=1e-5)
+    vectors = measured.top_eigenvectors(samples, point.directions)
     pairs = measured.sample_pairs(samples, tolerance=1e-4)
     law = law_of(measured.statistics(samples, vectors, pairs, rng))
     noise = noise_of(samples, rng, vectors)
@@ -178,34 +178,46 @@ BATCH_CLAIMS: tuple[AnyClaim, ...] = (
 # --- exact, or with an error that is known -------------------------------------------------------------------
 
 
-class Dense(NamedTuple):
-    """Per-sample matrices of a network by automatic differentiation, and the law from products with them."""
+class Studied(NamedTuple):
+    """A network, as `perceptron` gives it, and the law from products with its samples."""
 
-    matrices: Floats
+    network: tuple[Any, ...]
     law: own_direction.OwnDirections
     noise: network_observations.Noise
 
 
-def _dense(rng: np.random.Generator, point: Point) -> Dense:
+def _studied(rng: np.random.Generator, point: Point) -> Studied:
     from simulate import own_direction as measured
-    from simulate import per_sample
     from simulate.sample_products import PerceptronSamples
 
     network = perceptron(rng, point)
-    curvature = per_sample.hessians if point.matrix == "hessian" else per_sample.gauss_newtons
     samples = PerceptronSamples(*network, matrix=point.matrix)
     vectors = measured.top_eigenvectors(samples, point.directions)
     law = law_of(measured.statistics(samples, vectors, measured.sample_pairs(samples), rng))
-    return Dense(curvature(*network).numpy(), law, noise_of(samples, rng, vectors))
+    return Studied(network, law, noise_of(samples, rng, vectors))
+
+
+def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
+    """Of every sample, by automatic differentiation."""
+    from simulate import per_sample
+
+    curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
+    return curvature(*network).numpy()
 
 
 def full_batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """All samples as the batch. In a data set of a thousand copies of them x is 1/B."""
-    found = _dense(rng, point)
+    from simulate import operators
+    from simulate.eigenvalues import extremes
+    from simulate.trained_perceptrons import objective
+
+    found = _studied(rng, point)
+    matrix = operators.hessian if point.matrix == "hessian" else operators.gauss_newton
+    whole = matrix(objective(*found.network))
     everything = np.arange(point.samples)[None]
-    said = formulas(found.noise, found.matrices.shape[1], (point.samples,), point.samples)
+    said = formulas(found.noise, whole.dim, (point.samples,), point.samples)
     return {
-        "full-data eigenvalue": np.linalg.eigvalsh(found.matrices.mean(axis=0))[-1:],
+        "full-data eigenvalue": extremes(whole, np.random.default_rng(0), tolerance=1e-12).values,
         "law": own_direction.batch_eigenvalues(found.law, everything),
         "1/B in place of x": own_direction.batch_eigenvalues(_copies(found.law, 1000), everything),
         "theorem 7 as our copy reads": said["theorem_7_read"],
@@ -214,12 +226,13 @@ def full_batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def single_samples(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Each sample as a batch."""
-    found = _dense(rng, point)
+    found = _studied(rng, point)
+    matrices = _matrices(found.network, point.matrix)
     each = np.arange(point.samples)[:, None]
-    said = formulas(found.noise, found.matrices.shape[1], (1,), point.samples)
+    said = formulas(found.noise, matrices.shape[1], (1,), point.samples)
     alone = replace(found.law, coupling=0 * found.law.coupling, own=0 * found.law.own)
     return {
-        "eigenvalue of the sample": np.linalg.eigvalsh(found.matrices)[:, -1],
+        "eigenvalue of the sample": np.linalg.eigvalsh(matrices)[:, -1],
         "law": own_direction.batch_eigenvalues(found.law, each),
         "without own directions": own_direction.batch_eigenvalues(alone, each),
         "theorem 4": np.repeat(said["theorem_4"], point.samples),
@@ -278,7 +291,7 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
 
 def all_but_one(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """How far batches of all samples but one lie above the data set; every image is there many times."""
-    matrices = _dense(rng, point).matrices
+    matrices = _matrices(perceptron(rng, point), point.matrix)
     total, mean = point.copies * point.samples, matrices.mean(axis=0)
     values, vectors = np.linalg.eigh(mean)
     tops = np.linalg.eigvalsh((total * mean - matrices) / (total - 1))[:, -1]
@@ -302,7 +315,7 @@ def all_elements(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean square of every element of the noise over all batches."""
     from simulate.populations import batches
 
-    matrices = _dense(rng, point).matrices
+    matrices = _matrices(perceptron(rng, point), point.matrix)
     noise = matrices[batches(len(matrices), point.batch_size)].mean(axis=1) - matrices.mean(axis=0)
     variance, size = matrices.var(axis=0, ddof=1), {"batch_size": point.batch_size}
     predicted = batch_hessian.element_fluctuation(variance=variance, dataset_size=len(matrices), **size)

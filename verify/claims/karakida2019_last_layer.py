@@ -42,10 +42,13 @@ def _examples(*samples: int) -> tuple[Point, ...]:
 
 
 class _Small(NamedTuple):
-    """One network, its outputs (C, T) as a function of all parameters in one vector, and that vector."""
+    """One network, its outputs (C, T) as a function of all parameters in one vector, and that vector.
+
+    A second argument stands in for the inputs (1, T, M).
+    """
 
     network: Any
-    outputs: Callable[[Any], Any]
+    outputs: Callable[..., Any]
     theta: Any
 
 
@@ -63,13 +66,13 @@ def _small(rng: np.random.Generator, point: Point) -> _Small:
     )
     tensors = (*network.weights, *network.biases)
 
-    def outputs(theta: Any) -> Any:
+    def outputs(theta: Any, inputs: Any = network.inputs) -> Any:
         parts = theta.split([t.numel() for t in tensors])
         shaped = [part.view(t.shape) for part, t in zip(parts, tensors, strict=True)]
         moved = signals.WideNetwork(
             weights=tuple(shaped[: network.depth]),
             biases=tuple(shaped[network.depth :]),
-            inputs=network.inputs,
+            inputs=inputs,
         )
         return signals.forward(moved, point.activation).preactivations[-1][0].T
 
@@ -87,7 +90,9 @@ def _hessian_difference(
     """Hessian of the loss against F - R; of torch's mean over samples and outputs against 2 / C of it."""
     import torch
 
+    from simulate import operators
     from simulate.curvature import hessian
+    from simulate.objectives import Objective
 
     network, outputs, theta = _small(rng, point)
     labels = torch.from_numpy(rng.standard_normal((network.outputs, point.samples)))
@@ -96,11 +101,13 @@ def _hessian_difference(
     curved = hessian(lambda t: (residual * outputs(t)).sum())(theta)
     expected = (jacobian.T @ jacobian + sign * curved) / point.samples
 
-    def mean_square(t: Any) -> Any:
-        return torch.nn.functional.mse_loss(outputs(t), labels)
+    loss = hessian(lambda t: (labels - outputs(t)).square().sum() / (2 * point.samples))(theta)
 
-    loss = hessian(lambda t: mean_square(t) * network.outputs / 2)(theta)
-    of_torch = hessian(mean_square)(theta)
+    def model(parameters: Any, inputs: Any) -> Any:
+        return outputs(parameters[0], inputs[None]).T
+
+    mean_square = Objective(model, torch.nn.MSELoss(), (network.inputs[0], labels.T), parameters=[theta])
+    of_torch = operators.hessian(mean_square).dense()
     scale = 1.0 if as_in_torch else 2 / network.outputs
     return max(_relative(loss, expected), _relative(of_torch, scale * expected))
 

@@ -156,7 +156,7 @@ def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> dict[str, Any]:
     from simulate import own_direction as measured
 
-    vectors = measured.top_eigenvectors(samples, 10, tolerance=1e-6)
+    vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
     laws = {k: law_of(measured.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)}
@@ -225,17 +225,18 @@ def outliers_of_classes(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _spectrum(rng: np.random.Generator, point: Point, distance: float) -> tuple[float, ...]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
-    from simulate import own_direction, per_sample
-    from simulate.sample_products import PerceptronSamples
-    from simulate.trained_perceptrons import trained
+    from simulate import per_sample
+    from simulate.eigenvalues import extremes
+    from simulate.operators import hessian
+    from simulate.trained_perceptrons import objective, trained
 
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
     theta = per_sample.initial_parameters(rng, widths)
     theta = trained(widths, theta, x, labels, point.activation, steps=point.steps)
-    samples = PerceptronSamples(widths, theta, x, labels, point.activation, matrix="hessian")
-    vectors = own_direction.top_eigenvectors(samples, 2 * CLASSES + 1, tolerance=1e-4)[None]
-    values = (samples.mean(vectors) * vectors).sum(-1)[0].numpy()
+    matrix = hessian(objective(widths, theta, x, labels, point.activation))
+    # the start is fixed: the streams draw networks alone
+    values = extremes(matrix, np.random.default_rng(0), largest=2 * CLASSES + 1, tolerance=1e-10).values
     widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]
     return float(values[0]), float(widest), float(values[0] / edge), float(values[CLASSES - 2] / edge)

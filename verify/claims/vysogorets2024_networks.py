@@ -17,19 +17,27 @@ PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 
 def temperature_scaling(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Hessians of one network by automatic differentiation: as drawn, and scaled by alpha at three temperatures."""
+    """Projected Hessians of one network: as drawn, and scaled by alpha at two temperatures, each measured anew."""
+    from torch import nn
+
     from simulate import curvature, data, networks
+    from simulate.objectives import Objective
+    from simulate.projected import projected_terms
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
     images = data.sample(source, rng, point.samples).flat()
-    weights = networks.mlp_weights(rng, widths)
+    network = networks.Mlp(widths, rng=rng)
+    theta = nn.utils.parameters_to_vector(network.parameters()).detach()
     frame = curvature.haar(rng, networks.parameter_count(widths), point.dim)
 
     def hessian(alpha: float, temperature: float) -> Any:
-        return curvature.latent_loss_hessian(
-            weights, images.images, images.labels, frame, alpha=alpha, temperature=temperature
-        )
+        def loss(logits: Any, labels: Any) -> Any:
+            return nn.functional.cross_entropy(logits / temperature, labels)
+
+        nn.utils.vector_to_parameters(alpha * theta, network.parameters())
+        objective = Objective(network, loss, (images.images, images.labels))
+        return projected_terms(objective, frame).hessian
 
     depth = len(widths) - 1
     matched, low = (hessian(point.alpha, point.alpha**power) for power in (depth, depth - 1))

@@ -56,7 +56,7 @@ def _measured(samples: Any, rng: np.random.Generator, sizes: Any, grid: Any) -> 
     """Top eigenvalues of batches, the own-direction law for them, lambda_1, and the formulas on a grid."""
     from simulate import own_direction as measured
 
-    vectors = measured.top_eigenvectors(samples, DIRECTIONS, tolerance=1e-6)
+    vectors = measured.top_eigenvectors(samples, DIRECTIONS)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
     law = law_of(measured.statistics(samples, vectors, pairs, rng))

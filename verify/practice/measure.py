@@ -48,6 +48,9 @@ SMEARING = 0.02
 
 VARIANCE_PROBES = 8
 BINS = 40
+LEAST_STEPS = 300
+"""Products that Lanczos may take at least, more where many eigenvalues are asked for."""
+
 MOST_PASSES = 200
 """Backward passes that an exact trace may take, one for each output of a sample."""
 
@@ -225,7 +228,8 @@ def _matrix(
 ) -> _Found:
     seen = watched(operator)
     bottom = int(lowest and count < operator.dim)
-    found = extremes(seen, rng, largest=count, smallest=bottom, tolerance=TOLERANCE)
+    steps = max(LEAST_STEPS, 8 * count)
+    found = extremes(seen, rng, largest=count, smallest=bottom, tolerance=TOLERANCE, steps=steps)
     values = [
         Eigenvalue(value=float(v), bound=float(b), converged=bool(c))
         for v, b, c in zip(found.values, found.bounds, found.converged, strict=True)
