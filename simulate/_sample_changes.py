@@ -89,7 +89,7 @@ def _changes(
     bent = outer.bent(tangent.reshape(part.stop - part.start, -1), part)
     ends, starts = [outputs], [bent.view_as(outputs)]
     if not full:
-        steeper = projected._slopes(ends, nudges, starts)
+        steeper = projected.slopes(ends, nudges, starts)
         return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
     slope = outer.slope[part].view_as(outputs)
     delta = torch.autograd.grad(
@@ -98,11 +98,11 @@ def _changes(
     for site, d, change in zip(found, delta, direct, strict=True):
         if site.inputs.requires_grad:
             ends.append(site.inputs)
-            starts.append(projected._pull(site, d.detach(), directions)(0))
+            starts.append(projected.pull(site, d.detach(), directions)(0))
         if d.requires_grad:
             ends.append(d)
             starts.append(change)
-    steeper = projected._slopes(ends, nudges, starts)
+    steeper = projected.slopes(ends, nudges, starts)
     later = iter(moved)
     return [
         _Change(site, d.detach(), s, None if f is None else next(later))
@@ -114,9 +114,9 @@ def _feature(site: Site) -> Tensor | None:
     """What the weights of a layer multiply, if other parameters move it."""
     if not site.inputs.requires_grad or "weight" not in site.places:
         return None
-    if not isinstance(site.layer, sites._NORMALISATIONS):
+    if not isinstance(site.layer, sites.NORMALISATIONS):
         return site.inputs
-    return sites._called(site, {"weight": torch.ones_like(site.layer.get_parameter("weight"))}, site.inputs)
+    return sites.called(site, {"weight": torch.ones_like(site.layer.get_parameter("weight"))}, site.inputs)
 
 
 def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:
@@ -125,8 +125,7 @@ def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequenc
     pulled = torch.autograd.grad(
         ends, nudges, weights, create_graph=True, allow_unused=True, materialize_grads=True
     )
-    moving = [k for k, p in enumerate(pulled) if p.requires_grad]
-    return list(projected._slopes([pulled[k] for k in moving], weights, [changes[k] for k in moving]))
+    return list(projected.slopes(pulled, weights, changes))
 
 
 def _square(changes: Sequence[_Change], samples: int) -> Tensor:
@@ -173,7 +172,7 @@ def _product(change: _Change, name: str, samples: int) -> Tensor:
     product = per_sample(site, name, change.steeper[None], samples)[:, 0]
     if name == "bias" or delta is None or moved is None:
         return product
-    if not isinstance(site.layer, sites._NORMALISATIONS):
+    if not isinstance(site.layer, sites.NORMALISATIONS):
         return product + per_sample(site._replace(inputs=moved), name, delta[None], samples)[:, 0]
     return product + _scaled(site, delta * moved, samples)
 
@@ -192,7 +191,7 @@ def _form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor
     if delta is None or moved is None:
         return total
     place = site.places["weight"]
-    if isinstance(site.layer, sites._NORMALISATIONS):
+    if isinstance(site.layer, sites.NORMALISATIONS):
         return (
             total + _scaled(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
         )

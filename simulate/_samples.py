@@ -17,7 +17,7 @@ __all__ = ["Outer", "batches", "windows"]
 _BYTES = 1 << 27
 """Of derivatives that are held at once."""
 _ROUNDINGS = 1e4
-"""A difference of more than so many roundings of the largest entry is none of rounding."""
+"""What is more than so many roundings of the largest entry is none of rounding: in single precision a thousandth."""
 
 
 class Outer:
@@ -26,14 +26,12 @@ class Outer:
     Outputs, and what is like them, have one row for each sample here, (n, m).
     """
 
-    def __init__(self, objective: Objective, batch: Batch) -> None:
-        with torch.no_grad():
-            outputs = objective.outputs(objective.leaves(), batch.inputs)
+    def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
         samples = rows(batch.targets)
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
             raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
-        self._free = outputs.requires_grad_()
+        self._free = outputs.detach().requires_grad_()
         loss = objective.loss(self._free, batch) / objective.share
         (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
         self.slope = self._slope.detach().reshape(samples, -1)
@@ -43,19 +41,26 @@ class Outer:
         """Second derivative times a change of the outputs of some of the samples."""
         change = torch.zeros_like(self.slope)
         change[part] = tangent
-        bent = operators._directional(self._slope, self._free, change.view_as(self._free))
+        bent = operators.directional(self._slope, self._free, change.view_as(self._free))
         return bent.reshape_as(change)[part]
 
+    def blocks(self, part: slice) -> Tensor:
+        """Second derivatives (n, m, m) of some of the samples."""
+        units = torch.eye(self.slope.shape[1], dtype=self.slope.dtype, device=self.slope.device)
+        likes = self.slope[part]
+        return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
+
     def _require_apart(self) -> None:
-        everything, chosen = slice(None), len(self._free) // 2
-        random = sites._random(self.slope)
-        bent = self.bent(random, everything)
-        random[chosen] = 0
-        beside = self.bent(random, everything)[chosen]
-        if float(beside.abs().max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.abs().max()):
-            raise ValueError(
-                "loss must be a sum or mean of what every sample adds, got one that couples them"
-            )
+        """Changes of one half of the samples must not be felt by the other, in halves that part any two of them."""
+        numbers, change = torch.arange(len(self.slope), device=self.slope.device), sites.random(self.slope)
+        for digit in range((len(self.slope) - 1).bit_length()):
+            others = (numbers >> digit & 1).bool()
+            bent = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs()
+            if float(bent[others].max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.max()):
+                raise ValueError(
+                    "loss must be a sum or mean of what every sample adds, got one that couples samples;"
+                    " use an estimate such as spectra.trace"
+                )
 
 
 def batches(objective: Objective) -> Iterator[Batch]:

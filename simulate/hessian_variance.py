@@ -279,7 +279,7 @@ class _Tangents:
     def _second(self, along: Tensor) -> Callable[[Tensor], Tensor] | None:
         """<u, ddz(v, w)> as a function of w; nothing where outputs are linear."""
         slopes = torch.autograd.grad(along, self._leaves, create_graph=True, allow_unused=True)
-        moving = [i for i, s in enumerate(slopes) if s is not None and s.requires_grad]
+        moving = [i for i, s in enumerate(slopes) if s is not None]
         if not moving:
             return None
 

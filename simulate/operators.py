@@ -172,7 +172,7 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     def bend(outputs: Tensor, batch: Batch) -> Bend:
         free = outputs.detach().requires_grad_()
         (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
-        return lambda tangent: _directional(slope, free, tangent)
+        return lambda tangent: directional(slope, free, tangent)
 
     return _sandwich(objective, bend)
 
@@ -290,7 +290,7 @@ def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
     return torch.autograd.grad(objective.loss(free, batch), free)[0]
 
 
-def _directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
+def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
     if not slope.requires_grad:  # a loss of straight pieces
         return torch.zeros_like(tangent)
     return torch.autograd.grad(slope, free, tangent, retain_graph=True)[0]

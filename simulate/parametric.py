@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 __all__ = ["Leaves", "Parametric", "as_found", "in_mode", "parametric"]
 
@@ -70,28 +71,57 @@ def _of_function(function: Any, parameters: Any) -> Parametric:
 
 
 def _twice_differentiable(call: Call) -> Call:
-    """The same outputs without the fused kernels of attention, which have no second derivative."""
+    """The same outputs without fused kernels that have no second derivative, as of attention, or a wrong one."""
 
     def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        with sdpa_kernel(SDPBackend.MATH):
+        with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
             return call(leaves, inputs)
 
     return plain
 
 
+class _PlainWeightNorm(TorchFunctionMode):
+    """Weight normalisation by its formula: the second derivative of torch's own takes the norms for constants."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        called = _weight_norm if getattr(func, "__name__", None) == "_weight_norm" else func
+        return called(*args, **(kwargs or {}))
+
+
+def _weight_norm(directions: Tensor, lengths: Tensor, dim: int = 0) -> Tensor:
+    return directions * (lengths / torch.norm_except_dim(directions, 2, dim))
+
+
 def _module_call(model: nn.Module, names: Sequence[str]) -> Call:
     fixed = {name: p.detach().clone() for name, p in model.named_parameters() if name not in names}
     buffers = {name: b.detach().clone() for name, b in model.named_buffers()}
+    places = _places(model)
 
     def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        state = (
+        values = (
             fixed | {name: b.clone() for name, b in buffers.items()} | dict(zip(names, leaves, strict=True))
         )
-        if isinstance(inputs, Mapping):
-            return torch.func.functional_call(model, state, (), dict(inputs))
-        return torch.func.functional_call(model, state, inputs if isinstance(inputs, tuple) else (inputs,))
+        state = {place: values[name] for place, name in places.items()}
+        args = () if isinstance(inputs, Mapping) else inputs if isinstance(inputs, tuple) else (inputs,)
+        kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
+        return torch.func.functional_call(model, state, args, kwargs, tie_weights=False)
 
     return call
+
+
+def _places(model: nn.Module) -> dict[str, str]:
+    """Where parameters and buffers stand, each place once, with the name of what stands there.
+
+    Left to itself `torch.func.functional_call` fills the places of a module that has two names twice, and puts back
+    what it had filled in.
+    """
+    names = {id(value): name for name, value in [*model.named_parameters(), *model.named_buffers()]}
+    return {
+        f"{prefix}.{name}" if prefix else name: names[id(value)]
+        for prefix, module in model.named_modules()
+        for name, value in [*module._parameters.items(), *module._buffers.items()]
+        if value is not None
+    }
 
 
 def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:

@@ -202,11 +202,8 @@ def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     pulled = torch.autograd.grad(
         part.outputs, part.nudges, weights, create_graph=True, allow_unused=True, materialize_grads=True
     )
-    moving = [k for k, p in enumerate(pulled) if p.requires_grad]
-    rows: list[Tensor] = []
-    for i in range(changes[0].shape[1]):
-        change = _shaped(changes, i, pulled)
-        rows += _slopes([pulled[k] for k in moving], [weights], [change[k] for k in moving])
+    directions = [_shaped(changes, i, pulled) for i in range(changes[0].shape[1])]
+    rows = [_slopes(pulled, [weights], direction)[0] for direction in directions]
     return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
 
 
@@ -266,7 +263,7 @@ def _through_convolution(layer: Any, inputs: Tensor, weights: Tensor, delta: Ten
 
 def _differentiated(site: Site, delta: Tensor, own: Mapping[str, Tensor]) -> Tensor:
     inputs = site.inputs.detach().requires_grad_()
-    output = sites._called(site, own, inputs)
+    output = sites.called(site, own, inputs)
     if not output.requires_grad:  # a bias alone
         return torch.zeros_like(inputs)
     return torch.autograd.grad(output, inputs, delta)[0]

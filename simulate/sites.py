@@ -37,8 +37,8 @@ __all__ = [
     "visited",
 ]
 
-_NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
-_KINDS = (nn.Linear, nn.Embedding, _ConvNd, *_NORMALISATIONS)
+NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
+_KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
 _ROUNDINGS = 1e4
 """Outputs of a sample that differ by more than so many roundings depend on the other samples."""
 _FEW = 3
@@ -112,7 +112,7 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
         axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
         change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
         return change + _along(own["bias"], change, axis + 1) if "bias" in own else change
-    return torch.stack([_called(site, {n: v[i] for n, v in own.items()}, inputs) for i in range(count)])
+    return torch.stack([called(site, {n: v[i] for n, v in own.items()}, inputs) for i in range(count)])
 
 
 def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
@@ -123,7 +123,7 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
         if name in site.places
     }
     with torch.enable_grad():
-        output = _called(site, own, site.inputs.detach())
+        output = called(site, own, site.inputs.detach())
         found = torch.autograd.grad(output, list(own.values()), cotangent)
     return {site.places[name]: g for name, g in zip(own, found, strict=True)}
 
@@ -197,7 +197,7 @@ def by_sample(objective: Objective) -> bool:
         samples = rows(batch.targets)
         chosen = samples // 2
         weights = torch.zeros_like(outputs)
-        weights[chosen] = _random(outputs)[chosen]
+        weights[chosen] = random(outputs)[chosen]
         return all(_only(slope, samples, chosen) for slope in _slopes(outputs, weights, sites))
 
 
@@ -264,10 +264,12 @@ def _along(bias: Tensor, change: Tensor, axis: int) -> Tensor:
     return bias.view(shape)
 
 
-def _called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
     """The layer with these values for some of its parameters, and zeros for the others."""
-    zeros = {n: torch.zeros_like(p) for n, p in site.layer.named_parameters(recurse=False)}
-    return torch.func.functional_call(site.layer, zeros | dict(own), (inputs,))
+    values = {n: torch.zeros_like(p) for n, p in site.layer.named_parameters(recurse=False)}
+    # batch normalisation has wrong derivatives for weights that do not lie next to each other
+    values |= {n: value.contiguous() for n, value in own.items()}
+    return torch.func.functional_call(site.layer, values, (inputs,))
 
 
 def _few(objective: Objective) -> Batch:
@@ -279,7 +281,7 @@ def _few(objective: Objective) -> Batch:
     return Batch(window(batch.inputs, part), window(batch.targets, part), 1.0)
 
 
-def _random(like: Tensor) -> Tensor:
+def random(like: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
 

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "count",
+    "dimensions",
+    "distributions",
     "finite",
     "fits",
     "flag",
@@ -26,6 +28,7 @@ __all__ = [
     "scalar",
     "shown",
     "together",
+    "whole",
     "within",
 ]
 
@@ -115,6 +118,33 @@ def probabilities(name: str, value: ArrayLike) -> Floats:
     p = np.ascontiguousarray(p)
     require(np.abs(p.sum(axis=-1) - 1.0) <= tolerance, name, rule, value)
     return p
+
+
+def distributions(**vectors: ArrayLike) -> tuple[Floats, ...]:
+    """Probability vectors over the same outcomes, broadcast to one shape.
+
+    >>> distributions(mean_probability=[0.5, 0.5], prior=[0.2, 0.3, 0.5])
+    Traceback (most recent call last):
+    ...
+    ValueError: prior must be over 2 classes, got (3,)
+    """
+    found = {name: probabilities(name, value) for name, value in vectors.items()}
+    classes = next(iter(found.values())).shape[-1]
+    for name, p in found.items():
+        require(p.shape[-1] == classes, name, f"over {classes} classes", p.shape)
+    return together(**found)
+
+
+def whole(name: str, value: ArrayLike) -> Floats:
+    """`value` as float64, every entry a whole number >= 1."""
+    found = finite(name, value)
+    require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
+    return found
+
+
+def dimensions(dim: ArrayLike) -> Floats:
+    """Numbers of parameters, of any shape."""
+    return whole("dim", dim)
 
 
 def together(**arrays: Floats) -> tuple[Floats, ...]:

@@ -10,9 +10,9 @@ name                        symbol                                              
 ``excess``                  :math:`\mathrm{Tr}(H) / \|H\|_F`                           Eq. (2)
 ``expected_eigenvalues``    :math:`\lambda_i(\mathrm{E}\, G)`                          Eq. (7), Appendix B
 ``expected_excess``         :math:`\mathrm{Tr} / \|\cdot\|_F` of :math:`\mathrm{E}\,G` Eq. (8)
+``finite_sample_excess``    the same of G itself, N samples                            beyond the paper
 ``expected_gradient_norm``  :math:`\|\mathrm{E} \nabla_\theta \ell\|`                  Eq. (9)
-``projected_excess``        :math:`r_d`                                                beyond the paper
-``excess_noise_floor``      standard deviation of :math:`r_d` at zero trace            beyond the paper
+``squared_gradient_norm``   :math:`\mathrm{E} \|\nabla_\theta \ell\|^2`                beyond the paper
 ``hessian_excess``          of :math:`H = G + \tilde H`                                beyond the paper
 ==========================  =========================================================  ===================
 
@@ -21,7 +21,8 @@ Equations and sections are those of Vysogorets, Dawid and Kempe (2024). The mode
 :math:`c_k \sim N(0, \sigma_c^2 I)` common to all samples and residuals
 :math:`e_k^\mu \sim N(0, \sigma_e^2 I)` independent of the probabilities. The class means are taken as
 orthogonal and of equal length, :math:`|c_k|^2 = d \sigma_c^2`. Only their differences act on the curvature,
-and these fit into d >= K - 1 dimensions. Both scales are standard deviations per component.
+and these fit into d >= K - 1 dimensions. Both scales are standard deviations per component. What a random subspace
+shows of any matrix stands in `theory.projection`, and is offered here.
 """
 
 from __future__ import annotations
@@ -30,14 +31,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks, softmax
+from theory.projection import (
+    ProjectedMoments,
+    excess_noise_floor,
+    frame_overlap,
+    haar_moments,
+    projected_excess,
+    sparse_moments,
+)
 
 __all__ = [
+    "ProjectedMoments",
     "excess_noise_floor",
     "expected_eigenvalues",
     "expected_excess",
     "expected_gradient_norm",
+    "finite_sample_excess",
+    "frame_overlap",
+    "haar_moments",
     "hessian_excess",
     "projected_excess",
+    "sparse_moments",
+    "squared_gradient_norm",
 ]
 
 Floats = NDArray[np.float64]
@@ -133,14 +148,81 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     >>> expected_excess(5**0.5, dim=[10, 50, 200], sigma_c=1.0, sigma_e=2.0).round(4)
     array([3.1009, 6.0634, 8.8388])
     """
-    g = _checks.finite("gamma", gamma)
-    _checks.require(g >= 1.0 - 1e-12, "gamma", "at least 1", gamma)
+    g = _at_least_one("gamma", gamma)
     c, e = _scales(sigma_c, sigma_e)
-    g, d, c, e = _checks.together(gamma=g, dim=_dimension(dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = _checks.together(gamma=g, dim=_checks.dimensions(dim), sigma_c=c, sigma_e=e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
     return root * (cc + ee) / np.hypot(np.sqrt(ee * (ee + 2.0 * cc)), root * cc / g)
+
+
+def finite_sample_excess(
+    gamma: ArrayLike,
+    separate_gamma: ArrayLike,
+    *,
+    dim: ArrayLike,
+    sigma_c: ArrayLike,
+    sigma_e: ArrayLike,
+    orthogonal: bool = False,
+) -> Floats:
+    r"""Excess of the Gauss-Newton matrix of a finite sample: mean trace over root mean square norm.
+
+    .. math:: \frac{\sqrt{d}\,s}{\sqrt{s^2 + (d+1)\,[\sigma_c^4\,\bar\Gamma^{-2}
+              + (s^2 - \sigma_c^4)\,\Gamma_\oplus^{-2}]}}, \quad s = \sigma_c^2 + \sigma_e^2
+
+    Exact in the model for any number of samples and any probabilities, with Gaussian class means. One sample has
+    :math:`\sqrt{d}/\sqrt{1 + (d+1)\Gamma^{-2}}`, whatever the scales. Where a few samples carry all the curvature
+    (before the collapse to one-hot) :math:`\Gamma_\oplus` is small, and this stays far below `expected_excess`.
+
+    Parameters
+    ----------
+    gamma
+        :math:`\bar\Gamma \ge 1` of the mean softmax covariance, `theory.softmax.BatchGammas.mean`.
+    separate_gamma
+        :math:`\Gamma_\oplus \ge \bar\Gamma` of the covariances side by side, ``BatchGammas.separate``.
+    dim
+        Number of parameters d, a whole number >= 1.
+    sigma_c, sigma_e
+        Standard deviations per component, >= 0 and not both 0. Only their ratio matters.
+    orthogonal
+        Class means exactly orthogonal and of length :math:`\sqrt{d}\,\sigma_c` instead of Gaussian; then the radicand
+        is :math:`(s^2 - \sigma_c^4)(1 + (d+1)\Gamma_\oplus^{-2}) + d\,\sigma_c^4\,\bar\Gamma^{-2}`, and
+        `expected_excess` the limit of many samples.
+
+    Returns
+    -------
+    Broadcast shape of all arguments.
+
+    Raises
+    ------
+    ValueError
+        If `gamma` is below 1, `separate_gamma` below `gamma`, `dim` not a whole number >= 1, a scale negative or not
+        finite, both are 0, or `orthogonal` is not a bool.
+
+    References
+    ----------
+    Not in Vysogorets, Dawid and Kempe (2024), whose Section 4 compares Eq. (8), an infinite sample, with networks on
+    a finite one. The moments are derived in `theory.zone_derivations`.
+
+    Examples
+    --------
+    >>> finite_sample_excess(2.0, [2.0, 20.0, 1e9], dim=50, sigma_c=1.0, sigma_e=2.0).round(4)
+    array([1.9069, 5.4588, 5.8026])
+    """
+    g, own = _at_least_one("gamma", gamma), _at_least_one("separate_gamma", separate_gamma)
+    c, e = _scales(sigma_c, sigma_e)
+    g, own, d, c, e = _checks.together(
+        gamma=g, separate_gamma=own, dim=_checks.dimensions(dim), sigma_c=c, sigma_e=e
+    )
+    _checks.require(own >= g * (1.0 - 1e-12), "separate_gamma", "at least gamma", separate_gamma)
+    largest = np.maximum(c, e)
+    cc, ee = np.square(c / largest), np.square(e / largest)
+    noise = ee * (ee + 2.0 * cc)
+    shared, single = np.square(cc / g), noise * np.square(1.0 / own)
+    if _checks.flag("orthogonal", orthogonal):
+        return (cc + ee) / np.sqrt((noise + single) / d + shared + single)
+    return (cc + ee) / np.sqrt((np.square(cc + ee) + shared + single) / d + shared + single)
 
 
 @np.errstate(over="ignore")
@@ -183,89 +265,81 @@ def expected_gradient_norm(
     >>> expected_gradient_norm([0.75, 0.25], [0.5, 0.5], dim=8, sigma_c=2.0).round(12)
     np.float64(2.0)
     """
-    predicted = _checks.probabilities("mean_probability", mean_probability)
-    actual = _checks.probabilities("prior", prior)
-    classes = predicted.shape[-1]
-    _checks.require(actual.shape[-1] == classes, "prior", f"over {classes} classes", actual.shape)
-    predicted, actual = _checks.together(mean_probability=predicted, prior=actual)
     distance, d, c = _checks.together(
-        mean_probability=np.hypot.reduce(predicted - actual, axis=-1),
-        dim=_dimension(dim),
+        mean_probability=_distance(mean_probability, prior),
+        dim=_checks.dimensions(dim),
         sigma_c=_checks.nonnegative("sigma_c", sigma_c),
     )
     return _checks.representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
 
 
-def projected_excess(excess: ArrayLike, *, dim: ArrayLike) -> Floats:
-    r"""Excess seen in a random subspace, :math:`r \sqrt{d / (d + 1 + r^2)}` for r in the full space.
+@np.errstate(over="ignore")
+def squared_gradient_norm(
+    mean_probability: ArrayLike,
+    prior: ArrayLike,
+    *,
+    squared_error: ArrayLike,
+    dim: ArrayLike,
+    sigma_c: ArrayLike,
+    sigma_e: ArrayLike,
+    samples: ArrayLike,
+) -> Floats:
+    r"""Mean squared norm of the gradient over a finite sample, noise floor included.
 
-    For a Haar-random subspace of dimension d much smaller than the number of parameters P; it is the mean
-    trace over the root mean square Frobenius norm of :math:`R^\top H R`, whatever the spectrum. It is
-    less than r, and never reaches :math:`\sqrt{d}`.
+    :math:`d\,\sigma_c^2\,\|\hat Q - Q\|^2 + (d\,\sigma_e^2 / N)\,\langle\|p - y\|^2\rangle`. The root against the
+    distance is a hyperbola, not a line through 0. For one draw of Gaussian class means the first term scatters
+    by the relative standard deviation :math:`\sqrt{2/d}`.
 
     Parameters
     ----------
-    excess
-        :math:`r = \mathrm{Tr}(H) / \|H\|_F` in the full space, either sign.
+    mean_probability
+        :math:`\hat Q`, predicted probabilities averaged over the sample, shape (..., K).
+    prior
+        Q, class frequencies in the sample, shape (..., K).
+    squared_error
+        :math:`\langle\|p - y\|^2\rangle` over the sample, y one-hot, in [0, 2]; 1 - 1/K at uniform `p`.
     dim
-        Dimension d of the subspace, a whole number >= 1.
+        Number of parameters d, a whole number >= 1.
+    sigma_c, sigma_e
+        Standard deviations per component of class means and residuals, >= 0 and not both 0.
+    samples
+        Size N of the sample, a whole number >= 1.
 
     Returns
     -------
-    Broadcast shape of `excess` and `dim`; relative error O(d/P).
+    Shape (...), in the unit of the squared scales.
 
     Raises
     ------
     ValueError
-        If `excess` is not finite or `dim` is not a whole number >= 1.
+        If `mean_probability` or `prior` is not a probability vector along its last axis, their K differ,
+        `squared_error` is outside [0, 2], `dim` or `samples` is not a whole number >= 1, a scale is negative or not
+        finite, or both are 0; if the result overflows.
 
     References
     ----------
-    Not in Vysogorets, Dawid and Kempe (2024), whose Section 4 and Appendix F compare the two quantities. From
-    :math:`\mathrm{E}\,\mathrm{Tr} = (d/P)\,\mathrm{Tr} H` and
-    :math:`\mathrm{E}\|R^\top H R\|_F^2 \to (d/P^2)\,[(d+1)\,\mathrm{Tr}(H^2) + (\mathrm{Tr} H)^2]`.
+    Vysogorets, Dawid and Kempe (2024), Eq. (9) for the first term; the second is not in the paper.
 
     Examples
     --------
-    >>> projected_excess([3.0, 8.0], dim=50).round(3)
-    array([2.739, 5.275])
+    >>> uniform, size = [0.25] * 4, {"dim": 100, "sigma_c": 1.0, "sigma_e": 2.0}
+    >>> squared_gradient_norm(uniform, uniform, squared_error=0.75, samples=300, **size)
+    np.float64(1.0)
     """
-    r, d = _checks.together(excess=_checks.finite("excess", excess), dim=_dimension(dim))
-    return np.sqrt(d) * (r / np.hypot(np.sqrt(d + 1.0), r))
-
-
-def excess_noise_floor(dim: ArrayLike) -> Floats:
-    r"""Standard deviation of the projected excess of a matrix of zero trace, :math:`\sqrt{2/(d+1)}`.
-
-    What a random subspace of dimension d shows of a balanced spectrum: values within two of these of zero
-    are no curvature at all. It is one draw of the subspace, not of the data, so that it shifts a whole curve.
-
-    Parameters
-    ----------
-    dim
-        Dimension d of the subspace, a whole number >= 1, much smaller than the number of parameters.
-
-    Returns
-    -------
-    Shape of `dim`.
-
-    Raises
-    ------
-    ValueError
-        If `dim` is not a whole number >= 1.
-
-    References
-    ----------
-    Not in Vysogorets, Dawid and Kempe (2024). Root of
-    :math:`\mathrm{Var}\,\mathrm{Tr}(R^\top H R) = 2d\|H\|_F^2/P^2` over
-    :math:`\mathrm{E}\|R^\top H R\|_F^2 = d(d+1)\|H\|_F^2/P^2`.
-
-    Examples
-    --------
-    >>> excess_noise_floor(49)
-    np.float64(0.2)
-    """
-    return np.sqrt(2.0 / (_dimension(dim) + 1.0))
+    distance = _distance(mean_probability, prior)
+    error = _checks.within("squared_error", squared_error, 0.0, 2.0)
+    c, e = _scales(sigma_c, sigma_e)
+    distance, error, d, c, e, n = _checks.together(
+        mean_probability=distance,
+        squared_error=error,
+        dim=_checks.dimensions(dim),
+        sigma_c=c,
+        sigma_e=e,
+        samples=_checks.whole("samples", samples),
+    )
+    root = np.sqrt(d)
+    found = np.square(root * distance * c) + np.square(root / np.sqrt(n) * e) * error
+    return _checks.representable(found, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
 
 
 def hessian_excess(gauss_newton_excess: ArrayLike, *, frobenius_ratio: ArrayLike) -> Floats:
@@ -308,10 +382,16 @@ def hessian_excess(gauss_newton_excess: ArrayLike, *, frobenius_ratio: ArrayLike
     return excess / np.hypot(1.0, ratio)
 
 
-def _dimension(dim: ArrayLike) -> Floats:
-    d = _checks.finite("dim", dim)
-    _checks.require((d >= 1) & (d == np.floor(d)), "dim", "a whole number >= 1", dim)
-    return d
+def _at_least_one(name: str, value: ArrayLike) -> Floats:
+    found = _checks.finite(name, value)
+    _checks.require(found >= 1.0 - 1e-12, name, "at least 1", value)
+    return found
+
+
+def _distance(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
+    """Euclidean distance of two probability vectors."""
+    predicted, actual = _checks.distributions(mean_probability=mean_probability, prior=prior)
+    return np.hypot.reduce(predicted - actual, axis=-1)
 
 
 def _scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:

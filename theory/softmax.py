@@ -12,7 +12,8 @@ name                   symbol                                       Vysogorets, 
 
 `p` has shape (..., K) with K >= 2. Its largest entry carries no information near one-hot, so every formula
 here reads :math:`1 - p_{\max}` as the sum of the other entries, and nothing else is ever subtracted from
-something of its own size: results keep their digits however confident `p` is.
+something of its own size: results keep their digits however confident `p` is. Batches stand in
+`theory.softmax_batches`, the approach to one-hot in `theory.softmax_collapse`; both are offered here.
 """
 
 from __future__ import annotations
@@ -21,13 +22,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
+from theory._softmax import block, excess, split, split_logits, where
+from theory.softmax_batches import BatchGammas, batch_gammas, batch_gammas_from_logits
+from theory.softmax_collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma
 
-__all__ = ["collapse_limit", "covariance", "eigenvalues", "gamma", "gamma_from_logits"]
+__all__ = [
+    "BatchGammas",
+    "batch_gammas",
+    "batch_gammas_from_logits",
+    "collapse_limit",
+    "covariance",
+    "eigenvalues",
+    "equal_tail_eigenvalues",
+    "equal_tail_gamma",
+    "gamma",
+    "gamma_from_logits",
+]
 
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cache
 
 
 def covariance(p: ArrayLike) -> Floats:
@@ -60,7 +74,7 @@ def covariance(p: ArrayLike) -> Floats:
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    rest, top, at_top = _split(p)
+    rest, top, at_top = split(p)
     full = rest + at_top * top[..., None]
     _checks.fits("p", 24 * full.size * full.shape[-1], full.shape)
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
@@ -103,12 +117,12 @@ def eigenvalues(p: ArrayLike) -> Floats:
     >>> eigenvalues([1.0, 1e-300, 1e-300])
     array([3.e-300, 1.e-300, 0.e+000])
     """
-    rest, top, at_top = _split(p)
+    rest, top, at_top = split(p)
     poles = -np.sort(-(rest + at_top * top[..., None]), axis=-1)
     size = poles.shape[-1]
     rows = poles.reshape(-1, size)
     spectrum = np.zeros_like(rows)
-    lanes = max(1, _BLOCK // size)
+    lanes = block(size)
     number = np.arange(rows.shape[0] * (size - 1), dtype=np.intp)
     row, index = number // (size - 1), number % (size - 1)
     for start in range(0, row.size, lanes):
@@ -155,15 +169,12 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     >>> gamma([1.0, 3e-300, 2e-300, 1e-300, 1e-300]).round(12)
     np.float64(1.443989744762)
     """
-    rest, top, at_top = _split(p)
     if _checks.flag("average", average):
-        _checks.require(
-            rest.ndim >= 2 and rest.shape[-2] > 0, "p", "a batch of shape (..., N, K)", rest.shape
-        )
-        return _gamma_of_mean(rest, top, at_top, p)
+        return batch_gammas(p).mean
+    rest, top, _ = split(p)
     scale = rest.max(axis=-1)
     _checks.require(scale > 0, "p", "not one-hot", p)
-    return _gamma(rest / scale[..., None], top, scale)
+    return excess(rest / scale[..., None], top, scale)
 
 
 def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
@@ -203,116 +214,13 @@ def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     _checks.require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
     heat = _checks.positive("temperature", temperature)
     _checks.together(z=logits[..., 0], temperature=heat)
-    heat = heat[..., None]
-    first = logits.max(axis=-1, keepdims=True)
-    others = np.where(_argmax(logits), -np.inf, logits)
-    second = others.max(axis=-1, keepdims=True)
-    # A difference or a quotient beyond the floats means a weight of exactly zero: the right limit.
-    with np.errstate(over="ignore", under="ignore"):
-        ratios = np.exp((others - second) / heat)
-        lead = np.exp((second - first) / heat)[..., 0]
-    top = 1.0 / (1.0 + lead * ratios.sum(axis=-1))
-    return _gamma(ratios, top, lead * top)
-
-
-def collapse_limit(weights: ArrayLike) -> Floats:
-    r"""Limit of :math:`\Gamma_p` as `p` turns one-hot while the other entries keep fixed proportions.
-
-    :math:`2 / \sqrt{1 + 3h}` with :math:`h = \sum_i w_i^2 / (\sum_i w_i)^2`: there is no common limit. One
-    survivor gives 1, S - 1 equal weights give :math:`\sqrt{4(S-1)/(S+2)}`, and it stays below 2.
-
-    Parameters
-    ----------
-    weights
-        Proportions of the entries off the mode, non-negative, not all zero, any scale, shape (..., n).
-
-    Returns
-    -------
-    Shape (...), in [1, 2).
-
-    Raises
-    ------
-    ValueError
-        If a weight is negative or not finite, or all are zero.
-
-    References
-    ----------
-    Vysogorets, Dawid and Kempe (2024), Appendix C; Eq. (11) is the case of equal weights.
-
-    Examples
-    --------
-    >>> collapse_limit([1.0, 1.0]) ** 2, collapse_limit([1.0, 0.0])
-    (np.float64(1.6), np.float64(1.0))
-    """
-    w = np.ascontiguousarray(_checks.nonnegative("weights", weights))
-    largest = w.max(axis=-1, keepdims=True, initial=0.0)
-    _checks.require(largest > 0, "weights", "not all zero along the last axis", weights)
-    shares = w / largest
-    concentration = np.square(shares).sum(axis=-1) / np.square(shares.sum(axis=-1))
-    return 2.0 / np.sqrt(1.0 + 3.0 * concentration)
-
-
-def _split(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    """`p` with its mode set to zero, the mode, and where it was."""
-    full = _checks.probabilities("p", p)
-    at_top = _argmax(full)
-    rest = np.where(at_top, 0.0, full)
-    given, implied = full.max(axis=-1), 1.0 - rest.sum(axis=-1)
-    # Both readings of the mode agree to rounding for normalised input; the given one keeps ties exact.
-    top = _where(np.abs(given - implied) <= 16 * _EPS, given, np.maximum(implied, 0.0))
-    return rest, top, at_top
-
-
-def _argmax(x: Floats) -> NDArray[np.bool_]:
-    return np.arange(x.shape[-1], dtype=np.intp) == np.argmax(x, axis=-1, keepdims=True)
-
-
-def _where(condition: NDArray[np.bool_], yes: Floats, no: Floats) -> Floats:
-    return np.asarray(np.where(condition, yes, no), dtype=np.float64)
+    parts = split_logits(logits, heat)
+    return excess(parts.ratios, parts.top, parts.scale)
 
 
 def _complement(rest: Floats, at_top: NDArray[np.bool_]) -> Floats:
     """The sum of all other entries, 1 - p_k."""
-    return _where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
-
-
-def _gamma(ratios: Floats, top: Floats, scale: Floats) -> Floats:
-    r"""Gamma of p with mode `top` and other entries `scale * ratios`, the largest ratio being 1.
-
-    Trace and squared norm are divided by `scale` and its square, so that nothing underflows.
-    """
-    mass = ratios.sum(axis=-1)
-    squares = np.square(ratios)
-    diagonal = ratios * (1.0 - scale[..., None] * ratios)
-    power = squares.sum(axis=-1)
-    pairs = np.square(power) - np.square(squares).sum(axis=-1)  # safe beside 2 power: ratios <= top / scale
-    norm = np.square(top) * (np.square(mass) + 2.0 * power) + np.square(diagonal).sum(axis=-1)
-    return (top * mass + diagonal.sum(axis=-1)) / np.sqrt(norm + np.square(scale) * pairs)
-
-
-def _gamma_of_mean(rest: Floats, top: Floats, at_top: NDArray[np.bool_], p: ArrayLike) -> Floats:
-    """Gamma of the mean matrix over axis -2, entry by entry in blocks of rows: all sums have one sign."""
-    scale = rest.max(axis=(-2, -1))[..., None, None]
-    _checks.require(scale > 0, "p", "not one-hot in every member of the batch", p)
-    others = rest / scale
-    mass = others.sum(axis=-1, keepdims=True)
-    diagonal = _where(at_top, top[..., None] * mass, others * (1.0 - rest)).sum(axis=-2)
-    norm = np.square(diagonal).sum(axis=-1)
-    root = np.sqrt(scale)
-    halves = rest / root + at_top * (top[..., None] / root)
-    for start in range(0, rest.shape[-1], step := max(1, _BLOCK // rest.shape[-1])):
-        norm = norm + _squared_rows(halves, start, start + step)
-    return diagonal.sum(axis=-1) / np.sqrt(norm)
-
-
-def _squared_rows(halves: Floats, start: int, stop: int) -> Floats:
-    """Sum of squares of the rows start:stop of halves^T halves, its diagonal left out."""
-    block = halves[..., start:stop]
-    with np.errstate(over="ignore"):  # on the diagonal only, which is dropped
-        rows = np.swapaxes(block, -1, -2) @ halves
-    k = np.arange(block.shape[-1], dtype=np.intp)
-    rows[..., k, start + k] = 0.0
-    return np.square(rows).sum(axis=(-2, -1))
+    return where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
 
 
 def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
@@ -360,7 +268,7 @@ def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[F
     product = a * b * value
     with np.errstate(divide="ignore", invalid="ignore"):
         root = np.sqrt(linear * linear - 4.0 * product * constant)
-        step = _where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
+        step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
     return value, step * x
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
-from torch.nn import functional
 
 from simulate import _relu, _softmax, curvature, networks
 from simulate.curvature import ProjectedMlp
@@ -124,6 +123,20 @@ def test_projection_agrees_with_that_of_any_model(depth: int) -> None:
     assert_same(projected.g_term, measured.g_term)
     assert_same(projected.h_term, measured.h_term)
     assert_same(projected.hessian, frame.T @ dense_hessian(net, 1.3, 0.7) @ frame)
+
+
+def test_projection_is_the_limit_of_differences_of_the_gradient() -> None:
+    net, step = problem(3).scaled(1.3), 1e-5
+    frame = net.frame()
+
+    def gradient(shift: Tensor) -> Tensor:
+        parts = (flat(net) + frame @ shift).split([w.numel() for w in net.weights])
+        moved = [part.view_as(w) for part, w in zip(parts, net.weights, strict=True)]
+        return frame.T @ net._replace(weights=tuple(moved)).objective(temperature=0.7).gradient()
+
+    shifts = step * torch.eye(frame.shape[1], dtype=torch.float64)
+    differences = torch.stack([(gradient(s) - gradient(-s)) / (2 * step) for s in shifts])
+    assert_same(ProjectedMlp(*net, frame).terms(1.0, 0.7).hessian, differences, 1e-8)
 
 
 def test_logit_derivatives_are_those_of_autograd_class_by_class() -> None:

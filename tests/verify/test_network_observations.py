@@ -9,8 +9,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate import networks, own_direction, per_sample
+from simulate.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.sample_products import PerceptronSamples
+from simulate.trained_perceptrons import objective
 from verify.claims import network_observations as observed
 from verify.claims.granziol2022_networks import _copies
 from verify.observation import Observation
@@ -66,6 +68,18 @@ def test_noise_is_that_of_the_elements_and_along_the_top_eigenvector(matrix: str
     assert_allclose(found.total, 226 * matrices.var(axis=0).mean())
     assert_allclose(found.along, variances.sum())
     assert_allclose(found.coefficient, (variances[1:] / (values[-1] - flat[1:])).sum(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("matrix", ["hessian", "gauss_newton"])
+def test_noise_is_that_of_any_model(matrix: Any) -> None:
+    point = Point(images="digits", samples=12, steps=3)
+    network = observed.perceptron(fixture(0, "small"), point)
+    samples, whole = PerceptronSamples(*network, matrix=matrix.replace("_", "-")), objective(*network)
+    vectors = own_direction.top_eigenvectors(samples, 1)
+    found = observed.noise_of(samples, fixture(0, "probes"), vectors)
+    forms = quadratic_forms(whole, vectors.mT, matrix=matrix)
+    assert_allclose(found.eigenvalue, forms.mean())
+    assert_allclose(found.along, variance_along(whole, vectors[0], matrix=matrix) * 11 / 12)
 
 
 def test_formulas_return_to_the_data_set_but_for_theorem_7_as_read() -> None:

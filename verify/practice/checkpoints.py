@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,9 @@ def _state(path: str) -> dict[str, Tensor]:
     if not Path(path).is_file():
         raise ValueError(f"checkpoint {path} must be an existing file, got none")
     try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong is told below
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         rule = f"checkpoint {path} must hold tensors by name and no other objects, whose code is never run"
         raise ValueError(f"{rule}; save it with torch.save(model.state_dict(), path)") from None

@@ -25,6 +25,7 @@ from simulate.objectives import Objective
 from simulate.parametric import Parametric, as_found, parametric
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
+from verify.practice.fitness import FEW, require_initialised, require_mean, require_second_derivatives
 from verify.practice.foreign import build, called, function, measured, restored
 from verify.practice.samples import drawn, each, fitting, joined
 
@@ -39,9 +40,6 @@ LOSSES: Mapping[str, Callable[[], nn.Module]] = {
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 BATCH = 1000
 """Samples in one pass where nobody says: more are not faster, and take more memory."""
-
-_PROBED = 2
-"""Samples of the first call of a model: batch normalisation in training mode needs two."""
 
 _DIGIT_SHAPES = ((1, 28, 28), (784,), (1, 8, 8), (64,), (3, 32, 32))
 
@@ -97,6 +95,14 @@ class Problem:
             training=self.objective.training,
             chunk=self.batch_size,
         )
+
+    @property
+    def unit(self) -> float:
+        """Factor of the curvature of one sample, as the engine has it, that makes the mean over samples that of all.
+
+        Not 1 where the loss divides by something else than their number: positions, or the weights of classes.
+        """
+        return self.samples * self.objective.share
 
     @property
     def classes(self) -> int | None:
@@ -161,6 +167,7 @@ def problem(
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    require_initialised(model)
     own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
     free = parametric(own, parameters)
     inputs, targets = drawn(*joined(data, free.parameters[0]), samples, seed)
@@ -175,8 +182,9 @@ def problem(
         )
         objective.value()
     with measured():
+        require_second_derivatives(objective)
         require_deterministic(objective)
-        _require_second_derivatives(objective)
+    require_mean(objective)
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -285,7 +293,7 @@ def _dtype(name: str) -> torch.dtype:
 
 def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
     """Shape of the outputs of one sample, by a first call."""
-    few = window(inputs, slice(_PROBED))
+    few = window(inputs, slice(FEW))
     with called("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
         outputs = free.call(free.parameters, few)
     if not isinstance(outputs, Tensor):
@@ -296,37 +304,14 @@ def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
     return tuple(outputs.shape[1:])
 
 
-def _require_second_derivatives(objective: Objective) -> None:
-    """Refuse what torch would silently take for zero: derivatives of a function that may be differentiated once."""
-    batch, leaves = next(objective.batches()), objective.leaves()
-    few = slice(_PROBED)
-    with as_found(objective.model, objective.training), torch.enable_grad():
-        outputs = objective.outputs(leaves, window(batch.inputs, few))
-        loss = objective.criterion(outputs, batch.targets[few])
-        gradient = torch.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
-    if any(
-        node.name().endswith("::Error") for node in _nodes([g.grad_fn for g in gradient if g is not None])
-    ):
-        raise ValueError(
-            "model and loss must have second derivatives, got a function of torch marked once_differentiable"
-        )
-
-
-def _nodes(ends: list[Any]) -> set[Any]:
-    """All of the graph behind some ends."""
-    found: set[Any] = set()
-    while ends:
-        node = ends.pop()
-        if node is not None and node not in found:
-            found.add(node)
-            ends.extend(before for before, _ in node.next_functions)
-    return found
-
-
 def _shapes(part: Any) -> str:
     found: list[str] = []
-    each(part, lambda tensor: found.append(str(tuple(tensor.shape))))
+    each(part, lambda tensor: found.append(f"{tuple(tensor.shape)}{_whole(tensor)}"))
     return " and ".join(found)
+
+
+def _whole(part: Tensor) -> str:
+    return "" if part.is_floating_point() else ", whole numbers,"
 
 
 def _loss(loss: Any, targets: Tensor) -> Any:
@@ -341,6 +326,7 @@ def _loss(loss: Any, targets: Tensor) -> Any:
 
 def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """The embedded digits in the first shape that the model takes."""
+    require_initialised(net)
     own = _copied(net).to(_dtype(options.get("dtype", "float32")))
     free, first = parametric(own), ""
     for shape in _DIGIT_SHAPES:
@@ -349,7 +335,7 @@ def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
         pixels = images.images.reshape(-1, *shape)
         try:
             with as_found(own, bool(options.get("training"))):
-                _outputs(free, moved(torch.tensor(pixels[:_PROBED]), free.parameters[0]))
+                _outputs(free, moved(torch.tensor(pixels[:FEW]), free.parameters[0]))
         except ValueError as error:
             first = first or str(error)
             continue

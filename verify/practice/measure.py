@@ -23,7 +23,7 @@ from simulate.eigenvalues import Extremes, extremes
 from simulate.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.lanczos import Operator
 from simulate.objectives import Objective
-from simulate.operators import gauss_newton, h_term, hessian
+from simulate.operators import CurvatureOperator, gauss_newton, h_term, hessian
 from simulate.projected import projected_terms
 from simulate.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.spectra import Estimate, density, frobenius_norm, xtrace
@@ -32,6 +32,7 @@ from verify.practice import zone as zones
 from verify.practice.foreign import measured
 from verify.practice.loading import Problem, from_options
 from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Noise, Number, Spectrum
+from verify.practice.norms import frobenius
 from verify.practice.work import Tell, Work, on_terminal
 
 __all__ = ["measure", "run"]
@@ -46,13 +47,16 @@ DENSITY_STEPS, DENSITY_PROBES, DENSITY_POINTS = 32, 3, 401
 SMEARING = 0.02
 """Width of the smeared density, as a share of the range of the spectrum."""
 
-VARIANCE_PROBES = 8
+VARIANCE_PROBES = 20
 BINS = 40
 LEAST_STEPS = 300
 """Products that Lanczos may take at least, more where many eigenvalues are asked for."""
 
 MOST_PASSES = 200
 """Backward passes that an exact trace may take, one for each output of a sample."""
+
+_SAME = 1e-5
+"""Relative difference up to which two exact traces, in float32, are one."""
 
 LARGEST_PROJECTED = 500_000
 """Parameters; a frame of more would fill the memory."""
@@ -234,34 +238,18 @@ def _matrix(
         Eigenvalue(value=float(v), bound=float(b), converged=bool(c))
         for v, b, c in zip(found.values, found.bounds, found.converged, strict=True)
     ]
-    frobenius = _frobenius(seen, found, rng)
-    excess = zones.excess(_estimate(trace), _estimate(frobenius))
+    norm = frobenius(seen, found, rng, probes=PROBES)
+    excess = zones.excess(_estimate(trace), norm)
     matrix = Matrix(
         top=tuple(values[:count]),
         lowest=values[-1] if lowest else None,
         stopped=found.stopped,
         trace=trace,
-        frobenius=frobenius,
+        frobenius=_estimated(norm),
         excess=None if excess is None else _estimated(excess),
         density=_density(seen, found, rng),
     )
     return _Found(matrix, found.vectors[:, 0])
-
-
-def _frobenius(operator: Operator, found: Extremes, rng: np.random.Generator) -> Number:
-    """Root of the squares along the eigenvectors found, exact, and of an estimate of the rest."""
-    known = torch.as_tensor(found.vectors, dtype=operator.dtype, device=operator.device)
-    beyond = Operator(
-        product=lambda rows: operator.product(rows - (rows @ known) @ known.mT),
-        dim=operator.dim,
-        dtype=operator.dtype,
-        device=operator.device,
-    )
-    rest = frobenius_norm(beyond, rng, probes=PROBES)
-    along = float(np.sqrt((found.values**2 + found.residuals**2).sum()))
-    value = math.hypot(along, rest.value)
-    error = rest.standard_error * (rest.value / value) if value else 0.0
-    return Number(value=value, error=error, kind="standard error")
 
 
 def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> Spectrum | None:
@@ -303,8 +291,11 @@ def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> f
         return None
 
 
-def _xtrace(operator: Operator, rng: np.random.Generator) -> Number:
-    return _estimated(xtrace(operator, rng, probes=min(PROBES, operator.dim)))
+def _xtrace(operator: CurvatureOperator, rng: np.random.Generator) -> Number:
+    """Of a matrix that is not larger than the probes are many, exact."""
+    if operator.dim <= PROBES:
+        return _exact(float(operator.dense().double().trace()))
+    return _estimated(xtrace(operator, rng, probes=PROBES))
 
 
 def _exact_trace_affordable(problem: Problem) -> bool:
@@ -329,8 +320,15 @@ def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Z
         return None
     ratio = rest / part.frobenius.value if part.frobenius.value else None
     below = None if part.excess is None else _estimate(part.excess)
-    balanced = whole.trace.kind == "exact"  # certified: the H-term has no trace
-    return zones.zone(_estimate(whole.excess), below if balanced else None, ratio, zones.softmax(problem))
+    return zones.zone(
+        _estimate(whole.excess), below if _balanced(whole, part) else None, ratio, zones.softmax(problem)
+    )
+
+
+def _balanced(whole: Matrix, part: Matrix) -> bool:
+    """Whether the H-term is known to have no trace."""
+    same = math.isclose(whole.trace.value, part.trace.value, rel_tol=_SAME)
+    return whole.trace.kind == part.trace.kind == "exact" and same
 
 
 # --- noise -------------------------------------------------------------------------------------------------------
@@ -340,16 +338,17 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> No
     objective = problem.objective
     if problem.samples < 2 or objective.training:  # where the samples of a batch see each other
         return None
-    total = total_variance(objective, rng, probes=VARIANCE_PROBES)
+    unit = problem.unit
+    total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))
     root = math.sqrt(max(total.value, 0.0))
     element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
-    forms = quadratic_forms(objective, vector[:, None])[:, 0]
+    forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]
     counts, edges = np.histogram(forms, bins=BINS)
     return Noise(
         total=_estimated(total),
         element=_estimated(Estimate(*(part / objective.dim for part in element))),
         along_top=_exact(float(forms.var(ddof=1))),
-        row=_exact(variance_along(objective, vector)),
+        row=_exact(unit**2 * variance_along(objective, vector)),
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
     )

@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,11 @@ from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
 from simulate.operators import gauss_newton, hessian
 from simulate.sample_grams import SampleGrams
-from simulate.spectra import Estimate, trace
+from simulate.spectra import Estimate
 from verify.options import require_seed, require_writable
 from verify.practice.foreign import measured
 from verify.practice.loading import Problem, from_options
+from verify.practice.norms import frobenius
 from verify.practice.rate_bracket import Bracket, measured_bracket, sample_matrices
 from verify.practice.rules import Anchor, Rates, anchored, rates_at
 from verify.practice.trial_runs import Trial, trial
@@ -152,7 +154,7 @@ def plan(
     study = _Study(problem, sizes, effort, np.random.default_rng(require_seed(seed)), tell)
     top, sharpest = study.top(), study.sharpest()
     grams = study.grams()
-    bracket, variance = study.bracket(top, grams), study.variance(grams)
+    bracket, variance = study.bracket(top, grams), study.variance(top, grams)
     dim = problem.objective.dim
     rates = tuple(
         rates_at(size, batch, bracket, variance, anchor, dim) for size, batch in study.batches(bracket)
@@ -226,14 +228,14 @@ class _Study:
                 self.problem, top, grams.largest, self.rng, heavy=self.effort.heavy, watch=done
             )
 
-    def variance(self, grams: SampleGrams) -> Estimate:
-        """Mean over the samples of |G_i - G|_F^2, divisor N - 1: |G_i|_F^2 exact, |G|_F^2 from probes."""
+    def variance(self, top: Extremes, grams: SampleGrams) -> Estimate:
+        """Mean over the samples of |G_i - G|_F^2, divisor N - 1: |G_i|_F^2 exact, |G|_F^2 in part from probes."""
         with self.work.part("noise of the samples"):
-            whole = trace(gauss_newton(self.objective), self.rng, probes=PROBES, power=2)
+            whole = frobenius(gauss_newton(self.objective), top, self.rng, probes=PROBES)
         self.products += PROBES
         factor = self.problem.samples / (self.problem.samples - 1)
-        spread = float(grams.squares.mean()) - whole.value
-        return Estimate(factor * max(spread, 0.0), factor * whole.standard_error)
+        spread = float(grams.squares.mean()) - whole.value**2
+        return Estimate(factor * max(spread, 0.0), factor * 2 * whole.value * whole.standard_error)
 
     def batches(self, bracket: Bracket) -> Iterator[tuple[int, Estimate]]:
         """Batch sizes, each with the mean of the largest eigenvalue."""
@@ -355,15 +357,19 @@ def run(options: argparse.Namespace) -> int:
     if (options.adam_rate is None) != (options.adam_batch is None):
         raise ValueError("--adam-rate and --adam-batch must be given together")
     adam = None if options.adam_rate is None else (options.adam_rate, options.adam_batch)
-    folder = Path(options.output)
+    problem, folder = from_options(options), Path(options.output)
+    _sizes(sizes, problem.samples)
     require_writable(folder, "--output")
-    problem = from_options(options)
-    with on_terminal("plan") as tell, measured():
+    with redirect_stdout(sys.stderr), on_terminal("plan") as tell, measured():
         made = plan(
             problem, sizes, seed=options.seed, adam=adam, check=options.check, steps=options.steps, tell=tell
         )
-    page = plan_pages.write(made, folder)
-    sys.stdout.write(plan_pages.dumps(made) if options.json else plan_pages.text(made, page))
+    try:
+        page = plan_pages.write(made, folder)
+    finally:  # a full disk does not take away what was found
+        sys.stdout.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
+    if not options.json:
+        sys.stdout.write(f"\npage: {page}\n")
     return 0
 
 

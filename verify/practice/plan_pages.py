@@ -81,12 +81,12 @@ def _plain(value: Any) -> Any:
 # --- text ------------------------------------------------------------------------------------------------------
 
 
-def text(made: Plan, written: Path) -> str:
+def text(made: Plan) -> str:
     """What the command prints."""
     lines = [*_facts(made), "", *_columns(made), "", *_notes(made)]
     if made.checks:
         lines += ["", *_checks(made)]
-    return "\n".join([*lines, "", f"page: {written}", ""])
+    return "\n".join([*lines, ""])
 
 
 def _facts(made: Plan) -> Iterator[str]:
@@ -135,7 +135,7 @@ def _notes(made: Plan) -> Iterator[str]:
 
 
 def _growth(made: Plan) -> str:
-    first, last = (number(size, 3) for size in made.crossover)
+    first, last = (number(max(size, 1.0), 3) for size in made.crossover)
     flat = number(2 / made.bracket.largest, 3)
     if made.crossover[1] <= 1:
         return f"the stable rate of SGD is 2/λ₁ = {flat} at every batch size, but for a factor below 2"

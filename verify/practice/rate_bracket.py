@@ -181,7 +181,7 @@ def measured_bracket(
     names = [f"v{k + 1}" for k in range(top.vectors.shape[1])] + [f"sample {i}" for i in chosen]
     parts, done = [], 0
     for block in _blocks(problem, top.vectors, chosen, rng):
-        parts.append(_unit(problem) * quadratic_forms(problem.objective, block, matrix="gauss_newton"))
+        parts.append(problem.unit * quadratic_forms(problem.objective, block, matrix="gauss_newton"))
         done += block.shape[1]
         watch(done / len(names))
     forms = np.concatenate(parts, axis=1)
@@ -202,12 +202,8 @@ def measured_bracket(
 def sample_matrices(problem: Problem) -> SampleGrams:
     """Numbers of the G_i, scaled so that their mean is G also where the loss is a mean over parts of a sample."""
     found = sample_grams(problem.objective)
-    unit = _unit(problem)
+    unit = problem.unit
     return SampleGrams(unit * found.traces, unit * found.largest, unit**2 * found.squares)
-
-
-def _unit(problem: Problem) -> float:
-    return problem.samples * problem.objective.share
 
 
 def _blocks(

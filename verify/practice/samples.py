@@ -15,6 +15,9 @@ from verify.practice.foreign import called
 
 __all__ = ["drawn", "each", "fitting", "joined"]
 
+_LABELS = "; if they are classes, save them as integers and take cross-entropy"
+_SHARES = "; if they are shares of the classes, save them as floats"
+
 
 def joined(data: Any, like: Tensor) -> tuple[Any, Tensor]:
     """All samples of the batches in one, on the device and in the type of the parameters."""
@@ -86,10 +89,15 @@ def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.d
         return _classes(loss, outputs, targets)
     if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):
         return targets
-    values = _shaped(targets.to(dtype), outputs)
+    values = _shaped(targets.to(dtype), outputs, _LABELS * _like_labels(targets, outputs))
     if isinstance(loss, nn.BCEWithLogitsLoss) and not bool(((values >= 0) & (values <= 1)).all()):
         raise ValueError(f"targets must be 0..1 for bce, got {values.min():g}..{values.max():g}")
     return values
+
+
+def _like_labels(targets: Tensor, outputs: tuple[int, ...]) -> bool:
+    """Whether they may have been meant as classes."""
+    return tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
 
 
 def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
@@ -98,8 +106,8 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
             f"outputs must be at least 2 for cross-entropy, one for each class, got {outputs}; use bce for one"
         )
     if targets.is_floating_point():  # probabilities
-        return _shaped(targets, outputs)
-    labels = _shaped(targets, outputs[1:])
+        return _shaped(targets, outputs, _LABELS * _like_labels(targets, outputs))
+    labels = _shaped(targets, outputs[1:], _SHARES * (targets.shape[1:] == outputs))
     kept = labels[labels != loss.ignore_index]
     if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
         got = f"{int(kept.min())}..{int(kept.max())}"
@@ -107,9 +115,9 @@ def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tenso
     return labels
 
 
-def _shaped(targets: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _shaped(targets: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
     """The targets in this shape for each sample, but for axes of length 1: torch would spread those over others."""
     own = tuple(targets.shape[1:])
     if [n for n in own if n != 1] != [n for n in shape if n != 1]:
-        raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}")
+        raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}{hint}")
     return targets.reshape(len(targets), *shape)

@@ -25,6 +25,8 @@ SUBSPACE = 50
 WELL, BARELY = 5.0, 2.0
 """Noise floors above which an excess is well above the noise, and below which it is none."""
 
+_PLACES = ("outside", "at the edge", "inside")
+
 _UNIFORM, _SATURATED = 0.9, 0.95
 """Share of the largest entropy, and mean largest probability, beyond which outputs count as such."""
 
@@ -44,7 +46,7 @@ class Zone:
     Attributes
     ----------
     verdict
-        "inside", "at the edge" or "outside" the zone, or two of them where the error does not tell them apart.
+        "inside", "at the edge" or "outside" the zone, or several of them where the error does not tell them apart.
     reason
         In words.
     excess
@@ -141,12 +143,12 @@ def softmax(problem: Problem) -> Softmax | None:
 
 
 def _verdict(seen: Estimate, floor: float) -> str:
-    low, high = (_word(seen.value + side * seen.standard_error, floor) for side in (-2, 2))
-    return low if low == high else f"{low} or {high}"
+    low, high = (_place(seen.value + side * seen.standard_error, floor) for side in (-2, 2))
+    return " or ".join(_PLACES[low : high + 1])
 
 
-def _word(value: float, floor: float) -> str:
-    return "inside" if value > WELL * floor else "at the edge" if value > BARELY * floor else "outside"
+def _place(value: float, floor: float) -> int:
+    return (value > BARELY * floor) + (value > WELL * floor)
 
 
 def _reason(seen: Estimate, floor: float, ratio: float | None, sure: Softmax | None) -> str:
@@ -161,7 +163,7 @@ def _cause(ratio: float | None, sure: Softmax | None) -> str:
     if ratio is None:
         return "the Gauss-Newton matrix is zero"
     if ratio <= 1:
-        return "both terms of the Hessian have nearly as much negative as positive curvature"
+        return "few directions are curved, or the Gauss-Newton matrix too has negative curvature"
     if sure is not None and sure.entropy > _UNIFORM:
         return f"{outweighed}: outputs are near uniform, the weights are small or the temperature is high"
     if sure is not None and sure.confidence > _SATURATED:

@@ -1,0 +1,164 @@
+"""What formulas of the softmax share: probabilities split at their mode, and Gamma without cancellation.
+
+A vector is held as its mode `top`, the `scale` of the other entries and their `ratios` to it, the largest being 1
+and the mode itself 0. Weights relative to a scale neither underflow nor subtract from something of their own size.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import _checks
+
+__all__ = [
+    "SplitLogits",
+    "argmax",
+    "block",
+    "excess",
+    "mean_excess",
+    "relative_scales",
+    "split",
+    "split_logits",
+    "where",
+]
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_FAR = 1.7e308  # keeps differences of gaps finite
+_BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cache
+
+
+def split(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """`p` with its mode set to zero, the mode, and where it was."""
+    full = _checks.probabilities("p", p)
+    at_top = argmax(full)
+    rest = np.where(at_top, 0.0, full)
+    given, implied = full.max(axis=-1), 1.0 - rest.sum(axis=-1)
+    # Both readings of the mode agree to rounding for normalised input; the given one keeps ties exact.
+    top = where(np.abs(given - implied) <= 16 * _EPS, given, np.maximum(implied, 0.0))
+    return rest, top, at_top
+
+
+class SplitLogits(NamedTuple):
+    """A softmax split at its mode; its scale is exp(gap / heat) times the mode, the gap with its rounding error."""
+
+    ratios: Floats
+    top: Floats
+    scale: Floats
+    gap: Floats
+    error: Floats
+    at_top: NDArray[np.bool_]
+
+
+def split_logits(logits: Floats, heat: Floats) -> SplitLogits:
+    """Parts of softmax(logits / heat); `heat` broadcasts against the leading axes.
+
+    The off-mode logits are measured from the runner-up, so that nothing is lost where p rounds to one-hot.
+    """
+    at_top = argmax(logits)
+    first = logits.max(axis=-1, keepdims=True)
+    others = np.where(at_top, -np.inf, logits)
+    second = others.max(axis=-1, keepdims=True)
+    # A difference or a quotient beyond the floats means a weight of exactly zero: the right limit.
+    with np.errstate(over="ignore", under="ignore"):
+        ratios = np.exp((others - second) / heat[..., None])
+        gap, error = _difference(second[..., 0], first[..., 0])
+        lead = np.exp(gap / heat)
+    top = 1.0 / (1.0 + lead * ratios.sum(axis=-1))
+    return SplitLogits(ratios, top, lead * top, gap, error, at_top)
+
+
+def relative_scales(parts: SplitLogits, heat: Floats) -> Floats:
+    """Scales over axis -1 in units of about the largest, where they themselves may underflow."""
+    nearest = np.argmax(parts.gap, axis=-1, keepdims=True)
+    behind = parts.gap - np.take_along_axis(parts.gap, nearest, axis=-1)
+    behind = behind + (parts.error - np.take_along_axis(parts.error, nearest, axis=-1))
+    behind = behind - behind.max(axis=-1, keepdims=True)  # of gaps that round to the same, the errors decide
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(behind / heat) * parts.top
+
+
+def _difference(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The difference rounded, and what the rounding left over, 0 where the difference is too large for a float."""
+    with np.errstate(invalid="ignore"):
+        rounded = x - y
+        back = rounded - x
+        error = (x - (rounded - back)) - (y + back)
+    fits = np.isfinite(rounded)
+    return np.maximum(rounded, -_FAR), where(fits, error, np.zeros_like(error))
+
+
+def argmax(x: Floats) -> NDArray[np.bool_]:
+    """True at the first largest entry of each vector along the last axis."""
+    return np.arange(x.shape[-1], dtype=np.intp) == np.argmax(x, axis=-1, keepdims=True)
+
+
+def where(condition: NDArray[np.bool_], yes: Floats, no: Floats) -> Floats:
+    """`numpy.where`, known to be of floats."""
+    return np.asarray(np.where(condition, yes, no), dtype=np.float64)
+
+
+def block(size: int) -> int:
+    """How many rows of this size a work array may have."""
+    return max(1, _BLOCK // size)
+
+
+def excess(ratios: Floats, top: Floats, scale: Floats) -> Floats:
+    """Trace over Frobenius norm of the covariance."""
+    trace, square = _moments(ratios, top, scale)
+    return trace / np.sqrt(square)
+
+
+def mean_excess(
+    ratios: Floats, top: Floats, scale: Floats, weight: Floats, at_top: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Trace over Frobenius norm of the mean of the matrices over axis -2, and of all of them side by side.
+
+    `weight` is the scale of each member in any common unit, so that the largest is of order 1.
+    """
+    traces, squares = _moments(ratios, top, scale)
+    trace = (weight * traces).sum(axis=-1)
+    separate = np.sqrt((np.square(weight) * squares).sum(axis=-1))
+    return trace / _norm_of_mean(ratios, top, scale, weight, at_top), trace / separate
+
+
+def _moments(ratios: Floats, top: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """Trace over `scale` and squared norm over its square."""
+    mass = ratios.sum(axis=-1)
+    squares = np.square(ratios)
+    diagonal = ratios * (1.0 - scale[..., None] * ratios)
+    power = squares.sum(axis=-1)
+    pairs = np.square(power) - np.square(squares).sum(axis=-1)  # safe beside 2 power: ratios <= top / scale
+    norm = np.square(top) * (np.square(mass) + 2.0 * power) + np.square(diagonal).sum(axis=-1)
+    return top * mass + diagonal.sum(axis=-1), norm + np.square(scale) * pairs
+
+
+def _norm_of_mean(
+    ratios: Floats, top: Floats, scale: Floats, weight: Floats, at_top: NDArray[np.bool_]
+) -> Floats:
+    """Frobenius norm of the weighted sum, entry by entry in blocks of rows: all sums have one sign."""
+    mass = ratios.sum(axis=-1, keepdims=True)
+    inner = where(at_top, top[..., None] * mass, ratios * (1.0 - scale[..., None] * ratios))
+    diagonal = (weight[..., None] * inner).sum(axis=-2)
+    norm = np.square(diagonal).sum(axis=-1)
+    # off the diagonal, (mode + scale * ratios / 2) ratios^T and its transpose
+    left = weight[..., None] * (at_top * top[..., None] + 0.5 * scale[..., None] * ratios)
+    for start in range(0, ratios.shape[-1], step := block(ratios.shape[-1])):
+        norm = norm + _squared_rows(left, ratios, start, start + step)
+    return np.sqrt(norm)
+
+
+def _squared_rows(left: Floats, right: Floats, start: int, stop: int) -> Floats:
+    """Sum of squares of the rows start:stop of left^T right + right^T left, its diagonal left out."""
+    rows = _across(left[..., start:stop], right) + _across(right[..., start:stop], left)
+    k = np.arange(rows.shape[-2], dtype=np.intp)
+    rows[..., k, start + k] = 0.0
+    return np.square(rows).sum(axis=(-2, -1))
+
+
+def _across(some: Floats, every: Floats) -> Floats:
+    return np.swapaxes(some, -1, -2) @ every
