@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate import projected, sites
-from simulate._samples import Outer, windows
+from simulate._derivatives import slopes
+from simulate._samples import Outer, outer_of, windows
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves
@@ -57,7 +58,7 @@ def _walk(
     objective: Objective, batch: Batch, vector: Tensor, full: bool, count: int
 ) -> Iterator[tuple[list[_Change], int]]:
     """Some samples after the other, and their number; `count` tells how much is made of the changes."""
-    outer, leaves = Outer(objective, batch), tuple(leaf.detach() for leaf in objective.leaves())
+    outer, leaves = outer_of(objective, batch), tuple(leaf.detach() for leaf in objective.leaves())
     directions = [part[None] for part in objective.split(vector)]
     for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
         cut = Batch(window(batch.inputs, part), window(batch.targets, part), 0.0)
@@ -89,12 +90,10 @@ def _changes(
     bent = outer.bent(tangent.reshape(part.stop - part.start, -1), part)
     ends, starts = [outputs], [bent.view_as(outputs)]
     if not full:
-        steeper = projected.slopes(ends, nudges, starts)
+        steeper = slopes(ends, nudges, starts)
         return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
     slope = outer.slope[part].view_as(outputs)
-    delta = torch.autograd.grad(
-        outputs, nudges, slope, create_graph=True, allow_unused=True, materialize_grads=True
-    )
+    delta = slopes(outputs, nudges, slope, again=True)
     for site, d, change in zip(found, delta, direct, strict=True):
         if site.inputs.requires_grad:
             ends.append(site.inputs)
@@ -102,7 +101,7 @@ def _changes(
         if d.requires_grad:
             ends.append(d)
             starts.append(change)
-    steeper = projected.slopes(ends, nudges, starts)
+    steeper = slopes(ends, nudges, starts)
     later = iter(moved)
     return [
         _Change(site, d.detach(), s, None if f is None else next(later))
@@ -122,10 +121,8 @@ def _feature(site: Site) -> Tensor | None:
 def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:
     """Changes of several tensors by those at the nudges, as derivative in u of the derivative of <u, tensors>."""
     weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
-    pulled = torch.autograd.grad(
-        ends, nudges, weights, create_graph=True, allow_unused=True, materialize_grads=True
-    )
-    return list(projected.slopes(pulled, weights, changes))
+    pulled = slopes(ends, nudges, weights, again=True)
+    return list(slopes(pulled, weights, changes))
 
 
 def _square(changes: Sequence[_Change], samples: int) -> Tensor:

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor
 
 from simulate import _memory, operators, sites
+from simulate._derivatives import normal
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 
-__all__ = ["Outer", "batches", "windows"]
+__all__ = ["Outer", "batches", "outer_of", "windows"]
 
 _BYTES = 1 << 27
 """Of derivatives that are held at once."""
-_ROUNDINGS = 1e4
-"""What is more than so many roundings of the largest entry is none of rounding: in single precision a thousandth."""
+_ROUNDINGS = 100
+"""What is more than so many roundings of the largest entry is none of rounding."""
 
 
 class Outer:
@@ -52,7 +53,7 @@ class Outer:
 
     def _require_apart(self) -> None:
         """Changes of one half of the samples must not be felt by the other, in halves that part any two of them."""
-        numbers, change = torch.arange(len(self.slope), device=self.slope.device), sites.random(self.slope)
+        numbers, change = torch.arange(len(self.slope), device=self.slope.device), normal(self.slope)
         for digit in range((len(self.slope) - 1).bit_length()):
             others = (numbers >> digit & 1).bool()
             bent = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs()
@@ -61,6 +62,13 @@ class Outer:
                     "loss must be a sum or mean of what every sample adds, got one that couples samples;"
                     " use an estimate such as spectra.trace"
                 )
+
+
+def outer_of(objective: Objective, batch: Batch) -> Outer:
+    """That of the outputs of the model."""
+    with torch.no_grad():
+        outputs = objective.outputs(objective.leaves(), batch.inputs)
+    return Outer(objective, batch, outputs)
 
 
 def batches(objective: Objective) -> Iterator[Batch]:
@@ -78,18 +86,19 @@ def batches(objective: Objective) -> Iterator[Batch]:
 
 
 def _require_blind(objective: Objective, batch: Batch) -> None:
-    """The first samples must have the same outputs without the others."""
-    half = slice(0, -(-rows(batch.targets) // 2))
+    """One sample, and the first half of them, must have the same outputs without the others."""
+    size, leaves = rows(batch.targets), objective.leaves()
+    middle = size // 2
     with torch.no_grad():
-        leaves = objective.leaves()
         together = objective.outputs(leaves, batch.inputs)
-        alone = objective.outputs(leaves, window(batch.inputs, half))
-    if together.ndim == 0 or len(together) != rows(batch.targets):
-        return  # refused for that, see `Outer`
-    together = together[half]
-    least = _ROUNDINGS * torch.finfo(objective.dtype).eps * float(together.abs().max())
-    if alone.shape != together.shape or not float((alone - together).abs().max()) <= least:
-        raise ValueError("model must give each sample outputs of its own, got samples that see each other")
+        if together.ndim == 0 or len(together) != size:
+            return  # refused for that, see `Outer`
+        for part in (slice(middle, middle + 1), slice(0, size - middle)):
+            alone, expected = objective.outputs(leaves, window(batch.inputs, part)), together[part]
+            if alone.numel() != expected.numel() or not sites.alike(alone.reshape_as(expected), expected):
+                raise ValueError(
+                    "model must give each sample outputs of its own, got samples that see each other"
+                )
 
 
 def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:

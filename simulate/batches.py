@@ -14,7 +14,11 @@ __all__ = ["moved", "pair", "repeatable", "rows", "window"]
 
 def repeatable(data: Any) -> Iterable[Any]:
     """Data that can be gone through again and again; one pair (inputs, targets) is one batch."""
-    if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple | list):
+    if (
+        isinstance(data, tuple)
+        and len(data) == 2
+        and not all(isinstance(part, tuple | list) for part in data)
+    ):
         return [data]
     if not isinstance(data, Iterable):
         raise ValueError(

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _sample_changes, operators, sites
-from simulate._samples import Outer, batches, windows
+from simulate._derivatives import held, second_derivative, slopes
+from simulate._samples import Outer, batches, outer_of, windows
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found
@@ -249,9 +250,7 @@ class _Tangents:
         self._objective, self._leaves = objective, leaves
         outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
         self._weights = torch.zeros_like(outputs, requires_grad=True)
-        self._pulled = torch.autograd.grad(
-            outputs, leaves, self._weights, create_graph=True, materialize_grads=True, allow_unused=True
-        )
+        self._pulled = slopes(outputs, leaves, self._weights, again=True)
 
     def along(self, vector: Tensor) -> Tensor:
         """<u, dz(v)>, one number."""
@@ -313,7 +312,7 @@ def _forms_by_parameters(
     objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
 ) -> Tensor:
     """Entries w' H_i v for every w on the left, (N, k)."""
-    outer, leaves = Outer(objective, batch), objective.leaves()
+    outer, leaves = outer_of(objective, batch), objective.leaves()
     found: list[Tensor] = []
     for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
         tangents = _Tangents(objective, leaves, window(batch.inputs, part))
@@ -323,8 +322,8 @@ def _forms_by_parameters(
 
 def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
     """Bytes of the graph of the second derivatives, the parameters themselves left out."""
-    held = operators._held(lambda: _Tangents(objective, leaves, inputs))
-    return max(3 * held - 3 * sum(leaf.nbytes for leaf in leaves), 1)
+    size = held(lambda: _Tangents(objective, leaves, inputs))
+    return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
 
 
 # --- lengths ------------------------------------------------------------------------------------------------------
@@ -345,7 +344,7 @@ def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sit
 
 def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
     """Sum of |H_i v|^2 over a batch, by gradients of single samples."""
-    outer, leaves = Outer(objective, batch), objective.leaves()
+    outer, leaves = outer_of(objective, batch), objective.leaves()
     total = torch.zeros((), dtype=torch.float64, device=objective.device)
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
@@ -353,15 +352,9 @@ def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) 
         tangents = _Tangents(objective, leaves, inputs)
         bent = outer.bent(tangents.of(tangents.along(vector)), part)
         outputs = objective.outputs(leaves, inputs).reshape(1, -1)
-        product = objective.flat(_gradient(outputs, leaves, bent))
+        product = objective.flat(slopes(outputs, leaves, bent))
         if full:
-            second = operators._second_derivative((outer.slope[part] * outputs).sum(), leaves)
+            second = second_derivative((outer.slope[part] * outputs).sum(), leaves)
             product = product + objective.flat(second(objective.split(vector)))
         total += product.double().square().sum()
     return total
-
-
-def _gradient(outputs: Tensor, leaves: Leaves, cotangent: Tensor) -> Leaves:
-    return torch.autograd.grad(
-        outputs, leaves, cotangent, retain_graph=True, materialize_grads=True, allow_unused=True
-    )

@@ -5,7 +5,8 @@ outputs and targets, its mean or its sum over the samples of a batch; data are b
 batches of unequal size the mean is over the samples, not over the batches.
 
 The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
-mode, its buffers, its gradients and the state of the random generators.
+mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
+exchanged, so that a model is for one thread at a time.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Objective:
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
         Batches (inputs, targets) that can be gone through again and again, such as a `DataLoader` or a list; or one
-        pair of tensors (or arrays), which is one batch.
+        such pair, of tensors or arrays, which is one batch. Inputs may be a tuple or, by name, a mapping of tensors.
     parameters
         Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
         parameters, a sequence of tensors.
@@ -68,7 +69,7 @@ class Objective:
     ------
     ValueError
         If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
-        several types or devices, or the loss of a batch is not one finite number.
+        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`.
 
     Examples
     --------

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
+from simulate._derivatives import held, second_derivative, slopes
 from simulate.batches import rows, window
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
@@ -38,6 +39,9 @@ _FAMILIES = {
     nn.MSELoss: "gaussian",
 }
 """Whose loss is what up to a constant factor."""
+
+_VECTORS = 4
+"""As long as the parameters, that a product takes beside its graph: the gradient, what comes back twice, the sum."""
 
 Product = Callable[[Leaves], Leaves]
 """Of the part of the matrix that one batch adds, with a vector split like the parameters."""
@@ -133,7 +137,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
 
     def build(leaves: Leaves, batch: Batch) -> Product:
         loss = objective.loss(objective.outputs(leaves, batch.inputs), batch)
-        return _second_derivative(loss, leaves)
+        return second_derivative(loss, leaves)
 
     return _operator(objective, build)
 
@@ -149,7 +153,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
 
     def build(leaves: Leaves, batch: Batch) -> Product:
         outputs = objective.outputs(leaves, batch.inputs)
-        return _second_derivative((_slope(objective, outputs, batch) * outputs).sum(), leaves)
+        return second_derivative((_slope(objective, outputs, batch) * outputs).sum(), leaves)
 
     return _operator(objective, build)
 
@@ -239,27 +243,6 @@ def _likelihood(objective: Objective, likelihood: str | None) -> str:
     return likelihood
 
 
-def _second_derivative(scalar: Tensor, leaves: Leaves) -> Product:
-    gradient = torch.autograd.grad(
-        scalar, leaves, create_graph=True, materialize_grads=True, allow_unused=True
-    )
-    moving = [i for i, g in enumerate(gradient) if g.requires_grad]
-
-    def product(vector: Leaves) -> Leaves:
-        if not moving:
-            return tuple(torch.zeros_like(v) for v in vector)
-        return torch.autograd.grad(
-            [gradient[i] for i in moving],
-            leaves,
-            [vector[i] for i in moving],
-            retain_graph=True,
-            allow_unused=True,
-            materialize_grads=True,
-        )
-
-    return product
-
-
 def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> CurvatureOperator:
     """J' A J: tangents of the outputs as derivative of J'u in u, so that both ways use one graph."""
 
@@ -267,18 +250,11 @@ def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> Cu
         outputs = objective.outputs(leaves, batch.inputs)
         bent = bend(outputs, batch)
         weights = torch.zeros_like(outputs, requires_grad=True)
-        pulled = torch.autograd.grad(
-            outputs, leaves, weights, create_graph=True, materialize_grads=True, allow_unused=True
-        )
-        moving = [i for i, p in enumerate(pulled) if p.requires_grad]
+        pulled = slopes(outputs, leaves, weights, again=True)
 
         def product(vector: Leaves) -> Leaves:
-            (tangent,) = torch.autograd.grad(
-                [pulled[i] for i in moving], weights, [vector[i] for i in moving], retain_graph=True
-            )
-            return torch.autograd.grad(
-                outputs, leaves, bent(tangent), retain_graph=True, materialize_grads=True, allow_unused=True
-            )
+            (tangent,) = slopes(pulled, weights, vector)
+            return slopes(outputs, leaves, bent(tangent))
 
         return product
 
@@ -291,9 +267,8 @@ def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
-    if not slope.requires_grad:  # a loss of straight pieces
-        return torch.zeros_like(tangent)
-    return torch.autograd.grad(slope, free, tangent, retain_graph=True)[0]
+    """Derivative of a slope along a tangent, its own transpose; zero for a loss of straight pieces."""
+    return slopes(slope, free, tangent)[0] if slope.requires_grad else torch.zeros_like(tangent)
 
 
 def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -> CurvatureOperator:
@@ -360,22 +335,19 @@ class _Graphs:
 
     def _affordable(self, batch: Batch) -> bool:
         rows, each, once = self._cost(batch)
-        free = _memory.available(self._objective.device)
-        if rows * each + once > free:
-            what = f"the derivatives of {rows} samples"
-            _memory.require(
-                "data", rows * each + once, what, device=self._objective.device, advice="pass a smaller chunk"
-            )
-        return self._objective.rows * each + once < free / 2
+        once += _VECTORS * self._objective.dim * torch.finfo(self._objective.dtype).bits // 8
+        what, device = f"the derivatives of {rows} samples", self._objective.device
+        _memory.require("data", rows * each + once, what, device=device, advice="pass a smaller chunk")
+        return self._objective.rows * each + once < _memory.available(device) / 2
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
         size = rows(batch.targets)
         if size < 2 or self._objective.training:
-            whole = _held(lambda: self._build(self._leaves, batch))
+            whole = held(lambda: self._build(self._leaves, batch))
             return size, -(-whole // size), 0
         one, two = (
-            _held(
+            held(
                 lambda n=n: self._build(
                     self._leaves, Batch(window(batch.inputs, slice(n)), window(batch.targets, slice(n)), 0.0)
                 )
@@ -383,18 +355,3 @@ class _Graphs:
             for n in (1, 2)
         )
         return size, max(two - one, 0), max(2 * one - two, 0)
-
-
-def _held(build: Callable[[], Any]) -> int:
-    """Bytes that a graph holds on to for its derivatives."""
-    storages: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        storages[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept = build()
-    del kept
-    return sum(storages.values())

@@ -167,7 +167,17 @@ def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
 
 @contextmanager
 def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts."""
+    """Put a model into a mode; afterwards restore the modes of its parts.
+
+    Raises
+    ------
+    ValueError
+        Where derivatives cannot be recorded.
+    """
+    if torch.is_inference_mode_enabled():
+        raise ValueError(
+            "model must be measured outside of torch.inference_mode, which records no derivatives"
+        )
     modes = [] if model is None else [(module, module.training) for module in model.modules()]
     try:
         for module, _ in modes:

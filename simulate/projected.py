@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import grad
 
 from simulate import _memory, operators, sites
+from simulate._derivatives import normal, slopes
 from simulate.batches import rows, window
 from simulate.curvature import Terms
 from simulate.objectives import Batch, Objective
@@ -115,6 +116,10 @@ class _Pass(NamedTuple):
 
 def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
     count = columns.shape[1]
+    what, size = f"{count} directions, apart by parameters", torch.finfo(objective.dtype).bits // 8
+    _memory.require(
+        "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
+    )
     directions = [
         _direction(objective, columns[part], i) for i, part in enumerate(objective.blocks().values())
     ]
@@ -188,10 +193,10 @@ def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """One backward pass for each output of a sample."""
     flat = part.outputs.reshape(part.size, -1)
     units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
-    rows = [_slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
+    rows = [slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
     total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
-    for change, *slopes in zip(changes, *rows, strict=True):
-        jacobian = torch.stack([s.reshape(part.size, -1) for s in slopes], dim=1)
+    for change, *row in zip(changes, *rows, strict=True):
+        jacobian = torch.stack([r.reshape(part.size, -1) for r in row], dim=1)
         total.baddbmm_(change, jacobian.mT)
     return total
 
@@ -199,11 +204,9 @@ def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
 def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """Derivative in u of the derivative of <u, outputs>, two backward passes' worth for each direction."""
     weights = torch.zeros_like(part.outputs, requires_grad=True)
-    pulled = torch.autograd.grad(
-        part.outputs, part.nudges, weights, create_graph=True, allow_unused=True, materialize_grads=True
-    )
+    pulled = slopes(part.outputs, part.nudges, weights, again=True)
     directions = [_shaped(changes, i, pulled) for i in range(changes[0].shape[1])]
-    rows = [_slopes(pulled, [weights], direction)[0] for direction in directions]
+    rows = [slopes(pulled, [weights], direction)[0] for direction in directions]
     return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
 
 
@@ -211,28 +214,26 @@ def _half_h_term(
     part: _Pass, slope: Tensor, directions: Sequence[Tensor], changes: Sequence[Tensor]
 ) -> Tensor:
     """m_ij + e_i' C e_j / 2, (d, d): as many as there are directions of backward passes to the nudges."""
-    delta = torch.autograd.grad(
-        part.outputs, part.nudges, slope, create_graph=True, allow_unused=True, materialize_grads=True
-    )
+    delta = slopes(part.outputs, part.nudges, slope, again=True)
     inner = [(s, d.detach()) for s, d in zip(part.sites, delta, strict=True) if s.inputs.requires_grad]
     bent = [k for k, d in enumerate(delta) if d.requires_grad] if _curved(delta, part.nudges) else []
     total = slope.new_zeros(changes[0].shape[1], changes[0].shape[1])
     if not inner and not bent:
         return total
     ends = [site.inputs for site, _ in inner] + [delta[k] for k in bent]
-    pulls = [_pull(site, d, directions) for site, d in inner]
+    pulls = [pull(site, d, directions) for site, d in inner]
     found = [torch.empty_like(change) for change in changes]
     for i in range(len(total)):
         change = _shaped(changes, i, delta) if bent else []
         starts = [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
-        for across, row in zip(found, _slopes(ends, part.nudges, starts), strict=True):
+        for across, row in zip(found, slopes(ends, part.nudges, starts), strict=True):
             across[:, i] = row.reshape(part.size, -1)
     for change, across in zip(changes, found, strict=True):
         total += torch.bmm(change, across.mT).sum(0)
     return total
 
 
-def _pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[int], Tensor]:
+def pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[int], Tensor]:
     """Derivative by its input of <delta, the layer with direction i in place of its parameters>."""
     layer, own = site.layer, {name: directions[place] for name, place in site.places.items()}
     if "weight" in own and isinstance(layer, nn.Linear):
@@ -274,17 +275,9 @@ def _shaped(changes: Sequence[Tensor], i: int, like: Sequence[Tensor]) -> list[T
     return [change[:, i].reshape_as(tensor) for change, tensor in zip(changes, like, strict=True)]
 
 
-def _slopes(ends: Sequence[Tensor], nudges: Sequence[Tensor], weights: Sequence[Tensor]) -> Leaves:
-    return torch.autograd.grad(
-        ends, nudges, weights, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
-
-
 def _curved(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
     """Whether the linearised loss has a second derivative by the nudges: none for a network of straight pieces."""
     ends = [d for d in delta if d.requires_grad]
     if not ends:
         return False
-    generator = torch.Generator().manual_seed(0)
-    weights = [torch.randn(d.shape, generator=generator, dtype=d.dtype).to(d.device) for d in ends]
-    return any(bool(s.any()) for s in _slopes(ends, nudges, weights))
+    return any(bool(s.any()) for s in slopes(ends, nudges, [normal(end) for end in ends]))

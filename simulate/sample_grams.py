@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _memory, site_gradients, sites
+from simulate._derivatives import slopes
+from simulate._samples import Outer
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.operators import h_term
@@ -38,8 +40,6 @@ __all__ = ["SampleGrams", "sample_grams", "trace_gauss_newton", "trace_hessian"]
 
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
-_ROUNDINGS = 100
-"""A difference of so many roundings is none."""
 
 Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
@@ -184,7 +184,7 @@ def _by_sites(objective: Objective, batch: Batch, lengths: bool) -> Iterator[Par
         whole = passed[0]
     else:
         passed, whole = None, _outputs_alone(objective, leaves, batch)
-    for part, cotangents, signs in _rooted(objective, batch, whole, size):
+    for part, cotangents, signs in _rooted(Outer(objective, batch, whole), whole, size):
         only = _only(batch, part)
         outputs, found = sites.visited(objective, leaves, only) if passed is None else passed
         if sites.elsewhere(outputs, leaves):  # only where some samples go, or `covers` had told
@@ -200,21 +200,20 @@ def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[
     nudges = [site.nudge for site in found]
     deltas = [n.new_empty(len(cotangents), *n.shape) for n in nudges]
     for k, cotangent in enumerate(cotangents):
-        for delta, slope in zip(deltas, _slopes(outputs, nudges, cotangent), strict=True):
+        for delta, slope in zip(deltas, slopes(outputs, nudges, cotangent), strict=True):
             delta[k] = slope
     return deltas
 
 
 def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[Part]:
     """One sample after the other, by gradients."""
-    leaves, samples = objective.leaves(), rows(batch.targets)
+    leaves = objective.leaves()
     with torch.set_grad_enabled(not apart):
         whole = objective.outputs(leaves, batch.inputs)
-    if len(whole) != samples:
-        raise ValueError(f"model must return one row for each of {samples} targets, got {tuple(whole.shape)}")
+    outer = Outer(objective, batch, whole)
     count = 2 if lengths else 2 * whole[0].numel()
     _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
-    for part, cotangents, signs in _rooted(objective, batch, whole, 1):
+    for part, cotangents, signs in _rooted(outer, whole, 1):
         row = objective.outputs(leaves, _only(batch, part).inputs) if apart else whole[part]
         yield _by_gradients(objective, leaves, row, cotangents, lengths), signs
 
@@ -223,8 +222,8 @@ def _by_gradients(
     objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, lengths: bool
 ) -> Sequence[Pair]:
     """Of the outputs of one sample by all parameters."""
-    slopes = (objective.flat(_slopes(row, leaves, cotangent)) for cotangent in cotangents)
-    gradients = torch.stack([s.norm()[None] if lengths else s for s in slopes])[None]
+    rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
+    gradients = torch.stack([r.norm()[None] if lengths else r for r in rows])[None]
     return [(gradients, gradients)]
 
 
@@ -233,20 +232,18 @@ def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor
         return objective.outputs(leaves, batch.inputs)
 
 
-def _rooted(
-    objective: Objective, batch: Batch, outputs: Tensor, size: int
-) -> Iterator[tuple[slice, Tensor, Tensor]]:
+def _rooted(outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Windows of samples with their cotangents and signs, found for many windows together."""
     windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
     for many in _windows(len(outputs), windows * size):
-        cotangents, signs = _roots(objective, batch, many, outputs)
+        cotangents, signs = _roots(outer, many, outputs)
         for part in _windows(len(signs), size):
             yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
 
 
-def _roots(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+def _roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Rows of S with A = S'DS for some samples of a batch, as cotangents (r, n, *outputs), and D as (n, r) signs."""
-    blocks = _outer_blocks(objective, batch, part, outputs).double() / objective.share
+    blocks = _finite(outer.blocks(part)).double()
     values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
@@ -255,32 +252,6 @@ def _roots(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> 
     count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
     roots = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
     return roots.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
-
-
-def _outer_blocks(objective: Objective, batch: Batch, part: slice, outputs: Tensor) -> Tensor:
-    """Second derivative (n, m, m) of the loss in the outputs of each of some samples of a batch."""
-    flat = outputs.detach().reshape(len(outputs), -1).requires_grad_()
-    (slope,) = torch.autograd.grad(objective.loss(flat.view_as(outputs), batch), flat, create_graph=True)
-    slope = slope + 0 * flat  # a loss of straight pieces has no second derivative
-
-    def bent(tangent: Tensor) -> Tensor:
-        return _slopes(slope, [flat], tangent)[0][part]
-
-    units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
-    blocks = torch.stack([bent(unit.expand_as(flat)) for unit in units], 1)
-    _finite(blocks)
-    random = torch.randn(flat.shape, generator=torch.Generator().manual_seed(0), dtype=flat.dtype).to(flat)
-    expected = (blocks @ random[part, :, None])[
-        ..., 0
-    ]  # other samples got the same unit, here they get others
-    if float((bent(random) - expected).abs().max()) > _ROUNDINGS * torch.finfo(flat.dtype).eps * float(
-        blocks.abs().max()
-    ):
-        raise ValueError(
-            "loss must be a sum or mean of what every sample adds for itself, got one that couples samples;"
-            " use an estimate such as spectra.trace"
-        )
-    return blocks
 
 
 def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:
@@ -348,12 +319,6 @@ def _finite(numbers: Tensor) -> Tensor:
     if not bool(numbers.isfinite().all()):
         raise ValueError("objective must have finite derivatives, got NaN or infinity")
     return numbers
-
-
-def _slopes(outputs: Tensor, by: Sequence[Tensor], cotangent: Tensor) -> Leaves:
-    return torch.autograd.grad(
-        outputs, by, cotangent, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
 
 
 def _windows(samples: int, size: int) -> Iterator[slice]:

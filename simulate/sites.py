@@ -22,14 +22,18 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from torch.utils.checkpoint import CheckpointError
 
+from simulate._derivatives import normal, slopes
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found
 
 __all__ = [
+    "NORMALISATIONS",
     "Site",
+    "alike",
     "apart",
     "by_sample",
+    "called",
     "covers",
     "elsewhere",
     "moved",
@@ -170,10 +174,10 @@ def apart(objective: Objective) -> bool:
         batch, leaves = _few(objective), objective.leaves()
         outputs = objective.outputs(leaves, batch.inputs)
         chosen = rows(batch.targets) // 2
-        if len(outputs) != rows(batch.targets):
+        if outputs.ndim == 0 or len(outputs) != rows(batch.targets):
             return False
         alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
-        return _alike(alone, outputs[chosen : chosen + 1])
+        return alike(alone, outputs[chosen : chosen + 1])
 
 
 def by_sample(objective: Objective) -> bool:
@@ -197,8 +201,8 @@ def by_sample(objective: Objective) -> bool:
         samples = rows(batch.targets)
         chosen = samples // 2
         weights = torch.zeros_like(outputs)
-        weights[chosen] = random(outputs)[chosen]
-        return all(_only(slope, samples, chosen) for slope in _slopes(outputs, weights, sites))
+        weights[chosen] = normal(outputs)[chosen]
+        return all(_only(slope, samples, chosen) for slope in _by_nudges(outputs, weights, sites))
 
 
 @contextmanager
@@ -281,21 +285,12 @@ def _few(objective: Objective) -> Batch:
     return Batch(window(batch.inputs, part), window(batch.targets, part), 1.0)
 
 
-def random(like: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
+def _by_nudges(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:
+    return slopes(outputs, [site.nudge for site in sites], weights) if sites else ()
 
 
-def _slopes(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:
-    nudges = [site.nudge for site in sites]
-    if not nudges:
-        return ()
-    return torch.autograd.grad(
-        outputs, nudges, weights, retain_graph=True, allow_unused=True, materialize_grads=True
-    )
-
-
-def _alike(found: Tensor, expected: Tensor) -> bool:
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """Whether two tensors differ by rounding alone."""
     if found.shape != expected.shape:
         return False
     least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
@@ -305,7 +300,7 @@ def _alike(found: Tensor, expected: Tensor) -> bool:
 def _repeated(outputs: Tensor, sites: Sequence[Site]) -> bool:
     """Whether parts of the model are run again to differentiate it, then without nudges."""
     try:
-        _slopes(outputs, torch.ones_like(outputs), sites)
+        _by_nudges(outputs, torch.ones_like(outputs), sites)
     except CheckpointError:
         return True
     return False

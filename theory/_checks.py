@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "count",
-    "dimensions",
     "distributions",
     "finite",
     "fits",
@@ -140,11 +139,6 @@ def whole(name: str, value: ArrayLike) -> Floats:
     found = finite(name, value)
     require((found >= 1) & (found == np.floor(found)), name, "a whole number >= 1", value)
     return found
-
-
-def dimensions(dim: ArrayLike) -> Floats:
-    """Numbers of parameters, of any shape."""
-    return whole("dim", dim)
 
 
 def together(**arrays: Floats) -> tuple[Floats, ...]:

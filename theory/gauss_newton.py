@@ -150,7 +150,7 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     """
     g = _at_least_one("gamma", gamma)
     c, e = _scales(sigma_c, sigma_e)
-    g, d, c, e = _checks.together(gamma=g, dim=_checks.dimensions(dim), sigma_c=c, sigma_e=e)
+    g, d, c, e = _checks.together(gamma=g, dim=_checks.whole("dim", dim), sigma_c=c, sigma_e=e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
     cc, ee = np.square(c / largest), np.square(e / largest)
@@ -208,12 +208,12 @@ def finite_sample_excess(
     Examples
     --------
     >>> finite_sample_excess(2.0, [2.0, 20.0, 1e9], dim=50, sigma_c=1.0, sigma_e=2.0).round(4)
-    array([1.9069, 5.4588, 5.8026])
+    array([1.9069, 5.5344, 5.7544])
     """
     g, own = _at_least_one("gamma", gamma), _at_least_one("separate_gamma", separate_gamma)
     c, e = _scales(sigma_c, sigma_e)
     g, own, d, c, e = _checks.together(
-        gamma=g, separate_gamma=own, dim=_checks.dimensions(dim), sigma_c=c, sigma_e=e
+        gamma=g, separate_gamma=own, dim=_checks.whole("dim", dim), sigma_c=c, sigma_e=e
     )
     _checks.require(own >= g * (1.0 - 1e-12), "separate_gamma", "at least gamma", separate_gamma)
     largest = np.maximum(c, e)
@@ -267,7 +267,7 @@ def expected_gradient_norm(
     """
     distance, d, c = _checks.together(
         mean_probability=_distance(mean_probability, prior),
-        dim=_checks.dimensions(dim),
+        dim=_checks.whole("dim", dim),
         sigma_c=_checks.nonnegative("sigma_c", sigma_c),
     )
     return _checks.representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
@@ -332,7 +332,7 @@ def squared_gradient_norm(
     distance, error, d, c, e, n = _checks.together(
         mean_probability=distance,
         squared_error=error,
-        dim=_checks.dimensions(dim),
+        dim=_checks.whole("dim", dim),
         sigma_c=c,
         sigma_e=e,
         samples=_checks.whole("samples", samples),

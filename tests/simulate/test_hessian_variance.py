@@ -254,7 +254,7 @@ def test_samples_that_see_each_other_are_refused() -> None:
     [
         (
             function(lambda p, x: x @ p[0].T, lambda z, y: (z - 2 * y).square().sum().sqrt()),
-            "loss must be a sum or mean of what every sample adds, got one that couples them",
+            "loss must be a sum or mean of what every sample adds, got one that couples samples",
         ),
         (
             function(lambda p, x: (x @ p[0].T).mean(0), lambda z, y: z.square().sum()),

@@ -215,7 +215,7 @@ def test_a_loss_that_couples_samples_is_refused(coupled: Any) -> None:
 
 def test_outputs_without_a_row_for_every_target_are_refused() -> None:
     pooled = of_function(lambda p, x: (x @ p[0]).mean(0), [torch.ones(4, 1).double()], outputs=Y[:, 0])
-    with pytest.raises(ValueError, match=r"model must return one row for each of 9 targets, got \(1,\)"):
+    with pytest.raises(ValueError, match=r"model must return one row for each of 9 samples, got shape \(1,\)"):
         trace_gauss_newton(pooled)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 import sys
 from collections.abc import Callable
@@ -69,6 +70,14 @@ class Noisy(Net):
     def forward(self, x):
         return self.layer(x.flatten(1) + torch.randn(()))
 
+class Lazy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Flatten(), nn.LazyLinear(10))
+
+class Cut(Net):
+    def forward(self, x):
+        return self.layer(x.flatten(1)).detach()
+
 class Uncopied(Net):
     def __deepcopy__(self, memo):
         raise TypeError("holds a lock")
@@ -101,6 +110,9 @@ def cube(outputs, targets):
 
 def rows(outputs, targets):
     return (outputs**2).sum(1)
+
+def summed(outputs, targets):
+    return nn.functional.cross_entropy(outputs, targets, reduction="sum")
 
 def nothing(outputs, targets):
     return (outputs.mean() * 0).log() - (outputs.mean() * 0).log()
@@ -349,6 +361,8 @@ def test_a_build_that_draws_leaves_no_trace(folder: Path) -> None:
         ("Few", r"samples along the first axis, got outputs \(\) for 2 samples"),
         ("Full", "memory must suffice, got none left; use a smaller batch size or fewer samples"),
         ("Noisy", "data and model must give the same loss twice"),
+        ("Lazy", "model must have initialised parameters, got a lazy '1.weight'; call the model once where"),
+        ("Cut", "loss must depend on the parameters, got one that does not: look for no_grad and detach"),
         ("Uncopied", "model must be such that it can be copied, got TypeError: holds a lock"),
         ("wide", "mat1 and mat2 shapes cannot be multiplied"),
         ("empty", "model must have a parameter that requires a gradient, got none"),
@@ -393,8 +407,20 @@ def test_a_model_that_does_not_import_is_told(folder: Path, words: str, line: st
         (
             np.ones((3, 64)),
             np.ones((3, 7)),
-            r"targets must be of shape \(10,\) each for what the model returns, got",
+            r"targets must be of shape \(10,\) each for what the model returns, got \(7,\)$",
         ),
+        (np.ones((3, 64)), [0.5, 1.0, 2.0], r"for what the model returns, got \(\)$"),
+        (
+            np.ones((3, 64)),
+            [0.0, 1.0, 2.0],
+            "if they are classes, save them as integers and take cross-entropy",
+        ),
+        (
+            np.ones((3, 64)),
+            np.eye(10, dtype=int)[:3],
+            "if they are shares of the classes, save them as floats",
+        ),
+        (np.ones((3, 64), int), np.arange(3), r"must run on inputs of shape \(2, 64\) of whole numbers, got"),
         (np.ones((3, 5)), np.arange(3), r"must run on inputs of shape \(2, 5\)"),
         (
             np.array(["a", "b"]),
@@ -455,6 +481,10 @@ def test_an_archive_larger_than_memory_is_told(folder: Path, monkeypatch: pytest
         ({"loss": "user_net.py:number"}, "must be a function"),
         ({"loss": "user_net.py:rows"}, r"loss must be one number for a batch, got \(12,\)"),
         ({"loss": "user_net.py:nothing"}, "loss must be finite, got nan"),
+        (
+            {"loss": "user_net.py:summed"},
+            "loss must be a mean over the samples of a batch, got a sum: divide it",
+        ),
         ({"loss": "user_net.py:needs"}, "model and loss must run on all samples, got TypeError"),
         ({"loss": "bce", "data": "values.npz"}, r"targets must be 0..1 for bce, got -"),
         ({"dtype": "float16"}, "dtype must be one of float32, float64, got 'float16'"),
@@ -494,6 +524,14 @@ def test_a_bad_checkpoint_is_told(folder: Path, state: Any, line: str) -> None:
     torch.save(state, "bad.pt")
 
     with pytest.raises(ValueError, match=line):
+        _load(checkpoint="bad.pt")
+    assert not Path("touched").exists()
+
+
+def test_a_pickle_of_code_is_told_and_not_run(folder: Path) -> None:
+    Path("bad.pt").write_bytes(pickle.dumps(_Evil()))
+
+    with pytest.raises(ValueError, match="no other objects, whose code is never run"):
         _load(checkpoint="bad.pt")
     assert not Path("touched").exists()
 
@@ -551,6 +589,32 @@ def test_dropout_in_training_mode_is_named() -> None:
 
     with pytest.raises(ValueError, match=r"dropout in training mode \('0'\)"):
         problem(net, (torch.ones(8, 3), torch.ones(8, 1)), training=True)
+
+
+def test_a_loss_that_says_it_is_a_sum_is_one() -> None:
+    x, y, net = torch.randn(6, 3), torch.randn(6, 2), nn.Linear(3, 2)
+
+    mean, total = (problem(net, (x, y), loss=nn.MSELoss(reduction=kind)) for kind in ("mean", "sum"))
+
+    assert_allclose(total.objective.value(), 12 * mean.objective.value(), rtol=1e-5)
+    assert (mean.unit, total.unit) == (1.0, 6.0)
+
+
+def test_a_loss_without_derivatives_is_told() -> None:
+    class Cut(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.square()
+
+        @staticmethod
+        def backward(ctx: Any, slope: Tensor) -> Any:
+            return None
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        return Cut.apply(outputs - targets).mean()
+
+    with pytest.raises(ValueError, match="loss must depend on the parameters by functions with derivatives"):
+        problem(nn.Linear(3, 2), (torch.randn(4, 3), torch.randn(4, 2)), loss=loss)
 
 
 class _Once(torch.autograd.Function):

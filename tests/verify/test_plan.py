@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from dataclasses import replace
@@ -111,11 +112,12 @@ def test_at_all_samples_every_rule_gives_the_rate_of_full_gradients(made: Plan) 
 
 
 def test_batch_eigenvalues_are_those_of_all_batches_within_their_error(given: Problem, dense: Any) -> None:
-    found = plan(given, [1, 2], directions=1, heavy=0, batches=24)
+    count = 14
+    found = plan(given, [1, 2], directions=1, heavy=0, batches=count)
     for at in found.rates:
         tops = np.linalg.eigvalsh(optimisers.all_batches(dense, at.batch_size))[:, -1]
         assert abs(at.eigenvalue.value - tops.mean()) <= 3 * at.eigenvalue.standard_error
-        assert_allclose(at.eigenvalue.standard_error, tops.std() / math.sqrt(24), rtol=0.4)
+        assert_allclose(at.eigenvalue.standard_error, tops.std() / math.sqrt(count), rtol=0.4)
         assert_allclose(at.sharpness.value, 2 / at.eigenvalue.value)
         assert_allclose(
             at.sharpness.standard_error / at.sharpness.value,
@@ -344,23 +346,24 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     model, state = given.objective.model, torch.get_rng_state()
     assert model is not None
     before = {name: p.clone() for name, p in model.state_dict().items()}
-    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "check": True, "steps": 3, "runs": 2}
-    first, again = (plan(given, [2, 4], seed=5, **few) for _ in range(2))
+    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "check": True, "steps": 2, "runs": 2}
+    first, again = (plan(given, [2], seed=5, **few) for _ in range(2))
     assert (first.rates, first.checks, first.bracket) == (again.rates, again.checks, again.bracket)
     assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(torch.get_rng_state(), state)
-    assert plan(given, [2, 4], seed=6, **few).rates[0].eigenvalue != first.rates[0].eigenvalue
+    assert plan(given, [2], seed=6, **few | {"check": False}).rates[0].eigenvalue != first.rates[0].eigenvalue
 
 
 def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
     told: list[tuple[str, float]] = []
     plan(
         given,
-        [1, 14],
+        [14],
+        directions=1,
         heavy=1,
         check=True,
-        steps=2,
+        steps=1,
         runs=2,
         tell=lambda what, share: told.append((what, share)),
     )
@@ -454,8 +457,13 @@ def test_a_single_sample_has_no_batches() -> None:
 MODEL = """
 import torch
 
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        print("running")
+        return super().forward(x)
+
 def build():
-    return torch.nn.Linear(3, 2)
+    return Net(3, 2)
 """
 
 
@@ -473,7 +481,8 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
 ) -> None:
     assert cli.main([*words, "--batch-sizes", "1,3,9", "--adam-rate", "1e-3", "--adam-batch", "3"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == ""
+    assert set(printed.err.splitlines()) == {"running"}
+    assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
     table = printed.out.split("\n\n")[1].splitlines()
     assert [row.split()[0] for row in table] == ["B", "1", "3", "9"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -484,7 +493,10 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     ]
 
 
-def test_json_is_what_is_written(words: list[str], tmp_path: Path, capsys: Any) -> None:
+def test_json_is_what_is_written(
+    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
     assert cli.main([*words, "--batch-sizes", "9", "--json", "--check", "--steps", "2"]) == 0
     printed = capsys.readouterr().out
     assert printed == (tmp_path / "out" / "plan.json").read_text(encoding="utf-8")
@@ -513,10 +525,29 @@ def test_json_is_what_is_written(words: list[str], tmp_path: Path, capsys: Any) 
 def test_bad_words_end_in_one_line(words: list[str], more: tuple[str, ...], line: str, capsys: Any) -> None:
     assert cli.main([*words, *more]) == 2
     printed = capsys.readouterr()
-    assert printed.err.startswith("losscurv: ")
+    assert printed.err.splitlines()[-1].startswith("losscurv: ")
     assert line in printed.err
-    assert printed.err.count("\n") == 1
+    assert set(printed.err.splitlines()[:-1]) <= {"running"}
     assert printed.out == ""
+
+
+@pytest.mark.parametrize("more", [("--batch-sizes", "10"), ("--batch-sizes", "3", "--samples", "99")])
+def test_what_cannot_be_planned_leaves_no_folder(words: list[str], more: Any, tmp_path: Path) -> None:
+    assert cli.main([*words, *more]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_takes_no_rates_away(
+    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(plan_pages.plots, "save_figure", full)
+    assert cli.main([*words, "--batch-sizes", "9"]) == 2
+    out, err = capsys.readouterr()
+    assert "stable below" in out and "page:" not in out
+    assert err.splitlines()[-1].endswith("out: No space left on device")
 
 
 def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
@@ -540,8 +571,8 @@ def test_the_picture_has_the_bracket_the_rules_and_the_runs(made: Plan) -> None:
 def test_without_adam_nothing_is_said_of_it(given: Problem) -> None:
     found = plan(given, [3], directions=1, heavy=0, batches=2)
     assert len(plan_pages.figure(found).axes) == 1
-    assert "Adam" not in plan_pages.text(found, Path("x"))
-    assert "short runs" not in plan_pages.text(found, Path("x"))
+    assert "Adam" not in plan_pages.text(found)
+    assert "short runs" not in plan_pages.text(found)
 
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:

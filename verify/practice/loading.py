@@ -311,7 +311,7 @@ def _shapes(part: Any) -> str:
 
 
 def _whole(part: Tensor) -> str:
-    return "" if part.is_floating_point() else ", whole numbers,"
+    return "" if part.is_floating_point() else " of whole numbers"
 
 
 def _loss(loss: Any, targets: Tensor) -> Any:

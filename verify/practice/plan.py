@@ -144,7 +144,7 @@ def plan(
     >>> import torch
     >>> from verify.practice.loading import problem
     >>> x, y = torch.eye(3).repeat(4, 1), torch.tensor([0, 1, 2]).repeat(4)
-    >>> found = plan(problem(torch.nn.Linear(3, 3, bias=False), (x, y)), [1, 12])
+    >>> found = plan(problem(torch.nn.Linear(3, 3), (x, y)), [1, 12])
     >>> [r.batch_size for r in found.rates], all(r.lower <= r.upper for r in found.rates)
     ([1, 12], True)
     """

@@ -135,13 +135,12 @@ def _notes(made: Plan) -> Iterator[str]:
 
 
 def _growth(made: Plan) -> str:
-    first, last = (number(max(size, 1.0), 3) for size in made.crossover)
+    first, last = (number(size, 3) for size in made.crossover)
     flat = number(2 / made.bracket.largest, 3)
     if made.crossover[1] <= 1:
         return f"the stable rate of SGD is 2/λ₁ = {flat} at every batch size, but for a factor below 2"
-    return (
-        f"the stable rate of SGD grows with B up to about {first} to {last} and levels off at 2/λ₁ = {flat}"
-    )
+    size = f"{first} to {last}" if made.crossover[0] > 1 else f"{last} at most"
+    return f"the stable rate of SGD grows with B up to about {size} and levels off at 2/λ₁ = {flat}"
 
 
 def _checks(made: Plan) -> Iterator[str]:

@@ -1,0 +1,74 @@
+"""Derivatives by reverse mode that the curvature of any model is made of: of one graph, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["held", "normal", "second_derivative", "slopes"]
+
+Tensors = tuple[Tensor, ...]
+
+
+def slopes(
+    ends: Tensor | Sequence[Tensor],
+    by: Tensor | Sequence[Tensor],
+    weights: Tensor | Sequence[Tensor] | None = None,
+    *,
+    again: bool = False,
+) -> Tensors:
+    """Derivatives of <weights, ends>, zeros where there are none; `again` if they are to be differentiated in turn.
+
+    Examples
+    --------
+    >>> x, y = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)
+    >>> slopes(x**2, [x, y], torch.tensor([1.0, 3.0]))
+    (tensor([2., 6.]), tensor([0.]))
+    """
+    return torch.autograd.grad(
+        ends, by, weights, retain_graph=True, create_graph=again, allow_unused=True, materialize_grads=True
+    )
+
+
+def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]], Tensors]:
+    """Its product with tensors like those that it is taken by.
+
+    Examples
+    --------
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> second_derivative((x**3).sum(), (x,))([torch.tensor([1.0, 2.0])])
+    (tensor([ 6., 12.]),)
+    """
+    gradient = slopes(scalar, by, again=True)
+    moving = [i for i, g in enumerate(gradient) if g.requires_grad]
+
+    def product(vector: Sequence[Tensor]) -> Tensors:
+        if not moving:
+            return tuple(torch.zeros_like(v) for v in vector)
+        return slopes([gradient[i] for i in moving], by, [vector[i] for i in moving])
+
+    return product
+
+
+def held(build: Callable[[], Any]) -> int:
+    """Bytes that a graph holds on to for its derivatives."""
+    storages: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        kept = build()
+    del kept
+    return sum(storages.values())
+
+
+def normal(like: Tensor) -> Tensor:
+    """Standard normal numbers, the same each time."""
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
