@@ -118,6 +118,7 @@ class Chain:
         self._diagonal: list[float] = []
         self.beside: list[float] = []
         self._coupling: list[Floats] = []
+        self._remainder = 0.0  # of the last product, be it rounding or not
         self.nodes: Floats = np.zeros(0)
 
     @property
@@ -149,7 +150,7 @@ class Chain:
         self._continue(rest)
 
     def _continue(self, rest: Tensor) -> None:
-        length = float(rest.norm())
+        length = self._remainder = float(rest.norm())
         reach = _EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
         ended = length <= reach or len(self.rows) == len(rest)
         self.rounding = math.hypot(self.rounding, length if ended else 0.0)
@@ -210,10 +211,12 @@ class Chain:
     def _highest(self, nodes: Floats, others: Floats, residuals: Floats, doubt: float) -> float:
         """Of the complement of the rows found, and of those among them that belong to the other end."""
         dim = len(self._next) - len(self.found.values)
-        highest = float(nodes.max()) + _reach(nodes, self.beside, dim, doubt) + self.noise
+        beside = [*self.beside[:-1], self._remainder if len(self.rows) < len(self._next) else 0.0]
+        highest = float(nodes.max()) + _reach(nodes, beside, dim, doubt) + self.noise
         if not len(others):
             return highest
-        middle, half = (highest + others.max()) / 2, (highest - others.max()) / 2
+        highest_other = float(others.max()) + self.noise
+        middle, half = (highest + highest_other) / 2, (highest - highest_other) / 2
         return float(middle + np.hypot(half, np.linalg.norm(residuals)))
 
 

@@ -67,7 +67,9 @@ class Extremes:
         where no further chain looks for a close pair: the distance to `ceiling` or `floor`. Rounding of the products
         is added.
     converged
-        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,).
+        Whether the bound is at most the tolerance times the largest Ritz value in modulus, (count,); of several values
+        at an end none before a further chain looks for what was passed over. Until then a value may have the place
+        of another eigenvalue, such as a copy of the one before, and its bound is the distance to one further down.
     floor, ceiling
         All eigenvalues that were not found lie between them, with probability at least 0.99 over the random starts.
         With at most one value sought at each end, that is all eigenvalues.
@@ -179,6 +181,7 @@ class _Search:
         self._top, self._bottom, self._count = top, bottom, top + bottom
         self._tolerance, self._doubt = tolerance, _DOUBT / 2
         self._unit = self._largest = 0.0
+        self._searched = False
         self.products, self.distance = 0, math.inf
         self._kind: Kind = "first"
         self._next: Kind | None = None
@@ -225,14 +228,17 @@ class _Search:
     def _look(self, target: float) -> tuple[Pairs, float, Kind | None]:
         """The pairs, how far they are from certain, and the chain that follows, if this one has done its part."""
         chain = self._chain
+        self._searched = True
         if len(chain.rows) == self._operator.dim:
             return chain.pairs(self._top, self._bottom), 0.0, "none"
         full = self._kind == "looking" and len(chain.found.values) == self._count
         if full and not self._passed(chain.found.values, target):
             pairs, distance, following = self._checked(chain.kept(), target)
+            self._searched = following != "refining"
             if following is not None or not chain.exhausted:
                 return pairs, distance, following
         pairs, distance, following = self._refined(chain.pairs(self._top, self._bottom))
+        self._searched = following == "none"
         return pairs, distance, following if distance <= target or chain.exhausted else None
 
     def _checked(self, pairs: Pairs, target: float) -> tuple[Pairs, float, Kind | None]:
@@ -290,12 +296,17 @@ class _Search:
         return "the rounding of the products, which allows no smaller bounds"
 
     def _converged(self) -> NDArray[np.bool_]:
-        return self._pairs.bounds <= self._tolerance * self._largest
+        return (self._pairs.bounds <= self._tolerance * self._largest) & self._searched
 
     def result(self, stopped: str) -> Extremes:
         """What is found, in the unit of the matrix."""
         rows = self._chain.locked(self._pairs).rows.double()
         floor, ceiling = self._ends()
+        if (
+            max(self._top, self._bottom) == 1
+        ):  # of all eigenvalues, those too that were found in a chain before
+            least, most = self._pairs.values - self._pairs.bounds, self._pairs.values + self._pairs.bounds
+            floor, ceiling = min(floor, least.min()), max(ceiling, most.max())
         return Extremes(
             values=self._unit * self._pairs.values,
             vectors=numbers((rows / rows.norm(dim=1, keepdim=True)).mT),

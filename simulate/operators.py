@@ -184,7 +184,8 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
 def empirical_fisher(objective: Objective) -> CurvatureOperator:
     """Mean over samples of the outer product of a sample's gradient with itself; the sum for a loss that is a sum.
 
-    A sample is a row of the targets. Its gradient is its part of the loss, N times what it adds to a mean.
+    A sample is a row of the targets. Its gradient is that of its part of the loss, N times what it adds to a mean, and
+    the mean has N in the denominator: `objective.samples`, which for a loss that weighs classes is their weight.
 
     Raises
     ------
@@ -203,6 +204,9 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
 
 def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
     """Fisher information of the model's own distribution of the targets, mean (or sum) over the samples.
+
+    The sum over all rows of the data is divided by what the mean of the loss is over, `objective.samples`: with a
+    cross-entropy that ignores or weighs classes, whose targets do not enter here, that is another number.
 
     Parameters
     ----------

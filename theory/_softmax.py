@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FAR = 1.7e308  # keeps differences of gaps finite
+_ROWS = 1 << 14  # numbers per work array of elementwise steps
 _BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cache
 
 
@@ -126,15 +127,59 @@ def mean_excess(
     return trace / _norm_of_mean(ratios, top, scale, weight, at_top), trace / separate
 
 
+def excess_of_rows(logits: Floats, heat: Floats) -> Floats:
+    """Trace over Frobenius norm at softmax(row / heat) for each row of (n, K), a few rows in the cache at a time."""
+    classes = logits.shape[-1]
+    step = max(1, _ROWS // classes)
+    work = np.empty((2, step, classes))
+    found = np.empty(len(logits))
+    with np.errstate(over="ignore", under="ignore"):  # weights of exactly zero: the right limit
+        for start in range(0, len(logits), step):
+            rows = slice(start, start + step)
+            size = len(logits[rows])
+            found[rows] = _excess_in_place(logits[rows], heat[rows], work[0, :size], work[1, :size])
+    return found
+
+
+def _excess_in_place(logits: Floats, heat: Floats, ratios: Floats, squares: Floats) -> Floats:
+    """The same with two work arrays: fresh ones cost more than the arithmetic."""
+    lane = np.arange(len(logits))
+    ratios[...] = logits
+    mode = ratios.argmax(axis=-1)
+    first = ratios[lane, mode]
+    ratios[lane, mode] = -np.inf
+    second = ratios.max(axis=-1)
+    ratios -= second[:, None]
+    ratios /= heat[:, None]
+    np.exp(ratios, out=ratios)
+    np.square(ratios, out=squares)
+    lead = np.exp((second - first) / heat)
+    sums = _sums(ratios, squares)
+    top = 1.0 / (1.0 + lead * sums[0])
+    trace, square = _from_sums(sums, top, lead * top)
+    return trace / np.sqrt(square)
+
+
 def _moments(ratios: Floats, top: Floats, scale: Floats) -> tuple[Floats, Floats]:
     """Trace over `scale` and squared norm over its square."""
-    mass = ratios.sum(axis=-1)
-    squares = np.square(ratios)
-    diagonal = ratios * (1.0 - scale[..., None] * ratios)
-    power = squares.sum(axis=-1)
-    pairs = np.square(power) - np.square(squares).sum(axis=-1)  # safe beside 2 power: ratios <= top / scale
-    norm = np.square(top) * (np.square(mass) + 2.0 * power) + np.square(diagonal).sum(axis=-1)
-    return top * mass + diagonal.sum(axis=-1), norm + np.square(scale) * pairs
+    return _from_sums(_sums(ratios, np.square(ratios)), top, scale)
+
+
+def _sums(ratios: Floats, squares: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sums of the first four powers along the last axis."""
+    cubes, quarts = (np.einsum("...k,...k->...", x, squares) for x in (ratios, squares))
+    return ratios.sum(axis=-1), squares.sum(axis=-1), cubes, quarts
+
+
+def _from_sums(
+    sums: tuple[Floats, Floats, Floats, Floats], top: Floats, scale: Floats
+) -> tuple[Floats, Floats]:
+    """Trace and squared norm; entries off the mode are at most 1/2, so that each difference keeps its digits."""
+    mass, power, cubes, quarts = sums
+    diagonal = power - scale * (2.0 * cubes - scale * quarts)
+    pairs = np.square(power) - quarts  # safe beside 2 power: ratios <= top / scale
+    norm = np.square(top) * (np.square(mass) + 2.0 * power) + diagonal + np.square(scale) * pairs
+    return top * mass + (mass - scale * power), norm
 
 
 def _norm_of_mean(

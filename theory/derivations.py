@@ -13,8 +13,8 @@ name                          result                                      Vysogo
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
 `theory.softmax` and `theory.gauss_newton` are tested against these expressions. The others stand in
-`theory.spectral_derivations`, `theory.law_derivations`, `theory.descent_derivations`, `theory.wide_derivations` and
-`theory.linear_derivations`.
+`theory.spectral_derivations`, `theory.law_derivations`, `theory.descent_derivations`, `theory.wide_derivations`,
+`theory.linear_derivations` and `theory.zone_derivations`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from theory import (
     linear_derivations,
     spectral_derivations,
     wide_derivations,
+    zone_derivations,
 )
 from theory._symbolic import Derivation, require_zero, sympy_module
 
@@ -337,6 +338,12 @@ def derivations() -> tuple[Derivation, ...]:
         linear_derivations.linear_lower_constant(),
         linear_derivations.linear_edge(),
         wide_derivations.normalisation_rank(),
+        zone_derivations.finite_sample_excess(),
+        zone_derivations.haar_second_moment(),
+        zone_derivations.one_parameter_law(),
+        zone_derivations.lower_edge(),
+        zone_derivations.near_tie_weight(),
+        zone_derivations.equal_tail_spectrum(),
     )
 
 

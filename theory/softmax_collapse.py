@@ -136,7 +136,7 @@ def equal_tail_eigenvalues(tail: ArrayLike, *, members: int, classes: int) -> Fl
     """
     s, mode, eps = _equal(tail, members)
     k = _checks.integer("classes", classes, least=s)
-    _checks.fits("classes", 16 * max(eps.size, 1) * k, k)
+    _checks.fits("classes", 32 * max(eps.size, 1) * k, k)
     found = np.zeros((*eps.shape, k))
     found[..., : s - 2] = eps[..., None]
     found[..., s - 2] = s * (eps * mode)

@@ -19,7 +19,8 @@ name                    symbol                                                  
 ======================  =======================================================  =============================
 
 The network has no biases and :math:`f(\alpha\theta) = \alpha^L f(\theta)`. G and :math:`\tilde H` are the two parts of
-the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses.
+the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses. The last two stand in
+`theory.zone_bulk`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory import _checks, outliers
+from theory import _checks
+from theory.zone_bulk import bulk_outlier, spiked_excess
 
 __all__ = [
     "CurvatureFactors",
@@ -210,7 +212,7 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
     Raises
     ------
     ValueError
-        If a norm is not positive and finite, or `depth` is not a whole number >= 1.
+        If a norm is not positive and finite, or `depth` is not a whole number >= 1; if the result overflows.
 
     References
     ----------
@@ -226,7 +228,9 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
         h_term_norm=_checks.positive("h_term_norm", h_term_norm),
     )
     power = _checks.layers("depth", depth, least=1)
-    return _root(h, power) / _root(g, power)
+    with np.errstate(over="ignore"):
+        found = _root(h, power) / _root(g, power)
+    return _checks.representable(found, gauss_newton_norm=gauss_newton_norm, h_term_norm=h_term_norm)
 
 
 def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Floats:
@@ -252,7 +256,7 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
     ------
     ValueError
         If `samples` is not a whole number >= 1, `gap_density` is not positive and finite, or `depth` is not a whole
-        number >= 1.
+        number >= 1; if the result overflows.
 
     References
     ----------
@@ -267,7 +271,9 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
         samples=_checks.whole("samples", samples), gap_density=_checks.positive("gap_density", gap_density)
     )
     power = _checks.layers("depth", depth, least=1)
-    return _root(n, power) * _root(f, power)
+    with np.errstate(over="ignore"):
+        found = _root(n, power) * _root(f, power)
+    return _checks.representable(found, samples=samples, gap_density=gap_density)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -315,7 +321,7 @@ def near_tie_weight(
         gap_density=_checks.positive("gap_density", gap_density), alpha=a, temperature=heat
     )
     named = {"alpha": alpha, "gap_density": gap_density, "depth": depth, "temperature": temperature}
-    return _checks.representable(0.5 * f * heat / a**power, **named)
+    return _checks.representable(0.5 * f * heat * a**-power, **named)
 
 
 @np.errstate(over="ignore")
@@ -359,90 +365,6 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
     power = _checks.layers("depth", depth, least=1)
     found = 2.0 * a ** (power - 2.0) / h
     return _checks.representable(found, alpha=alpha, sharpness=sharpness, depth=depth)
-
-
-def bulk_outlier(spike: ArrayLike, *, bulk_norm: ArrayLike) -> outliers.Outlier:
-    r"""Top eigenvalue of a low-rank G over a semicircle bulk of norm h: it separates at h/2, half the norm.
-
-    :math:`\theta + h^2/(4\theta)` if :math:`\theta > h/2`, else h. That is `theory.outliers.additive_wigner` with
-    :math:`\sigma = h/2`; a threshold at h itself would compare norms of G and of the H-term as Eq. (6) does.
-
-    Parameters
-    ----------
-    spike
-        Eigenvalue :math:`\theta` of the low-rank matrix, either sign.
-    bulk_norm
-        :math:`h \ge 0`, spectral norm of the bulk, same unit.
-
-    Returns
-    -------
-    Eigenvalue, squared overlap of the eigenvectors, threshold, edge and whether it is visible, of the broadcast
-    shape.
-
-    Raises
-    ------
-    ValueError
-        If an argument is not finite, or `bulk_norm` is negative.
-
-    References
-    ----------
-    Vysogorets, Dawid and Kempe (2024), Section 3, around Eq. (6).
-
-    Examples
-    --------
-    >>> bulk_outlier([0.5, 1.0, 2.0], bulk_norm=1.0).eigenvalue
-    array([1.   , 1.25 , 2.125])
-    """
-    return outliers.additive_wigner(spike, sigma=_checks.nonnegative("bulk_norm", bulk_norm) / 2.0)
-
-
-def spiked_excess(spike: ArrayLike, *, rank: ArrayLike, bulk_norm: ArrayLike, dim: ArrayLike) -> Floats:
-    r"""Excess of k equal spikes over a semicircle bulk, :math:`k\theta / \sqrt{k\theta^2 + n h^2/4}`.
-
-    The bulk has no trace but :math:`n h^2/4` of squared norm, so that in high dimension it hides spikes of any fixed
-    height above it: spectral norms decide nothing, Frobenius norms do.
-
-    Parameters
-    ----------
-    spike
-        :math:`\theta > 0`.
-    rank
-        Number k of spikes, a whole number from 1 to n.
-    bulk_norm
-        :math:`h \ge 0`, spectral norm of the bulk, same unit as `spike`.
-    dim
-        Dimension n, a whole number.
-
-    Returns
-    -------
-    Broadcast shape of all arguments; up to O(1/n), and without the inner product of the two parts.
-
-    Raises
-    ------
-    ValueError
-        If `spike` is not positive and finite, `bulk_norm` is negative or not finite, `rank` or `dim` is not a whole
-        number >= 1, or `rank` exceeds `dim`.
-
-    References
-    ----------
-    Beside Vysogorets, Dawid and Kempe (2024), Eq. (6), which it contradicts in high dimension.
-
-    Examples
-    --------
-    >>> spiked_excess(2.0, rank=9, bulk_norm=1.0, dim=[50, 5000, 266_200]).round(3)
-    array([2.585, 0.502, 0.07 ])
-    """
-    theta, k, h, n = _checks.together(
-        spike=_checks.positive("spike", spike),
-        rank=_checks.whole("rank", rank),
-        bulk_norm=_checks.nonnegative("bulk_norm", bulk_norm),
-        dim=_checks.whole("dim", dim),
-    )
-    _checks.require(k <= n, "rank", "at most dim", rank)
-    largest = np.maximum(theta, h)
-    theta, h = theta / largest, h / largest
-    # roots first: a rank, a dimension and their products may be as large as floats are
-    return np.sqrt(k) * (theta / np.hypot(theta, np.sqrt(n / k) * (h / 2.0)))
 
 
 def _scaled(alpha: ArrayLike, depth: int, temperature: ArrayLike) -> tuple[Floats, Floats, float]:

@@ -400,3 +400,27 @@ def test_what_is_sought_is_named_when_it_is_wrong() -> None:
         extremes(np.triu(np.ones((3, 3))), rng())
     with pytest.raises(ValueError, match="operator must return finite products, got NaN"):
         extremes(Operator(product=lambda v: v * np.nan, dim=4), rng())
+
+
+def test_nothing_has_converged_before_copies_are_looked_for() -> None:
+    """Of a double eigenvalue three products show one, and in the place of its copy the next, with a small residual."""
+    matrix = np.diag([10.0, 10.0, 5.0, *np.linspace(0, 1e-3, 50)])
+    cut, found = (extremes(matrix, rng(), largest=2, steps=steps, tolerance=1e-2) for steps in (3, 20))
+    assert cut.bounds[1] < 1e-4 and abs(cut.values[1] - 5) < 1e-4
+    assert not cut.converged.any()
+    assert found.converged.all() and abs(found.values[1] - 10) < 0.1
+
+
+@pytest.mark.parametrize("values", [[1.0, 1.0, -1.0], [10.0, 10.0, 0.3], [2.0, 1.9999]])
+def test_floor_and_ceiling_allow_for_rounding_where_all_is_spanned(values: list[float]) -> None:
+    """In single precision, with eigenvalues that are nearly or exactly the same."""
+    draws = rng()
+    for _ in range(20):
+        turn = np.linalg.qr(draws.standard_normal((len(values), len(values))))[0]
+        matrix = torch.from_numpy(turn @ np.diag(values) @ turn.T).float()
+        matrix = (matrix + matrix.mT) / 2
+        known = np.linalg.eigvalsh(matrix.double().numpy())
+        found = extremes(matrix, draws, largest=len(values) - 1, tolerance=1e-7)
+        assert found.floor <= known[0]
+        single = extremes(matrix, draws, largest=1, smallest=1, tolerance=1e-7)
+        assert single.floor <= known[0] and known[-1] <= single.ceiling

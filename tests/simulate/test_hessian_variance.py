@@ -214,6 +214,19 @@ def test_outputs_without_an_axis_are_one_for_each_sample(monkeypatch: pytest.Mon
     assert_allclose(variance_along(objective, [1.0, 0.0, 0.0]), float(spread(2 * x * x[:, :1])))
 
 
+@pytest.mark.parametrize("covered", [True, False])
+def test_vectors_may_lie_in_any_order_in_memory(covered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch normalisation has wrong derivatives for weights with gaps between them."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Tanh(), nn.Linear(3, 3)).double()
+    objective = case("cross-entropy")._replace(model=model).objective()
+    if not covered:
+        without_sites(monkeypatch)
+    columns = normal(objective, 3)
+    expected = quadratic_forms(objective, columns.T.contiguous().T)
+    assert_allclose(quadratic_forms(objective, columns), expected, rtol=1e-12)
+    assert_allclose(expected[:, :1], quadratic_forms(objective, columns[:, :1].clone()), rtol=1e-12)
+
+
 def test_float32_follows_float64() -> None:
     found = case("convolution")
     double = found.objective()

@@ -129,6 +129,14 @@ def test_vectors_split_and_flatten_back(name: str) -> None:
         assert torch.equal(part.flatten(), vector[where])
 
 
+def test_inputs_may_be_several_tensors() -> None:
+    """A pair whose inputs are a tuple is one batch."""
+    weights = torch.ones(4, 3)
+    objective = Objective(lambda p, x: (x[0] - x[1]) @ p[0], LOSS, ((X, 2 * X), Y), parameters=[weights])
+    assert objective.samples == N
+    assert abs(objective.value() - LOSS(-X @ weights, Y).item()) < 1e-6
+
+
 def bad(**changed: Any) -> dict[str, Any]:
     return {"model": perceptron(), "loss": LOSS, "data": (X, Y)} | changed
 

@@ -31,28 +31,36 @@ def outer_hessian(objective: Objective, batch: Any) -> torch.Tensor:
     )
 
 
+def columns(objective: Objective) -> torch.Tensor:
+    """Random vectors: matrices that agree on these agree."""
+    draws = torch.Generator().manual_seed(0)
+    return torch.randn(objective.dim, 3, generator=draws, dtype=objective.dtype)
+
+
 @pytest.mark.parametrize("name", ANY_LOSS)
 def test_products_are_those_of_the_dense_hessian(name: str) -> None:
     objective = case(name).objective()
-    assert_same(hessian(objective).dense(), dense_hessian(objective))
+    vectors = columns(objective)
+    assert_same(hessian(objective) @ vectors, dense_hessian(objective) @ vectors)
 
 
 @pytest.mark.parametrize("name", ANY_LOSS)
 def test_gauss_newton_is_the_jacobian_about_the_curvature_of_the_loss(name: str) -> None:
     objective = case(name).objective()
-    expected = sum(
-        dense_jacobian(objective, batch.inputs).T
-        @ outer_hessian(objective, batch)
-        @ dense_jacobian(objective, batch.inputs)
-        for batch in objective.batches()
-    )
-    assert_same(gauss_newton(objective).dense() + 1, torch.as_tensor(expected) + 1)
+    vectors = columns(objective)
+    expected = torch.zeros_like(vectors)
+    for batch in objective.batches():
+        rows = dense_jacobian(objective, batch.inputs)
+        expected += rows.T @ (outer_hessian(objective, batch) @ (rows @ vectors))
+    assert_same(gauss_newton(objective) @ vectors + 1, expected + 1)
 
 
 @pytest.mark.parametrize("name", ANY_LOSS)
 def test_hessian_is_its_two_terms(name: str) -> None:
     objective = case(name).objective()
-    assert_same(gauss_newton(objective).dense() + h_term(objective).dense() + 1, dense_hessian(objective) + 1)
+    vectors = columns(objective)
+    whole, *terms = (matrix(objective) @ vectors for matrix in (hessian, gauss_newton, h_term))
+    assert_same(terms[0] + terms[1], whole)
 
 
 @pytest.mark.parametrize("name", ["cross-entropy", "binary", "squared error", "convolution", "transformer"])
@@ -61,7 +69,8 @@ def test_fisher_information_is_the_gauss_newton_matrix_of_a_log_likelihood(name:
     outputs = objective.outputs(objective.leaves(), next(objective.batches()).inputs)
     # torch means over all targets; unit variance has half the squares
     factor = {"binary": outputs[0].numel(), "squared error": outputs[0].numel() / 2}.get(name, 1)
-    assert_same(fisher(objective).dense(), factor * gauss_newton(objective).dense())
+    vectors = columns(objective)
+    assert_same(fisher(objective) @ vectors, factor * (gauss_newton(objective) @ vectors))
 
 
 @pytest.mark.parametrize("name", ["cross-entropy", "squared error", "convolution", "frozen", "sum"])
@@ -148,6 +157,22 @@ def test_float32_follows_float64(matrix: Any) -> None:
     assert float((single.double() - double).abs().max()) < 1e-5 * float(double.abs().max())
 
 
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_normalisation_is_differentiated_twice(dim: int | None) -> None:
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2, bias=False).double(), dim=dim)
+    lengths, directions = (p.detach() for p in layer.parameters())
+    across = [0, 1] if dim is None else 1 - dim
+
+    def outputs(p: Any, x: torch.Tensor) -> torch.Tensor:
+        return x @ (p[0] * p[1] / p[1].square().sum(across, keepdim=True).sqrt()).T
+
+    x = torch.linspace(-1, 1, 12, dtype=torch.float64).view(4, 3)
+    data = (x, torch.tensor([0, 1, 1, 0]))
+    expected = Objective(outputs, nn.CrossEntropyLoss(), data, parameters=[lengths, directions])
+    found = hessian(Objective(layer, nn.CrossEntropyLoss(), data)).dense()
+    assert_same(found, dense_hessian(expected))
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators._Graphs, "_affordable", lambda *_: kept)
@@ -204,6 +229,19 @@ def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.Monkey
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
     with pytest.raises(ValueError, match=r"data must be small enough for memory.*smaller chunk"):
         _ = hessian(case("cross-entropy").objective()) @ torch.ones(43)
+
+
+def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sample in many dimensions: the graph is no larger than the parameters."""
+    objective = Objective(
+        nn.Linear(1000, 100), nn.CrossEntropyLoss(), (torch.ones(1, 1000), torch.tensor([1]))
+    )
+    monkeypatch.setattr("simulate._memory.available", lambda _: 4 * 4 * objective.dim)
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    with pytest.raises(
+        ValueError, match="data must be small enough for memory: the derivatives of 1 samples"
+    ):
+        _ = hessian(objective) @ torch.ones(objective.dim)
 
 
 def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

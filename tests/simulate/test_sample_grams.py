@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from simulate import sample_grams, sites
+from simulate.hessian_variance import quadratic_forms
 from simulate.objectives import Batch, Objective
 from simulate.operators import gauss_newton
 from simulate.parametric import as_found
@@ -205,7 +206,16 @@ def test_a_bend_that_one_sample_alone_sees_is_refused() -> None:
         trace_hessian(Objective(Gated(N - 1), SQUARES, [(X, Y)]))
 
 
-@pytest.mark.parametrize("coupled", [lambda z: z.sum(0), lambda z: z[:2].prod(0), lambda z: z[2] * z[7]])
+@pytest.mark.parametrize(
+    "coupled",
+    [
+        lambda z: z.sum(0),
+        lambda z: z[:2].prod(0),
+        lambda z: z[2] * z[7],
+        lambda z: z[7] * z[8],
+        lambda z: z.std(),
+    ],
+)
 def test_a_loss_that_couples_samples_is_refused(coupled: Any) -> None:
     model = nn.Linear(4, 4).double()
     objective = Objective(model, lambda z, _: (z**2).mean() + (coupled(z) ** 2).mean(), [(X, Y)])
@@ -213,9 +223,30 @@ def test_a_loss_that_couples_samples_is_refused(coupled: Any) -> None:
         trace_gauss_newton(objective)
 
 
+@pytest.mark.parametrize("scale", [1e2, 1e4, 1e8])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
+    """The curvature of a saturated softmax is rounding, of each sample by itself."""
+    weights = scale * torch.eye(4, dtype=dtype)
+    objective = Objective(
+        lambda p, x: x @ p[0], nn.CrossEntropyLoss(), [(X, Y.argmax(1))], parameters=[weights]
+    )
+    found = sample_grams.sample_grams(objective)
+    assert np.isfinite(found.traces).all()
+    assert quadratic_forms(objective, torch.ones(16, 1)).shape == (N, 1)
+
+
+@pytest.mark.parametrize("loss", [lambda z, _: z.norm() ** 2, lambda z, _: z.mean()])
+def test_a_loss_may_add_up_its_samples_by_any_formula(loss: Any) -> None:
+    objective = Objective(nn.Linear(4, 4).double(), loss, [(X, Y)])
+    assert_allclose(trace_gauss_newton(objective), gauss_newton(objective).dense().trace(), atol=1e-12)
+
+
 def test_outputs_without_a_row_for_every_target_are_refused() -> None:
     pooled = of_function(lambda p, x: (x @ p[0]).mean(0), [torch.ones(4, 1).double()], outputs=Y[:, 0])
-    with pytest.raises(ValueError, match=r"model must return one row for each of 9 samples, got shape \(1,\)"):
+    with pytest.raises(
+        ValueError, match=r"model must return one row for each of 9 samples, got shape \(1,\)"
+    ):
         trace_gauss_newton(pooled)
 
 

@@ -20,6 +20,8 @@ from theory import (
     softmax,
     spectral_derivations,
     wide_derivations,
+    zone,
+    zone_derivations,
 )
 from theory._symbolic import require_zero
 
@@ -97,12 +99,63 @@ def test_scaling_exponents_are_2l_minus_2_and_l_minus_2() -> None:
     assert found.expression.coeff(H) == alpha ** (L - 2) / T
 
 
+def test_finite_sample_excess_is_the_numeric_function() -> None:
+    rng = np.random.default_rng(3)
+    d, c, e = rng.integers(2, 500, 50), *rng.uniform(0.1, 5.0, (2, 50))
+    mean = rng.uniform(1, 3, 50)
+    own = mean * rng.uniform(1, 20, 50)
+    found = numeric(zone_derivations.finite_sample_excess(), d, c, e, mean, own)
+
+    expected = gauss_newton.finite_sample_excess(mean, own, dim=d, sigma_c=c, sigma_e=e)
+    assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_haar_second_moment_is_the_numeric_function() -> None:
+    t, f = np.array([[1.5], [-0.3], [0.0]]), np.array([2.0, 1.0])
+    found = numeric(zone_derivations.haar_second_moment(), 7, 30, f, t)
+
+    assert_allclose(found, gauss_newton.haar_moments(t, f, dim=7, parameters=30).squared_norm, rtol=1e-14)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_scaling_laws_are_the_numeric_functions(depth: int) -> None:
+    found = numeric(zone_derivations.lower_edge(), 7.0, 0.3, depth)
+    assert_allclose(zone.lower_edge(7.0, 0.3, depth=depth), found, rtol=1e-15)
+
+    found = numeric(zone_derivations.near_tie_weight(), 0.4, 6.0, depth, 1.7)
+    weight = zone.near_tie_weight(6.0, gap_density=0.4, depth=depth, temperature=1.7)
+    assert_allclose(weight, found, rtol=1e-15)
+
+    G, H = derivations.scaling_exponents().symbols[3:]
+    factors = zone.curvature_factors(1.3, depth=depth, temperature=1.7)
+    alpha, T, L = derivations.scaling_exponents().symbols[:3]
+    scaled = derivations.scaling_exponents().expression.subs({alpha: 1.3, T: 1.7, L: depth})
+    assert_allclose(factors, [float(scaled.coeff(part)) for part in (G, H)], rtol=1e-14)
+
+
+@pytest.mark.parametrize("members", [2, 3, 7])
+def test_equal_tail_spectrum_is_the_numeric_function(members: int) -> None:
+    found = numeric(zone_derivations.equal_tail_spectrum(), members, 0.05)
+
+    expected = softmax.equal_tail_eigenvalues(0.05, members=members, classes=9)[0]
+    assert_allclose(found, expected, rtol=1e-15)
+
+
+def test_a_wrong_pairing_stops_the_derivation() -> None:
+    symbols = d, c, e, t, mixed, own = sympy.symbols("d c e t m q", positive=True)
+    s = c**2 + e**2
+    wrong = d * (s**2 * t**2 + d * (c**4 * mixed + (s**2 - c**4) * own))  # d for d + 1
+
+    with pytest.raises(ArithmeticError, match="derivation fails at squared norm, d = 1"):
+        zone_derivations._check_wick(wrong, symbols)
+
+
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     found = derivations.derivations()
 
     modules = (
         *(derivations, spectral_derivations, law_derivations, descent_derivations),
-        *(wide_derivations, linear_derivations),
+        *(wide_derivations, linear_derivations, zone_derivations),
     )
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     names = [d.name for d in found]

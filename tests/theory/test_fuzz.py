@@ -152,6 +152,22 @@ RIGHT: dict[str, Any] = {
     "prior": [0.7, 0.3],
     "gauss_newton_excess": 3.1,
     "frobenius_ratio": 0.7,
+    "separate_gamma": 2.6,
+    "orthogonal": True,
+    "squared_error": 0.7,
+    "trace": 3.1,
+    "squared_norm": 2.5,
+    "squared_diagonal": 0.9,
+    "parameters": 2720,
+    "tail": 0.02,
+    "members": 7,
+    "classes": 12,
+    "alpha": 1.8,
+    "depth": 3,
+    "gauss_newton_norm": 0.8,
+    "h_term_norm": 0.1,
+    "gap_density": 0.4,
+    "bulk_norm": 0.9,
 }
 ELEMENTWISE = [
     name
@@ -165,6 +181,8 @@ ELEMENTWISE = [
         "adaptive_rates",
         "gauss_newton",
         "softmax",
+        "zone",
+        "initial_loss",
     )
 ]
 
@@ -173,6 +191,8 @@ ELEMENTWISE = [
 def test_what_is_no_number_is_refused_in_every_place(name: str) -> None:
     line = TABLE[name]
     right = {argument: RIGHT[argument] for argument in inspect.signature(line.function).parameters}
+    if ("from_logits" in name and "batch" in name) or name.endswith("batch_gammas"):
+        right = {argument: [value] if argument in "pz" else value for argument, value in right.items()}
     line.function(**right)
     for argument in right:
         for wrong in (

@@ -94,12 +94,12 @@ def test_truth_of_the_gram_matrix_is_that_of_all_gradients(small: Case) -> None:
 
 
 def test_every_way_gives_the_truth(small: Case) -> None:
-    found = bench(small, repeats=2, tell=silent)
+    found = bench(small, repeats=1, tell=silent)
     assert {result.work for result in found.results} == set(NAMES)
     assert [(r.work, r.method) for r in found.results if r.library == "losscurv"] == [way[:2] for way in OURS]
     assert [r.method for r in found.results if r.library == "torch.func"] == ["vmap of grad"]
     for result in found.results:
-        assert len(result.errors) == len(result.seconds) == 2
+        assert len(result.errors) == len(result.seconds) == 1
         assert max(result.errors) < (1e-5 if result.exact else 1e-3), result
         assert result.passes > 0 and result.median > 0
     assert 0 < found.farthest < 1e-5
@@ -203,13 +203,13 @@ def test_a_busy_machine_is_told(units: list[float], busy: bool) -> None:
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     threads = torch.get_num_threads()
-    words = ["bench", "--samples", "5", "--repeats", "1", "--only", "gram", "--only", "hessian"]
+    words = ["bench", "--samples", "5", "--repeats", "1", "--only", "gauss-newton", "--only", "hessian"]
     assert main([*words, "--threads", str(threads + 1)]) == 0
     told = capsys.readouterr().out
     assert "LeNet-300-100 on 5 digits, float32" in told
     assert [line.split("|")[1].strip() for line in told.splitlines() if "losscurv" in line] == [
         "H times a vector",
-        "Gram matrix of one output",
+        "G times a vector",
     ]
     assert f"not installed: {', '.join(PEERS)}" in told
     assert torch.get_num_threads() == threads

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from simulate import _memory
+from simulate.parametric import as_found
 from verify import cli
 from verify.practice import loading
 from verify.practice.loading import load, problem
@@ -25,6 +26,7 @@ from verify.practice.loading import load, problem
 N = 12
 
 SOURCE = """
+import random
 import sys
 import numpy as np
 import torch
@@ -38,7 +40,8 @@ def build():
 
 def drawn():
     net = nn.Linear(64, 10)
-    net.bias.data += float(np.random.standard_normal())
+    net.bias.data[0] += float(np.random.standard_normal())
+    net.bias.data[1] += random.random()
     return net
 
 class Net(nn.Module):
@@ -166,9 +169,19 @@ def test_a_module_of_the_current_folder_is_found(folder: Path) -> None:
 
 
 def test_the_seed_fixes_what_the_model_draws(folder: Path) -> None:
-    first, again, other = (_load("drawn", seed=seed).objective.value() for seed in (1, 1, 2))
+    def value(before: int, seed: int) -> float:
+        with as_found(None, training=False):
+            random.seed(before)
+            np.random.seed(before)  # noqa: NPY002 (what models of others draw from)
+            return _load("drawn", seed=seed).objective.value()
 
-    assert first == again != other
+    assert value(0, 1) == value(5, 1) != value(0, 2)
+
+
+def test_the_seed_draws_the_samples(folder: Path) -> None:
+    first, again, other = (_load(samples=5, seed=seed).inputs for seed in (1, 1, 2))
+
+    assert torch.equal(first, again) and not torch.equal(first, other)
 
 
 @pytest.mark.parametrize("width", [784, 64])
@@ -295,6 +308,34 @@ def test_some_samples_have_the_mean_of_their_losses() -> None:
     assert_allclose(found.batch_objective([1, 4, 5]).value(), np.mean(parts), rtol=1e-12)
 
 
+def test_some_samples_are_taken_as_all_of_them_are() -> None:
+    """By the same parameters, in the same mode, and so many in a pass."""
+    sizes: list[int] = []
+
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        sizes.append(len(targets))
+        return (outputs - targets).square().mean()
+
+    x, y, net = torch.randn(6, 3), torch.randn(6, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
+    found = problem(net, (x, y), loss=loss, parameters=["1"], batch_size=2)
+    sizes.clear()
+
+    part = found.batch_objective([0, 1, 3, 4, 5])
+
+    part.value()
+    assert part.names == found.objective.names == ("1.weight", "1.bias")
+    assert sizes == [2, 2, 1]
+    assert problem(net, (x, y), training=True).batch_objective([0, 1]).training
+
+
+def test_a_pass_takes_all_samples_up_to_a_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.randn(6, 3), torch.randn(6, 2)
+
+    assert problem(nn.Linear(3, 2), (x, y)).batch_size == 6
+    monkeypatch.setattr(loading, "BATCH", 4)
+    assert problem(nn.Linear(3, 2), (x, y)).batch_size == 4
+
+
 def test_tokens_have_classes_at_every_position() -> None:
     net = nn.Sequential(nn.Embedding(5, 5), nn.Flatten(0, 0))
     tokens = torch.randint(0, 5, (6, 4))
@@ -355,7 +396,7 @@ def test_a_build_that_draws_leaves_no_trace(folder: Path) -> None:
         ("infinite", "parameters must be finite, got NaN or infinity in 'layer.weight'"),
         (
             "Fails",
-            r"must run on inputs of shape \(2, 64\), got KeyError: 'no such thing' \(user_net.py, line 29\)",
+            r"must run on inputs of shape \(2, 64\), got KeyError: 'no such thing' \(user_net.py, line 31\)",
         ),
         ("Pair", "model must return one tensor, got tuple; wrap it in a module"),
         ("Few", r"samples along the first axis, got outputs \(\) for 2 samples"),

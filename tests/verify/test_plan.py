@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 from dataclasses import replace
@@ -20,6 +19,7 @@ from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import learning_rates
 from verify import cli
+from verify.practice import plan as planning
 from verify.practice import plan_pages, trial_runs, work
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan
@@ -153,6 +153,15 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
     assert_allclose(found.largest, [float(torch.linalg.eigvalsh(g)[-1]) for g in own])
     assert_allclose(found.squares, [float((g**2).sum()) for g in own])
     assert_allclose(whole.curvatures[0], whole.largest, rtol=1e-3)
+
+
+def test_variance_has_the_error_that_the_norm_of_the_mean_leaves(
+    given: Problem, dense: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "frobenius", lambda *_, **__: Estimate(0.3, 0.01))
+    found = plan(given, [N], directions=1, heavy=0, batches=2).variance
+    spread = (dense**2).sum((1, 2)).mean() - 0.3**2
+    assert_allclose(found, np.array([spread, 2 * 0.3 * 0.01]) * N / (N - 1))
 
 
 def test_variance_over_the_samples_is_exact_where_the_probes_are() -> None:
@@ -303,6 +312,17 @@ def test_a_lost_run_counts_as_infinite() -> None:
     assert trial_runs._final(given, 1e6, [torch.tensor([0, 1])] * 9, 1.0) == math.inf
 
 
+def test_a_rate_holds_up_to_twice_the_loss_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_runs, "_final", lambda _p, rate, _b, start: (1.9 if rate < 1 else 2.1) * start)
+    x = torch.ones(2, 1)
+    given = problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=_halved)
+    seen = trial_runs.trial(given, 1, 0.9, np.random.default_rng(0), steps=1, runs=2)
+    assert_allclose([seen.held or 0, seen.failed or 0], [0.9, 0.9 * trial_runs.RATIO])
+    assert_allclose(
+        [seen.held_loss or 0, seen.failed_loss or 0], [[1.9 * seen.start, 0], [2.1 * seen.start, 0]]
+    )
+
+
 @pytest.mark.parametrize(
     ("edge", "found"),
     [
@@ -436,7 +456,7 @@ def _line() -> nn.Module:
         (nn.MSELoss(), True, "a plan needs evaluation mode"),
         (nn.L1Loss(), False, "model must have curvature along some direction"),
         (lambda o, y: -((o - y) ** 2).mean(), False, "model must have curvature along some direction"),
-        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the outputs"),
+        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
     ],
 )
 def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, message: str) -> None:
@@ -538,16 +558,16 @@ def test_what_cannot_be_planned_leaves_no_folder(words: list[str], more: Any, tm
 
 
 def test_a_full_disk_takes_no_rates_away(
-    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise ValueError("plan cannot be written")
 
-    monkeypatch.setattr(plan_pages.plots, "save_figure", full)
+    monkeypatch.setattr(plan_pages, "write", full)
     assert cli.main([*words, "--batch-sizes", "9"]) == 2
     out, err = capsys.readouterr()
     assert "stable below" in out and "page:" not in out
-    assert err.splitlines()[-1].endswith("out: No space left on device")
+    assert err.splitlines()[-1] == "losscurv: plan cannot be written"
 
 
 def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:

@@ -226,5 +226,6 @@ def _require_convex(forms: Floats) -> None:
         raise ValueError("model must have curvature along some direction, got a Gauss-Newton matrix of zero")
     if forms.min() < -_ROUNDING * forms.max():
         raise ValueError(
-            "loss must be convex in the outputs of the model: its Gauss-Newton matrices are not positive semidefinite"
+            "loss must be convex in the outputs of the model, got Gauss-Newton matrices that are not positive"
+            " semidefinite; where a saturated softmax leaves rounding only, use float64"
         )

@@ -9,6 +9,7 @@ from theory import (
     linear_derivations,
     spectral_derivations,
     wide_derivations,
+    zone_derivations,
 )
 
 DERIVATIONS = (
@@ -18,6 +19,7 @@ DERIVATIONS = (
     linear_derivations,
     spectral_derivations,
     wide_derivations,
+    zone_derivations,
 )
 
 
@@ -37,6 +39,7 @@ MODULES = {
     "linear_derivations": (),
     "spectral_derivations": (),
     "wide_derivations": (),
+    "zone_derivations": (),
 }
 
 WITHOUT_ARGUMENTS = dict.fromkeys(derivations_without_arguments(), "sympy's own")

@@ -11,15 +11,53 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.theory.fuzz.line import Line, between, real
-from tests.theory.fuzz.strategies import HUGE, dims, flags, logits, mostly, probabilities, signed, sizes
+from tests.theory.fuzz.strategies import (
+    HUGE,
+    dims,
+    flags,
+    log_uniform,
+    logits,
+    mostly,
+    probabilities,
+    shaped,
+    shares,
+    signed,
+    sizes,
+)
 from theory import gauss_newton, softmax
 
 RANDOM_LOGITS = {"sigma_c": sizes, "sigma_e": sizes}
+tails = mostly(shaped(st.floats(0, 0.3)), log_uniform(1e-307, 1.0))
+few = mostly(st.integers(2, 12), st.sampled_from(HUGE))
+gammas = mostly(shaped(st.floats(1, 3)))
+ambient = mostly(dims, st.just(math.inf))
+BATCHES = mostly(
+    st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=4),
+    st.lists(st.lists(st.floats(-1e308, 1e308), min_size=2, max_size=2), min_size=2, max_size=2),
+    st.sampled_from([[[1e308, -1e308], [0, 0]], [[5e-324, 0.0, 1.0]], np.zeros((2, 3, 4))]),
+)
 
 
 def gamma_between_its_bounds(arguments: Mapping[str, Any], value: Any) -> None:
     classes = np.shape(arguments.get("p", arguments.get("z")))[-1]
     assert np.all((value >= 1 - 1e-12) & (value <= math.sqrt(classes - 1) + 1e-12))
+
+
+def batch_between_its_bounds(arguments: Mapping[str, Any], value: Any) -> None:
+    *_, samples, classes = np.shape(arguments.get("p", arguments.get("z")))
+    assert np.all((value.mean >= 1 - 1e-12) & (value.mean <= math.sqrt(classes - 1) + 1e-12))
+    assert np.all(value.separate >= value.mean * (1 - 1e-12))
+    assert np.all(value.separate <= math.sqrt(samples * (classes - 1)) * (1 + 1e-12))
+
+
+def below_the_root_of_the_dimension(arguments: Mapping[str, Any], value: Any) -> None:
+    ceiling = np.sqrt(np.asarray(arguments["dim"], dtype=np.float64)) * (1 + 1e-12)
+    assert np.all(np.abs(value) <= ceiling)
+
+
+def moments_below_the_root_of_the_dimension(arguments: Mapping[str, Any], value: Any) -> None:
+    assert np.all(value.squared_norm >= 0)
+    below_the_root_of_the_dimension(arguments, value.excess)
 
 
 def eigenvalues_share_the_trace(arguments: Mapping[str, Any], value: Any) -> None:
@@ -33,8 +71,8 @@ def descending(_: Any, value: Any) -> None:
 
 
 MODULES = {
-    "softmax": (),
-    "gauss_newton": (),
+    "softmax": ("BatchGammas",),
+    "gauss_newton": ("ProjectedMoments",),
 }
 
 TABLE: dict[str, Line] = {
@@ -45,6 +83,16 @@ TABLE: dict[str, Line] = {
     "softmax.gamma": Line(softmax.gamma, {"p": probabilities, "average": flags}, gamma_between_its_bounds),
     "softmax.gamma_from_logits": Line(
         softmax.gamma_from_logits, {"z": logits, "temperature": sizes}, gamma_between_its_bounds
+    ),
+    "softmax.batch_gammas": Line(softmax.batch_gammas, {"p": probabilities}, batch_between_its_bounds),
+    "softmax.batch_gammas_from_logits": Line(
+        softmax.batch_gammas_from_logits,
+        {"z": BATCHES, "temperature": sizes},
+        batch_between_its_bounds,
+    ),
+    "softmax.equal_tail_gamma": Line(softmax.equal_tail_gamma, {"tail": tails, "members": few}, real),
+    "softmax.equal_tail_eigenvalues": Line(
+        softmax.equal_tail_eigenvalues, {"tail": tails, "members": few, "classes": few}, descending
     ),
     "softmax.collapse_limit": Line(softmax.collapse_limit, {"weights": sizes}, between(1 - 1e-12, 2)),
     "gauss_newton.expected_eigenvalues": Line(
@@ -60,10 +108,50 @@ TABLE: dict[str, Line] = {
         {"mean_probability": probabilities, "prior": probabilities, "dim": dims, "sigma_c": sizes},
         between(0, math.inf),
     ),
-    "gauss_newton.projected_excess": Line(
-        gauss_newton.projected_excess, {"excess": signed, "dim": dims}, real
+    "gauss_newton.finite_sample_excess": Line(
+        gauss_newton.finite_sample_excess,
+        {"gamma": gammas, "separate_gamma": sizes, "dim": dims, **RANDOM_LOGITS, "orthogonal": flags},
+        between(0, math.inf),
     ),
-    "gauss_newton.excess_noise_floor": Line(gauss_newton.excess_noise_floor, {"dim": dims}, between(0, 1)),
+    "gauss_newton.squared_gradient_norm": Line(
+        gauss_newton.squared_gradient_norm,
+        {
+            "mean_probability": probabilities,
+            "prior": probabilities,
+            "squared_error": shares,
+            "dim": dims,
+            **RANDOM_LOGITS,
+            "samples": dims,
+        },
+        between(0, math.inf),
+    ),
+    "gauss_newton.projected_excess": Line(
+        gauss_newton.projected_excess,
+        {"excess": signed, "dim": dims, "parameters": ambient},
+        below_the_root_of_the_dimension,
+    ),
+    "gauss_newton.excess_noise_floor": Line(
+        gauss_newton.excess_noise_floor, {"dim": dims, "parameters": ambient}, between(0, 1)
+    ),
+    "gauss_newton.frame_overlap": Line(
+        gauss_newton.frame_overlap, {"dim": dims, "parameters": dims}, between(0, math.inf)
+    ),
+    "gauss_newton.haar_moments": Line(
+        gauss_newton.haar_moments,
+        {"trace": signed, "squared_norm": sizes, "dim": dims, "parameters": dims},
+        moments_below_the_root_of_the_dimension,
+    ),
+    "gauss_newton.sparse_moments": Line(
+        gauss_newton.sparse_moments,
+        {
+            "trace": signed,
+            "squared_norm": sizes,
+            "squared_diagonal": sizes,
+            "dim": mostly(st.integers(1, 20)),
+            "parameters": mostly(st.integers(20, 10**5), st.sampled_from(HUGE)),
+        },
+        moments_below_the_root_of_the_dimension,
+    ),
     "gauss_newton.hessian_excess": Line(
         gauss_newton.hessian_excess,
         {"gauss_newton_excess": sizes, "frobenius_ratio": sizes},

@@ -1,0 +1,96 @@
+"""A model is left as it was found by every measurement, and by one that ends in an error of the model itself."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simulate import operators
+from simulate.determinism import require_deterministic
+from simulate.hessian_variance import quadratic_forms, total_variance, variance_along
+from simulate.objectives import Objective
+from simulate.projected import projected_terms
+from simulate.sample_grams import sample_grams, trace_hessian
+
+X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+Y = torch.arange(5) % 4
+
+MEASUREMENTS: dict[str, Callable[[Objective], Any]] = {
+    "gradient": Objective.gradient,
+    "hessian": lambda o: operators.hessian(o) @ torch.ones(o.dim),
+    "fisher": lambda o: operators.fisher(o) @ torch.ones(o.dim),
+    "projected": lambda o: projected_terms(o, torch.ones(o.dim, 2)),
+    "samples": sample_grams,
+    "trace": trace_hessian,
+    "forms": lambda o: quadratic_forms(o, torch.ones(o.dim, 1)),
+    "along": lambda o: variance_along(o, torch.ones(o.dim)),
+    "total": lambda o: total_variance(o, np.random.default_rng(0), probes=2),
+    "twice": require_deterministic,
+}
+
+
+class Fragile(nn.Module):
+    """One module under two names, statistics that are updated, noise; stops at one of its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        shared = nn.Linear(4, 4)
+        self.first, self.norm, self.again = shared, nn.BatchNorm1d(4), shared
+        self.left: int | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.norm(self.first(x)).relu() + 0 * torch.rand(4) + 0 * random.random()
+        hidden = hidden + 0 * np.random.rand()  # noqa: NPY002 (what it draws from has to be put back)
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise KeyError("stopped")
+        return self.again(hidden)
+
+
+def state(model: nn.Module) -> tuple[list[Any], list[Tensor]]:
+    kept = [*model.parameters(), *model.buffers()]
+    parts = list(model.modules())
+    found: list[Any] = [(id(k), type(k), k.requires_grad, id(k.grad)) for k in kept]
+    found += [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in parts]
+    found += [random.getstate(), np.random.get_state()[2], torch.is_grad_enabled()]  # noqa: NPY002
+    return found, [k.detach().clone() for k in kept] + [torch.get_rng_state()]
+
+
+@pytest.mark.parametrize("left", [None, 0, 1, 2, 4])
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_model_and_generators_are_left_as_found(name: str, left: int | None) -> None:
+    model = Fragile()
+    model.norm.eval()
+    objective = Objective(model, nn.CrossEntropyLoss(), (X, Y))
+    before, tensors = state(model)
+    model.left = left
+    if left == 0:
+        with pytest.raises(KeyError, match="stopped"):
+            MEASUREMENTS[name](objective)
+    else:
+        _tried(MEASUREMENTS[name], objective)
+    after, later = state(model)
+    assert after == before
+    assert all(torch.equal(a, b) for a, b in zip(tensors, later, strict=True))
+
+
+def _tried(measurement: Callable[[Objective], Any], objective: Objective) -> None:
+    try:
+        measurement(objective)
+    except (KeyError, ValueError):  # stopped, or no exact trace
+        return
+
+
+def test_no_derivatives_are_promised_where_none_are_recorded() -> None:
+    objective = Objective(nn.Linear(4, 4), nn.CrossEntropyLoss(), (X, Y))
+    with torch.inference_mode(), pytest.raises(ValueError, match=r"outside of torch.inference_mode"):
+        objective.gradient()
+    with torch.inference_mode(), pytest.raises(ValueError, match=r"outside of torch.inference_mode"):
+        _ = operators.hessian(objective) @ torch.ones(objective.dim)
