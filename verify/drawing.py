@@ -417,14 +417,15 @@ def _tolerance(axes: Axes, value: float, axis: str) -> None:
 
 
 def decades(axis: Any, low: float, high: float) -> None:
-    """Powers of ten as ticks, or 1, 2 and 5 times them where there are few."""
+    """Powers of ten as ticks, 1, 2 and 5 times them where there are few, or round numbers within less."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     if last - first >= 2:
         step = max(1, math.ceil((last - first) / 6))
         axis.set_major_locator(FixedLocator([10.0**k for k in range(first, last + 1, step)]))
     else:
         ticks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        axis.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high]))
+        within = [t for t in ticks if low <= t <= high]
+        axis.set_major_locator(FixedLocator(within) if len(within) > 1 else MaxNLocator(4))
     axis.set_minor_locator(NullLocator())
     # beside 20 000 and 50 000 a power of ten would read as something else
     few = FuncFormatter(lambda value, _: wording.number(value, 3))

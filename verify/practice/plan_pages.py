@@ -245,7 +245,8 @@ def _batches(axes: Axes, made: Plan) -> None:
 def _crossover(axes: Axes, made: Plan) -> None:
     low, high = axes.get_xlim()
     first, last = (min(max(size, low), high) for size in made.crossover)
-    axes.axvspan(first, last, color=PALETTE["rule"], lw=0, alpha=0.6, zorder=0, label="crossover within")
+    if first < last:
+        axes.axvspan(first, last, color=PALETTE["rule"], lw=0, alpha=0.6, zorder=0, label="crossover within")
 
 
 def _trials(axes: Axes, made: Plan) -> None:
