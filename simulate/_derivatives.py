@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["held", "normal", "second_derivative", "slopes"]
+__all__ = ["directional", "held", "normal", "second_derivative", "slopes"]
 
 Tensors = tuple[Tensor, ...]
 
@@ -31,6 +31,11 @@ def slopes(
     return torch.autograd.grad(
         ends, by, weights, retain_graph=True, create_graph=again, allow_unused=True, materialize_grads=True
     )
+
+
+def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
+    """Derivative of a slope along a tangent, its own transpose; zero for a loss of straight pieces."""
+    return slopes(slope, free, tangent)[0] if slope.requires_grad else torch.zeros_like(tangent)
 
 
 def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]], Tensors]:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from simulate import projected, sites
 from simulate._derivatives import slopes
 from simulate._samples import Outer, outer_of, windows
-from simulate.batches import rows, window
+from simulate.batches import rows
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves
 from simulate.site_gradients import held, per_sample
@@ -61,8 +61,7 @@ def _walk(
     outer, leaves = outer_of(objective, batch), tuple(leaf.detach() for leaf in objective.leaves())
     directions = [part[None] for part in objective.split(vector)]
     for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
-        cut = Batch(window(batch.inputs, part), window(batch.targets, part), 0.0)
-        outputs, found = sites.visited(objective, leaves, cut)
+        outputs, found = sites.visited(objective, leaves, batch.part(part))
         yield _changes(outputs, found, directions, outer, part, full), part.stop - part.start
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulate import _memory, operators, sites
-from simulate._derivatives import normal
-from simulate.batches import rows, window
+from simulate import _memory, sites
+from simulate._derivatives import directional, normal
+from simulate.batches import cuts, rows, window
 from simulate.objectives import Batch, Objective
 
 __all__ = ["Outer", "batches", "outer_of", "windows"]
@@ -42,7 +42,7 @@ class Outer:
         """Second derivative times a change of the outputs of some of the samples."""
         change = torch.zeros_like(self.slope)
         change[part] = tangent
-        bent = operators.directional(self._slope, self._free, change.view_as(self._free))
+        bent = directional(self._slope, self._free, change.view_as(self._free))
         return bent.reshape_as(change)[part]
 
     def blocks(self, part: slice) -> Tensor:
@@ -56,8 +56,8 @@ class Outer:
         numbers, change = torch.arange(len(self.slope), device=self.slope.device), normal(self.slope)
         for digit in range((len(self.slope) - 1).bit_length()):
             others = (numbers >> digit & 1).bool()
-            bent = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs()
-            if float(bent[others].max()) > _ROUNDINGS * torch.finfo(bent.dtype).eps * float(bent.max()):
+            felt = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs().amax(1)
+            if float(felt[others].max()) > _ROUNDINGS * torch.finfo(felt.dtype).eps * float(felt.max()):
                 raise ValueError(
                     "loss must be a sum or mean of what every sample adds, got one that couples samples;"
                     " use an estimate such as spectra.trace"
@@ -76,10 +76,8 @@ def batches(objective: Objective) -> Iterator[Batch]:
     if objective.training:
         raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
     checked = False
-    for inputs, targets in objective._cut():
-        factor = objective._count(targets) * objective.share if objective.reduction == "mean" else 1.0
-        batch = Batch(inputs, targets, factor)
-        if factor and not checked:
+    for batch in objective.batches(empty=True):
+        if batch.factor and not checked:
             _require_blind(objective, batch)
             checked = True
         yield batch
@@ -108,4 +106,4 @@ def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> It
     what, advice = "the derivatives of one sample", "use a smaller model"
     _memory.require("objective", each, what, device=objective.device, advice=advice)
     most = max(1, _BYTES // max(1, each))
-    return (slice(start, min(start + most, size)) for start in range(0, size, most))
+    return cuts(size, most)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["moved", "pair", "repeatable", "rows", "window"]
+__all__ = ["cuts", "moved", "pair", "repeatable", "rows", "window"]
 
 
 def repeatable(data: Any) -> Iterable[Any]:
@@ -69,3 +69,8 @@ def window(part: Any, samples: slice) -> Any:
     if isinstance(part, tuple):
         return tuple(window(value, samples) for value in part)
     return part[samples] if isinstance(part, Tensor) else part
+
+
+def cuts(samples: int, most: int) -> Iterator[slice]:
+    """Samples in windows of at most so many, one after the other."""
+    return (slice(start, min(start + most, samples)) for start in range(0, samples, most))

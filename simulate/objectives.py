@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks
-from simulate.batches import moved, pair, repeatable, rows, window
+from simulate.batches import cuts, moved, pair, repeatable, rows, window
 from simulate.parametric import Leaves, as_found, parametric
 
 __all__ = ["Batch", "Objective", "Reduction"]
@@ -37,6 +37,10 @@ class Batch(NamedTuple):
     inputs: Any
     targets: Any
     factor: float
+
+    def part(self, samples: slice) -> Batch:
+        """Some of the samples."""
+        return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
 
 
 class Objective:
@@ -214,12 +218,11 @@ class Objective:
     def _cut(self) -> Iterator[tuple[Any, Any]]:
         for item in self.data:
             inputs, targets = (moved(part, self._own[0]) for part in pair(item))
-            size = rows(targets)
-            if self._chunk is None or size <= self._chunk:
+            size = rows(targets)  # of an empty batch nothing is left
+            if size and (self._chunk is None or size <= self._chunk):
                 yield inputs, targets
                 continue
-            for start in range(0, size, self._chunk):
-                part = slice(start, start + self._chunk)
+            for part in cuts(size, self._chunk or 1):
                 yield window(inputs, part), window(targets, part)
 
 

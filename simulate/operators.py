@@ -24,8 +24,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate._derivatives import held, second_derivative, slopes
-from simulate.batches import rows, window
+from simulate._derivatives import directional, held, second_derivative, slopes
+from simulate.batches import rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found, in_mode
@@ -270,11 +270,6 @@ def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
     return torch.autograd.grad(objective.loss(free, batch), free)[0]
 
 
-def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
-    """Derivative of a slope along a tangent, its own transpose; zero for a loss of straight pieces."""
-    return slopes(slope, free, tangent)[0] if slope.requires_grad else torch.zeros_like(tangent)
-
-
 def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -> CurvatureOperator:
     graphs = _Graphs(objective, build)
 
@@ -347,15 +342,11 @@ class _Graphs:
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
         size = rows(batch.targets)
-        if size < 2 or self._objective.training:
+        if size < 3 or self._objective.training:
             whole = held(lambda: self._build(self._leaves, batch))
             return size, -(-whole // size), 0
-        one, two = (
-            held(
-                lambda n=n: self._build(
-                    self._leaves, Batch(window(batch.inputs, slice(n)), window(batch.targets, slice(n)), 0.0)
-                )
-            )
-            for n in (1, 2)
+        two, three = (  # one alone has no statistics, as of a batch normalisation that keeps none
+            held(lambda n=n: self._build(self._leaves, batch.part(slice(n))._replace(factor=0.0)))
+            for n in (2, 3)
         )
-        return size, max(two - one, 0), max(2 * one - two, 0)
+        return size, max(three - two, 0), max(3 * two - 2 * three, 0)

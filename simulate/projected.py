@@ -24,13 +24,13 @@ from torch.nn import grad
 
 from simulate import _memory, operators, sites
 from simulate._derivatives import normal, slopes
-from simulate.batches import rows, window
+from simulate.batches import cuts, rows
 from simulate.curvature import Terms
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found
 from simulate.sites import Site
 
-__all__ = ["projected_terms"]
+__all__ = ["projected_terms", "pull"]
 
 _BYTES = 1 << 28
 """Of the changes at the sites that are held at once."""
@@ -153,10 +153,8 @@ def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> I
         yield _Pass(outputs, found, slice(0, size))
         return
     del outputs, found
-    for start in range(0, size, most):
-        part = slice(start, min(start + most, size))
-        cut = Batch(window(batch.inputs, part), window(batch.targets, part), 0.0)
-        yield _Pass(*sites.visited(objective, leaves, cut), part)
+    for part in cuts(size, most):
+        yield _Pass(*sites.visited(objective, leaves, batch.part(part)), part)
 
 
 def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site], count: int) -> int:

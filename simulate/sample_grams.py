@@ -30,7 +30,7 @@ from torch import Tensor
 from simulate import _memory, site_gradients, sites
 from simulate._derivatives import slopes
 from simulate._samples import Outer
-from simulate.batches import rows, window
+from simulate.batches import cuts, rows
 from simulate.objectives import Batch, Objective
 from simulate.operators import h_term
 from simulate.parametric import Leaves, as_found
@@ -185,11 +185,11 @@ def _by_sites(objective: Objective, batch: Batch, lengths: bool) -> Iterator[Par
     else:
         passed, whole = None, _outputs_alone(objective, leaves, batch)
     for part, cotangents, signs in _rooted(Outer(objective, batch, whole), whole, size):
-        only = _only(batch, part)
+        only = batch.part(part)
         outputs, found = sites.visited(objective, leaves, only) if passed is None else passed
         if sites.elsewhere(outputs, leaves):  # only where some samples go, or `covers` had told
-            for one in _windows(len(outputs), 1):
-                row = objective.outputs(leaves, _only(only, one).inputs)
+            for one in cuts(len(outputs), 1):
+                row = objective.outputs(leaves, only.part(one).inputs)
                 yield _by_gradients(objective, leaves, row, cotangents[:, one], lengths), signs[one]
         else:
             yield list(_pairs(found, _deltas(outputs, found, cotangents), len(outputs))), signs
@@ -214,7 +214,7 @@ def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) 
     count = 2 if lengths else 2 * whole[0].numel()
     _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
     for part, cotangents, signs in _rooted(outer, whole, 1):
-        row = objective.outputs(leaves, _only(batch, part).inputs) if apart else whole[part]
+        row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         yield _by_gradients(objective, leaves, row, cotangents, lengths), signs
 
 
@@ -235,9 +235,9 @@ def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor
 def _rooted(outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Windows of samples with their cotangents and signs, found for many windows together."""
     windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
-    for many in _windows(len(outputs), windows * size):
+    for many in cuts(len(outputs), windows * size):
         cotangents, signs = _roots(outer, many, outputs)
-        for part in _windows(len(signs), size):
+        for part in cuts(len(signs), size):
             yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
 
 
@@ -300,7 +300,7 @@ def _largest(gram: Tensor, signs: Tensor, dim: int) -> Tensor:
 
 def _window_size(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     """Samples at once, from what one of them takes."""
-    outputs, found = sites.visited(objective, leaves, _only(batch, slice(0, 1)))
+    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
     cotangents = outputs.numel()
     passes = sum((2 * cotangents + 4) * site.nudge.numel() + site.inputs.numel() for site in found)
     products = sum(site_gradients.held(site, cotangents, 1) for site in found)
@@ -319,11 +319,3 @@ def _finite(numbers: Tensor) -> Tensor:
     if not bool(numbers.isfinite().all()):
         raise ValueError("objective must have finite derivatives, got NaN or infinity")
     return numbers
-
-
-def _windows(samples: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, samples)) for start in range(0, samples, size))
-
-
-def _only(batch: Batch, part: slice) -> Batch:
-    return batch._replace(inputs=window(batch.inputs, part), targets=window(batch.targets, part))

@@ -211,9 +211,9 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
 
     constants, entered = [leaf.detach() for leaf in leaves], []
 
-    def enter(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+    def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
         places = {n: i for n, p in layer._parameters.items() for i, leaf in enumerate(leaves) if p is leaf}
-        entered.append(places if len(inputs) == 1 else {})
+        entered.append(places if len(inputs) == 1 and not options else {})  # no output size, say
         for name, place in entered[-1].items():
             _put(layer, name, constants[place])
 
@@ -228,7 +228,7 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
         return output + nudge
 
     # next to the layer: what other hooks do to inputs and outputs belongs to the rest of the model
-    handles = [m.register_forward_pre_hook(enter) for m in modules]
+    handles = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in modules]
     handles += [m.register_forward_hook(leave, prepend=True) for m in modules]
     try:
         yield
@@ -281,8 +281,7 @@ def _few(objective: Objective) -> Batch:
     batches = list(itertools.islice(objective.batches(), 1))
     if rows(batches[0].targets) < 2:
         batches += itertools.islice((b for b in objective.batches() if rows(b.targets) > 1), 1)
-    batch, part = batches[-1], slice(0, _FEW)
-    return Batch(window(batch.inputs, part), window(batch.targets, part), 1.0)
+    return batches[-1].part(slice(0, _FEW))
 
 
 def _by_nudges(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:

@@ -424,3 +424,15 @@ def test_floor_and_ceiling_allow_for_rounding_where_all_is_spanned(values: list[
         assert found.floor <= known[0]
         single = extremes(matrix, draws, largest=1, smallest=1, tolerance=1e-7)
         assert single.floor <= known[0] and known[-1] <= single.ceiling
+
+
+@pytest.mark.parametrize("top", [[10.0, 10.0], [10.0, 9.999, 9.9], [10.0, 10.0 - 1e-5], [3.0]])
+def test_whatever_the_step_what_has_converged_is_the_eigenvalue_of_its_place(top: list[float]) -> None:
+    """Bounds of the second order may be small by half, see the notes."""
+    matrix = rotated([*top, *np.linspace(0, 1, 40)])
+    known = wanted(matrix, 3)
+    for steps in range(3, 40):
+        found = extremes(matrix, rng(steps), largest=3, steps=steps, tolerance=3e-2)
+        if len(found.values) == 3:
+            wrong = np.abs(found.values - known) > 1.5 * 3e-2 * 10
+            assert not (wrong & found.converged).any()

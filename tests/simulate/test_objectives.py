@@ -25,7 +25,8 @@ def perceptron() -> nn.Module:
 
 
 @pytest.mark.parametrize(
-    "name", ["cross-entropy", "weighted classes", "ignored class", "squared error", "binary"]
+    "name",
+    ["class probabilities", "cross-entropy", "weighted classes", "ignored class", "squared error", "binary"],
 )
 def test_ragged_batches_have_the_loss_and_gradient_of_one(name: str) -> None:
     found = case(name)
@@ -35,6 +36,21 @@ def test_ragged_batches_have_the_loss_and_gradient_of_one(name: str) -> None:
     assert abs(objective.value() - loss.item()) < 1e-14
     gradient = torch.autograd.grad(loss, [p for p in found.model.parameters() if p.requires_grad])
     assert_same(objective.gradient(), objective.flat(gradient))
+
+
+def test_samples_are_what_the_mean_is_over() -> None:
+    known = {"class probabilities": N, "cross-entropy": N, "ignored class": 4, "transformer": 3 * N}
+    assert {name: case(name).objective().samples for name in known} == known
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_empty_batches_are_passed_over(reduction: str) -> None:
+    model, loss = perceptron(), nn.CrossEntropyLoss(reduction=reduction)
+    data = [(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])]
+    some, known = Objective(model, loss, data), Objective(model, loss, (X, Y))
+    assert some.rows == N and len(list(some.batches(empty=True))) == 1
+    assert some.value() == known.value()
+    assert torch.equal(hessian(some) @ torch.ones(some.dim), hessian(known) @ torch.ones(some.dim))
 
 
 def test_a_sum_adds_the_batches() -> None:

@@ -12,6 +12,7 @@ from scipy.sparse import linalg
 from torch import nn
 
 from simulate import operators
+from simulate._derivatives import held, second_derivative
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from simulate.parametric import as_found
@@ -102,6 +103,15 @@ def test_statistics_of_the_batch_enter_in_training_mode() -> None:
     objective = found.objective(training=True)
     assert_same(hessian(objective).dense(), dense_hessian(objective))
     assert not torch.allclose(hessian(objective).dense(), hessian(found.objective()).dense())
+
+
+def test_statistics_of_the_batch_enter_where_none_are_kept() -> None:
+    """In evaluation mode too: no pass on the way has one sample alone."""
+    norm = nn.BatchNorm1d(4, track_running_stats=False)
+    model = nn.Sequential(nn.Linear(4, 4), norm, nn.Tanh(), nn.Linear(4, 3)).double()
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double()
+    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(6) % 3))
+    assert_same(hessian(objective).dense(), dense_hessian(objective))
 
 
 def test_curvature_of_linear_regression_is_the_covariance_of_the_inputs() -> None:
@@ -204,6 +214,38 @@ def test_what_a_kept_graph_computes_again_is_in_the_measured_mode(training: bool
         _ = matrix @ torch.ones(15)
         assert set(model.modes) == {training}
         assert model.training is not training
+
+
+class Counted(nn.Linear):
+    """Counts the passes through it."""
+
+    calls = 0
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 (the name that torch gave it)
+        self.calls += 1
+        return super().forward(input)
+
+
+def test_a_graph_that_fits_is_built_once() -> None:
+    model = Counted(4, 3)
+    matrix = hessian(Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3)))
+    _ = matrix @ torch.ones(15)
+    calls = model.calls
+    _ = matrix @ torch.ones(15)
+    assert model.calls == calls
+
+
+def test_memory_is_told_from_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 3 samples hold, and 2, is what 40 do: the weights once, and every sample."""
+    model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
+    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.zeros(40).long()))
+    told: list[int] = []
+    monkeypatch.setattr("simulate._memory.require", lambda _, needed, *args, **options: told.append(needed))
+    _ = hessian(objective) @ torch.ones(objective.dim)
+    leaves = objective.leaves()
+    (batch,) = objective.batches()
+    known = held(lambda: second_derivative(objective.loss(objective.outputs(leaves, x), batch), leaves))
+    assert told[0] == pytest.approx(known + 16 * objective.dim, rel=0.02)
 
 
 def test_data_that_are_gone_add_nothing() -> None:

@@ -156,10 +156,13 @@ def test_a_frame_that_is_none_is_refused(along: Tensor, message: str) -> None:
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    objective = case("linear").objective()
-    monkeypatch.setattr("simulate._memory.available", lambda _: 0)
+    objective = case("convolution").objective()
+    columns = frame(objective)
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
-    with pytest.raises(
-        ValueError, match=r"changes of one sample along 4 directions need .*; use fewer columns"
+    for there, what in (
+        (0, "4 directions, apart by parameters"),
+        (8 * columns.numel(), "the changes of one sample"),
     ):
-        projected_terms(objective, frame(objective))
+        monkeypatch.setattr("simulate._memory.available", lambda _, there=there: there)
+        with pytest.raises(ValueError, match=rf"frame must be small .*: {what}.* need .*; use fewer columns"):
+            projected_terms(objective, columns)

@@ -212,7 +212,9 @@ def test_a_bend_that_one_sample_alone_sees_is_refused() -> None:
         lambda z: z.sum(0),
         lambda z: z[:2].prod(0),
         lambda z: z[2] * z[7],
-        lambda z: z[7] * z[8],
+        lambda z: z[2] * z[8],
+        lambda z: z[1] * z[5],
+        lambda z: 1e-5 * z[7] * z[8],
         lambda z: z.std(),
     ],
 )

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from simulate import site_gradients, sites
 from simulate.objectives import Objective
+from simulate.operators import gauss_newton
 from simulate.parametric import as_found
 from simulate.sample_grams import trace_gauss_newton
 from simulate.sites import Site, by_sample, covers, visited
@@ -330,3 +331,23 @@ def test_models_are_left_as_they_were() -> None:
         p is before[name][0] and torch.equal(p, before[name][1]) for name, p in model.named_parameters()
     )
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+class Told(nn.Module):
+    """Gives a layer its input by name, or more than that."""
+
+    def __init__(self, by_name: bool) -> None:
+        super().__init__()
+        self.by_name, self.up, self.line = by_name, nn.ConvTranspose1d(4, 2, 2, stride=2), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.line(input=x) if self.by_name else self.line(x)
+        return self.up(x[:, :, None], output_size=[3]).tanh().flatten(1)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_layers_that_are_told_more_than_their_input_are_no_sites(by_name: bool) -> None:
+    """The size of an output, say, which a site knows nothing of."""
+    objective = objective_of(Told(by_name), drawn(5, 4))
+    assert not covers(objective)
+    assert abs(trace_gauss_newton(objective) / float(gauss_newton(objective).dense().trace()) - 1) <= 1e-12
