@@ -27,15 +27,28 @@ def slopes(
     >>> x, y = torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)
     >>> slopes(x**2, [x, y], torch.tensor([1.0, 3.0]))
     (tensor([2., 6.]), tensor([0.]))
+    >>> slopes([x**2, torch.ones(3)], [x], [torch.tensor([1.0, 3.0]), torch.ones(3)])
+    (tensor([2., 6.]),)
     """
+    ends, by = _several(ends), _several(by)
+    moving = [i for i, end in enumerate(ends) if end.requires_grad]
+    if not moving:  # constants
+        return tuple(torch.zeros_like(t) for t in by)
+    weights = None if weights is None else [_several(weights)[i] for i in moving]
     return torch.autograd.grad(
-        ends, by, weights, retain_graph=True, create_graph=again, allow_unused=True, materialize_grads=True
+        [ends[i] for i in moving],
+        by,
+        weights,
+        retain_graph=True,
+        create_graph=again,
+        allow_unused=True,
+        materialize_grads=True,
     )
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
     """Derivative of a slope along a tangent, its own transpose; zero for a loss of straight pieces."""
-    return slopes(slope, free, tangent)[0] if slope.requires_grad else torch.zeros_like(tangent)
+    return slopes(slope, free, tangent)[0]
 
 
 def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]], Tensors]:
@@ -48,14 +61,7 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
     (tensor([ 6., 12.]),)
     """
     gradient = slopes(scalar, by, again=True)
-    moving = [i for i, g in enumerate(gradient) if g.requires_grad]
-
-    def product(vector: Sequence[Tensor]) -> Tensors:
-        if not moving:
-            return tuple(torch.zeros_like(v) for v in vector)
-        return slopes([gradient[i] for i in moving], by, [vector[i] for i in moving])
-
-    return product
+    return lambda vector: slopes(gradient, by, vector)
 
 
 def held(build: Callable[[], Any]) -> int:
@@ -77,3 +83,7 @@ def normal(like: Tensor) -> Tensor:
     """Standard normal numbers, the same each time."""
     generator = torch.Generator().manual_seed(0)
     return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
+
+
+def _several(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else tensors

@@ -259,7 +259,7 @@ class _Tangents:
 
     def of(self, number: Tensor) -> Tensor:
         """Its derivative in u, one row for each sample."""
-        return torch.autograd.grad(number, self._weights, retain_graph=True)[0]
+        return slopes(number, self._weights)[0]
 
     def forms(
         self, left: Sequence[Tensor], right: Tensor, outer: Outer, part: slice, *, full: bool
@@ -277,14 +277,13 @@ class _Tangents:
 
     def _second(self, along: Tensor) -> Callable[[Tensor], Tensor] | None:
         """<u, ddz(v, w)> as a function of w; nothing where outputs are linear."""
-        slopes = torch.autograd.grad(along, self._leaves, create_graph=True, allow_unused=True)
-        moving = [i for i, s in enumerate(slopes) if s is not None]
-        if not moving:
+        gradient = slopes(along, self._leaves, again=True)
+        if not any(g.requires_grad for g in gradient):
             return None
 
         def second(vector: Tensor) -> Tensor:
-            parts = self._objective.split(vector)
-            return torch.stack([(slopes[i] * parts[i]).sum() for i in moving]).sum()
+            parts = zip(gradient, self._objective.split(vector), strict=True)
+            return torch.stack([(g * p).sum() for g, p in parts]).sum()
 
         return second
 

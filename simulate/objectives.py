@@ -144,12 +144,16 @@ class Objective:
         Raises
         ------
         ValueError
-            If it is no tensor.
+            If it is no tensor, or not connected to parameters that it is to be differentiated by.
         """
         outputs = self._call(leaves, inputs)
         if not isinstance(outputs, Tensor):
             raise ValueError(
                 f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
+            )
+        if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
+            raise ValueError(
+                "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
             )
         return outputs
 

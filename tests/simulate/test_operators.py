@@ -13,6 +13,7 @@ from torch import nn
 
 from simulate import operators
 from simulate._derivatives import held, second_derivative
+from simulate.hessian_variance import quadratic_forms
 from simulate.objectives import Objective
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from simulate.parametric import as_found
@@ -298,3 +299,33 @@ def test_a_matrix_beyond_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_likelihood_must_be_known(likelihood: Any) -> None:
     with pytest.raises(ValueError, match="likelihood must be one of categorical, bernoulli, gaussian"):
         fisher(case("absolute error").objective(), likelihood=likelihood)
+
+
+class Steps(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).round()
+
+
+class Cut(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x).detach()
+
+
+def two_classes(model: nn.Module) -> Objective:
+    return Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 2))
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_a_model_of_steps_has_no_curvature(matrix: Any) -> None:
+    objective = two_classes(Steps(4, 2))
+
+    assert not (matrix(objective) @ torch.ones(objective.dim)).any()
+    assert not quadratic_forms(objective, torch.ones(objective.dim, 1)).any()
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_a_model_cut_from_its_parameters_is_refused(matrix: Any) -> None:
+    objective = two_classes(Cut(4, 2))
+
+    with pytest.raises(ValueError, match=r"outputs that depend on the parameters.*detach"):
+        _ = matrix(objective) @ torch.ones(objective.dim)

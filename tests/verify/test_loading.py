@@ -403,7 +403,7 @@ def test_a_build_that_draws_leaves_no_trace(folder: Path) -> None:
         ("Full", "memory must suffice, got none left; use a smaller batch size or fewer samples"),
         ("Noisy", "data and model must give the same loss twice"),
         ("Lazy", "model must have initialised parameters, got a lazy '1.weight'; call the model once where"),
-        ("Cut", "loss must depend on the parameters, got one that does not: look for no_grad and detach"),
+        ("Cut", "model must give outputs that depend on the parameters, got others: look for no_grad and detach"),
         ("Uncopied", "model must be such that it can be copied, got TypeError: holds a lock"),
         ("wide", "mat1 and mat2 shapes cannot be multiplied"),
         ("empty", "model must have a parameter that requires a gradient, got none"),
@@ -655,6 +655,14 @@ def test_a_loss_without_derivatives_is_told() -> None:
         return Cut.apply(outputs - targets).mean()
 
     with pytest.raises(ValueError, match="loss must depend on the parameters by functions with derivatives"):
+        problem(nn.Linear(3, 2), (torch.randn(4, 3), torch.randn(4, 2)), loss=loss)
+
+
+def test_a_loss_cut_from_the_outputs_is_told() -> None:
+    def loss(outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs.detach() - targets).square().mean()
+
+    with pytest.raises(ValueError, match="loss must depend on the parameters, got one that does not"):
         problem(nn.Linear(3, 2), (torch.randn(4, 3), torch.randn(4, 2)), loss=loss)
 
 
