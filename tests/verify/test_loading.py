@@ -403,7 +403,10 @@ def test_a_build_that_draws_leaves_no_trace(folder: Path) -> None:
         ("Full", "memory must suffice, got none left; use a smaller batch size or fewer samples"),
         ("Noisy", "data and model must give the same loss twice"),
         ("Lazy", "model must have initialised parameters, got a lazy '1.weight'; call the model once where"),
-        ("Cut", "model must give outputs that depend on the parameters, got others: look for no_grad and detach"),
+        (
+            "Cut",
+            "model must give outputs that depend on the parameters, got others: look for no_grad and detach",
+        ),
         ("Uncopied", "model must be such that it can be copied, got TypeError: holds a lock"),
         ("wide", "mat1 and mat2 shapes cannot be multiplied"),
         ("empty", "model must have a parameter that requires a gradient, got none"),
