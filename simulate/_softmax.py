@@ -17,17 +17,21 @@ def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
     return jacobian - jacobian.gather(1, top[:, None, None].expand(-1, 1, jacobian.shape[-1]))
 
 
-def factor(logits: Tensor, contrasts: Tensor) -> tuple[Tensor, Tensor]:
+def factor(logits: Tensor, contrasts: Tensor, moved: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Rows F and logarithm s such that exp(s) F_n' F_n = J_n' (diag(p) - p p') J_n on every sample.
 
     With q the probabilities of all but the likeliest class, whose own is 1 - sum q = t, and D the contrasts,
     F_k = sqrt(q_k) (D_k - sum_j q_j D_j / (1 + sqrt(t))). No small number arises as a difference of large
     ones, and exp(s), the largest q of all, is taken out first, so that the largest rows never underflow.
+
+    Samples whose logits do not move, by default those without contrasts, are as unsure at any scale and must not set
+    s: `moved` (N,) says which do where the contrasts are of one layer of several.
     """
+    moved = contrasts.any(-1).any(-1) if moved is None else moved
     log_p = functional.log_softmax(logits, -1)
     top = torch.zeros_like(log_p, dtype=torch.bool).scatter_(-1, logits.argmax(-1, keepdim=True), value=True)
-    log_q = log_p.masked_fill(top, -math.inf)
-    log_scale = log_q.amax((-2, -1))
+    log_q = log_p.masked_fill(top | ~moved[:, None], -math.inf)
+    log_scale = log_q.amax((-2, -1)) if moved.any() else torch.zeros_like(log_q[..., 0, 0])
     roots = ((log_q - log_scale[..., None, None]) / 2).exp()
     top_root = (log_p.amax(-1) / 2).exp()
     mean = log_q.exp()[..., None, :] @ contrasts / (1 + top_root)[..., None, None]

@@ -10,23 +10,23 @@ weight may be multiplied by alpha > 0 first. The Hessian is H = G + Ht:
 | H-term | Ht = mean sum_k (p - onehot)_k (second derivative of z_k) / T |
 
 Here for bias-free ReLU perceptrons in the coordinates of a frame, every alpha and T from one pass
-(`ProjectedMlp`); `simulate.projected` does so for any model, at one alpha and T. All P coordinates without a
-frame are the topic of `simulate.full_space`, single samples that of `simulate.per_sample`.
+(`ProjectedMlp`); `simulate.projected_network` does so for other homogeneous networks, `simulate.projected` for any
+model at one alpha and T. All P coordinates without a frame are the topic of `simulate.full_space`, single samples
+that of `simulate.per_sample`.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from simulate import _checks, _memory, _relu, _softmax
+from simulate import _checks, _memory, _relu
+from simulate._homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
 
 __all__ = [
@@ -145,19 +145,7 @@ def spectral_norm(matrix: Tensor) -> Tensor:
 # --- curvature in the coordinates of a frame ------------------------------------------------------
 
 
-class Terms(NamedTuple):
-    """The two parts of the Hessian, each (..., d, d)."""
-
-    g_term: Tensor
-    h_term: Tensor
-
-    @property
-    def hessian(self) -> Tensor:
-        """Their sum."""
-        return self.g_term + self.h_term
-
-
-class ProjectedMlp:
+class ProjectedMlp(Homogeneous):
     """Bias-free ReLU perceptron seen through a frame: theta = alpha theta_0 + R t, derivatives in t at t = 0.
 
     The derivatives of the logits are taken once, at the weights given. Within a linear piece the logits are
@@ -196,68 +184,14 @@ class ProjectedMlp:
     """
 
     def __init__(self, weights: Weights, x: Any, labels: Any, frame: Tensor) -> None:
-        weights, x, self.labels = _relu.problem(weights, x, labels)
-        hidden, masks, self.logits = _relu.forward(weights, x)
+        weights, x, labels = _relu.problem(weights, x, labels)
+        hidden, masks, logits = _relu.forward(weights, x)
         directions = _relu.unflatten(frame.to(weights[0]), weights)
         _require_projected(weights, len(x), frame)
         tangents = _relu.tangents(weights, hidden, masks, directions)
-        self.depth = len(weights)
-        self.jacobian = tangents[-1].transpose(0, 1).contiguous()
-        # one entry per ordered pair of layers; the second derivative is this plus its transpose
-        self._half = _relu.half_second_derivatives(
-            _relu.backward(weights, masks, self.logits), directions, tangents
-        )
-        self._contrasts = _softmax.contrasts(self.jacobian, self.logits)
-
-    @property
-    def second_derivatives(self) -> Tensor:
-        """(N, K, d, d), second derivative of the logits in t, at the weights given."""
-        return self._half + self._half.mT
-
-    def terms(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> Terms:
-        """Both terms of the Hessian, (..., d, d), for scales and temperatures that broadcast to shape (...).
-
-        A G-term below the range of float64 comes out as zero: see `scaled_g_term`.
-
-        Raises
-        ------
-        ValueError
-            If `alpha` or `temperature` is not positive, or the scaled logits overflow.
-        """
-        g_term, log_scale = self.scaled_g_term(alpha, temperature)
-        return Terms(g_term * log_scale.exp()[..., None, None], self._h_term(alpha, temperature))
-
-    def scaled_g_term(self, alpha: ArrayLike = 1.0, temperature: ArrayLike = 1.0) -> tuple[Tensor, Tensor]:
-        """G-term as a matrix (..., d, d) and a logarithm (...): G = exp(logarithm) matrix, however small.
-
-        Raises
-        ------
-        ValueError
-            If `alpha` or `temperature` is not positive, or the scaled logits overflow.
-        """
-        scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        factor, log_scale = _softmax.factor(logits, self._contrasts)
-        factor = factor.flatten(-3, -2)
-        jacobian_scale = _power(scale, self.depth - 1) / temperature
-        g_term = factor.mT @ factor * (jacobian_scale**2 / len(self.logits))[..., None, None]
-        return (g_term + g_term.mT) / 2, log_scale
-
-    def _h_term(self, alpha: ArrayLike, temperature: ArrayLike) -> Tensor:
-        scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        weighted = _softmax.residuals(logits, self.labels).flatten(-2) @ self._half.flatten(0, 1).flatten(1)
-        # alpha^(L - 2) as a quotient: L = 1 has no second derivative, but its power would be -1
-        h_scale = _power(scale, self.depth) / scale**2 / temperature / len(self.logits)
-        h_term = weighted.unflatten(-1, self._half.shape[-2:]) * h_scale[..., None, None]
-        return h_term + h_term.mT
-
-    def _scaled_logits(self, alpha: ArrayLike, temperature: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
-        scale, temp = (
-            torch.as_tensor(_checks.positive(name, value), device=self.logits.device)
-            for name, value in (("alpha", alpha), ("temperature", temperature))
-        )
-        scale, temp = torch.broadcast_tensors(scale, temp)
-        logits = _power(scale, self.depth)[..., None, None] * self.logits / temp[..., None, None]
-        return scale, temp, _checks.finite_logits(logits, alpha)
+        signals = _relu.backward(weights, masks, logits)
+        half = _relu.half_second_derivatives(signals, directions, tangents)
+        super().__init__(logits, labels, tangents[-1].transpose(0, 1).contiguous(), half, len(weights))
 
 
 # --- automatic differentiation --------------------------------------------------------------------
@@ -326,8 +260,3 @@ def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
 def _signed_qr(matrix: Tensor) -> Tensor:
     orthogonal, upper = torch.linalg.qr(matrix)
     return orthogonal * upper.diagonal().sign()
-
-
-def _power(base: Tensor, exponent: int) -> Tensor:
-    # products, not pow: exact for powers of two on every machine
-    return functools.reduce(torch.mul, [base] * exponent, torch.ones_like(base))

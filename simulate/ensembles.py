@@ -21,7 +21,10 @@ from simulate.monte_carlo import Block
 
 __all__ = [
     "gauss_newton_of_logits",
+    "goe_moments",
     "goe_top_eigenvalue",
+    "goe_top_overlap",
+    "haar_frames",
     "logit_gradients",
     "spiked",
     "top_eigenpair",
@@ -112,20 +115,94 @@ def goe_top_eigenvalue(block: Block, dim: int, *, spike: float = 0.0) -> Tensor:
     Dumitriu and Edelman (2002), Matrix models for beta ensembles.
     """
     dim = _checks.count("dim", dim)
-    tops = np.array([_tridiagonal_top(rng, dim, spike) for rng in block.streams])
+    tops = np.array([_tridiagonal_top(rng, dim, spike)[0] for rng in block.streams])
     return torch.from_numpy(tops).to(block.device)
 
 
-def _tridiagonal_top(rng: np.random.Generator, dim: int, spike: float) -> float:
+def goe_top_overlap(block: Block, dim: int, *, spike: float) -> Tensor:
+    """Squared component of the top eigenvector along the spike, for the matrices of `goe_top_eigenvalue`: shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> bool((goe_top_overlap(Block((fixture(0, "a"),)), 10**6, spike=1e9) > 0.999).all())
+    True
+    """
+    dim = _checks.count("dim", dim)
+    overlaps = np.array([_tridiagonal_top(rng, dim, spike, vector=True)[1] for rng in block.streams])
+    return torch.from_numpy(overlaps).to(block.device)
+
+
+def _tridiagonal_top(
+    rng: np.random.Generator, dim: int, spike: float, *, vector: bool = False
+) -> tuple[float, float]:
+    """Top eigenvalue, and the squared first component of its eigenvector or NaN."""
     rows = min(dim, 16 + math.ceil(_TRIDIAGONAL_ROWS * dim ** (1 / 3)))
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
     diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
     beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
-    top = (rows - 1, rows - 1)
-    values: Any = scipy.linalg.eigh_tridiagonal(
-        diagonal, beside, eigvals_only=True, select="i", select_range=top
+    found: Any = scipy.linalg.eigh_tridiagonal(
+        diagonal, beside, eigvals_only=not vector, select="i", select_range=(rows - 1, rows - 1)
     )
-    return float(values[0])
+    return (float(found[0][0]), float(found[1][0, 0] ** 2)) if vector else (float(found[0]), math.nan)
+
+
+def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) -> tuple[Tensor, Tensor]:
+    """Trace and squared Frobenius norm of the Gaussian matrices of `wigner`, drawn without the matrix: (n,) each.
+
+    A `spike` is added in `rank` orthogonal directions; they may be the first axes, as the law has no axes.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive, `rank` is not a whole number from 0 to `dim`, or the diagonals do not fit into memory.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> trace, square = goe_moments(Block((fixture(0, "a"),)), 10**4, spike=1e6, rank=3)
+    >>> (trace / 1e6).round(decimals=3).tolist(), (square / 1e12).round(decimals=3).tolist()
+    ([3.0], [3.0])
+    """
+    dim, rank = _checks.count("dim", dim), _checks.number("rank", rank)
+    if rank > dim:
+        raise ValueError(f"rank must be at most dim = {dim}, got {rank}")
+    _require_memory(block, "dim", 24 * len(block) * dim, f"diagonals of length {dim}")
+    diagonal = block.normal(dim) * math.sqrt(2 / dim)
+    diagonal[:, :rank] += spike
+    pairs = dim * (dim - 1) / 2
+    beside = block.stack(lambda rng: np.asarray(rng.chisquare(pairs) if pairs else 0.0))
+    return diagonal.sum(1), diagonal.square().sum(1) + 2 * beside / dim
+
+
+def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Tensor:
+    """Orthonormal frames, uniform on the Stiefel manifold: (n, count, rows, columns), see `simulate.curvature.haar`.
+
+    Raises
+    ------
+    ValueError
+        If not 1 <= columns <= rows, `count` is not positive, or the frames do not fit into memory.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> frame = haar_frames(Block((fixture(0, "a"),)), 5, 2)[0, 0]
+    >>> bool(torch.allclose(frame.T @ frame, torch.eye(2, dtype=torch.float64)))
+    True
+    """
+    rows, columns = _checks.count("rows", rows), _checks.count("columns", columns)
+    count = _checks.count("count", count)
+    if columns > rows:
+        raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
+    what = f"{count} frames of {rows} x {columns}"
+    _require_memory(block, "rows, columns and count", 32 * len(block) * count * rows * columns, what)
+    normal = block.normal(count, columns, rows).flatten(0, 1)
+    return _haar_rows(normal).mT.unflatten(0, (len(block), count))
 
 
 def wishart(block: Block, dim: int, samples: int) -> Tensor:

@@ -2,7 +2,7 @@ r"""Exact norms of the loss Hessian of a bias-free ReLU perceptron in all P coor
 
 Hessian, G-term and H-term as in `simulate.curvature`. The G-term shares its non-zero eigenvalues with an
 NK x NK Gram matrix. The block of layers l < m of the H-term is a mean of N products of three small arrays, so
-its norm needs N x N Gram matrices only. Eigenvalues come from `simulate.eigenvalues`, of any model.
+its norm needs N x N Gram matrices only. The eigenvalues of the Hessian come from `simulate.eigenvalues`, of any model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from simulate import _checks, _memory, _relu, _softmax
 from simulate.networks import Weights
 
-__all__ = ["Norms", "norms"]
+__all__ = ["Norms", "g_term_eigenvalues", "logit_gram", "norms"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +81,58 @@ def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature
     )
 
 
+def g_term_eigenvalues(
+    weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature: float = 1.0
+) -> Tensor:
+    """The eigenvalues of the G-term that need not vanish, ascending: the NK of its Gram matrix, P at most.
+
+    N of them are zero but for rounding, as the entries of a softmax sum to one.
+
+    Raises
+    ------
+    ValueError
+        As `norms`, but for a G-term of zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> net = mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), np.arange(7) % 4
+    >>> values = g_term_eigenvalues(*net)
+    >>> values.shape, math.isclose(float(values.sum()), norms(*net).trace_g)
+    (torch.Size([28]), True)
+    """
+    net = _FullMlp(weights, x, labels, alpha, temperature)
+    most = sum(weight.numel() for weight in net.weights)
+    return torch.linalg.eigvalsh(net.g_gram())[-most:] * math.exp(net.log_scale)
+
+
+def logit_gram(weights: Weights, x: Any) -> Tensor:
+    """Inner products of the derivatives of all logits by all P parameters: entry (n, k, m, c) of (N, K, N, K).
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, or the Gram matrices do not fit into memory.
+
+    Examples
+    --------
+    >>> gram = logit_gram([torch.ones(3, 2, dtype=torch.float64)], [[3.0, 4.0]])
+    >>> gram[0, :, 0].tolist()
+    [[25.0, 0.0, 0.0], [0.0, 25.0, 0.0], [0.0, 0.0, 25.0]]
+    """
+    weights, x, _ = _relu.problem(weights, x, torch.zeros(len(x), dtype=torch.int64))
+    _require_memory(weights, len(x))
+    hidden, masks, logits = _relu.forward(weights, x)
+    size, classes = logits.shape
+    gram = logits.new_zeros(size, classes, size, classes)
+    for signal, inputs in zip(_relu.backward(weights, masks, logits), hidden, strict=True):
+        flat = signal.flatten(0, 1)
+        gram += (flat @ flat.T).view_as(gram).mul_(_gram(inputs)[:, None, :, None])
+    return gram
+
+
 class _FullMlp:
     """Forward pass, backward signals and softmax factors of a scaled network; G as (1/N) sum of rows f f'.
 
@@ -100,7 +152,8 @@ class _FullMlp:
         signals = [signal / temperature for signal in _relu.backward(self.weights, self.masks, logits)]
         residuals = _softmax.residuals(logits, labels)
         self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
-        factors = [_softmax.factor(logits, _softmax.contrasts(signal, logits)) for signal in signals]
+        moved = self.hidden[-1].any(-1)  # by the last layer, and through it by all below
+        factors = [_softmax.factor(logits, _softmax.contrasts(s, logits), moved) for s in signals]
         self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
 
     def g_gram(self) -> Tensor:

@@ -96,6 +96,60 @@ def _first_rows(rng: np.random.Generator, dim: int, drawn: float, kept: float) -
     return float(np.linalg.eigvalsh(matrix)[-1])
 
 
+@pytest.mark.parametrize(("dim", "spike"), [(7, 1.7), (15, 0.6), (1, 0.3)])
+def test_goe_top_overlap_has_the_law_of_the_dense_one(dim: int, spike: float) -> None:
+    """Two independent samples of 1600, by their Kolmogorov-Smirnov distance."""
+    blocks = [block_of(100, seed=s) for s in range(16)]
+    found = torch.cat([ensembles.goe_top_overlap(b, dim, spike=spike) for b in blocks])
+    first = torch.eye(dim, dtype=torch.float64)[:1].expand(100, -1)
+    dense = torch.cat(
+        [
+            torch.linalg.eigh(ensembles.spiked(ensembles.wigner(b, dim), first, spike))[1][:, 0, -1] ** 2
+            for b in blocks
+        ]
+    )
+
+    if dim == 1:
+        assert_allclose(found, 1.0, rtol=1e-15)
+    else:
+        assert stats.ks_2samp(found.numpy(), dense.numpy()).pvalue > 1e-3
+        assert stats.ks_2samp(found.sqrt().numpy(), dense.numpy()).pvalue < 1e-6
+
+
+@pytest.mark.parametrize(("dim", "rank"), [(1, 1), (9, 0), (9, 4)])
+def test_goe_moments_have_the_law_of_the_dense_ones(dim: int, rank: int) -> None:
+    """Means, and two independent samples of 1600 by their Kolmogorov-Smirnov distance."""
+    blocks, spike = [block_of(100, seed=s) for s in range(16)], 1.4
+    both = [ensembles.goe_moments(b, dim, spike=spike, rank=rank) for b in blocks]
+    trace, square = (torch.cat(part) for part in zip(*both, strict=True))
+    low = torch.diag((torch.arange(dim) < rank).double() * spike)
+    dense = torch.cat([ensembles.wigner(b, dim) + low for b in blocks])
+
+    assert_mean(trace, rank * spike)
+    assert_mean(square, rank * spike**2 + dim + 1)
+    for found, whole in (
+        (trace, dense.diagonal(dim1=1, dim2=2).sum(1)),
+        (square, dense.square().sum((1, 2))),
+    ):
+        assert stats.ks_2samp(found.numpy(), whole.numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 5), (9, 2), (4, 1)])
+def test_haar_frames_are_orthonormal_and_uniform(rows: int, columns: int) -> None:
+    """E F_ia^2 = 1/P, E F_ia^4 = 3/(P (P + 2)), E F_ia^2 F_ib^2 = 1/(P (P + 2))."""
+    frames = ensembles.haar_frames(block_of(), rows, columns, count=60)
+
+    assert frames.shape == (16, 60, rows, columns)
+    assert_allclose(frames.mT @ frames, torch.eye(columns).expand(16, 60, -1, -1), atol=1e-13)
+    for entries in (frames[..., 0, 0], frames[..., -1, -1]):
+        assert_mean(entries, 0.0)
+        assert_mean(entries**2, 1 / rows)
+        assert_mean(entries**4, 3 / (rows * (rows + 2)))
+    if rows > 4:
+        assert_mean(frames[..., 0, 0] * frames[..., 1, 1], 0.0)
+        assert_mean((frames[..., 0, 0] * frames[..., 1, 0]) ** 2, 1 / (rows * (rows + 2)))
+
+
 def test_wishart_has_mean_identity_and_entries_of_known_variance() -> None:
     matrices = torch.cat([ensembles.wishart(block_of(seed=s), 12, 30) for s in range(20)])
 
@@ -295,6 +349,9 @@ DRAWS = {
     "unit_vectors": lambda b: ensembles.unit_vectors(b, 5),
     "means": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=True)[0],
     "deviations": lambda b: ensembles.logit_gradients(b, **MODEL, orthogonal=False)[1],
+    "overlap": lambda b: ensembles.goe_top_overlap(b, 50, spike=1.3),
+    "moments": lambda b: torch.stack(ensembles.goe_moments(b, 5, spike=1.3, rank=2), dim=1),
+    "haar_frames": lambda b: ensembles.haar_frames(b, 7, 3, count=2),
     "value": lambda b: ensembles.top_eigenvalue(ensembles.wigner(b, 30)),
     "vector": lambda b: ensembles.top_eigenpair(ensembles.wigner(b, 310))[1],
 }
@@ -332,6 +389,20 @@ def test_arguments_out_of_domain_are_refused() -> None:
         ValueError, match=r"classes must be at most dim where the rows are orthogonal, got 7 in 6"
     ):
         ensembles.logit_gradients(block, **{**MODEL, "classes": 7}, orthogonal=True)
+    with pytest.raises(ValueError, match=r"dim must be a positive integer, got -1"):
+        ensembles.goe_top_overlap(block, -1, spike=1.3)
+    with pytest.raises(ValueError, match=r"dim must be a positive integer, got 0"):
+        ensembles.goe_moments(block, 0)
+    with pytest.raises(ValueError, match=r"rank must be at most dim = 4, got 5"):
+        ensembles.goe_moments(block, 4, rank=5)
+    with pytest.raises(ValueError, match=r"rank must be a positive integer, got -1"):
+        ensembles.goe_moments(block, 4, rank=-1)
+    with pytest.raises(ValueError, match=r"columns must be between 1 and rows = 4, got 5"):
+        ensembles.haar_frames(block, 4, 5)
+    with pytest.raises(ValueError, match=r"columns must be a positive integer, got 0"):
+        ensembles.haar_frames(block, 4, 0)
+    with pytest.raises(ValueError, match=r"count must be a positive integer, got 0"):
+        ensembles.haar_frames(block, 4, 2, count=0)
     for name, value in (("sigma_c", -0.1), ("sigma_e", np.nan), ("sigma_e", math.inf)):
         with pytest.raises(ValueError, match=f"{name} must be non-negative and finite, got {value}"):
             ensembles.logit_gradients(block, **{**MODEL, name: value}, orthogonal=False)

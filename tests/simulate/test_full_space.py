@@ -12,7 +12,15 @@ from numpy.testing import assert_allclose
 from simulate import curvature, full_space, operators
 from simulate.curvature import ProjectedMlp
 from simulate.sample_grams import trace_hessian
-from tests.simulate.perceptrons import SCALES, WIDTHS, dense_g_term, dense_hessian, problem
+from tests.simulate.perceptrons import (
+    SCALES,
+    WIDTHS,
+    dense_g_term,
+    dense_hessian,
+    flat,
+    flat_logits,
+    problem,
+)
 
 NET = problem(2)
 
@@ -33,6 +41,27 @@ def test_norms_are_those_of_the_dense_matrices(depth: int, alpha: float, tempera
     assert_allclose(norms.norm_hessian, scale, rtol=1e-12)
     assert_allclose(norms.excess_g, float(curvature.excess(g_term)), rtol=1e-12)
     assert_allclose(norms.excess_hessian, float(curvature.excess(hessian)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("depth", WIDTHS)
+@pytest.mark.parametrize(("alpha", "temperature"), SCALES)
+def test_eigenvalues_of_the_g_term_are_those_of_the_dense_one(
+    depth: int, alpha: float, temperature: float
+) -> None:
+    net = problem(depth)
+    dense = torch.linalg.eigvalsh(dense_g_term(net, alpha, temperature))
+    found = full_space.g_term_eigenvalues(*net, alpha, temperature)
+    count = len(found)
+    assert count == min(net.size, 11 * WIDTHS[depth][-1])
+    assert_allclose(found, dense[-count:], rtol=1e-10, atol=1e-13 * float(dense[-1]))
+
+
+@pytest.mark.parametrize("depth", WIDTHS)
+def test_logit_gram_is_that_of_the_dense_jacobian(depth: int) -> None:
+    net = problem(depth)
+    jacobian: Any = torch.autograd.functional.jacobian(flat_logits(net), flat(net))
+    expected = torch.einsum("nkp,mcp->nkmc", jacobian, jacobian)
+    assert_allclose(full_space.logit_gram(net.weights, net.x), expected, rtol=1e-11, atol=1e-12)
 
 
 def test_a_linear_model_has_no_h_term() -> None:
@@ -60,6 +89,19 @@ def test_excess_survives_underflow_and_agrees_with_the_projection() -> None:
     assert_allclose(norms.excess_g, float(curvature.excess(matrix)), rtol=1e-9)
 
 
+def test_a_sample_that_nothing_moves_leaves_the_others_their_digits() -> None:
+    net = problem(3, samples=3)
+    dark = 0 * net.x[:1]  # unsure at any scale
+    more = net._replace(x=np.concatenate([net.x, dark]), labels=np.append(net.labels, net.labels[0]))
+    frame = torch.eye(net.size, dtype=torch.float64)
+    matrix, log_scale = ProjectedMlp(*more, frame).scaled_g_term(2e3)
+    expected, scale = ProjectedMlp(*net, frame).scaled_g_term(2e3)
+    assert_allclose(float(log_scale), float(scale), rtol=1e-14)
+    assert_allclose(matrix * 4 / 3, expected, rtol=0, atol=1e-12 * float(expected.abs().max()))
+    excess = full_space.norms(*more, alpha=2e3).excess_g
+    assert_allclose(excess, full_space.norms(*net, alpha=2e3).excess_g, rtol=1e-12)
+
+
 @pytest.mark.cuda
 def test_cuda_gives_the_norms_of_the_cpu() -> None:
     net = problem(3)
@@ -83,8 +125,14 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     ],
 )
 def test_errors_name_the_argument(arguments: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        full_space.norms(NET.weights, *arguments)
+    for of_all in (full_space.norms, full_space.g_term_eigenvalues):
+        with pytest.raises(ValueError, match=message):
+            of_all(NET.weights, *arguments)
+
+
+def test_inputs_of_another_width_have_no_gram() -> None:
+    with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"):
+        full_space.logit_gram(NET.weights, NET.x[:, :3])
 
 
 def test_a_network_that_cannot_move_has_no_excess() -> None:

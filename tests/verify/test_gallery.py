@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from tests.verify.small_pictures import GOLDILOCKS
 from verify import cli, gallery, results
 from verify.gallery import batch_sizes, networks, parts, spectra, wide_networks, wide_training
 from verify.plots import to_svg
@@ -45,6 +46,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (wide_networks, SMALL_NETWORKS),
         (wide_training, {"WIDTHS": np.array([4, 8]), "SAMPLES": 6, "STEPS": 3}),
+        *GOLDILOCKS,
     ):
         for name, value in sizes.items():
             monkeypatch.setattr(module, name, value)

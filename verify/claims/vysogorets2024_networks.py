@@ -9,9 +9,10 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
+from verify.claims import framed_networks
 from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "ZONE"]
 
 PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
@@ -54,47 +55,34 @@ def temperature_scaling(rng: np.random.Generator, point: Point) -> Mapping[str, 
 
 
 def zone(block: Block, point: Point) -> Mapping[str, Any]:
-    """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, network by network."""
+    """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, and the lower edge, by network."""
     import torch
 
     from simulate import curvature
 
     alphas = np.logspace(-2, 2, point.alphas)
-    found = []
+    found, edges = [], []
     for rng in block.streams:
-        terms = _projected(rng, point, block.device).terms(alpha=alphas)
+        net = framed_networks.lenet_300_100(rng, point, block.device).net
+        terms = net.terms(alpha=alphas)
         g, h = curvature.spectral_norm(terms.g_term), curvature.spectral_norm(terms.h_term)
         curved = curvature.excess(terms.hessian) > 1
         criteria = torch.stack([g > h, torch.zeros_like(curved)])
         found.append((criteria == curved).double().mean(1))
+        edges.append(_lower_edge(net))
     share, never = torch.stack(found).T
-    return {"share": share, "over_never": share - never}
+    names = ("edge", "g_norm", "h_norm", "g_frobenius", "h_frobenius")
+    return {
+        "share": share,
+        "over_never": share - never,
+        **dict(zip(names, np.array(edges).T, strict=True)),
+    }
 
 
-def _projected(rng: np.random.Generator, point: Point, device: str) -> Any:
-    """LeNet-300-100 seen through a random frame.
-
-    Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
-    weights and in the frame, changes nothing else and makes a network cheap.
-    """
-    import torch
-
-    from simulate import curvature, data, networks
-
-    source = data.opened(point.images, (1, 28, 28))
-    widths = (*networks.LENET_300_100[:-1], source.classes)
-    images = data.sample(source, rng, point.samples).flat()
-    first, *others = (w.to(device) for w in networks.mlp_weights(rng, widths))
-    span, coordinates = torch.linalg.qr(images.tensors(device)[0].T)
-    seen = (first @ span, *others)
-    frame = curvature.haar(
-        rng,
-        sum(w.numel() for w in seen),
-        point.dim,
-        total=networks.parameter_count(widths),
-        device=device,
-    )
-    return curvature.ProjectedMlp(seen, coordinates.T, images.labels, frame)
+def _lower_edge(net: Any) -> tuple[float, ...]:
+    """Where it is, and both norms of both terms at uniform probabilities."""
+    edge = framed_networks.lower_crossing(net, np.geomspace(0.1, 6.4, 13))
+    return edge, *framed_networks.uniform_norms(net), *framed_networks.uniform_norms(net, "fro")
 
 
 def full_space(block: Block, point: Point) -> Mapping[str, Any]:

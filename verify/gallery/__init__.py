@@ -1,4 +1,4 @@
-"""Pictures of the laws beside fresh draws: spectra, outliers, curvature and learning rate against batch size or width.
+"""Pictures of the laws beside fresh draws: spectra, outliers, curvature against batch size, width or scale.
 
 Pictures are for looking; what is judged, and how surely, stands in the report. Each is drawn from a seed, and the
 same seed on the same machine gives the same picture.
@@ -15,7 +15,20 @@ from matplotlib.figure import Figure
 
 from simulate.monte_carlo import one_thread
 from verify.drawing import STYLE, Panel, stack
-from verify.gallery import batch_sizes, networks, spectra, wide_networks, wide_training
+from verify.gallery import (
+    batch_sizes,
+    goldilocks_excess,
+    goldilocks_frames,
+    goldilocks_gamma,
+    goldilocks_gradients,
+    goldilocks_initialisations,
+    goldilocks_layers,
+    goldilocks_zone,
+    networks,
+    spectra,
+    wide_networks,
+    wide_training,
+)
 from verify.gallery.parts import Setting
 from verify.plots import save_figure
 
@@ -58,6 +71,48 @@ PICTURES = (
         wide_networks.largest,
     ),
     Picture("training", "how training ends, by width and learning rate", wide_training.training),
+    Picture(
+        "zone",
+        "excess of the Hessian and its terms against scale and temperature, two LeNets",
+        goldilocks_zone.zone,
+        goldilocks_zone.SAMPLES,
+    ),
+    Picture(
+        "excess-law",
+        "excess of the G-term against scale, and the upper edge of the zone against the sample",
+        goldilocks_excess.excess_law,
+        int(goldilocks_excess.EDGE_SAMPLES[-1]),
+    ),
+    Picture(
+        "gamma",
+        "excess against dimension, and Gamma of the softmax against temperature and entropy",
+        goldilocks_gamma.gamma,
+        goldilocks_gamma.SAMPLES,
+    ),
+    Picture(
+        "gradient",
+        "gradients of images and noise against scale, and gradient norms over class priors",
+        goldilocks_gradients.gradient,
+        goldilocks_gradients.IMAGES,
+    ),
+    Picture(
+        "initialisations",
+        "loss, entropy, gradient and excess of many initialisations against each other",
+        goldilocks_initialisations.initialisations,
+        goldilocks_initialisations.SAMPLES,
+    ),
+    Picture(
+        "first-layer",
+        "top eigenvectors of the Hessian of the first layer as images",
+        goldilocks_layers.first_layer,
+        goldilocks_layers.SAMPLES,
+    ),
+    Picture(
+        "hutchinson",
+        "excess of the Hessian by probes and by frames against scale",
+        goldilocks_frames.hutchinson,
+        goldilocks_frames.SAMPLES,
+    ),
 )
 
 

@@ -1,0 +1,187 @@
+"""Gradient descent on the cross-entropy with a hand on the probabilities that weight the gradients of the logits.
+
+The gradient of the loss is the mean over samples of sum_k (p - onehot)_k dz_k / T. Networks whose weights are scaled
+follow each other where these p agree, so that a path may be given other ones than its own: those of another network,
+or uniform ones. Any model, and many bias-free perceptrons at once: logits (..., N, K), and parameters that lead with
+the same axes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import _checks, _memory
+from simulate.networks import mlp_logits
+
+__all__ = ["Moment", "descent", "inner", "uniform"]
+
+Parameters = Sequence[Tensor]
+Predictions = Callable[[int, Tensor], Tensor]
+"""From the number of the step and the logits to the probabilities that its gradient is weighted with."""
+
+
+class Moment(NamedTuple):
+    """Where a path is before a step.
+
+    Attributes
+    ----------
+    parameters, gradients
+        What the step starts from, and what it subtracts but for the rate and the momentum.
+    logits, predictions
+        (..., N, K), on the batch of the step; the probabilities that weighted the gradients of the logits.
+    """
+
+    parameters: tuple[Tensor, ...]
+    gradients: tuple[Tensor, ...]
+    logits: Tensor
+    predictions: Tensor
+
+
+def descent(
+    parameters: Parameters,
+    batches: Sequence[tuple[Any, Tensor]],
+    *,
+    rate: float | Tensor,
+    steps: int,
+    logits: Callable[[Parameters, Any], Tensor] = mlp_logits,
+    temperature: float = 1.0,
+    momentum: float = 0.0,
+    predictions: Predictions | None = None,
+) -> Iterator[Moment]:
+    """Moments before each step of gradient descent, and after the last.
+
+    Parameters
+    ----------
+    parameters
+        Where to begin; not changed.
+    batches
+        Inputs and labels (..., N), used in turn and then again from the first.
+    rate
+        Learning rate, one number or one for each of the leading axes of the parameters.
+    steps
+        How many; 0 gives the start alone.
+    logits
+        A function of parameters and inputs; the bias-free ReLU perceptron of these weights by default.
+    temperature
+        T > 0, which the logits are divided by.
+    momentum
+        Share of the last move that is added to a step, in [0, 1).
+    predictions
+        Probabilities that weight the gradients of the logits: the network's own if None.
+
+    Raises
+    ------
+    ValueError
+        If a rate or the temperature is not positive, the momentum is not in [0, 1), `steps` is negative, there is no
+        batch, or the gradients and moves do not fit into memory.
+
+    Examples
+    --------
+    Two classes at zero logits: the probability of the right one is half a step away from one.
+
+    >>> weights = [torch.zeros(2, 1)]
+    >>> *_, last = descent(weights, [(torch.ones(1, 1), torch.tensor([1]))], rate=0.5, steps=1)
+    >>> last.parameters
+    (tensor([[-0.2500],
+            [ 0.2500]]),)
+    """
+    _require(rate, steps, temperature, momentum, batches)
+    _require_memory(parameters)
+    p = _own(temperature) if predictions is None else predictions
+
+    def moment(step: int, at: Parameters, batch: tuple[Any, Tensor]) -> Moment:
+        return _moment(at, batch, logits, temperature, partial(p, step))
+
+    return _path(
+        tuple(q.detach() for q in parameters), itertools.cycle(batches), moment, rate, steps, momentum
+    )
+
+
+def uniform(_: int, logits: Tensor) -> Tensor:
+    """Predictions of a network that knows nothing, whatever its logits.
+
+    Examples
+    --------
+    >>> uniform(0, torch.tensor([[3.0, 0.0, -1.0, 2.0]]))
+    tensor([[0.2500, 0.2500, 0.2500, 0.2500]])
+    """
+    return torch.full_like(logits, 1 / logits.shape[-1])
+
+
+def inner(one: Parameters, other: Parameters, axes: int) -> Tensor:
+    """Inner product of two sets of parameters that lead with so many axes: the shape of these axes.
+
+    Examples
+    --------
+    >>> inner([torch.ones(2, 3, 4)], [torch.ones(2, 3, 4)], 1)
+    tensor([12., 12.])
+    """
+    return torch.stack([(a * b).flatten(axes).sum(-1) for a, b in zip(one, other, strict=True)]).sum(0)
+
+
+def _own(temperature: float) -> Predictions:
+    return lambda _, logits: (logits / temperature).softmax(-1)
+
+
+def _path(
+    at: tuple[Tensor, ...],
+    batches: Iterator[tuple[Any, Tensor]],
+    moment: Callable[[int, Parameters, tuple[Any, Tensor]], Moment],
+    rate: float | Tensor,
+    steps: int,
+    momentum: float,
+) -> Iterator[Moment]:
+    moves = tuple(torch.zeros_like(p) for p in at)
+    for step in range(steps + 1):
+        now = moment(step, at, next(batches))
+        yield now
+        moves = tuple(momentum * m - _beside(rate, g) * g for m, g in zip(moves, now.gradients, strict=True))
+        at = tuple(p + m for p, m in zip(at, moves, strict=True))
+
+
+def _moment(
+    at: Parameters,
+    batch: tuple[Any, Tensor],
+    logits: Callable[[Parameters, Any], Tensor],
+    temperature: float,
+    predictions: Callable[[Tensor], Tensor],
+) -> Moment:
+    inputs, labels = batch
+    with torch.enable_grad():
+        leaves = tuple(p.detach().requires_grad_() for p in at)
+        found = logits(leaves, inputs)
+        p = predictions(found.detach())
+        residuals = (p - functional.one_hot(labels, p.shape[-1])) / (temperature * p.shape[-2])
+        gradients = torch.autograd.grad(found, leaves, residuals)
+    return Moment(tuple(at), gradients, found.detach(), p)
+
+
+def _beside(rate: float | Tensor, gradient: Tensor) -> float | Tensor:
+    return rate.reshape(*rate.shape, *[1] * (gradient.ndim - rate.ndim)) if isinstance(rate, Tensor) else rate
+
+
+def _require(
+    rate: float | Tensor, steps: int, temperature: float, momentum: float, batches: Sequence[Any]
+) -> None:
+    _checks.positive("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
+    _checks.positive("temperature", temperature)
+    _checks.number("steps", steps)
+    if not 0 <= momentum < 1:
+        raise ValueError(f"momentum must be in [0, 1), got {momentum}")
+    if len(batches) == 0:
+        raise ValueError("batches must be at least one, got none")
+
+
+def _require_memory(parameters: Parameters) -> None:
+    # gradients, the moves before and after, and the next parameters; what the model keeps is its own affair
+    needed = 4 * sum(p.numel() * p.element_size() for p in parameters)
+    what = f"gradients and moves of {sum(p.numel() for p in parameters)} parameters"
+    device = parameters[0].device if parameters else "cpu"
+    _memory.require("parameters", needed, what, device=device, advice="use fewer networks at once")

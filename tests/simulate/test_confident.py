@@ -1,0 +1,89 @@
+"""A perceptron sure of most samples has the same curvature as if all derivatives were taken."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate import _memory, confident
+from simulate.confident import ConfidentMlp
+from simulate.curvature import ProjectedMlp, haar
+from simulate.networks import mlp_weights, parameter_count
+
+
+def problem(widths: tuple[int, ...], samples: int = 300):
+    rng = np.random.default_rng(5)
+    weights = mlp_weights(rng, widths)
+    x, labels = rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)
+    return weights, x, labels, haar(rng, parameter_count(widths), 4)
+
+
+@pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 4), (6, 8, 7, 5, 3)])
+@pytest.mark.parametrize("near", [20, 100])
+def test_terms_are_those_of_all_samples(widths: tuple[int, ...], near: int) -> None:
+    given = problem(widths)
+    few, whole = ConfidentMlp(*given, near=near), ProjectedMlp(*given)
+    assert few.depth == whole.depth
+    alphas = few.least * np.array([1.0, 1.3, 2.0])
+    for term, other in zip(few.terms(alphas), whole.terms(alphas), strict=True):
+        assert_allclose(term, other, rtol=1e-10, atol=1e-12 * float(other.abs().max()))
+    (g_term, scale), (other, other_scale) = (
+        few.scaled_g_term(3 * few.least),
+        whole.scaled_g_term(3 * few.least),
+    )
+    assert_allclose(
+        g_term, other * (other_scale - scale).exp(), rtol=1e-10, atol=1e-12 * float(other.abs().max())
+    )
+
+
+def test_samples_that_no_unit_answers_neither_count_as_ties_nor_matter() -> None:
+    weights, x, labels, frame = problem((6, 8, 7, 4))
+    x[::3] = 0
+    few, whole = ConfidentMlp(weights, x, labels, frame, near=30), ProjectedMlp(weights, x, labels, frame)
+    for term, other in zip(few.terms(1.5 * few.least), whole.terms(1.5 * few.least), strict=True):
+        assert_allclose(term, other, rtol=1e-10, atol=1e-12 * float(other.abs().max()))
+    nothing = ConfidentMlp(weights, 0 * x, labels, frame, near=30)
+    assert nothing.least == 0
+    assert not bool(nothing.h_term(1.0).any())
+
+
+def test_sums_over_parts_of_the_samples_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem((6, 8, 7, 4))
+    whole = ConfidentMlp(*given, near=20)
+    monkeypatch.setattr(confident, "_SAMPLES", 37)
+    parts = ConfidentMlp(*given, near=20)
+    assert_allclose(parts.h_term(whole.least), whole.h_term(whole.least), rtol=1e-10, atol=1e-13)
+
+
+def test_with_all_samples_near_every_scale_is_allowed() -> None:
+    given = problem((6, 8, 4))
+    few = ConfidentMlp(*given, near=300)
+    assert few.least == 0
+    assert_allclose(few.terms(0.1).hessian, ProjectedMlp(*given).terms(0.1).hessian, rtol=1e-12)
+
+
+def test_more_samples_near_a_tie_reach_further_down() -> None:
+    given = problem((6, 8, 4))
+    assert ConfidentMlp(*given, near=100).least < ConfidentMlp(*given, near=20).least
+
+
+def test_bad_input_is_refused() -> None:
+    weights, x, labels, frame = problem((6, 8, 4))
+    net = ConfidentMlp(weights, x, labels, frame, near=20)
+    for ask in (net.terms, net.scaled_g_term, net.h_term):
+        with pytest.raises(ValueError, match="alpha must be at least"):
+            ask([2 * net.least, 0.5 * net.least])
+        with pytest.raises(ValueError, match="alpha must be finite and positive"):
+            ask(0.0)
+    with pytest.raises(ValueError, match="near must be a positive integer"):
+        ConfidentMlp(weights, x, labels, frame, near=0)
+    with pytest.raises(ValueError, match="labels must be between 0 and 3"):
+        ConfidentMlp(weights, x, labels + 1, frame)
+
+
+def test_samples_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, _, _, frame = problem((6, 8, 4))
+    monkeypatch.setattr(_memory, "available", lambda _: 1e6)
+    x, labels = torch.zeros(1, 6).expand(300_000, 6), torch.zeros(1, dtype=torch.int64).expand(300_000)
+    with pytest.raises(ValueError, match="x must be small enough for memory"):
+        ConfidentMlp(weights, x, labels, frame)

@@ -1,0 +1,195 @@
+"""First and second derivatives of a homogeneous network of any layers, at every scale and temperature."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate import projected_network
+from simulate.curvature import ProjectedMlp, excess, haar, hessian
+from simulate.networks import LeNet5, Mlp
+from simulate.objectives import Objective
+from simulate.projected import projected_terms
+from simulate.projected_network import ProjectedNetwork
+
+LABELS = np.array([2, 0, 1, 2, 1])
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def double(*layers: nn.Module) -> nn.Sequential:
+    """The same weights whatever was drawn before."""
+    model = nn.Sequential(*layers).double()
+    draw = np.random.default_rng(11)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(torch.from_numpy(draw.standard_normal(p.shape)))
+    return model
+
+
+def convolutional() -> nn.Sequential:
+    """Homogeneous of degree 4: strides, padding, both kinds of pooling."""
+    return double(
+        nn.Conv2d(2, 3, 3, padding=1, bias=False),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(3, 4, 2, stride=2, bias=False),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(4, 6, bias=False),
+        nn.LeakyReLU(0.1),
+        nn.Linear(6, 3, bias=False),
+    )
+
+
+def images() -> np.ndarray:
+    return rng().standard_normal((5, 2, 8, 8))
+
+
+def parameters(model: nn.Module) -> Tensor:
+    return nn.utils.parameters_to_vector(model.parameters()).detach()
+
+
+def frame_of(model: nn.Module, columns: int = 3) -> Tensor:
+    return haar(rng(), len(parameters(model)), columns)
+
+
+def automatic(
+    model: nn.Module, frame: Tensor, of: Callable[[Tensor], Tensor], alpha: float = 1.0
+) -> Callable[[Tensor], Tensor]:
+    """A function of the outputs as one of the coordinates of the frame."""
+    names = [name for name, _ in model.named_parameters()]
+    shapes = [p.shape for p in model.parameters()]
+
+    def function(t: Tensor) -> Tensor:
+        flat = (alpha * parameters(model) + frame @ t).split([s.numel() for s in shapes])
+        values = {n: p.view(s) for n, p, s in zip(names, flat, shapes, strict=True)}
+        return of(torch.func.functional_call(model, values, (torch.from_numpy(images()),)))
+
+    return function
+
+
+@pytest.mark.parametrize(("alpha", "temperature"), [(1.0, 1.0), (0.6, 1.3), (1.4, 0.7)])
+def test_terms_add_up_to_the_hessian_of_the_scaled_loss(alpha: float, temperature: float) -> None:
+    model, labels = convolutional(), torch.from_numpy(LABELS)
+    frame = frame_of(model)
+    terms = ProjectedNetwork(model, images(), LABELS, frame).terms(alpha, temperature)
+    loss = automatic(model, frame, lambda z: nn.functional.cross_entropy(z / temperature, labels), alpha)
+    assert_allclose(terms.hessian, hessian(loss)(torch.zeros(3, dtype=torch.float64)), rtol=1e-11, atol=1e-13)
+
+
+def test_derivatives_of_the_logits_are_those_of_automatic_differentiation() -> None:
+    model = convolutional()
+    frame, zero = frame_of(model), torch.zeros(3, dtype=torch.float64)
+    net, logits = ProjectedNetwork(model, images(), LABELS, frame), automatic(model, frame, lambda z: z)
+    assert net.depth == 4
+    assert_allclose(net.logits, logits(zero), rtol=1e-13)
+    assert_allclose(net.jacobian, torch.func.jacrev(logits)(zero), rtol=1e-12, atol=1e-13)
+    second = torch.func.jacrev(torch.func.jacrev(logits))(zero)
+    assert_allclose(net.second_derivatives, second, rtol=1e-12, atol=1e-13)
+
+
+def test_a_perceptron_has_the_terms_of_its_matrices() -> None:
+    model, x = Mlp((6, 5, 4, 3), rng=rng()), rng().standard_normal((5, 6))
+    frame = frame_of(model)
+    weights = [p.detach() for p in model.parameters()]
+    grid = {"alpha": [0.01, 0.7, 1.0, 30.0], "temperature": [1.0, 2.5, 1.0, 0.4]}
+    found = ProjectedNetwork(model, x, LABELS, frame).terms(**grid)
+    expected = ProjectedMlp(weights, x, LABELS, frame).terms(**grid)
+    for term, other in zip(found, expected, strict=True):
+        assert_allclose(term, other, rtol=1e-11, atol=1e-13 * float(other.abs().max()))
+
+
+def test_lenet_5_has_the_terms_of_the_engine_for_any_model() -> None:
+    model, x = LeNet5(1, 3, rng=rng()), rng().standard_normal((5, 1, 32, 32))
+    frame = frame_of(model)
+    found = ProjectedNetwork(model, x, LABELS, frame)
+    terms = projected_terms(Objective(model, nn.CrossEntropyLoss(), (x, LABELS)), frame)
+    assert found.depth == 5
+    for term, other in zip(found.terms(), terms, strict=True):
+        assert_allclose(term, other, rtol=1e-10, atol=1e-13 * float(other.abs().max()))
+
+
+def test_the_excess_of_g_stays_above_one_at_any_scale() -> None:
+    model = convolutional()
+    g_term, scale = ProjectedNetwork(model, images(), LABELS, frame_of(model)).scaled_g_term(
+        [1.0, 10.0, 40.0]
+    )
+    assert bool((excess(g_term) >= 1 - 1e-12).all())
+    assert float(scale[-1]) < -800  # below the range of float64
+
+
+def test_samples_in_parts_have_the_same_derivatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = convolutional()
+    frame = frame_of(model)
+    whole = ProjectedNetwork(model, images(), LABELS, frame)
+    monkeypatch.setattr(projected_network, "_BYTES", 1)
+    parts = ProjectedNetwork(model, images(), LABELS, frame)
+    assert_allclose(parts.jacobian, whole.jacobian, rtol=1e-12)
+    assert_allclose(parts.second_derivatives, whole.second_derivatives, rtol=1e-11, atol=1e-13)
+
+
+def test_single_precision_is_raised_to_double_after_the_derivatives() -> None:
+    model = convolutional()
+    frame = frame_of(model)
+    fine = ProjectedNetwork(model, images(), LABELS, frame).terms(1.2)
+    coarse = ProjectedNetwork(model.float(), images(), LABELS, frame).terms(1.2)
+    assert coarse.hessian.dtype == torch.float64
+    assert_allclose(coarse.hessian, fine.hessian, rtol=1e-3, atol=1e-5 * float(fine.hessian.abs().max()))
+
+
+def test_the_model_is_left_as_found() -> None:
+    model = convolutional().train()
+    before = parameters(model).clone()
+    ProjectedNetwork(model, images(), LABELS, frame_of(model))
+    assert model.training
+    assert bool((parameters(model) == before).all())
+    assert all(p.grad is None for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("layers", "match"),
+    [
+        ((nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, 3)), "homogeneous of a whole degree"),
+        (
+            (nn.Linear(4, 5, bias=False), nn.LayerNorm(5, elementwise_affine=False)),
+            "homogeneous of a whole degree",
+        ),
+        ((nn.Linear(4, 3, bias=False), nn.Softmax(0)), "treat each sample on its own"),
+        ((nn.Linear(4, 3, bias=False), nn.Unflatten(1, (3, 1))), r"logits of shape \(N, K\)"),
+        ((nn.Linear(4, 1, bias=False),), "at least 2 classes"),
+    ],
+)
+def test_other_models_are_refused(layers: tuple[nn.Module, ...], match: str) -> None:
+    model = double(*layers)
+    with pytest.raises(ValueError, match=match):
+        ProjectedNetwork(model, rng().standard_normal((5, 4)), LABELS, frame_of(model))
+
+
+class Square(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x**2
+
+
+def test_curved_models_are_refused() -> None:
+    model = double(nn.Linear(4, 5, bias=False), Square(), nn.Linear(5, 3, bias=False))
+    with pytest.raises(ValueError, match="model must be of straight pieces"):
+        ProjectedNetwork(model, rng().standard_normal((5, 4)), LABELS, frame_of(model))
+
+
+def test_labels_and_frames_are_checked() -> None:
+    model, x = Mlp((4, 3), rng=rng()), rng().standard_normal((5, 4))
+    frame = frame_of(model)
+    with pytest.raises(ValueError, match="labels must be between 0 and 2"):
+        ProjectedNetwork(model, x, LABELS + 1, frame)
+    for wrong in (frame[1:], frame[:, 0], frame[:, :0]):
+        with pytest.raises(ValueError, match=r"frame must be of shape \(12, d\)"):
+            ProjectedNetwork(model, x, LABELS, wrong)
+    with pytest.raises(ValueError, match="frame must be small enough for memory"):
+        ProjectedNetwork(model, x, LABELS, torch.zeros(1, 1, dtype=torch.float64).expand(12, 2_000_000))

@@ -1,0 +1,130 @@
+"""Networks on images seen through a random frame, and where their Goldilocks zone begins and ends."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Point
+
+__all__ = [
+    "Drawn",
+    "lenet_5",
+    "lenet_300_100",
+    "log_ratio",
+    "lower_crossing",
+    "uniform_norms",
+    "upper_crossing",
+]
+
+Floats = NDArray[np.float64]
+
+
+class Drawn(NamedTuple):
+    """A network seen through its frame, and the module and the inputs that it is made of."""
+
+    net: Any
+    model: Any
+    inputs: Any
+
+
+def lenet_300_100(rng: np.random.Generator, point: Point, device: str = "cpu") -> Drawn:
+    """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
+
+    Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
+    weights and in the frame, changes nothing else and makes a network cheap.
+    """
+    import torch
+
+    from simulate import curvature, data, networks
+
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (*networks.LENET_300_100[:-1], source.classes)
+    images = data.sample(source, rng, point.samples).flat()
+    first, *others = (w.to(device) for w in networks.mlp_weights(rng, widths))
+    span, coordinates = torch.linalg.qr(images.tensors(device)[0].T)
+    seen = (first @ span, *others)
+    frame = curvature.haar(
+        rng,
+        sum(w.numel() for w in seen),
+        point.dim,
+        total=networks.parameter_count(widths),
+        device=device,
+    )
+    net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, frame)
+    return Drawn(net, _perceptron(seen), coordinates.T)
+
+
+def _perceptron(weights: Any) -> Any:
+    """A module with these matrices."""
+    from torch import nn
+
+    layers = [layer for w in weights for layer in (_linear(w), nn.ReLU())]
+    return nn.Sequential(*layers[:-1])
+
+
+def _linear(weight: Any) -> Any:
+    from torch import nn
+
+    layer = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=False)
+    layer.weight = nn.Parameter(weight)
+    return layer
+
+
+def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu") -> Drawn:
+    """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions."""
+    from simulate import curvature, data, networks
+    from simulate.projected_network import ProjectedNetwork
+
+    source = data.opened(point.images, (3, 32, 32))
+    images = data.sample(source, rng, point.samples)
+    model = networks.LeNet5(3, source.classes, rng=rng).to(device)
+    frame = curvature.haar(rng, sum(p.numel() for p in model.parameters()), point.dim, device=device)
+    inputs, labels = images.tensors(device)
+    return Drawn(ProjectedNetwork(model, inputs, labels, frame), model, inputs)
+
+
+def uniform_norms(net: Any, order: float | str = 2) -> tuple[float, float]:
+    """Norms of G and of the H-term with the derivatives of the network and uniform probabilities."""
+    import torch
+
+    # at a temperature so high that p differs from 1/K by rounding alone; its factors are taken out again
+    heat = 2.0**60 * float(net.logits.abs().max())
+    g_term, h_term = (torch.linalg.matrix_norm(m, ord=order) for m in net.terms(temperature=heat))
+    return float(g_term) * heat**2, float(h_term) * heat
+
+
+def log_ratio(net: Any, alphas: Floats) -> Floats:
+    """Logarithm of |G'|_2 / |Ht'|_2 at these scales, also where G is below the range of float64."""
+    from simulate import curvature
+
+    g_term, log_scale = net.scaled_g_term(alphas)
+    g_norm, h_norm = (curvature.spectral_norm(m).log() for m in (g_term, net.h_term(alphas)))
+    return (g_norm + log_scale - h_norm).numpy(force=True)
+
+
+def lower_crossing(net: Any, grid: Floats) -> float:
+    """Scale where |G'|_2 first overtakes |Ht'|_2; where it comes closest to it if it never does on the grid."""
+    values = log_ratio(net, grid)
+    up = np.flatnonzero((values[:-1] <= 0) & (values[1:] > 0))
+    return _refined(net, grid, up[0]) if up.size else float(grid[np.abs(values).argmin()])
+
+
+def upper_crossing(net: Any, grid: Floats) -> float:
+    """Scale where |G'|_2 falls behind |Ht'|_2 for good, at most the last; where it comes closest if it never leads."""
+    values = log_ratio(net, grid)
+    down = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
+    if values[-1] > 0:
+        return float(grid[-1])
+    return _refined(net, grid, down[-1]) if down.size else float(grid[np.abs(values).argmin()])
+
+
+def _refined(net: Any, grid: Floats, place: int) -> float:
+    """A grid of 8 steps in place of one, then a straight line in the logarithms."""
+    scales = np.geomspace(grid[place], grid[place + 1], 9)
+    values = log_ratio(net, scales)
+    first = int(np.flatnonzero((values[:-1] > 0) != (values[1:] > 0))[0])
+    weight = values[first] / (values[first] - values[first + 1])
+    return float(scales[first] * (scales[first + 1] / scales[first]) ** weight)

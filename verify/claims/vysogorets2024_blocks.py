@@ -1,0 +1,317 @@
+"""Vysogorets, Dawid and Kempe (2024): layer blocks of the Hessian and its trace."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Point
+from verify.claims.drawn_networks import RESOLVED, ROUNDING, Array, objective, on_noise
+from verify.model import AnyClaim, ExactProperty, Identity
+
+__all__ = ["CLAIMS", "on_real_images"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+TRACE = (
+    r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
+    r"\big\lvert \textstyle\sum_k p_k J_k\big\rvert^2\Big]"
+)
+
+# --- networks of the paper on images -------------------------------------------------------------------------
+
+
+def on_real_images(rng: np.random.Generator, point: Point) -> Any:
+    """The loss of LeNet-300-100 or LeNet-5 as drawn, on some images."""
+    from torch import nn
+
+    from simulate import data, networks
+    from simulate.objectives import Objective
+
+    convolutional = point.network == "LeNet-5"
+    source = data.opened(point.images, (3, 32, 32) if convolutional else (1, 28, 28))
+    images = data.sample(source, rng, point.samples)
+    if convolutional:
+        network: nn.Module = networks.LeNet5(classes=source.classes, rng=rng)
+    else:
+        network = networks.Mlp((*networks.LENET_300_100[:-1], source.classes), rng=rng)
+    return Objective(network, nn.CrossEntropyLoss(), (images.images, images.labels))
+
+
+def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
+    from simulate import operators
+
+    loss = on_real_images(rng, point)
+    direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
+    parts = loss.blocks().values()
+
+    def within(matrix: Any) -> Array:
+        alone = [direction.new_zeros(loss.dim).index_put_((_places(p),), direction[p]) for p in parts]
+        return np.concatenate([(matrix @ d)[p].numpy() for d, p in zip(alone, parts, strict=True)])
+
+    hessian = operators.hessian(loss)
+    return {
+        "Hessian": within(hessian),
+        "G-term": within(operators.gauss_newton(loss)),
+        "largest entry of the H-term": np.abs(within(operators.h_term(loss))).max(),
+        "all layers moved": (hessian @ direction).numpy(),
+        "second moment of the gradients": within(operators.empirical_fisher(loss)),
+    }
+
+
+def _places(part: slice) -> Any:
+    import torch
+
+    return torch.arange(part.start, part.stop)
+
+
+def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Trace of the Hessian by certified products, and of the G-term from the gradient of every single logit."""
+    import torch
+
+    from simulate.sample_grams import trace_hessian
+
+    loss = on_real_images(rng, point)
+    leaves, (batch, *_) = loss.leaves(), list(loss.batches())
+    logits = loss.outputs(leaves, batch.inputs)
+    rows = [
+        [loss.flat(torch.autograd.grad(z, leaves, retain_graph=True)).numpy() for z in sample]
+        for sample in logits
+    ]
+    p = torch.softmax(logits.detach(), -1).numpy()
+    return {"Hessian": trace_hessian(loss), **_trace_formulas(p, np.array(rows), batch.targets.numpy())}
+
+
+def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
+    """From probabilities (N, K) and logit gradients (N, K, P)."""
+    squares = (p * (jacobian**2).sum(-1)).sum(-1).mean()
+    means = np.einsum("nk,nkp->np", p, jacobian)
+    slopes = means - jacobian[np.arange(len(p)), labels]
+    return {
+        "mean of the squares less square of the mean": squares - (means**2).sum(-1).mean(),
+        "mean of the squares": squares,
+        "square of the mean added": squares + (means**2).sum(-1).mean(),
+        "squared gradients": (slopes**2).sum(-1).mean(),
+    }
+
+
+NETWORKS = (
+    Point(images="digits", network="LeNet-300-100", samples=40),
+    Point(images="digits", network="LeNet-5", samples=16),
+)
+
+FEW_IMAGES = tuple(point | {"samples": 7} for point in NETWORKS)
+
+# --- small networks in full space ----------------------------------------------------------------------------
+
+
+def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
+    from simulate import autodiff
+
+    weights, x, labels = on_noise(rng, point.widths, point.samples)
+    hessian = autodiff.loss_hessians(weights, x, labels).mean(0)
+    net = _closed(weights, x, labels)
+    p = np.asarray(net.logits.softmax(-1))
+    return {"Hessian": float(hessian.trace()), **_trace_formulas(p, np.asarray(net.jacobian), labels)}
+
+
+def _closed(weights: Any, x: Any, labels: Any) -> Any:
+    """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
+    import torch
+
+    from simulate import curvature
+
+    size = sum(weight.numel() for weight in weights)
+    return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
+
+
+def _parts(weights: Any) -> list[slice]:
+    """Where each layer stands among the flat parameters."""
+    ends = itertools.accumulate((weight.numel() for weight in weights), initial=0)
+    return list(itertools.starmap(slice, itertools.pairwise(ends)))
+
+
+def _dense_h_term(rng: np.random.Generator, point: Point) -> tuple[Array, list[slice]]:
+    from simulate import operators
+
+    weights, x, labels = on_noise(rng, point.widths, point.samples)
+    return operators.h_term(objective(weights, x, labels)).dense().numpy(), _parts(weights)
+
+
+def mirrored(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Eigenvalues of the H-term of a network with two layers; those of its block beside the diagonal."""
+    h_term, (first, second) = _dense_h_term(rng, point)
+    beside = np.linalg.svd(h_term[first, second], compute_uv=False)
+    padding = np.zeros(len(h_term) - 2 * len(beside))
+    return {
+        "eigenvalues": np.linalg.eigvalsh(h_term),
+        "singular values with both signs": np.sort(np.concatenate([beside, -beside, padding])),
+        "none negative": np.sort(np.concatenate([beside, beside, padding])),
+        "half of them": np.sort(np.concatenate([beside, -beside, padding])) / 2,
+    }
+
+
+def third_moment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Tr Ht^3 of a network with three layers, and the only path through three blocks."""
+    h_term, (a, b, c) = _dense_h_term(rng, point)
+    scale = np.linalg.norm(h_term) ** 3
+    path = np.trace(h_term[a, b] @ h_term[b, c] @ h_term[c, a]) / scale
+    return {
+        "third moment": np.trace(h_term @ h_term @ h_term) / scale,
+        "six paths": 6 * path,
+        "as of a symmetric spectrum": 0.0,
+        "three paths": 3 * path,
+    }
+
+
+def _networks() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "widths": st.lists(st.integers(2, 6), min_size=2, max_size=5).map(tuple),
+        "samples": st.integers(1, 5),
+    }
+
+
+def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> float:
+    """Largest modulus of the H-term within layers, or between them."""
+    h_term, parts = _dense_h_term(rng, point)
+    own = np.zeros(h_term.shape, dtype=bool)
+    for part in parts:
+        own[part, part] = True
+    return float(np.abs(h_term[own == within]).max(initial=0.0))
+
+
+def _eigenvalues(rng: np.random.Generator, point: Point, name: str) -> Array:
+    from simulate import operators
+
+    matrix = getattr(operators, name)(objective(*on_noise(rng, point.widths, point.samples)))
+    return np.linalg.eigvalsh(matrix.dense().numpy())
+
+
+def _negative(rng: np.random.Generator, point: Point, name: str) -> float:
+    """How far the least eigenvalue is below zero, over the largest modulus."""
+    values = _eigenvalues(rng, point, name)
+    return max(0.0, -float(values[0])) / (float(np.abs(values).max()) or 1.0)
+
+
+def _singular(rng: np.random.Generator, point: Point) -> float:
+    """1 where the G-term has no inverse."""
+    values = _eigenvalues(rng, point, "gauss_newton")
+    return float(values[0] <= RESOLVED * values[-1])
+
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/layer-blocks",
+        entries=("A18",),
+        source=f"{PAPER}, appendix A; that the blocks are those of G is ours",
+        statement=r"\tilde H_{ll} = 0,\ \text{so that}\ \nabla^2_{W_l} \ell = G_{ll} \text{ for every layer } l",
+        routes=layers_alone,
+        points=NETWORKS,
+        measured="Hessian",
+        theory="G-term",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("all layers moved", "second moment of the gradients"),
+        seconds=0.6,
+        data="digits",
+        quantity="products with the diagonal blocks of the Hessian",
+    ),
+    Identity(
+        id="vysogorets2024/trace-of-lenets",
+        entries=("A18",),
+        source=f"ours, after {PAPER}, appendix A",
+        statement=TRACE,
+        routes=traces,
+        points=FEW_IMAGES,
+        measured="Hessian",
+        theory="mean of the squares less square of the mean",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("mean of the squares", "square of the mean added", "squared gradients"),
+        seconds=1.0,
+        data="digits",
+        quantity="trace of the Hessian",
+    ),
+    Identity(
+        id="vysogorets2024/trace",
+        entries=("A18",),
+        source=f"ours, after {PAPER}, appendix A",
+        statement=TRACE,
+        routes=dense_trace,
+        points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
+        measured="Hessian",
+        theory="mean of the squares less square of the mean",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("mean of the squares", "square of the mean added", "squared gradients"),
+        seconds=0.2,
+        quantity="trace of a dense Hessian by automatic differentiation",
+    ),
+    ExactProperty(
+        id="vysogorets2024/blocks-of-the-h-term",
+        entries=("A18", "A19"),
+        source=f"{PAPER}, appendix A",
+        statement=r"\tilde H_{ll} = 0 \text{ exactly, and } \tilde H = 0 \text{ for one layer}",
+        strategies=_networks,
+        violation=lambda rng, point: _largest_entry(rng, point, within=True),
+        examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
+        tolerance=1e-14,
+        tolerance_reason="zero to the last bit; entries between layers are of the order of one",
+        rivals={"between layers too": lambda rng, point: _largest_entry(rng, point, within=False)},
+        seconds=0.5,
+    ),
+    Identity(
+        id="vysogorets2024/mirrored-spectrum",
+        entries=("A18",),
+        source=f"ours, after {PAPER}, appendix A",
+        statement=r"L = 2:\quad \lambda(\tilde H) = \pm\, s(\tilde H_{12}),\ 0, \dots, 0",
+        routes=mirrored,
+        points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
+        measured="eigenvalues",
+        theory="singular values with both signs",
+        tolerance=1e-12,
+        tolerance_reason=ROUNDING,
+        rivals=("none negative", "half of them"),
+        seconds=0.1,
+        quantity="spectrum of the H-term",
+    ),
+    Identity(
+        id="vysogorets2024/third-moment",
+        entries=("A18",),
+        source=f"ours, after {PAPER}, appendix A",
+        statement=r"L = 3:\quad \mathrm{Tr}\,\tilde H^3 = 6\, \mathrm{Tr}\,\tilde H_{12} \tilde H_{23} \tilde H_{31} "
+        r"\ne 0",
+        routes=third_moment,
+        points=(Point(widths=(5, 7, 6, 4), samples=9), Point(widths=(8, 6, 5, 3), samples=4)),
+        measured="third moment",
+        theory="six paths",
+        tolerance=1e-11,
+        tolerance_reason="rounding, of a sum of which a hundredth is left",
+        rivals=("as of a symmetric spectrum", "three paths"),
+        seconds=0.1,
+        quantity="third moment of the H-term, over the cube of its norm",
+    ),
+    ExactProperty(
+        id="vysogorets2024/g-term-sign",
+        entries=("A19",),
+        source=f"{PAPER}, appendix A",
+        statement=r"G \succeq 0",
+        strategies=_networks,
+        violation=lambda rng, point: _negative(rng, point, "gauss_newton"),
+        examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
+        tolerance=1e-13,
+        tolerance_reason="rounding of a dense eigensolver",
+        rivals={
+            "the Hessian too": lambda rng, point: _negative(rng, point, "hessian"),
+            "definite": _singular,
+        },
+        seconds=0.5,
+    ),
+)

@@ -1,0 +1,168 @@
+"""Vysogorets, Dawid and Kempe (2024): a low-rank part over a bulk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from theory import zone_bulk
+from theory.outliers import Outlier
+from verify.model import AnyClaim, Claim, Experiment
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+
+def top_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
+    """Top eigenvalue of one spike over a semicircle of a given norm, and the overlap of its vector with the spike."""
+    from simulate import ensembles
+
+    half = point.bulk_norm / 2  # the matrices drawn have norm 2
+    spike = point.spike / half
+    return {
+        "eigenvalue": half * ensembles.goe_top_eigenvalue(block, point.dim, spike=spike),
+        "overlap": ensembles.goe_top_overlap(block, point.dim, spike=spike),
+    }
+
+
+BULK_NORM = 1.7
+
+
+def _spikes(name: str, *shares: float) -> Experiment:
+    return Experiment(
+        id=f"vysogorets2024/{name}",
+        replicate="one Wigner matrix with a spike",
+        simulate=top_over_bulk,
+        points=tuple(Point(spike=s * BULK_NORM, bulk_norm=BULK_NORM, dim=300_000) for s in shares),
+        budget=2048,
+        seconds=0.3,
+        smoke=True,
+    )
+
+
+ABOVE = _spikes("top-over-bulk", 0.6, 0.7, 1.3)
+BELOW = _spikes("top-in-bulk", 0.37)
+
+
+def _top(p: Point) -> Outlier:
+    return zone_bulk.bulk_outlier(p.spike, bulk_norm=p.bulk_norm)
+
+
+def _separated(p: Point) -> bool:
+    """As our copy reads, where the norm of G exceeds that of the H-term."""
+    return p.spike > p.bulk_norm
+
+
+TOP_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="vysogorets2024/bulk-outlier",
+        entries=("A20",),
+        source=f"{PAPER}, section 3, around eq. (6)",
+        statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
+        r"h = \lVert W\rVert_2",
+        experiment=ABOVE,
+        score="eigenvalue",
+        predict=lambda p: _top(p).eigenvalue,
+        printed=lambda p: _top(p).eigenvalue if _separated(p) else p.bulk_norm,
+        finding="A spike leaves a semicircle at half its norm, not where the two norms are equal.",
+        margin=0.01,
+        margin_reason="1 % for random matrices; fluctuations and the finite size are O(n^(-1/2))",
+        rivals={
+            "no push by the bulk": lambda p: max(p.spike, p.bulk_norm),
+            "whole norm for half": lambda p: p.spike + p.bulk_norm**2 / p.spike,
+            "sum of the norms": lambda p: p.spike + p.bulk_norm,
+        },
+        axis="spike",
+        quantity="largest eigenvalue",
+    ),
+    Claim(
+        id="vysogorets2024/bulk-overlap",
+        entries=("A20",),
+        source=f"{PAPER}, section 3, around eq. (6)",
+        statement=r"|\langle v_1, v\rangle|^2 \to 1 - \frac{h^2}{4 \theta^2} \text{ if } \theta > h/2",
+        experiment=ABOVE,
+        score="overlap",
+        predict=lambda p: _top(p).overlap,
+        printed=lambda p: _top(p).overlap if _separated(p) else 0.0,
+        finding="Spikes between half the norm of the bulk and the norm are seen: at 0.7 of it half of the vector.",
+        margin=0.01,
+        margin_reason="1 % of the whole length; away from the threshold the finite size is smaller",
+        relative=False,
+        rivals={
+            "whole norm for half": lambda p: max(0.0, 1 - (p.bulk_norm / p.spike) ** 2),
+            "not squared": lambda p: math.sqrt(_top(p).overlap),
+            "first power": lambda p: max(0.0, 1 - p.bulk_norm / (2 * p.spike)),
+        },
+        axis="spike",
+        quantity="squared overlap with the spike",
+    ),
+    Claim(
+        id="vysogorets2024/bulk-edge",
+        entries=("A20",),
+        source=f"{PAPER}, section 3, around eq. (6)",
+        statement=r"\lambda_1(\theta\,v v^\top + W) \to h = \lVert W\rVert_2 \text{ if } \theta < h/2",
+        experiment=BELOW,
+        score="eigenvalue",
+        predict=lambda p: _top(p).eigenvalue,
+        margin=0.01,
+        margin_reason="1 % for random matrices; the finite size is O(n^(-2/3))",
+        rivals={
+            "no threshold": lambda p: p.spike + p.bulk_norm**2 / (4 * p.spike),
+            "sum of the norms": lambda p: p.spike + p.bulk_norm,
+            "half the norm": lambda p: p.bulk_norm / 2,
+        },
+        quantity="largest eigenvalue",
+    ),
+)
+
+# --- spectral norms decide nothing ---------------------------------------------------------------------------
+
+
+def excess_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
+    """Excess of k equal spikes over a semicircle of a given norm."""
+    from simulate import ensembles
+
+    half = point.bulk_norm / 2
+    trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
+    return {"excess": trace / square.sqrt()}
+
+
+SPIKED = Experiment(
+    id="vysogorets2024/excess-over-bulk",
+    replicate="one Wigner matrix with nine equal spikes",
+    simulate=excess_over_bulk,
+    points=tuple(Point(spike=2.6, bulk_norm=1.3, rank=9, dim=dim) for dim in (501, 5003, 20_011)),
+    budget=65_536,
+    seconds=1.0,
+)
+
+EXCESS_CLAIM = Claim(
+    id="vysogorets2024/spiked-excess",
+    entries=("A20",),
+    source=f"{PAPER}, eq. (6)",
+    statement=r"\lVert G\rVert_2 = 2 \lVert \tilde H\rVert_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
+    r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
+    experiment=SPIKED,
+    score="excess",
+    predict=lambda p: zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim),
+    printed=lambda p: max(
+        1.0, zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim)
+    ),
+    finding="Eq. (6) holds by a factor of 2 and the excess is below 1: Frobenius norms decide, not spectral ones.",
+    margin=0.03,
+    margin_reason="3 % for finite sizes: the law leaves out the inner product of the two parts",
+    rivals={
+        "excess of G": lambda p: math.sqrt(p.rank),
+        "spectral norms": lambda p: math.sqrt(p.rank) / math.hypot(1, p.bulk_norm / p.spike),
+        "whole norm for half": lambda p: (
+            p.rank * p.spike / math.sqrt(p.rank * p.spike**2 + p.dim * p.bulk_norm**2)
+        ),
+    },
+    axis="dim",
+    quantity="excess of positive curvature",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*TOP_CLAIMS, EXCESS_CLAIM)

@@ -1,0 +1,242 @@
+"""Vysogorets, Dawid and Kempe (2024): real networks seen through random frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import gauss_newton, projection
+from verify.model import AnyClaim, Claim, Experiment
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+
+def _blocks(matrices: Any, size: int) -> Any:
+    """All that frames of some of the columns show: diagonal blocks of matrices (..., d, d), side by side."""
+    import torch
+
+    starts = range(0, matrices.shape[-1] - size + 1, size)
+    return torch.stack([matrices[..., i : i + size, i : i + size] for i in starts], dim=-3)
+
+
+def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) -> Any:
+    """R'HR for fresh frames R of all P coordinates, of a matrix of few eigenvalues that are not zero.
+
+    Of a frame it sees the part in the span of its eigenvectors, and the others are never drawn.
+    """
+    import torch
+
+    from simulate import curvature
+
+    order = values.abs().argsort(descending=True)
+    nonzero = int((values.abs() > 1e-12 * values.abs().max()).sum())
+    values = values[order[: max(nonzero, point.dims[-1])]]
+    drawn = (curvature.haar(rng, len(values), point.dims[-1], total=total) for _ in range(point.frames))
+    return torch.stack([frame.T @ (values[:, None] * frame) for frame in drawn])
+
+
+# --- the G-term of LeNet-300-100 -----------------------------------------------------------------------------
+
+
+def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
+    """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model."""
+    from simulate import data, full_space, networks
+
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (*networks.LENET_300_100[:-1], source.classes)
+    parameters = networks.parameter_count(widths)
+    found = []
+    for rng in block.streams:
+        images = data.sample(source, rng, point.samples).flat()
+        weights = tuple(point.alpha * w.to(block.device) for w in networks.mlp_weights(rng, widths))
+        net = weights, images.images, images.labels
+        values = full_space.g_term_eigenvalues(*net).cpu()
+        values /= values.norm()
+        seen = _in_frames(rng, values, point, parameters)
+        found.append(
+            _seen(seen, parameters, point)
+            | _fitted(weights, images)
+            | {"excess": float(values.sum()), "parameters": parameters}
+        )
+    return {name: np.array([one[name] for one in found]) for name in found[0]}
+
+
+def _seen(matrices: Any, parameters: int, point: Point) -> dict[str, Any]:
+    """Mean squared norms by dimension, in units of (d/P)^2, and the mean excess in the largest."""
+    from simulate import curvature
+
+    squares = [float(_blocks(matrices, d).square().sum((-2, -1)).mean()) for d in point.dims]
+    units = [(parameters / d) ** 2 for d in point.dims]
+    return {
+        "squared_norm": np.multiply(squares, units),
+        "seen_excess": float(curvature.excess(matrices).mean()),
+    }
+
+
+def _fitted(weights: Any, images: Any) -> dict[str, float]:
+    """Standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean matrix."""
+    import torch
+
+    from simulate import curvature, full_space, networks
+
+    gram = full_space.logit_gram(weights, images.images)
+    samples, classes = gram.shape[:2]
+    lengths = float(torch.einsum("nknk->", gram)) / (samples * classes)
+    means = float(torch.einsum("nkmk->", gram)) / (samples**2 * classes)
+    noise = (lengths - means) * samples / (samples - 1)
+    p = networks.mlp_logits(weights, images.tensors(gram.device)[0]).softmax(1)
+    covariance = torch.diag(p.mean(0)) - p.T @ p / samples
+    unit = math.sqrt(sum(w.numel() for w in weights))
+    return {
+        "sigma_c": math.sqrt(means - noise / samples) / unit,
+        "sigma_e": math.sqrt(noise) / unit,
+        "gamma": float(curvature.excess(covariance)),
+    }
+
+
+LENET_TYPICAL: dict[float, dict[str, float]] = {
+    0.8: {"excess": 5.2, "sigma_c": 0.026, "sigma_e": 0.033, "gamma": 2.7},
+    1.7: {"excess": 2.7, "sigma_c": 0.12, "sigma_e": 0.15, "gamma": 1.6},
+}
+
+LENET = Experiment(
+    id="vysogorets2024/lenet-spectra",
+    replicate="one LeNet-300-100 at initialisation with 16 images, in 20 projections",
+    simulate=lenet_spectra,
+    points=tuple(
+        Point(images="digits", alpha=alpha, samples=16, frames=20, dims=(5, 13, 50))
+        for alpha in LENET_TYPICAL
+    ),
+    budget=512,
+    seconds=3.0,
+    data="digits",
+)
+
+
+def _typical(name: str) -> Any:
+    return lambda p: LENET_TYPICAL[p.alpha][name]
+
+
+def _law(p: Any, dim: int) -> Any:
+    return projection.projected_excess(p.excess, dim=dim)
+
+
+LENET_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="vysogorets2024/dimension-law-on-networks",
+        entries=("A7", "A31"),
+        source=f"ours, beside section 4 and figure 4 left of {PAPER}",
+        statement=r"\frac{(\mathbb{E}\,\mathrm{Tr} G_d)^2}{\mathbb{E}\,\lVert G_d\rVert_F^2} = r_d^2 = "
+        r"\frac{r^2 d}{d + 1 + r^2},\quad r = \mathrm{exc}(G) \text{ in full space}",
+        experiment=LENET,
+        score="squared_norm",
+        along="dims",
+        inputs={name: _typical(name) for name in ("excess", "sigma_c", "sigma_e", "gamma")},
+        predict=lambda p: (p.excess / _law(p, p.dims)) ** 2,
+        margin=0.03,
+        margin_reason="3 % of the square, 1.5 % of the excess; unbiased at every d, and exact up to d/P",
+        rivals={
+            "independent of d": lambda p: 1.0 + 0 * p.excess,
+            "first power": lambda p: (p.dims + 1 + p.excess) / p.dims,
+            "d for d + 1": lambda p: (p.dims + p.excess**2) / p.dims,
+            "eq. (8) with fitted variances": lambda p: (
+                (
+                    p.excess
+                    / gauss_newton.expected_excess(p.gamma, dim=p.dims, sigma_c=p.sigma_c, sigma_e=p.sigma_e)
+                )
+                ** 2
+            ),
+        },
+        quantity="squared norm over squared mean trace, times r^2",
+    ),
+    Claim(
+        id="vysogorets2024/excess-in-50-dimensions",
+        entries=("A7",),
+        source=f"ours, beside section 4 and figure 4 left of {PAPER}",
+        statement=r"\mathbb{E}\,\mathrm{exc}(G_d) = r \sqrt{d / (d + 1 + r^2)},\quad d = 50",
+        experiment=LENET,
+        score="seen_excess",
+        inputs={"excess": _typical("excess"), "parameters": lambda _: 266_200},
+        predict=lambda p: _law(p, p.dims[-1]),
+        margin=0.03,
+        margin_reason="3 % for networks: a mean of ratios is not the ratio of means, 0.1 % at d = 50 and 3 % at d = 5",
+        rivals={
+            "independent of d": lambda p: p.excess,
+            "root of d/P": lambda p: p.excess * np.sqrt(p.dims[-1] / p.parameters),
+            "root of d": lambda p: math.sqrt(p.dims[-1]) + 0 * p.excess,
+        },
+        quantity="excess of the projected G-term",
+    ),
+)
+
+# --- the H-term alone ----------------------------------------------------------------------------------------
+
+
+def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
+    """Mean squared excess of the H-term of a small network in fresh frames, by dimension."""
+    from simulate import curvature
+
+    found = []
+    for rng in block.streams:
+        values, total = _h_term_eigenvalues(rng, point)
+        while not values.any():  # a layer that is dead on every image: no H-term, and no excess
+            values, total = _h_term_eigenvalues(rng, point)
+        matrices = _in_frames(rng, values, point, total)
+        found.append([float(curvature.excess(_blocks(matrices, d)).square().mean()) for d in point.dims])
+    return {"squared_excess": np.array(found)}
+
+
+def _h_term_eigenvalues(rng: np.random.Generator, point: Point) -> tuple[Any, int]:
+    """Those of one network that need not vanish, and the number of its parameters."""
+    import torch
+
+    from simulate import curvature, data, networks
+
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (784, *point.hidden, source.classes)
+    images = data.sample(source, rng, point.samples).flat()
+    first, *others = networks.mlp_weights(rng, widths)
+    span, coordinates = torch.linalg.qr(images.tensors("cpu")[0].T)
+    seen = (first @ span, *others)  # what no image sees moves nothing
+    identity = torch.eye(sum(w.numel() for w in seen), dtype=first.dtype)
+    net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, identity)
+    return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.parameter_count(widths)
+
+
+H_TERM = Experiment(
+    id="vysogorets2024/h-term-noise",
+    replicate="one H-term at initialisation with 7 images, in 96 projections",
+    simulate=h_term_noise,
+    points=(Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7, frames=96, dims=(4, 13, 50)),),
+    budget=1024,
+    seconds=6.0,
+    data="digits",
+)
+
+NOISE_CLAIM = Claim(
+    id="vysogorets2024/noise-floor-on-networks",
+    entries=("A8",),
+    source=f"ours, beside figures 1 to 3 of {PAPER}",
+    statement=r"\mathrm{sd}\,\mathrm{exc}(\tilde H_d) = \sqrt{2 / (d + 1)} \text{ over frames}",
+    experiment=H_TERM,
+    score="squared_excess",
+    along="dims",
+    predict=lambda p: projection.excess_noise_floor(p.dims) ** 2,
+    margin=0.1,
+    margin_reason="5 % of the standard deviation, 10 % of its square: n frames tell it to 1/sqrt(2 n)",
+    rivals={
+        "d for d + 1": lambda p: 2 / p.dims,
+        "one for two": lambda p: 1 / (p.dims + 1),
+        "none": lambda _: 0.0,
+        "not squared": lambda p: projection.excess_noise_floor(p.dims),
+    },
+    quantity="squared excess of the projected H-term",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*LENET_CLAIMS, NOISE_CLAIM)

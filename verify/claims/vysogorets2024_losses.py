@@ -1,0 +1,178 @@
+"""Vysogorets, Dawid and Kempe (2024): the loss at initialisation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+from theory import initial_loss
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+
+def losses(block: Block, point: Point) -> Mapping[str, Any]:
+    """Mean cross-entropy of random logits whose labels are drawn apart from them, and mean predictions."""
+    found = []
+    for rng in block.streams:
+        z = np.array(point.bias) + point.spread * rng.standard_normal((point.samples, len(point.bias)))
+        labels = rng.choice(len(point.prior), size=point.samples, p=point.prior)
+        log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+        found.append([-log_p[np.arange(point.samples), labels].mean(), *np.exp(log_p).mean(axis=0)])
+    columns = np.array(found).T
+    return {"loss": columns[0], **{f"q{k}": column for k, column in enumerate(columns[1:])}}
+
+
+def _no_bias(classes: int) -> dict[str, Any]:
+    return {"bias": (0.0,) * classes, "prior": (1 / classes,) * classes}
+
+
+UNBALANCED = (0.62, 0.27, 0.11)
+
+BALANCED_LOSSES = Experiment(
+    id="vysogorets2024/balanced-losses",
+    replicate="256 samples of ten classes with random logits and labels",
+    simulate=losses,
+    points=tuple(Point(**_no_bias(10), spread=spread, samples=256) for spread in (0.3, 1.1, 3.1)),
+    budget=4096,
+    seconds=0.03,
+    smoke=True,
+)
+
+UNBALANCED_LOSSES = Experiment(
+    id="vysogorets2024/unbalanced-losses",
+    replicate="256 samples of three classes with random logits and labels",
+    simulate=losses,
+    points=(
+        Point(bias=tuple(np.log(UNBALANCED)), prior=UNBALANCED, spread=0.2, samples=256),
+        Point(bias=(0.3, -0.8, 0.9), prior=UNBALANCED, spread=0.4, samples=256),
+        Point(bias=(0.9, 0.8, -0.7), prior=(0.19, 0.34, 0.47), spread=0.3, samples=256),
+    ),
+    budget=4096,
+    seconds=0.03,
+    smoke=True,
+)
+
+
+def _softmax_of_bias(k: int) -> Any:
+    return lambda p: float(np.exp(p.bias[k]) / np.exp(p.bias).sum())
+
+
+def _predicted(p: Point) -> NDArray[np.float64]:
+    """Mean predictions of every replicate, (..., K)."""
+    return np.stack([p.q0, p.q1, p.q2], axis=-1)
+
+
+def _log_classes(p: Point) -> float:
+    return len(p.prior) * float(np.log(len(p.prior)))
+
+
+LOSS_CLAIMS = (
+    Claim(
+        id="vysogorets2024/balanced-loss",
+        entries=("A39",),
+        source=f"{PAPER}, section 4",
+        statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell \ge \log K",
+        experiment=BALANCED_LOSSES,
+        kind=Kind.AT_LEAST,
+        score="loss",
+        predict=lambda p: float(initial_loss.prior_entropy(p.prior)),
+        printed=_log_classes,
+        finding="K log K bounds a sum over the classes; the mean loss is at least log K, that of uniform predictions.",
+        margin=0.01,
+        margin_reason="1 % of log K; the bound is nearly reached at the smallest spread",
+        rivals={"K log K": _log_classes, "log K and a tenth": lambda p: 1.1 * np.log(len(p.prior))},
+        quantity="mean loss, in nats",
+    ),
+    Claim(
+        id="vysogorets2024/jensen-loss",
+        entries=("A39",),
+        source=f"{PAPER}, section 4",
+        statement=r"\mathbb{E}\,\ell \ge \sum_k Q_k (-\log \hat Q_k)",
+        experiment=UNBALANCED_LOSSES,
+        kind=Kind.AT_LEAST,
+        score="loss",
+        inputs={f"q{k}": _softmax_of_bias(k) for k in range(3)},
+        predict=lambda p: initial_loss.jensen_bound(_predicted(p), p.prior),
+        printed=lambda p: -np.log(_predicted(p)).sum(axis=-1),
+        finding="The classes are to be weighted by their frequencies; the sum over classes exceeds the mean loss.",
+        margin=0.02,
+        margin_reason="2 % of the loss; Jensen's gap is 2 % at the smaller spread",
+        rivals={
+            "least loss of uniform predictions": lambda p: _log_classes(p) / len(p.prior),
+            "weights of the predictions": lambda p: -_predicted(p) @ np.log(p.prior),
+        },
+        quantity="mean loss, in nats",
+    ),
+)
+
+
+def _batches() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "classes": st.integers(2, 12),
+        "samples": st.integers(1, 30),
+        "spread": st.floats(0.0, 20.0),
+        "evenness": st.floats(0.1, 10.0),
+    }
+
+
+def _losses(rng: np.random.Generator, point: Point) -> tuple[NDArray[np.float64], ...]:
+    """Prior, mean prediction, and mean of -log p over the samples, class by class."""
+    z = point.spread * rng.standard_normal((point.samples, point.classes))
+    log_p = z - z.max(axis=1, keepdims=True)
+    log_p -= np.log(np.exp(log_p).sum(axis=1, keepdims=True))
+    return (
+        rng.dirichlet(np.full(point.classes, point.evenness)),
+        np.exp(log_p).mean(axis=0),
+        -log_p.mean(axis=0),
+    )
+
+
+def loss_bounds(rng: np.random.Generator, point: Point) -> float:
+    """By how much loss >= bound >= entropy of the prior fails, or the bound misses its own definition."""
+    prior, predicted, by_class = _losses(rng, point)
+    bound = float(initial_loss.jensen_bound(predicted, prior))
+    entropy = float(initial_loss.prior_entropy(prior))
+    off = abs(bound + float(prior @ np.log(predicted))) / (1 + bound)
+    return max(bound - float(prior @ by_class), entropy - bound, off, 0.0)
+
+
+def _sum_over_classes(rng: np.random.Generator, point: Point) -> float:
+    prior, predicted, by_class = _losses(rng, point)
+    return max(0.0, float(-np.log(predicted).sum() - prior @ by_class))
+
+
+def _least_at_uniform(rng: np.random.Generator, point: Point) -> float:
+    """How much lower the bound is at predictions half-way to the prior than at uniform ones."""
+    prior, _, _ = _losses(rng, point)
+    half_way = (prior + 1 / point.classes) / 2
+    return max(0.0, float(np.log(point.classes) + prior @ np.log(half_way)))
+
+
+BOUNDS = ExactProperty(
+    id="vysogorets2024/loss-bounds",
+    entries=("A39",),
+    source=f"{PAPER}, section 4, with the frequencies of the classes as weights",
+    statement=r"\sum_k Q_k \overline{(-\log p_k)} \ge \sum_k Q_k (-\log \hat Q_k) \ge H(Q)",
+    strategies=_batches,
+    violation=loss_bounds,
+    examples=(
+        Point(classes=10, samples=20, spread=0.3, evenness=3.0),
+        Point(classes=3, samples=7, spread=2.1, evenness=0.4),
+        Point(classes=5, samples=1, spread=0.0, evenness=7.0),
+    ),
+    tolerance=1e-12,
+    tolerance_reason="rounding of sums over some hundred logarithms",
+    rivals={"a sum over classes": _sum_over_classes, "least at uniform predictions": _least_at_uniform},
+    seconds=0.05,
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*LOSS_CLAIMS, BOUNDS)

@@ -1,0 +1,350 @@
+"""Vysogorets, Dawid and Kempe (2024): random frames, and what they leave of a fixed matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+from theory import marchenko_pastur, projection
+from verify.model import AnyClaim, Claim, Experiment, Kind
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+Floats = NDArray[np.float64]
+
+UNBIASED = "linear in what is averaged, hence unbiased; at most 1 % for random matrices"
+
+# --- frames: how far from orthonormal ------------------------------------------------------------------------
+
+
+def frames(block: Block, point: Point) -> Mapping[str, Any]:
+    """Distance of R'R from the identity and its extreme eigenvalues, for sparse columns or dense ones."""
+    import torch
+
+    from simulate import curvature
+
+    if point.columns == "sparse":
+        drawn = torch.stack([curvature.sparse_frame(g, point.parameters, point.dim) for g in block.streams])
+    else:
+        drawn = torch.nn.functional.normalize(block.normal(point.parameters, point.dim), dim=1)
+    gram = (drawn.mT @ drawn).cpu()
+    values = torch.linalg.eigvalsh(gram)
+    apart = gram - torch.eye(point.dim, dtype=gram.dtype)
+    return {"overlap": apart.square().sum((1, 2)), "largest": values[:, -1], "smallest": values[:, 0]}
+
+
+def _frames(name: str, sparse: tuple[int, int], dense: tuple[int, int], seconds: float) -> Experiment:
+    sizes = {"sparse": sparse, "dense": dense}
+    return Experiment(
+        id=f"vysogorets2024/{name}",
+        replicate="one frame of independent unit columns",
+        simulate=frames,
+        points=tuple(Point(columns=c, parameters=rows, dim=d) for c, (rows, d) in sizes.items()),
+        budget=8192,
+        seconds=seconds,
+    )
+
+
+FRAMES = _frames("frames", (601, 47), (397, 25), 1.0)
+LARGE_FRAMES = _frames("large-frames", (2311, 97), (2003, 101), 1.0)
+
+
+def _edge(p: Point, side: int) -> float:
+    return marchenko_pastur.MarchenkoPastur(q=p.dim / p.parameters, variance=1.0).edges[side]
+
+
+FRAME_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="vysogorets2024/frame-overlap",
+        entries=("A6",),
+        source=f"{PAPER}, section 2",
+        statement=r"\mathbb{E}\,\lVert R^\top R - I\rVert_F^2 = d (d - 1) / P",
+        experiment=FRAMES,
+        score="overlap",
+        predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
+        printed=lambda _: 0.0,
+        finding="Independent unit columns are orthogonal on average only: R'R is not the identity.",
+        margin=0.01,
+        margin_reason=UNBIASED,
+        rivals={
+            "d for d - 1": lambda p: p.dim**2 / p.parameters,
+            "every pair once": lambda p: p.dim * (p.dim - 1) / (2 * p.parameters),
+            "one place in common of the root of P": lambda p: p.dim * (p.dim - 1) / p.parameters**0.5,
+        },
+        quantity="squared distance from an orthonormal frame",
+    ),
+    *(
+        Claim(
+            id=f"vysogorets2024/frame-{name}-eigenvalue",
+            entries=("A6",),
+            source=f"ours, beside section 2 of {PAPER}",
+            statement=rf"\mathbb{{E}}\,\lambda_{{\{kind}}}(R^\top R) = (1 {sign} \sqrt{{d/P}})^2 + O(d^{{-2/3}})",
+            experiment=LARGE_FRAMES,
+            score=name,
+            predict=lambda p, side=side: _edge(p, side),
+            margin=0.03,
+            margin_reason="3 % for finite sizes: the edge is approached as d^(-2/3), from within",
+            rivals={
+                "orthonormal": lambda _: 1.0,
+                "without the square": lambda p, s=step: 1 + s * (p.dim / p.parameters) ** 0.5,
+                "d/P for its root": lambda p, s=step: (1 + s * p.dim / p.parameters) ** 2,
+            },
+            quantity=f"{name} eigenvalue of R'R",
+        )
+        for name, kind, sign, side, step in (("largest", "max", "+", 1, 1), ("smallest", "min", "-", 0, -1))
+    ),
+)
+
+# --- sparse frames see the axes ------------------------------------------------------------------------------
+
+
+def _spectrum(point: Point) -> Floats:
+    return np.repeat(point.eigenvalues, point.multiplicities)
+
+
+def _trace(p: Point) -> float:
+    return float(_spectrum(p).sum())
+
+
+def _square(p: Point) -> float:
+    return float(np.square(_spectrum(p)).sum())
+
+
+def _size(p: Point) -> int:
+    return sum(p.multiplicities)
+
+
+def _root_excess(p: Point) -> float:
+    return _trace(p) / math.sqrt(_square(p))
+
+
+def _in_axes(point: Point) -> Floats:
+    """The spectrum along the axes, or along the columns of a Hadamard matrix, where every axis sees the same."""
+    from scipy.linalg import hadamard
+
+    values = _spectrum(point)
+    if point.aligned:
+        return np.diag(values)
+    places = np.arange(len(values))
+    return (hadamard(len(values)) @ values / len(values))[places[:, None] ^ places]
+
+
+def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
+    """Squared norm of R'HR, mean over sparse frames R."""
+    import torch
+
+    from simulate import curvature
+
+    matrix = torch.from_numpy(_in_axes(point))
+
+    rows, squares = len(matrix), []
+    for rng in block.streams:
+        frames = torch.stack([curvature.sparse_frame(rng, rows, point.dim) for _ in range(point.frames)])
+        squares.append((frames.mT @ matrix @ frames).square().sum((1, 2)).mean())
+    return {"squared_norm": torch.stack(squares)}
+
+
+SPARSE = Experiment(
+    id="vysogorets2024/sparse-projections",
+    replicate="three to 20 sparse frames around a fixed matrix",
+    simulate=sparse_projections,
+    points=(
+        Point(
+            eigenvalues=(1.3, 0.7, -0.4, -0.9),
+            multiplicities=(15, 19, 13, 17),
+            dim=23,
+            aligned=True,
+            frames=3,
+        ),
+        Point(eigenvalues=(1.7, 0.9, 1.1), multiplicities=(1, 1, 2), dim=3, aligned=True, frames=10),
+        Point(eigenvalues=(1.7, 0.6, -0.8), multiplicities=(1, 2, 1), dim=2, aligned=False, frames=20),
+    ),
+    budget=8192,
+    seconds=1.0,
+)
+
+
+def _squared_diagonal(p: Point) -> float:
+    return _square(p) if p.aligned else _trace(p) ** 2 / _size(p)
+
+
+def _haar_square(p: Point) -> float:
+    moments = projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p))
+    return float(moments.squared_norm)
+
+
+SPARSE_CLAIM = Claim(
+    id="vysogorets2024/sparse-frames-see-axes",
+    entries=("A6",),
+    source=f"ours, for the frame of section 2 of {PAPER}",
+    statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = d \Big[\frac{\kappa}{P} D + \frac{1 - \kappa}{P (P - 1)} "
+    r"\big((\mathrm{Tr} H)^2 + 2 \lVert H\rVert_F^2 - 3 D\big)\Big] + \frac{d (d - 1)}{P^2} \lVert H\rVert_F^2,\quad "
+    r"D = \sum_i H_{ii}^2,\ \kappa = \mathbb{E}\,\frac1n",
+    experiment=SPARSE,
+    score="squared_norm",
+    predict=lambda p: (
+        projection.sparse_moments(
+            _trace(p),
+            _square(p),
+            squared_diagonal=_squared_diagonal(p),
+            dim=p.dim,
+            parameters=_size(p),
+        ).squared_norm
+    ),
+    margin=0.03,
+    margin_reason="3 %, the default of sizes; unbiased, and a frame scatters by a sixth",
+    rivals={
+        "invariant under rotations": _haar_square,
+        "orthonormal, no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
+        "every axis the same": lambda p: (
+            projection.sparse_moments(
+                _trace(p),
+                _square(p),
+                squared_diagonal=_trace(p) ** 2 / _size(p),
+                dim=p.dim,
+                parameters=_size(p),
+            ).squared_norm
+        ),
+    },
+    quantity="squared norm of the projected matrix",
+)
+
+# --- orthonormal frames around fixed spectra -----------------------------------------------------------------
+
+
+def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
+    """Trace and squared norm of R'HR for a fixed H, means over orthonormal frames; traces of two frames multiplied."""
+    import torch
+
+    from simulate import ensembles
+
+    values = torch.from_numpy(_spectrum(point)).to(block.device)
+    frames = ensembles.haar_frames(block, len(values), point.dim, count=point.frames)
+    seen = frames.mT @ (values[:, None] * frames)
+    trace, square = seen.diagonal(dim1=2, dim2=3).sum(2), seen.square().sum((2, 3))
+    return {
+        "trace": trace.mean(1),
+        "squared_norm": square.mean(1),
+        "trace_product": (trace[:, ::2] * trace[:, 1::2]).mean(1),
+        "squared_trace": trace.square().mean(1),
+    }
+
+
+HAAR = Experiment(
+    id="vysogorets2024/haar-projections",
+    replicate="four or 72 orthonormal frames around a fixed matrix",
+    simulate=haar_projections,
+    points=(
+        Point(eigenvalues=(3.1, 1.3, -0.7, 0.2), multiplicities=(5, 14, 23, 71), dim=37, frames=4),
+        Point(eigenvalues=(2.3, 1.1, -0.7), multiplicities=(1, 2, 2), dim=2, frames=72),
+    ),
+    budget=8192,
+    seconds=0.5,
+)
+
+ZERO_TRACE = Experiment(
+    id="vysogorets2024/zero-trace-projections",
+    replicate="64 orthonormal frames around a fixed matrix of zero trace",
+    simulate=haar_projections,
+    points=(
+        Point(eigenvalues=(2.7, -0.9), multiplicities=(19, 57), dim=5, frames=64),
+        Point(eigenvalues=(1.2, -0.6), multiplicities=(1, 2), dim=2, frames=64),
+    ),
+    budget=4096,
+    seconds=0.5,
+)
+
+
+def _seen_squared(p: Point, *, ambient: float | None = None) -> float:
+    size = _size(p) if ambient is None else ambient
+    return float(projection.projected_excess(_root_excess(p), dim=p.dim, parameters=size)) ** 2
+
+
+HAAR_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="vysogorets2024/projected-trace",
+        entries=("A7",),
+        source=f"ours, beside section 4 of {PAPER}",
+        statement=r"\mathbb{E}\,\mathrm{Tr}(R^\top H R) = \frac{d}{P}\,\mathrm{Tr} H",
+        experiment=HAAR,
+        score="trace",
+        predict=lambda p: (
+            projection.haar_moments(_trace(p), _square(p), dim=p.dim, parameters=_size(p)).trace
+        ),
+        margin=0.01,
+        margin_reason=UNBIASED,
+        rivals={
+            "all of it": _trace,
+            "root of the share": lambda p: (p.dim / _size(p)) ** 0.5 * _trace(p),
+        },
+        quantity="trace of the projected matrix",
+    ),
+    Claim(
+        id="vysogorets2024/projected-norm",
+        entries=("A7",),
+        source=f"ours, beside section 4 of {PAPER}",
+        statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (a + b) \lVert H\rVert_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
+        r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
+        experiment=HAAR,
+        score="squared_norm",
+        predict=_haar_square,
+        margin=0.01,
+        margin_reason=UNBIASED,
+        rivals={
+            "square of the share": lambda p: (p.dim / _size(p)) ** 2 * _square(p),
+            "no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
+            "P without bound": lambda p: p.dim * ((p.dim + 1) * _square(p) + _trace(p) ** 2) / _size(p) ** 2,
+        },
+        quantity="squared norm of the projected matrix",
+    ),
+    Claim(
+        id="vysogorets2024/dimension-law",
+        entries=("A7",),
+        source=f"ours, beside section 4 of {PAPER}",
+        statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\lVert H_d\rVert_F^2} \to "
+        r"\frac{r^2 d}{d + 1 + r^2}\ (P \gg d),\quad r = \mathrm{exc}(H)",
+        experiment=HAAR,
+        kind=Kind.RATIO,
+        score=("trace_product", "squared_norm"),
+        predict=_seen_squared,
+        margin=0.03,
+        margin_reason="traces of independent frames: no bias; 3 % of the square is 1.5 % of the excess",
+        rivals={
+            "independent of d": lambda p: _root_excess(p) ** 2,
+            "root of d/P": lambda p: _root_excess(p) ** 2 * p.dim / _size(p),
+            "root of d": lambda p: float(p.dim),
+            "P without bound": lambda p: _seen_squared(p, ambient=math.inf),
+            "d for d + 1": lambda p: _root_excess(p) ** 2 * p.dim / (p.dim + _root_excess(p) ** 2),
+        },
+        quantity="squared excess of the projected matrix",
+    ),
+    Claim(
+        id="vysogorets2024/noise-floor",
+        entries=("A8",),
+        source=f"ours, beside figures 1 to 3 of {PAPER}",
+        statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\lVert H_d\rVert_F^2 = "
+        r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
+        experiment=ZERO_TRACE,
+        kind=Kind.RATIO,
+        score=("squared_trace", "squared_norm"),
+        predict=lambda p: float(projection.excess_noise_floor(p.dim, parameters=_size(p))) ** 2,
+        margin=0.06,
+        margin_reason="3 % of the standard deviation is 6 % of its square",
+        rivals={
+            "d for d + 1": lambda p: 2 / p.dim,
+            "one for two": lambda p: 1 / (p.dim + 1),
+            "no noise": lambda _: 0.0,
+            "P without bound": lambda p: 2 / (p.dim + 1),
+        },
+        quantity="squared standard deviation of the excess",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*FRAME_CLAIMS, SPARSE_CLAIM, *HAAR_CLAIMS)

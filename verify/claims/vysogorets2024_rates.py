@@ -1,0 +1,146 @@
+"""Vysogorets, Dawid and Kempe (2024): the largest learning rate of a scaled network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import zone
+from verify.model import AnyClaim, Claim, Experiment
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+LADDER = {"factor": math.sqrt(2), "count": 8}
+"""Rates eta from 0.35 to 5.6, all moved by one random factor up to sqrt(2): every network learns at the first ones."""
+
+
+def base_rates(block: Block, point: Point) -> Mapping[str, Any]:
+    """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images."""
+    networks = _classifiers(block, point)
+    logs = [_log_base_rates(networks, alpha, block, point) for alpha in (point.small, point.large)]
+    return {"exponent": (logs[1] - logs[0]) / math.log(point.large / point.small)}
+
+
+def _log_base_rates(networks: Any, alpha: float, block: Block, point: Point) -> Any:
+    import torch
+
+    from simulate import learnable_rates
+
+    offsets = torch.from_numpy(np.array([rng.uniform() for rng in block.streams])).to(block.device)
+    rates = learnable_rates.largest_rates(
+        networks.scaled(alpha),
+        lowest=0.35 * LADDER["factor"] ** offsets,
+        target=math.log(networks.weights[-1].shape[1]) / 2,
+        steps=point.steps,
+        **LADDER,
+    )
+    return np.log(rates) + (point.depth - 2) * math.log(alpha)
+
+
+def _classifiers(block: Block, point: Point) -> Any:
+    """Networks on images pooled to 4 x 4; float32, since all that is read off is whether a run learns."""
+    import torch
+
+    from simulate import data, learnable_rates, networks
+
+    source = data.opened(point.images, (1, 4, 4))
+    widths = (16, *[point.width] * (point.depth - 1), source.classes)
+    weights = [networks.mlp_weights(rng, widths) for rng in block.streams]
+    images = [data.sample(source, rng, point.samples).flat() for rng in block.streams]
+    return learnable_rates.Classifiers(
+        tuple(torch.stack(layer).float().to(block.device) for layer in zip(*weights, strict=True)),
+        torch.from_numpy(np.stack([i.images for i in images])).float().to(block.device),
+        torch.from_numpy(np.stack([i.labels for i in images])).to(block.device),
+    )
+
+
+def _exponent(p: Point) -> float:
+    rates = zone.largest_base_rate([p.small, p.large], sharpness=1.3, depth=p.depth)
+    return float(np.diff(np.log(rates)).item() / np.log(p.large / p.small))
+
+
+def _experiment(name: str, seconds: float, *rows: tuple[int, float, float, int]) -> Experiment:
+    """Points of depth, small and large scale, and steps."""
+    return Experiment(
+        id=f"vysogorets2024/base-rates-{name}",
+        replicate="one bias-free ReLU network with 24 images, trained at two scales and eight learning rates each",
+        simulate=base_rates,
+        points=tuple(
+            Point(images="digits", depth=depth, small=small, large=large, width=20, samples=24, steps=steps)
+            for depth, small, large, steps in rows
+        ),
+        budget=512,
+        seconds=seconds,
+        data="digits",
+    )
+
+
+SLOPES: dict[str, Callable[[Any], float]] = {
+    "of the logit gradients, L - 1": lambda p: p.depth - 1.0,
+    "of the logits, L": lambda p: float(p.depth),
+}
+
+DEEP_SLOPES: dict[str, Callable[[Any], float]] = {
+    **SLOPES,
+    "of the schedule, 2 - L": lambda p: 2.0 - p.depth,
+    "half the power": lambda p: (p.depth - 2) / 2,
+}
+
+LINEAR: dict[str, Any] = {
+    "printed": lambda _: 1.0,
+    "finding": "The largest base rate grows as alpha^(L-2), linearly for L = 3 only: the paper's own argument, that "
+    "the rate must suit the sharpness where training ends, gives it.",
+}
+
+NEAR = (
+    "an exponent, 0.05, and as much for a scale that is not yet small; the grid of rates is moved at random and adds "
+    "none"
+)
+
+
+def _exponent_claim(experiment: Experiment, **its_own: Any) -> Claim:
+    return Claim(
+        id=experiment.id.replace("base-rates", "base-rate-exponent"),
+        entries=("A54",),
+        source=f"{PAPER}, appendix E, figure 8 left",
+        statement=r"\eta_{0,\max} \sim \alpha^{L-2}:\text{ the largest } \eta = \eta_0 \alpha^{2-L} "
+        r"\text{ at which a network learns does not depend on its initial scale}",
+        experiment=experiment,
+        score="exponent",
+        predict=_exponent,
+        relative=False,
+        axis="depth",
+        quantity="d log eta_0 / d log alpha",
+        **its_own,
+    )
+
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    _exponent_claim(
+        _experiment("two-layers", 2.0, (2, 0.07, 0.6, 200)),
+        margin=0.1,
+        margin_reason=NEAR,
+        rivals=SLOPES,
+        **LINEAR,
+    ),
+    _exponent_claim(
+        _experiment("three-layers", 6.0, (3, 0.07, 0.6, 250)),
+        margin=0.1,
+        margin_reason=NEAR,
+        rivals=DEEP_SLOPES,
+    ),
+    _exponent_claim(
+        _experiment("deep", 6.0, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
+        margin=0.2,
+        margin_reason="an exponent between scales a factor of three apart, where rates of single networks differ by "
+        "30 %: a fifth of a layer is what a hundred networks resolve",
+        rivals=DEEP_SLOPES,
+        **LINEAR,
+    ),
+)

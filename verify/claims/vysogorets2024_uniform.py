@@ -1,0 +1,256 @@
+"""Vysogorets, Dawid and Kempe (2024): training while outputs are uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import zone
+from verify.claims.vysogorets2024_identities import NETWORKS, PAPER, drawn
+from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
+
+__all__ = ["CLAIMS", "perceptrons"]
+
+
+def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[list[Any], Any, Any]:
+    """Bias-free networks on 8 x 8 images: weights (n, 1, out, in), inputs (n, 1, N, 64) and labels (n, 1, N)."""
+    import torch
+
+    from simulate import data, networks
+
+    source = data.opened(point.images, (1, 8, 8))
+    weights = [networks.mlp_weights(rng, (64, *hidden, source.classes)) for rng in block.streams]
+    images = [data.sample(source, rng, point.samples).flat().tensors(block.device) for rng in block.streams]
+    stacked = [torch.stack(layer)[:, None].to(block.device) for layer in zip(*weights, strict=True)]
+    x, labels = (torch.stack(part)[:, None] for part in zip(*images, strict=True))
+    return stacked, x, labels
+
+
+def deviations(block: Block, point: Point) -> Any:
+    """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
+    import torch
+
+    from simulate.scaled_training import descent, uniform
+
+    weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
+    alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
+    rates = torch.from_numpy(zone.matched_rate(point.rate, alpha=alphas.cpu().numpy(), depth=point.depth))
+    factor = alphas[:, None, None]
+    start, batches = [factor * w for w in weights], [(x, labels)]
+    *_, scaled = descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
+    *_, plain = descent(weights, batches, rate=point.rate, steps=point.steps, predictions=uniform)
+    pairs = zip(scaled.parameters, plain.parameters, strict=True)
+    return torch.cat([(p / factor - q).flatten(2) for p, q in pairs], dim=2)
+
+
+def deviation_powers(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """log2 of the ratio of the two deviations, for six networks."""
+    norms = deviations(Block((rng,) * 6), point).norm(dim=2)
+    powers = (norms[:, 1] / norms[:, 0]).log2()
+    return {
+        "power": powers,
+        "L": np.full(6, point.depth),
+        "1": np.ones(6),
+        "L - 1": np.full(6, point.depth - 1),
+        "2 L": np.full(6, 2 * point.depth),
+    }
+
+
+def deviation_limit(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Both deviations over alpha^L, and over other powers."""
+    small, large = deviations(Block((rng,)), point)[0]
+    a, power = point.alpha, point.depth
+    return {
+        "deviation / alpha^L": small / a**power,
+        "the same at 2 alpha": large / (2 * a) ** power,
+        "none": 0 * small,
+        "as alpha": large / (2 * a**power),
+        "as alpha^(L-1)": large / (2 ** (power - 1) * a**power),
+    }
+
+
+UNIFORM_POINTS = tuple(
+    Point(images="digits", depth=depth, alpha=alpha, hidden=12, samples=20, steps=15, rate=0.006)
+    for depth, alpha in ((2, 1e-4), (3, 2e-3), (4, 0.01), (5, 0.025))
+)
+
+
+def first_step(block: Block, point: Point) -> Mapping[str, Any]:
+    """Whether the norm of a scaled-down network grows at first: the sign of -theta . grad."""
+    import torch
+
+    from simulate.scaled_training import descent, inner
+
+    weights, x, labels = perceptrons(block, point, (14, 11))
+    start = [point.alpha * w for w in weights]
+    (now,) = descent(start, [(x, labels)], rate=point.alpha, steps=0)
+    return {"grows": (inner(now.parameters, now.gradients, 1) < 0).to(torch.float64)}
+
+
+FIRST_STEP = Experiment(
+    id="vysogorets2024/first-step",
+    replicate="one bias-free ReLU network 64-14-11-10 with 20 images, scaled down",
+    simulate=first_step,
+    points=(Point(images="digits", alpha=0.03, samples=20),),
+    budget=8192,
+    seconds=1.5,
+    data="digits",
+)
+
+
+def turned(block: Block, point: Point) -> Mapping[str, Any]:
+    """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
+    from simulate.scaled_training import descent, inner, uniform
+
+    weights, x, labels = perceptrons(block, point, (14, 11))
+    path = descent(weights, [(x, labels)], rate=point.rate, steps=point.steps, predictions=uniform)
+    first, *_, last = path
+
+    def cosine(at: Any) -> Any:
+        squares = inner(at.parameters, at.parameters, 1) * inner(at.gradients, at.gradients, 1)
+        return -inner(at.parameters, at.gradients, 1) / squares.sqrt()
+
+    return {"cosine": cosine(last), "gain": cosine(last) - cosine(first)}
+
+
+TURNED = Experiment(
+    id="vysogorets2024/divergence-regime",
+    replicate="one bias-free ReLU network 64-14-11-10 with 20 images, trained with uniform predictions",
+    simulate=turned,
+    points=(Point(images="digits", samples=20, steps=100, rate=0.004),),
+    budget=256,
+    seconds=0.6,
+    data="digits",
+)
+
+
+def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Product of weights and step at uniform predictions, image by image, and logit of the label less their mean."""
+    import torch
+
+    from simulate.parametric import parametric
+    from simulate.scaled_training import descent, inner, uniform
+
+    case = drawn(rng, point)
+    own = parametric(case.network)
+    images = zip(case.x.split(1), case.labels.split(1), strict=True)
+    alone = [
+        next(descent(own.parameters, [i], rate=1.0, steps=0, logits=own.call, predictions=uniform))
+        for i in images
+    ]
+    z = torch.cat([now.logits for now in alone])
+    label = z.gather(1, case.labels[:, None])[:, 0]
+    return {
+        "- theta . grad": -torch.stack([inner(now.parameters, now.gradients, 0) for now in alone]),
+        "L (z_y - mean z)": case.depth * (label - z.mean(1)),
+        "L z_y": case.depth * label,
+        "(L-1) (z_y - mean z)": (case.depth - 1) * (label - z.mean(1)),
+    }
+
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/uniform-outputs-power",
+        entries=("A55",),
+        source=f"{PAPER}, appendix E and figure 11; the order is ours",
+        statement=r"\lVert \theta'_t/\alpha - \theta^{\mathrm{unif}}_t \rVert \sim \alpha^L \quad "
+        r"(\eta' = \eta\, \alpha^{2-L})",
+        routes=deviation_powers,
+        points=UNIFORM_POINTS,
+        measured="power",
+        theory="L",
+        tolerance=1e-3,
+        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights; the next order is 1e-8",
+        rivals=("1", "L - 1", "2 L"),
+        seconds=0.15,
+        data="digits",
+        quantity="exponent of the deviation",
+    ),
+    Identity(
+        id="vysogorets2024/uniform-outputs-deviation",
+        entries=("A55",),
+        source=f"{PAPER}, appendix E and figure 11; the order is ours",
+        statement=r"(\theta'_t/\alpha - \theta^{\mathrm{unif}}_t)/\alpha^L \text{ does not depend on small } "
+        r"\alpha, \text{ and is not } 0",
+        routes=deviation_limit,
+        points=UNIFORM_POINTS,
+        measured="deviation / alpha^L",
+        theory="the same at 2 alpha",
+        printed="none",
+        finding="The scaled-down network does not evolve exactly as one with uniform outputs: its weights over "
+        "alpha deviate at order alpha^L.",
+        tolerance=1e-4,
+        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights",
+        rivals=("as alpha", "as alpha^(L-1)"),
+        seconds=0.1,
+        data="digits",
+        quantity="deviation of the weights",
+    ),
+    Identity(
+        id="vysogorets2024/uniform-alignment",
+        entries=("A56",),
+        source=f"ours, from homogeneity, beside section 5 and appendix E of {PAPER}",
+        statement=r"p = 1/K:\quad -\theta \cdot \nabla\ell = L\, (z_y - \bar z) \text{ on each image}",
+        routes=uniform_alignment,
+        points=tuple(Point(network=n, images="digits", samples=12) for n in NETWORKS),
+        measured="- theta . grad",
+        theory="L (z_y - mean z)",
+        tolerance=1e-12,
+        tolerance_reason="an exact identity in float64; sums over all weights lose three digits at most",
+        rivals=("L z_y", "(L-1) (z_y - mean z)"),
+        seconds=0.1,
+        data="digits",
+        quantity="product of weights and descent direction",
+    ),
+    Claim(
+        id="vysogorets2024/norm-at-first",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E; the probability is ours, from the symmetry of the last layer",
+        statement=r"\alpha \ll 1:\quad P(-\theta \cdot \nabla\ell > 0) = \tfrac12 \text{ at initialisation}",
+        experiment=FIRST_STEP,
+        kind=Kind.PROPORTION,
+        score="grows",
+        predict=lambda _: 0.5,
+        printed=lambda _: 1.0,
+        finding="The weight norm does not grow from the start: at first it falls in half of all networks, those "
+        "that begin worse than chance.",
+        margin=0.05,
+        relative=False,
+        margin_reason="a share, to a twentieth",
+        rivals={"always falls": lambda _: 0.0, "nine in ten": lambda _: 0.9},
+        quantity="share of networks whose weight norm grows at first",
+    ),
+    Claim(
+        id="vysogorets2024/norm-turns",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
+        experiment=TURNED,
+        kind=Kind.NEVER_BELOW,
+        score="cosine",
+        predict=lambda _: 0.0,
+        margin=0.15,
+        relative=False,
+        margin_reason="the share of exceptions that a hundred networks would show",
+        rivals={"above 0.3": lambda _: 0.3},
+        quantity="cosine of weights and descent direction after training",
+    ),
+    Claim(
+        id="vysogorets2024/alignment-grows",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        statement=r"\cos(\theta, -\nabla\ell) \text{ grows in training with uniform outputs}",
+        experiment=TURNED,
+        kind=Kind.NEVER_BELOW,
+        score="gain",
+        predict=lambda _: 0.0,
+        margin=0.15,
+        relative=False,
+        margin_reason="the share of exceptions that a hundred networks would show",
+        rivals={"by 0.3": lambda _: 0.3},
+        quantity="growth of the cosine of weights and descent direction",
+    ),
+)
