@@ -24,16 +24,18 @@ def factor(logits: Tensor, contrasts: Tensor, moved: Tensor | None = None) -> tu
     F_k = sqrt(q_k) (D_k - sum_j q_j D_j / (1 + sqrt(t))). No small number arises as a difference of large
     ones, and exp(s), the largest q of all, is taken out first, so that the largest rows never underflow.
 
-    Samples whose logits do not move, by default those without contrasts, are as unsure at any scale and must not set
-    s: `moved` (N,) says which do where the contrasts are of one layer of several.
+    Classes that move with the likeliest, by default those without contrasts, count as one with it: tied, they are as
+    unsure at any scale and must not set s. `moved` (N, K) or (N, 1) says which move apart where the contrasts are of
+    one layer of several.
     """
-    moved = contrasts.any(-1).any(-1) if moved is None else moved
+    moved = contrasts.any(-1) if moved is None else moved
     log_p = functional.log_softmax(logits, -1)
     top = torch.zeros_like(log_p, dtype=torch.bool).scatter_(-1, logits.argmax(-1, keepdim=True), value=True)
-    log_q = log_p.masked_fill(top | ~moved[:, None], -math.inf)
+    top = top | ~moved
+    log_q = log_p.masked_fill(top, -math.inf)
     log_scale = log_q.amax((-2, -1)) if moved.any() else torch.zeros_like(log_q[..., 0, 0])
     roots = ((log_q - log_scale[..., None, None]) / 2).exp()
-    top_root = (log_p.amax(-1) / 2).exp()
+    top_root = (log_p.masked_fill(~top, -math.inf).logsumexp(-1) / 2).exp()
     mean = log_q.exp()[..., None, :] @ contrasts / (1 + top_root)[..., None, None]
     return roots[..., None] * (contrasts - mean), log_scale
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from simulate import _checks, _memory, _relu, _softmax
 from simulate.networks import Weights
 
-__all__ = ["Norms", "g_term_eigenvalues", "logit_gram", "norms"]
+__all__ = ["Norms", "g_term_eigenvalues", "norms"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,31 +108,6 @@ def g_term_eigenvalues(
     return torch.linalg.eigvalsh(net.g_gram())[-most:] * math.exp(net.log_scale)
 
 
-def logit_gram(weights: Weights, x: Any) -> Tensor:
-    """Inner products of the derivatives of all logits by all P parameters: entry (n, k, m, c) of (N, K, N, K).
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, or the Gram matrices do not fit into memory.
-
-    Examples
-    --------
-    >>> gram = logit_gram([torch.ones(3, 2, dtype=torch.float64)], [[3.0, 4.0]])
-    >>> gram[0, :, 0].tolist()
-    [[25.0, 0.0, 0.0], [0.0, 25.0, 0.0], [0.0, 0.0, 25.0]]
-    """
-    weights, x, _ = _relu.problem(weights, x, torch.zeros(len(x), dtype=torch.int64))
-    _require_memory(weights, len(x))
-    hidden, masks, logits = _relu.forward(weights, x)
-    size, classes = logits.shape
-    gram = logits.new_zeros(size, classes, size, classes)
-    for signal, inputs in zip(_relu.backward(weights, masks, logits), hidden, strict=True):
-        flat = signal.flatten(0, 1)
-        gram += (flat @ flat.T).view_as(gram).mul_(_gram(inputs)[:, None, :, None])
-    return gram
-
-
 class _FullMlp:
     """Forward pass, backward signals and softmax factors of a scaled network; G as (1/N) sum of rows f f'.
 
@@ -152,7 +127,7 @@ class _FullMlp:
         signals = [signal / temperature for signal in _relu.backward(self.weights, self.masks, logits)]
         residuals = _softmax.residuals(logits, labels)
         self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
-        moved = self.hidden[-1].any(-1)  # by the last layer, and through it by all below
+        moved = self.hidden[-1].any(-1, keepdim=True)  # by the last layer, and through it by all below
         factors = [_softmax.factor(logits, _softmax.contrasts(s, logits), moved) for s in signals]
         self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
 

@@ -148,17 +148,15 @@ def layer_block(
         logits = alpha * logits
     logits = _checks.finite_logits(logits / temperature, alpha)
     contrasts = _softmax.contrasts(signals, logits)
-    # a sample that no weight moves is unsure at any scale, and would set the unit of all others
-    (alive,) = (contrasts.any(2).any(1) & hidden[layer].any(1)).nonzero(as_tuple=True)
-    if not len(alive):
+    moved = contrasts.any(2) & hidden[layer].any(1, keepdim=True)
+    if not moved.any():
         raise ValueError("weights must move the logits by this layer at some input, got a block of zero")
-    rows, log_scale = _softmax.factor(logits[alive], contrasts[alive])
+    rows, log_scale = _softmax.factor(logits, contrasts, moved)
     power = 2 * ((depth - 1) * math.log(alpha) - math.log(temperature))
-    unit = log_scale.item() + power - math.log(len(x))
-    return _longest(rows, hidden[layer][alive], alive, len(x), unit)
+    return _longest(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
 
 
-def _longest(rows: Tensor, inputs: Tensor, owners: Tensor, samples: int, log_scale: float) -> LayerBlock:
+def _longest(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
     """Rows (n, K, out) with what the layer takes in (n, in), without those that are negligible."""
     squares = rows.square().sum(2) * inputs.square().sum(1, keepdim=True)
     largest = squares.max()
@@ -166,8 +164,8 @@ def _longest(rows: Tensor, inputs: Tensor, owners: Tensor, samples: int, log_sca
     return LayerBlock(
         rows=rows[places, classes] / largest.sqrt(),
         inputs=inputs[places],
-        owners=owners[places],
-        samples=samples,
+        owners=places,
+        samples=len(rows),
         log_scale=log_scale + math.log(largest.item()),
     )
 

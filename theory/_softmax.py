@@ -18,10 +18,12 @@ __all__ = [
     "argmax",
     "block",
     "excess",
+    "excess_of_rows",
     "mean_excess",
     "relative_scales",
     "split",
     "split_logits",
+    "subtractable",
     "where",
 ]
 
@@ -29,6 +31,7 @@ Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _FAR = 1.7e308  # keeps differences of gaps finite
+_HOT = 1e300  # below it, logits whose difference is too large for a float differ by 10^8 heats or more
 _ROWS = 1 << 14  # numbers per work array of elementwise steps
 _BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cache
 
@@ -42,6 +45,14 @@ def split(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     # Both readings of the mode agree to rounding for normalised input; the given one keeps ties exact.
     top = where(np.abs(given - implied) <= 16 * _EPS, given, np.maximum(implied, 0.0))
     return rest, top, at_top
+
+
+def subtractable(logits: Floats, heat: Floats) -> tuple[Floats, Floats]:
+    """Both over 4 where the heat is so large that a difference beyond the floats is not a weight of zero."""
+    if not (heat > _HOT).any():
+        return logits, heat
+    shrink = where(heat > _HOT, np.full_like(heat, 0.25), np.ones_like(heat))
+    return logits * shrink[..., None], heat * shrink
 
 
 class SplitLogits(NamedTuple):
@@ -64,7 +75,7 @@ def split_logits(logits: Floats, heat: Floats) -> SplitLogits:
     first = logits.max(axis=-1, keepdims=True)
     others = np.where(at_top, -np.inf, logits)
     second = others.max(axis=-1, keepdims=True)
-    # A difference or a quotient beyond the floats means a weight of exactly zero: the right limit.
+    # A difference or a quotient beyond the floats means a weight of exactly zero: the right limit at these heats.
     with np.errstate(over="ignore", under="ignore"):
         ratios = np.exp((others - second) / heat[..., None])
         gap, error = _difference(second[..., 0], first[..., 0])

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory._softmax import block, excess, excess_of_rows, split, where
+from theory._softmax import block, excess, excess_of_rows, split, subtractable, where
 from theory.softmax_batches import BatchGammas, batch_gammas, batch_gammas_from_logits
 from theory.softmax_collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma
 
@@ -216,7 +216,7 @@ def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
     leading, heat = _checks.together(z=logits[..., 0], temperature=heat)
     _checks.fits("z", 8.0 * leading.size * logits.shape[-1], logits.shape)
     rows = np.broadcast_to(logits, (*leading.shape, logits.shape[-1])).reshape(-1, logits.shape[-1])
-    return excess_of_rows(rows, heat.ravel()).reshape(leading.shape)[()]
+    return excess_of_rows(*subtractable(rows, heat.ravel())).reshape(leading.shape)[()]
 
 
 def _complement(rest: Floats, at_top: NDArray[np.bool_]) -> Floats:

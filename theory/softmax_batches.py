@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory._softmax import mean_excess, relative_scales, split, split_logits
+from theory._softmax import mean_excess, relative_scales, split, split_logits, subtractable
 
 __all__ = ["BatchGammas", "batch_gammas", "batch_gammas_from_logits"]
 
@@ -120,7 +120,7 @@ def batch_gammas_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> B
     heat = _checks.positive("temperature", temperature)
     _checks.together(z=logits[..., 0, 0], temperature=heat)
     _checks.fits("z", 96.0 * max(heat.size, 1) * logits.size, logits.shape)
-    heat = heat[..., None]
+    logits, heat = subtractable(logits, heat[..., None])
     parts = split_logits(logits, heat)
     weights = relative_scales(parts, heat)
     return BatchGammas(*mean_excess(parts.ratios, parts.top, parts.scale, weights, parts.at_top))

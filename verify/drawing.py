@@ -406,8 +406,8 @@ def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, floa
 def _tolerance(axes: Axes, value: float, axis: str) -> None:
     if axis == "x":
         axes.annotate(
-            "tolerance", (value, 1), xycoords=("data", "axes fraction"), xytext=(3, -2),
-            textcoords="offset points", ha="left", va="top", fontsize=7.5, color=PALETTE["theory"],
+            "tolerance", (value, 0), xycoords=("data", "axes fraction"), xytext=(3, 2),
+            textcoords="offset points", ha="left", va="bottom", fontsize=7.5, color=PALETTE["theory"],
         )  # fmt: skip
     else:
         axes.annotate(

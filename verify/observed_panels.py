@@ -19,8 +19,17 @@ from verify.results import Observed, ObservedGroup, ObservedRow
 
 __all__ = ["observed_panels"]
 
-LINES = (("o", "●", "ink"), ("s", "■", "rival"), ("^", "▲", "muted"), ("D", "◆", "ink"), ("v", "▼", "rival"))
-"""Marker, its letter in the key, and colour of each column; verdicts have other colours."""
+LINES = (
+    ("o", "●○", "ink"),
+    ("s", "■□", "rival"),
+    ("^", "▲△", "muted"),
+    ("D", "◆◇", "ink"),
+    ("v", "▼▽", "rival"),
+)
+"""Marker, its letters in the key, full and then hollow, and colour of each column; verdicts have other colours."""
+
+SPREAD = 0.6
+"""Share of the way from one counted thing to the next over which the columns stand side by side."""
 
 MOST_PANELS = 12
 """Points with a panel of their own."""
@@ -44,6 +53,14 @@ class Column(NamedTuple):
     letter: str
     colour: str
     dashes: tuple[float, ...] | None
+
+    @property
+    def looks(self) -> dict[str, Any]:
+        """How its points are drawn."""
+        hollow = (
+            {"markerfacecolor": PALETTE["paper"]} if self.letter in {two[1] for _, two, _ in LINES} else {}
+        )
+        return {"color": PALETTE[self.colour], "marker": self.marker, **hollow}
 
 
 class Scale(NamedTuple):
@@ -77,7 +94,8 @@ def _columns(made: Observed) -> list[Column]:
     for place, column in enumerate(made.columns):
         if column.ratio:
             k = len(found)
-            marker, letter, colour = LINES[k % len(LINES)]
+            marker, letters, colour = LINES[k % len(LINES)]
+            letter = letters[k // len(LINES) % 2]
             dashes = DASHES[(k - 1) % len(DASHES)] if k else None
             found.append(Column(place, column.heading, marker, letter, colour, dashes))
     return found
@@ -120,20 +138,38 @@ def _panel(made: Observed, group: ObservedGroup, columns: Sequence[Column], scal
         rows = sorted(group.rows, key=lambda row: row.at or 0.0)
         x = np.array([row.at or 0.0 for row in rows])
         _place_axis(axes, x)
-        for column in columns:
+        for k, column in enumerate(columns):
             cells = [row.cells[column.place] for row in rows]
-            mean, lowest, highest = (
+            sides = [
                 _shown([getattr(cell, side) for cell in cells], scale)
                 for side in ("mean", "lowest", "highest")
-            )
-            colour = PALETTE[column.colour]
-            axes.fill_between(x, lowest, highest, color=colour, alpha=0.14, linewidth=0)
-            axes.plot(x, mean, color=colour, marker=column.marker, ms=3.8, lw=1.2, **_dashed(column))
+            ]
+            if _counts(x):
+                _side_by_side(axes, column, x + SPREAD * ((k + 0.5) / len(columns) - 0.5), *sides)
+            else:
+                _curve(axes, column, x, *sides)
         axes.set_xlabel(made.axis)
         axes.set_ylabel("predicted / measured")
         axes.set_title(title(heading))
 
     return Panel(1.5, draw, top=room(heading))
+
+
+def _counts(x: Floats) -> bool:
+    """Whether the places number things, which no curve connects: 1, 2, 3, ..."""
+    return len(x) > 1 and bool((x == np.arange(1, len(x) + 1)).all())
+
+
+def _curve(axes: Axes, column: Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats) -> None:
+    axes.fill_between(x, lowest, highest, color=PALETTE[column.colour], alpha=0.14, linewidth=0)
+    axes.plot(x, mean, ms=3.8, lw=1.2, **column.looks, **_dashed(column))
+
+
+def _side_by_side(
+    axes: Axes, column: Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats
+) -> None:
+    axes.vlines(x, lowest, highest, color=PALETTE[column.colour], lw=1.2)
+    axes.plot(x, mean, ms=4.2, ls="", **column.looks)
 
 
 def _lines_panel(
@@ -150,7 +186,7 @@ def _lines_panel(
                 mean, lowest, highest = _shown([cell.mean, cell.lowest, cell.highest], scale)
                 y, colour = -place - 0.12 * k, PALETTE[column.colour]
                 axes.plot([lowest, highest], [y, y], color=colour, lw=1.2)
-                axes.plot([mean], [y], color=colour, marker=column.marker, ms=4.2, ls="")
+                axes.plot([mean], [y], ms=4.2, ls="", **column.looks)
             axes.annotate(
                 shorten(_name(made, group), 64), (0, place * -1 + 0.34), xycoords=("axes fraction", "data"),
                 xytext=(2, 0), textcoords="offset points", fontsize=7.5, color=PALETTE["muted"], va="center",
@@ -196,16 +232,12 @@ def _ratio_axis(axes: Axes, along: str, scale: Scale) -> None:
 
 def _place_axis(axes: Axes, x: Floats) -> None:
     """Logarithmic where it can be, with the places themselves as ticks, as far as they stand apart."""
-    logarithmic = bool((x > 0).all())
+    logarithmic = bool((x > 0).all()) and not _counts(x)
     if logarithmic:
         axes.set_xscale("log")
     at = np.log(x) if logarithmic else x
     low, high = float(at.min()), float(at.max())
-    pad = (
-        0.05 * (high - low)
-        if high - low > 1e-9 * max(abs(low), abs(high), 1e-9)
-        else max(0.7, 0.5 * abs(low))
-    )
+    pad = 0.5 if _counts(x) else _pad(low, high)
     low, high = low - pad, high + pad
     ticks: list[int] = []
     for k, value in enumerate(at):
@@ -215,3 +247,8 @@ def _place_axis(axes: Axes, x: Floats) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.number(value, 4)))
     axes.set_xlim(*(np.exp([low, high]) if logarithmic else (low, high)))
+
+
+def _pad(low: float, high: float) -> float:
+    apart = high - low > 1e-9 * max(abs(low), abs(high), 1e-9)
+    return 0.05 * (high - low) if apart else max(0.7, 0.5 * abs(low))

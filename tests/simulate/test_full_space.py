@@ -17,8 +17,6 @@ from tests.simulate.perceptrons import (
     WIDTHS,
     dense_g_term,
     dense_hessian,
-    flat,
-    flat_logits,
     problem,
 )
 
@@ -54,14 +52,6 @@ def test_eigenvalues_of_the_g_term_are_those_of_the_dense_one(
     count = len(found)
     assert count == min(net.size, 11 * WIDTHS[depth][-1])
     assert_allclose(found, dense[-count:], rtol=1e-10, atol=1e-13 * float(dense[-1]))
-
-
-@pytest.mark.parametrize("depth", WIDTHS)
-def test_logit_gram_is_that_of_the_dense_jacobian(depth: int) -> None:
-    net = problem(depth)
-    jacobian: Any = torch.autograd.functional.jacobian(flat_logits(net), flat(net))
-    expected = torch.einsum("nkp,mcp->nkmc", jacobian, jacobian)
-    assert_allclose(full_space.logit_gram(net.weights, net.x), expected, rtol=1e-11, atol=1e-12)
 
 
 def test_a_linear_model_has_no_h_term() -> None:
@@ -128,11 +118,6 @@ def test_errors_name_the_argument(arguments: tuple[Any, ...], message: str) -> N
     for of_all in (full_space.norms, full_space.g_term_eigenvalues):
         with pytest.raises(ValueError, match=message):
             of_all(NET.weights, *arguments)
-
-
-def test_inputs_of_another_width_have_no_gram() -> None:
-    with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"):
-        full_space.logit_gram(NET.weights, NET.x[:, :3])
 
 
 def test_a_network_that_cannot_move_has_no_excess() -> None:

@@ -29,6 +29,22 @@ def exact(p: np.ndarray) -> list[mpmath.mpf]:
     return [1 - mpmath.fsum(tail), *tail]
 
 
+def assert_roots(found: np.ndarray, poles: list[mpmath.mpf]) -> None:
+    """sum p_k / (p_k - x) changes sign within 1e-14 relative of each eigenvalue, in exact arithmetic."""
+
+    def secular(x: mpmath.mpf) -> mpmath.mpf:
+        return mpmath.fsum(q / (q - x) for q in poles if q > 0)
+
+    with mpmath.workdps(700):
+        for value, above, below in zip(found, poles, poles[1:], strict=False):
+            if below < 1e-290 or above == below:
+                assert_allclose(value, float(below), rtol=found.size, atol=1e-322)
+                continue
+            low, high = (mpmath.mpf(float(value)) * (1 + shift) for shift in (-1e-14, 1e-14))
+            assert low <= below or secular(low) < 0
+            assert high >= above or secular(high) > 0
+
+
 def reference(p: list[mpmath.mpf]) -> mpmath.mpf:
     """Trace over Frobenius norm of the dense matrix, entry by entry."""
     diagonal = [x * mpmath.fsum(p[:k] + p[k + 1 :]) for k, x in enumerate(p)]
@@ -98,21 +114,16 @@ class TestEigenvalues:
     @law
     @given(st.one_of(probabilities, confident))
     def test_bracket_a_root_of_the_secular_equation_to_1e_14(self, p: np.ndarray) -> None:
-        """sum p_k / (p_k - x) changes sign within 1e-14 relative of each eigenvalue, in exact arithmetic."""
-        found = softmax.eigenvalues(p)
-
-        def secular(x: mpmath.mpf) -> mpmath.mpf:
-            return mpmath.fsum(q / (q - x) for q in poles if q > 0)
-
         with mpmath.workdps(700):
-            poles = exact(p)
-            for value, above, below in zip(found, poles, poles[1:], strict=False):
-                if below < 1e-290 or above == below:
-                    assert_allclose(value, float(below), rtol=p.size, atol=1e-322)
-                    continue
-                low, high = (mpmath.mpf(float(value)) * (1 + shift) for shift in (-1e-14, 1e-14))
-                assert low <= below or secular(low) < 0
-                assert high >= above or secular(high) > 0
+            assert_roots(softmax.eigenvalues(p), exact(p))
+
+    @pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-9, 1e-12])
+    def test_bracket_a_root_between_near_ties(self, spread: float) -> None:
+        """The poles on both sides are as near as the spread, where an iteration is tempted to stop early."""
+        weights = 1 + spread * np.random.default_rng(5).normal(size=(20, 5))
+        for p in weights / weights.sum(axis=1, keepdims=True):
+            poles = sorted((mpmath.mpf(float(x)) for x in p), reverse=True)
+            assert_roots(softmax.eigenvalues(p), poles)
 
     @pytest.mark.parametrize("scale", [0.1, 1.0, 3.0, 6.0])
     def test_agree_with_mpmath_eigensolver(self, scale: float) -> None:
@@ -280,6 +291,13 @@ class TestGamma:
 
         assert softmax.gamma_from_logits([big, -big, 0.0], temperature=1e-300) == 1.0
         assert_allclose(softmax.gamma_from_logits([1.0, -2.0, 0.0], temperature=big), 2**0.5, rtol=1e-15)
+
+    def test_logits_whose_difference_is_no_float_keep_their_weight_at_such_temperatures(self) -> None:
+        """Weights 1, exp(-1e-3) and exp(-2), though 2e308 is beyond the floats; at temperature 1 they are 1, 0, 0."""
+        z = np.array([1.0, 0.999, -1.0])
+        found = softmax.gamma_from_logits(1e308 * z, temperature=[1e308, 1.0])
+
+        assert_allclose(found, [softmax.gamma_from_logits(z), 1.0], rtol=4e-15)
 
     def test_temperature_broadcasts_against_leading_axes(self) -> None:
         z, heats = np.array([[0.0, 1.0, 3.0], [2.0, 1.0, 1.5]]), np.array([[0.5], [2.0], [7.0]])

@@ -104,6 +104,23 @@ def test_a_line_runs_from_left_to_right_in_whatever_order_its_places_are() -> No
     assert line.get_xydata().tolist() == [[8.0, 0.9], [32.0, 1.1], [128.0, 1.0]]
 
 
+def test_counted_networks_stand_side_by_side_and_no_line_connects_them() -> None:
+    names = ("outlier", "edge", "overlap", "trace", "norm", "rank")
+    columns = [ObservedColumn(score=name, heading=name, ratio=True) for name in names]
+    rows = [ObservedRow(at=float(k), cells=[spread(0.9 + 0.1 * k)] * len(names)) for k in (1, 2, 3)]
+    groups = [ObservedGroup(parameters={"dim": 3}, rows=rows)]
+    (panel,) = observed_panels(observed("beyond/one", columns=columns, groups=groups))
+    axes = axes_of(panel)
+    drawn = [line for line in axes.get_lines() if line.get_marker() != "None"]
+    assert axes.get_xscale() == "linear" and {line.get_linestyle() for line in drawn} == {"None"}
+    places = np.array([line.get_xdata() for line in drawn])
+    assert (np.diff(places, axis=0) > 0).all()
+    assert np.array_equal(np.rint(places), [[1, 2, 3]] * len(names))
+    first, last = drawn[0], drawn[-1]  # the sixth has the first marker again, hollow
+    assert first.get_marker() == last.get_marker() and first.get_mfc() != last.get_mfc()
+    assert [note[0] for note in panel.notes] == ["●", "■", "▲", "◆", "▼", "○"]
+
+
 def test_ranges_are_bands() -> None:
     (panel,) = observed_panels(one(0.9, 1.1))
     axes = axes_of(panel)
@@ -217,6 +234,16 @@ def test_the_table_has_each_row_and_marks_what_is_far_off(html: str) -> None:
     )
     plain = words(section(html, "observed-karakida2019-depths"))
     assert "depth = 5, activation = tanh ▼▼ 0.41 0.385 … 0.444" in plain and "erf not a number run" in plain
+
+
+def test_a_table_without_a_figure_has_the_width_of_the_card() -> None:
+    made = sample()
+    bare = observed("beyond/bare", columns=[ObservedColumn(score="norm", heading="norm", ratio=False)])
+    groups = [ObservedGroup(parameters={"dim": 3}, rows=[ObservedRow(at=8.0, cells=[spread(1.0)])])]
+    told = (dataclasses.replace(bare, groups=groups), BATCHES)
+    page = report.document(dataclasses.replace(made, rows=[], runs=[], planted=[], observations=list(told)))
+    assert '<div class="body broad">' in section(page, "observed-beyond-bare")
+    assert '<div class="body">' in section(page, "observed-granziol2022-batches")
 
 
 def test_a_crash_is_shown_first_and_among_what_is_not_as_expected(html: str) -> None:

@@ -156,7 +156,8 @@ def _not_growing(rng: np.random.Generator, point: Point) -> float:
     here, further, gamma, law = _expected(rng, point)
     ceiling = gamma * (1 + (point.sigma_e / point.sigma_c) ** 2)
     root = math.sqrt(point.classes + point.beyond)
-    return max(0.0, here - further, here / ceiling - 1, here / root - 1, abs(here / law - 1))
+    flat = float(further <= here)  # it is to grow, not just not to fall
+    return max(flat, here / ceiling - 1, here / root - 1, abs(here / law - 1))
 
 
 def _changes(rng: np.random.Generator, point: Point) -> float:

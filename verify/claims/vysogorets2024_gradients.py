@@ -233,7 +233,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         relative=False,
         rivals={
             "the noise of a sample": _square,
-            "one class more than the others, of 5 samples": lambda p: p.dim * p.sigma_c**2 * 0.04**2,
+            "one sample of another class": lambda p: 2 * p.dim * (p.sigma_c / (len(p.p) * p.copies)) ** 2,
         },
         quantity="squared norm of the mean gradient",
     ),
@@ -260,8 +260,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=UNBIASED,
         rivals={
             "without 1 - 1/K": lambda p: p.dim * p.sigma_e**2 / (len(p.p) * p.copies),
-            "1 + 1/K": lambda p: 1.2 * p.dim * p.sigma_e**2 / (len(p.p) * p.copies),
-            "sigma_c for sigma_e": lambda p: 0.8 * p.dim * p.sigma_c**2 / (len(p.p) * p.copies),
+            "1 + 1/K": lambda p: (1 + 1 / len(p.p[0])) * p.dim * p.sigma_e**2 / (len(p.p) * p.copies),
+            "sigma_c for sigma_e": lambda p: (
+                (1 - 1 / len(p.p[0])) * p.dim * p.sigma_c**2 / (len(p.p) * p.copies)
+            ),
         },
         quantity="mean squared norm of the gradient of a sample",
     ),

@@ -66,7 +66,7 @@ def _initialisations(rng: np.random.Generator, point: Point, device: str) -> dic
     """
     import torch
 
-    from simulate import curvature, data, networks
+    from simulate import curvature, data, networks, projected_mlps
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -75,53 +75,34 @@ def _initialisations(rng: np.random.Generator, point: Point, device: str) -> dic
     narrow = (seen.shape[1], *widths[1:])
     total, rows = networks.parameter_count(widths), networks.parameter_count(narrow)
     frame = curvature.haar(rng, rows, point.dim, total=total, device=device) if "dim" in point else None
-    models = [_scaled(networks.Mlp(narrow, rng=rng).to(device), widths[0]) for _ in range(point.networks)]
-    found = _first_order(models, seen, labels)
+    first = math.sqrt(narrow[0] / widths[0])  # the scale that so many inputs set, most of which are left out
+    drawn = [networks.mlp_weights(rng, narrow) for _ in range(point.networks)]
+    weights = [torch.stack(layer).to(device) for layer in zip(*drawn, strict=True)]
+    weights[0] *= first
+    found = _first_order(weights, seen, labels)
     if frame is not None:
-        found["excess"] = np.array([_projected_excess(model, seen, labels, frame) for model in models])
+        terms = projected_mlps.projected_mlps(weights, seen, labels, frame)
+        found["excess"] = curvature.excess(terms.hessian).cpu().numpy()
     return found
 
 
-def _scaled(model: Any, inputs: int) -> Any:
-    """With the scale of the first layer that so many inputs set, most of which are left out."""
-    import torch
-
-    first = next(model.parameters())
-    with torch.no_grad():
-        first.mul_(math.sqrt(first.shape[1] / inputs))
-    return model
-
-
-def _first_order(models: Sequence[Any], x: Any, labels: Any) -> dict[str, Floats]:
+def _first_order(weights: Sequence[Any], x: Any, labels: Any) -> dict[str, Floats]:
     """Confidence, loss and gradient norm of all networks at once."""
     import torch
 
     from simulate import learnable_rates, networks
 
-    each = [[p.detach() for p in model.parameters()] for model in models]
-    weights = tuple(torch.stack(layer) for layer in zip(*each, strict=True))
-    inputs, targets = (t.expand(len(models), *t.shape) for t in (x, labels))
+    inputs, targets = (t.expand(len(weights[0]), *t.shape) for t in (x, labels))
     losses, gradients, _ = learnable_rates.losses_and_gradients(
-        learnable_rates.Classifiers(weights, inputs, targets)
+        learnable_rates.Classifiers(tuple(weights), inputs, targets)
     )
     logits = networks.mlp_logits(weights, inputs)
     return {
         **_stacked([_confidence(one, labels) for one in logits]),
         "loss": losses.cpu().numpy(),
         "gradient": torch.stack([g.square().sum((1, 2)) for g in gradients]).sum(0).sqrt().cpu().numpy(),
-        "classes": np.full(len(models), float(logits.shape[-1])),
+        "classes": np.full(len(logits), float(logits.shape[-1])),
     }
-
-
-def _projected_excess(model: Any, x: Any, labels: Any, frame: Any) -> float:
-    import torch
-
-    from simulate import curvature
-    from simulate.objectives import Objective
-    from simulate.projected import projected_terms
-
-    objective = Objective(model, torch.nn.CrossEntropyLoss(), (x, labels))
-    return float(curvature.excess(projected_terms(objective, frame).hessian))
 
 
 def _confidence(logits: Any, labels: Any) -> dict[str, float]:
@@ -190,7 +171,7 @@ CONFIDENT = Experiment(
     simulate=together,
     points=(Point(images="digits", networks=12, samples=60),),
     budget=512,
-    seconds=5.0,
+    seconds=9.0,
     data="digits",
 )
 
@@ -200,7 +181,7 @@ CURVED = Experiment(
     simulate=together,
     points=(Point(images="digits", networks=8, samples=40, dim=20),),
     budget=512,
-    seconds=12.0,
+    seconds=26.0,
     data="digits",
 )
 

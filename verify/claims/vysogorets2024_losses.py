@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,42 @@ def _log_classes(p: Point) -> float:
     return len(p.prior) * float(np.log(len(p.prior)))
 
 
+@cache
+def _mean_log_sum(bias: tuple[float, ...], spread: float) -> float:
+    """E log sum exp of Gaussian logits: the integral of exp(-t) - E exp(-t sum exp z) over log t."""
+    x, weights = np.polynomial.hermite_e.hermegauss(160)
+    u = np.linspace(-45.0, 45.0, 901)
+    with np.errstate(over="ignore"):
+        each = [np.exp(-np.exp(u[:, None] + b + spread * x)) @ weights / weights.sum() for b in bias]
+        return float(np.sum(np.exp(-np.exp(u)) - np.prod(each, axis=0)) * (u[1] - u[0]))
+
+
+def _gaussian_loss(p: Point, *, prior: Sequence[float] = ()) -> float:
+    return _mean_log_sum(p.bias, p.spread) - float(np.dot(prior or p.prior, p.bias))
+
+
+def _log_normal_mean(p: Point) -> float:
+    """Jensen's inequality the other way: the logarithm of the mean sum."""
+    return float(np.log(np.exp(p.bias).sum()) + p.spread**2 / 2 - np.dot(p.prior, p.bias))
+
+
+def _equality(name: str, experiment: Experiment, rivals: Mapping[str, Any]) -> Claim:
+    return Claim(
+        id=f"vysogorets2024/{name}",
+        entries=("A39",),
+        source=f"ours, beside {PAPER}, section 4: the loss that its bound is one of",
+        statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
+        r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
+        experiment=experiment,
+        score="loss",
+        predict=_gaussian_loss,
+        margin=0.01,
+        margin_reason="unbiased; the integral is exact to 1e-9",
+        rivals={"logarithm of the mean sum": _log_normal_mean, **rivals},
+        quantity="mean loss, in nats",
+    )
+
+
 LOSS_CLAIMS = (
     Claim(
         id="vysogorets2024/balanced-loss",
@@ -110,6 +147,24 @@ LOSS_CLAIMS = (
         },
         quantity="mean loss, in nats",
     ),
+    _equality(
+        "balanced-loss-itself",
+        BALANCED_LOSSES,
+        {
+            "log K, its bound": lambda p: _log_classes(p) / len(p.prior),
+            "K log K, as our copy reads": _log_classes,
+        },
+    ),
+    _equality(
+        "unbalanced-loss-itself",
+        UNBALANCED_LOSSES,
+        {
+            "labels as often as each other": lambda p: _gaussian_loss(
+                p, prior=[1 / len(p.bias)] * len(p.bias)
+            ),
+            "at the mean logits": lambda p: float(np.log(np.exp(p.bias).sum()) - np.dot(p.prior, p.bias)),
+        },
+    ),
 )
 
 
@@ -137,12 +192,13 @@ def _losses(rng: np.random.Generator, point: Point) -> tuple[NDArray[np.float64]
 
 
 def loss_bounds(rng: np.random.Generator, point: Point) -> float:
-    """By how much loss >= bound >= entropy of the prior fails, or the bound misses its own definition."""
+    """By how much loss >= bound >= entropy of the prior fails, or one of them misses its own definition."""
     prior, predicted, by_class = _losses(rng, point)
     bound = float(initial_loss.jensen_bound(predicted, prior))
     entropy = float(initial_loss.prior_entropy(prior))
     off = abs(bound + float(prior @ np.log(predicted))) / (1 + bound)
-    return max(bound - float(prior @ by_class), entropy - bound, off, 0.0)
+    reached = abs(entropy + float(prior @ np.log(np.where(prior > 0, prior, 1.0))))
+    return max(bound - float(prior @ by_class), entropy - bound, off, reached, 0.0)
 
 
 def _sum_over_classes(rng: np.random.Generator, point: Point) -> float:

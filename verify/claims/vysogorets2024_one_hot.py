@@ -263,18 +263,16 @@ def _many_digits(logits: Array) -> float:
 def plateau(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
-    found, stated, tied = [], [], []
-    for beta in point.betas:
-        found.append(_many_digits(beta * np.append(0.0, -point.gap - behind)) ** -2)
-        w = np.exp(-beta * behind)
-        stated.append((1 + 3 * np.square(w).sum() / w.sum() ** 2) / 4)
-        tied.append(softmax.collapse_limit(np.ones(len(w))) ** -2)
+    weights = np.exp(-np.outer(point.betas, behind))
+    h = np.square(weights).sum(axis=1) / weights.sum(axis=1) ** 2
     return {
-        "many digits": found,
-        "proportions": stated,
-        "1 at once": np.ones(len(found)),
-        "tied for ever": tied,
-        "h in place of 3 h": [(1 + (4 * s - 1) / 3) / 4 for s in stated],
+        "many digits": [
+            _many_digits(beta * np.append(0.0, -point.gap - behind)) ** -2 for beta in point.betas
+        ],
+        "proportions": softmax.collapse_limit(weights) ** -2,
+        "1 at once": np.ones(len(h)),
+        "tied for ever": np.full(len(h), (len(behind) + 3) / (4 * len(behind))),
+        "h in place of 3 h": (1 + h) / 4,
     }
 
 

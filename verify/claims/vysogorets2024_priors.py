@@ -201,7 +201,7 @@ PRIORS = Experiment(
     simulate=priors,
     points=(Point(images="digits", samples=60, priors=2000, batch=2500),),
     budget=512,
-    seconds=9.0,
+    seconds=7.0,
     data="digits",
 )
 
@@ -383,7 +383,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "batches with many priors follows |Qhat - Q| closely, but the slope sqrt(P) sigma_c is a quarter too low, and "
         "so is the root of the mean square with its noise floor: the mean gradient of a logit depends on the class "
         "of the image, which eq. (9) leaves out. That also keeps the gradient of uniform predictions on balanced "
-        "classes at twice the floor of the model. Predicted over measured where it says so; 1 is perfect.",
+        "classes at nearly twice the floor of the model. Predicted over measured where it says so; 1 is perfect.",
         replicate="one network with 80 balanced images, resampled with 2000 class priors",
         simulate=logit_gradients,
         points=CLUSTERS,

@@ -157,7 +157,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals=("N K", "columns of the frame"),
         seconds=0.3,
         data="digits",
-        quantity="rank of the G-term of a network 64-30-20-10",
+        quantity="rank of the G-term of a network 64-30-20-K",
     ),
     Identity(
         id="vysogorets2024/first-layer-gradient",

@@ -130,13 +130,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         **LINEAR,
     ),
     _exponent_claim(
-        _experiment("three-layers", 6.0, (3, 0.07, 0.6, 250)),
+        _experiment("three-layers", 4.0, (3, 0.07, 0.6, 250)),
         margin=0.1,
         margin_reason=NEAR,
         rivals=DEEP_SLOPES,
     ),
     _exponent_claim(
-        _experiment("deep", 6.0, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
+        _experiment("deep", 7.0, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
         margin=0.2,
         margin_reason="an exponent between scales a factor of three apart, where rates of single networks differ by "
         "30 %: a fifth of a layer is what a hundred networks resolve",

@@ -11,8 +11,9 @@ from simulate.monte_carlo import Block, Point
 from theory import zone
 from verify.claims.vysogorets2024_identities import NETWORKS, PAPER, drawn
 from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
+from verify.observation import Column, Observation
 
-__all__ = ["CLAIMS", "perceptrons"]
+__all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
 
 
 def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[list[Any], Any, Any]:
@@ -103,17 +104,36 @@ FIRST_STEP = Experiment(
 
 def turned(block: Block, point: Point) -> Mapping[str, Any]:
     """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
+    _, _, cosine = _courses(block, point, point.steps)
+    return {"cosine": cosine[:, -1], "gain": cosine[:, -1] - cosine[:, 0]}
+
+
+def courses(block: Block, point: Point) -> Mapping[str, Any]:
+    """Norms of weights and gradient over those at the start, and their cosine, after some numbers of steps."""
+    norm, slope, cosine = _courses(block, point, max(point.step))
+    at = list(point.step)
+    relative, steep = norm / norm[:, :1], slope / slope[:, :1]
+    return {
+        "norm": relative[:, at],
+        "gradient": steep[:, at],
+        "smaller": (steep < 1)[:, at].double(),
+        "cosine": cosine[:, at],
+    }
+
+
+def _courses(block: Block, point: Point, steps: int) -> tuple[Any, Any, Any]:
+    """Norm of the weights, norm of the gradient and cosine of weights and step, before each step: (n, steps + 1)."""
+    import torch
+
     from simulate.scaled_training import descent, inner, uniform
 
     weights, x, labels = perceptrons(block, point, (14, 11))
-    path = descent(weights, [(x, labels)], rate=point.rate, steps=point.steps, predictions=uniform)
-    first, *_, last = path
-
-    def cosine(at: Any) -> Any:
-        squares = inner(at.parameters, at.parameters, 1) * inner(at.gradients, at.gradients, 1)
-        return -inner(at.parameters, at.gradients, 1) / squares.sqrt()
-
-    return {"cosine": cosine(last), "gain": cosine(last) - cosine(first)}
+    rows = [
+        (inner(at.parameters, at.parameters, 1), inner(at.gradients, at.gradients, 1), inner(*at[:2], 1))
+        for at in descent(weights, [(x, labels)], rate=point.rate, steps=steps, predictions=uniform)
+    ]
+    square, slope, product = (torch.stack(column, dim=1) for column in zip(*rows, strict=True))
+    return square.sqrt(), slope.sqrt(), -product / (square * slope).sqrt()
 
 
 TURNED = Experiment(
@@ -151,6 +171,35 @@ def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, An
     }
 
 
+OBSERVATIONS: tuple[Observation, ...] = (
+    Observation(
+        id="vysogorets2024/courses-of-divergence",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        title="Norm of weights and gradient, and their alignment, in training with uniform outputs",
+        note="The cosine grows on every network from about 0, of either sign, to 0.25 on average after 100 steps, "
+        "and the norm of the weights to 1.02 times that at the start, on some networks after a fall of 0.1 to "
+        "0.2 %. The norm of the gradient does not grow from the start: after 10 and 20 steps it is smaller "
+        "than at the start on 53 to 75 % of 32 networks (two runs), then it rises, to 1.65 times that at the "
+        "start on average after 100 steps (0.6 to 9), where one network in four is still below. Some tens of "
+        "steps later it leaves float64 on the fastest ones: with uniform outputs the loss has no minimum.",
+        replicate="one bias-free ReLU network 64-14-11-K with 20 images, trained with uniform predictions",
+        simulate=courses,
+        points=(Point(images="digits", samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
+        along="step",
+        columns=(
+            Column(score="norm", heading="norm of the weights over that at the start"),
+            Column(score="gradient", heading="norm of the gradient over that at the start"),
+            Column(score="smaller", heading="share of networks whose gradient is smaller than at the start"),
+            Column(score="cosine", heading="cosine of weights and step"),
+        ),
+        replicates=32,
+        seconds=0.1,
+        data="digits",
+        axis="steps of gradient descent",
+    ),
+)
+
 CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/uniform-outputs-power",
@@ -162,7 +211,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=UNIFORM_POINTS,
         measured="power",
         theory="L",
-        tolerance=1e-3,
+        tolerance=1e-4,
         tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights; the next order is 1e-8",
         rivals=("1", "L - 1", "2 L"),
         seconds=0.15,

@@ -21,7 +21,10 @@ PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 
 def small_scales(block: Block, point: Point) -> Mapping[str, Any]:
-    """Local exponents of both norms between two small scales, and the sharpness at the larger one."""
+    """Local exponents of both norms between two small scales, and the sharpness at the larger one.
+
+    Measured on networks with scaled weights; nothing is taken from the scaling of derivatives.
+    """
     from simulate import curvature, data, networks
 
     source, found = data.opened(point.images, (1, 8, 8)), []
@@ -30,11 +33,14 @@ def small_scales(block: Block, point: Point) -> Mapping[str, Any]:
         widths = (*point.widths, source.classes)
         weights = [w.to(block.device) for w in networks.mlp_weights(rng, widths)]
         frame = curvature.haar(rng, networks.parameter_count(widths), point.dim, device=block.device)
-        net = curvature.ProjectedMlp(weights, images.images, images.labels, frame)
-        terms = net.terms((point.smaller, point.alpha))
-        norms = [curvature.spectral_norm(m).log().numpy(force=True) for m in (*terms, terms.hessian)]
-        rates = [np.diff(n).item() / np.log(point.alpha / point.smaller) for n in norms[:2]]
-        found.append((*rates, np.exp(norms[2][1]), framed_networks.uniform_norms(net)[1]))
+        nets = [
+            curvature.ProjectedMlp([a * w for w in weights], images.images, images.labels, frame)
+            for a in (point.smaller, point.alpha, 1.0)
+        ]
+        small, large = ([float(curvature.spectral_norm(m)) for m in net.terms()] for net in nets[:2])
+        rates = np.log(np.divide(large, small)) / np.log(point.alpha / point.smaller)
+        sharpness = float(curvature.spectral_norm(nets[1].terms().hessian))
+        found.append((*rates, sharpness, framed_networks.uniform_norms(nets[2])[1]))
     names = ("g_rate", "h_rate", "sharpness", "h_norm")
     return dict(zip(names, np.array(found).T, strict=True))
 
@@ -191,17 +197,14 @@ def _upper_edge(rng: np.random.Generator, weights: Any, frame: Any, samples: int
 
 def near_ties(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean product of the two largest probabilities, and the density of small gaps at the unscaled weights."""
-    import torch
-
     from simulate import networks
 
     found = []
     for rng in block.streams:
         weights = [w.to(block.device) for w in networks.mlp_weights(rng, point.widths)]
-        x = torch.from_numpy(rng.standard_normal((point.samples, point.widths[0]))).to(block.device)
-        logits = networks.mlp_logits(weights, x)
-        first, second = logits.topk(2).values.T
-        p = torch.softmax(point.alpha ** len(weights) * logits / point.temperature, -1).topk(2).values
+        x = rng.standard_normal((point.samples, point.widths[0]))
+        first, second = _logits(weights, x, 1.0).topk(2).values.T
+        p = (_logits(weights, x, point.alpha) / point.temperature).softmax(-1).topk(2).values
         density = (first - second < point.gap).double().mean() / point.gap
         found.append((float(p.prod(-1).mean()), float(density)))
     weight, density = np.array(found).T
@@ -220,12 +223,26 @@ def population_decay(block: Block, point: Point) -> Mapping[str, Any]:
         x = rng.standard_normal((point.samples, point.widths[0]))
         labels = rng.integers(0, point.widths[-1], point.samples)
         net = curvature.ProjectedMlp(weights, x, labels, frame)
-        heat = np.array([point.smaller, point.alpha]) ** -net.depth
-        g_term = net.terms(temperature=heat).g_term  # 1 / T^2 times that of the unscaled derivatives
-        traces = g_term.diagonal(dim1=1, dim2=2).sum(1).numpy(force=True) * heat**2
-        small, large = np.log(traces)
-        slopes.append((large - small) / np.log(point.alpha / point.smaller))
+        traces = [
+            _trace(net.jacobian, _logits(weights, x, a).softmax(-1)) for a in (point.smaller, point.alpha)
+        ]
+        slopes.append(np.log(traces[1] / traces[0]) / np.log(point.alpha / point.smaller))
     return {"decay": np.array(slopes)}
+
+
+def _logits(weights: Any, x: Any, alpha: float) -> Any:
+    """Of the network with all weights scaled."""
+    import torch
+
+    from simulate import networks
+
+    return networks.mlp_logits([alpha * w for w in weights], torch.as_tensor(x).to(weights[0]))
+
+
+def _trace(jacobian: Any, p: Any) -> float:
+    """Of the mean of J' (diag(p) - p p') J, whose small entries are few among many samples."""
+    mean = (p[..., None] * jacobian).sum(1, keepdim=True)
+    return float((p[..., None] * (jacobian - mean) ** 2).sum((1, 2)).mean())
 
 
 def _layers(p: Point) -> int:

@@ -63,22 +63,21 @@ def _one(rng: np.random.Generator, images: Any, frequencies: Floats, device: str
     import torch
 
     from simulate import full_space, networks
-    from simulate.logit_kernel import Kernel
+    from simulate.logit_kernel import logit_kernel
 
     widths = (images.images.shape[1], *networks.LENET_300_100[1:-1], len(frequencies))
     x, labels = images.tensors(device)
-    weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
-    logits = networks.mlp_logits(weights, x)
-    kernel = Kernel(logits, full_space.logit_gram(weights, x), networks.parameter_count(widths))
-    p = logits.softmax(1)
+    network = networks.Mlp(widths, rng=rng).to(device)
+    kernel = logit_kernel(network, x)
+    p = kernel.logits.softmax(1)
     slope = p - torch.eye(len(frequencies), dtype=p.dtype, device=p.device)[labels]
     mean = p.mean(0).numpy(force=True)
     line, square = _theory(kernel, mean, frequencies, float(slope.square().sum(1).mean()))
     return _Initialisation(
-        loss=float(torch.nn.functional.cross_entropy(logits, labels)),
+        loss=float(torch.nn.functional.cross_entropy(kernel.logits, labels)),
         entropy=float(-torch.special.xlogy(p, p).sum(1).mean()),
         gradient=float(kernel.sample_gram(slope).sum().sqrt()) / len(x),
-        excess=full_space.norms(weights, x, labels).excess_hessian,
+        excess=full_space.norms(list(network.parameters()), x, labels).excess_hessian,
         distance=float(np.linalg.norm(mean - frequencies)),
         line=line,
         square=square,

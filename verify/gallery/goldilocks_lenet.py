@@ -40,11 +40,10 @@ class Lenet:
 
     def scales(self) -> Any:
         """Standard deviations of means and residuals of the gradients of logits."""
-        from simulate import full_space
-        from simulate.logit_kernel import Kernel
+        from simulate.logit_kernel import logit_kernel
 
-        gram = full_space.logit_gram(self.weights, self.x)
-        return Kernel(gram.new_tensor(self.logits), gram, self.parameters).scales()
+        kernel = logit_kernel(self.objective().model, self.x)
+        return kernel._replace(dim=self.parameters).scales()
 
     def frame(self, rng: np.random.Generator, dim: int) -> Any:
         """Those rows of a random frame of the full space that the images see."""

@@ -7,7 +7,9 @@ from tests.verify.mutation import ClosedForm
 __all__ = ["FORMS", "WITHOUT_FORM"]
 
 FORMS = {
-    "vysogorets2024/real-initial-loss": ClosedForm(lambda classes: sympy.log(classes)),
+    "vysogorets2024/real-initial-loss": ClosedForm(
+        lambda classes: -sympy.log(1 / classes) * classes / classes
+    ),
 }
 
 WITHOUT_FORM = {

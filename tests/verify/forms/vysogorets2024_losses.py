@@ -4,7 +4,7 @@ import sympy
 
 from tests.verify.mutation import ClosedForm, Quantity
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "WITHOUT_FORM"]
 
 LOSSES: dict[str, Quantity] = {f"f{k}": lambda p, k=k: p.prior[k] for k in range(3)}
 
@@ -19,4 +19,11 @@ FORMS = {
         {"count": lambda p: len(p.prior), "share": lambda p: p.prior[0]},
     ),
     "vysogorets2024/jensen-loss": ClosedForm(_jensen, LOSSES),
+}
+
+INTEGRAL = "an integral over products of averages, known by its value alone"
+
+WITHOUT_FORM = {
+    "vysogorets2024/balanced-loss-itself": INTEGRAL,
+    "vysogorets2024/unbalanced-loss-itself": INTEGRAL,
 }

@@ -1,0 +1,68 @@
+"""Projected curvature of many perceptrons at once: that of each by itself, and that of automatic differentiation."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate import _memory
+from simulate.curvature import ProjectedMlp, haar, hessian
+from simulate.networks import mlp_logits, mlp_weights, parameter_count
+from simulate.projected_mlps import projected_mlps
+
+COUNT, SAMPLES, COLUMNS = 3, 7, 4
+
+
+def problem(widths: tuple[int, ...]) -> tuple[list[Tensor], np.ndarray, np.ndarray, Tensor]:
+    rng = np.random.default_rng(1)
+    stacks = [torch.stack(w) for w in zip(*(mlp_weights(rng, widths) for _ in range(COUNT)), strict=True)]
+    x, labels = rng.standard_normal((SAMPLES, widths[0])), rng.integers(0, widths[-1], SAMPLES)
+    return stacks, x, labels, haar(rng, parameter_count(widths), COLUMNS)
+
+
+@pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 4), (6, 8, 7, 5, 3)])
+def test_terms_are_those_of_each_network(widths: tuple[int, ...]) -> None:
+    stacks, *rest = problem(widths)
+    found = projected_mlps(stacks, *rest)
+    for i in range(COUNT):
+        single = ProjectedMlp([w[i] for w in stacks], *rest).terms()
+        for term, other in zip(found, single, strict=True):
+            assert_allclose(term[i], other, rtol=1e-11, atol=1e-14)
+
+
+def test_their_sum_is_the_hessian_along_the_frame() -> None:
+    stacks, x, labels, frame = problem((6, 8, 7, 4))
+    shapes = [w.shape[1:] for w in stacks]
+
+    def loss(t: Tensor) -> Tensor:
+        flat = torch.cat([w[1].flatten() for w in stacks]) + frame @ t
+        parts = flat.split([s.numel() for s in shapes])
+        weights = [part.view(s) for part, s in zip(parts, shapes, strict=True)]
+        return torch.nn.functional.cross_entropy(
+            mlp_logits(weights, torch.from_numpy(x)), torch.from_numpy(labels)
+        )
+
+    exact = hessian(loss)(torch.zeros(COLUMNS, dtype=torch.float64))
+    assert_allclose(projected_mlps(stacks, x, labels, frame).hessian[1], exact, rtol=1e-11, atol=1e-14)
+
+
+def test_bad_input_is_refused() -> None:
+    stacks, x, labels, frame = problem((6, 8, 4))
+    for bad in ([], [w[0] for w in stacks], [stacks[0], stacks[1][:2]], [w[:0] for w in stacks]):
+        with pytest.raises(ValueError, match=r"weights must be stacks \(n, out, in\) of the same n >= 1"):
+            projected_mlps(bad, x, labels, frame)
+    with pytest.raises(ValueError, match="frame must be of shape"):
+        projected_mlps(stacks, x, labels, frame[1:])
+    with pytest.raises(ValueError, match="labels must be between 0 and 3"):
+        projected_mlps(stacks, x, labels + 4, frame)
+
+
+def test_networks_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem((6, 8, 4))
+    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
+    monkeypatch.setattr(_memory, "_UNASKED", 0)
+    with pytest.raises(
+        ValueError, match="frame must be small enough for memory: the derivatives of 3 networks"
+    ):
+        projected_mlps(*given)
