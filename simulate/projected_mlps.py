@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from simulate import _memory, _relu, _softmax
@@ -42,7 +43,6 @@ def projected_mlps(weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from simulate.curvature import haar
     >>> from simulate.networks import mlp_weights
     >>> rng = np.random.default_rng(0)
@@ -54,53 +54,41 @@ def projected_mlps(weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor
     count = _count(weights)
     first, x, labels = _relu.problem([w[0] for w in weights], x, labels)
     directions = _relu.unflatten(frame.to(first[0]), first)
-    _require_memory(count, [len(w) for w in first], len(x), frame)
-    weights = [w.detach().to(first[0]) for w in weights]
-    tangents, masks, logits = _tangents(weights, x, directions)
-    slope = _softmax.residuals(logits.flatten(0, 1), labels.repeat(count)).view_as(logits) / len(x)
-    return Terms(_g_term(tangents[-1], logits), _h_term(weights, directions, tangents, masks, slope))
+    _require_memory([len(w) for w in first], len(x), frame)
+    stacks = [w.detach().to(first[0]) for w in weights]
+    found = [_terms([w[i] for w in stacks], x, labels, directions) for i in range(count)]
+    return Terms(*(torch.stack(terms) for terms in zip(*found, strict=True)))
 
 
-def _tangents(
-    weights: Sequence[Tensor], x: Tensor, directions: Sequence[Tensor]
-) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """Changes of the outputs of each layer along the directions, (n, N, d, out); slopes of the units; logits."""
-    hidden, found, masks = x, list[Tensor](), list[Tensor]()
-    for weight, direction in zip(weights, directions, strict=True):
-        wide = direction.permute(1, 2, 0).flatten(1)  # (in, d out)
-        change = (hidden @ wide).unflatten(-1, (-1, len(direction)))  # the first: one for all networks
-        if found:
-            change = change + found[-1] @ weight.mT[:, None]
-        hidden = hidden @ weight.mT
-        if len(found) < len(weights) - 1:
-            masks.append((hidden > 0).to(hidden))
-            hidden, change = hidden * masks[-1], change * masks[-1][..., None, :]
-        found.append(change.expand(*hidden.shape[:2], *change.shape[-2:]))
-    return found, masks, hidden
+def _terms(weights: list[Tensor], x: Tensor, labels: Tensor, directions: list[Tensor]) -> Terms:
+    hidden, masks, logits = _relu.forward(weights, x)
+    changes = [t.transpose(0, 1) for t in _relu.tangents(weights, hidden, masks, directions)]  # (N, out, d)
+    slope = _softmax.residuals(logits, labels) / len(x)
+    return Terms(_g_term(changes[-1], logits), _h_term(weights, directions, changes, masks, slope))
 
 
-def _g_term(change: Tensor, logits: Tensor) -> Tensor:
-    """Mean over samples of J' (diag(p) - p p') J, a sum of squares; J' is (n, N, d, K)."""
-    p = logits.softmax(-1)[..., None, :]
-    rows = (p.sqrt() * (change - (p * change).sum(-1, keepdim=True))).transpose(1, 2).flatten(2)
-    return rows @ rows.mT / logits.shape[1]
+def _g_term(jacobian: Tensor, logits: Tensor) -> Tensor:
+    """Mean over samples of J' (diag(p) - p p') J, a sum of squares."""
+    p = logits.softmax(-1)[..., None]
+    rows = (p.sqrt() * (jacobian - (p * jacobian).sum(1, keepdim=True))).flatten(0, 1)
+    return rows.T @ rows / len(logits)
 
 
 def _h_term(
-    weights: Sequence[Tensor],
-    directions: Sequence[Tensor],
-    tangents: Sequence[Tensor],
-    masks: Sequence[Tensor],
+    weights: list[Tensor],
+    directions: list[Tensor],
+    changes: list[Tensor],
+    masks: list[Tensor],
     slope: Tensor,
 ) -> Tensor:
-    """Second derivative of the sum of slope (n, N, K) times logits: one direction moves a layer, one those below."""
-    count, columns = len(slope), directions[0].shape[-1]
-    half = slope.new_zeros(count, columns, columns)
+    """Second derivative of the sum of slope (N, K) times logits: one direction moves a layer, one those below."""
+    columns = directions[0].shape[-1]
+    half = slope.new_zeros(columns, columns)
     for i in range(len(weights) - 1, 0, -1):
-        moved = (slope.mT @ tangents[i - 1].flatten(2)).unflatten(-1, (columns, -1))  # (n, out, d, in)
-        half += directions[i].flatten(0, 1).T @ moved.mT.flatten(1, 2)
+        moved = slope.T @ changes[i - 1].flatten(1)  # (out, in d)
+        half += directions[i].flatten(0, 1).T @ moved.view(-1, columns)
         slope = (slope @ weights[i]) * masks[i - 1]
-    return half + half.mT
+    return half + half.T
 
 
 def _count(weights: Sequence[Tensor]) -> int:
@@ -110,11 +98,9 @@ def _count(weights: Sequence[Tensor]) -> int:
     return shapes[0][0]
 
 
-def _require_memory(count: int, widths: Sequence[int], samples: int, frame: Tensor) -> None:
-    columns = frame.shape[1]
-    # changes along all directions, twice while they are summed, and what is sent back to a layer
-    needed = 8 * (3 * count * samples * columns * sum(widths) + 2 * count * max(widths) ** 2 * columns)
-    what = f"the derivatives of {count} networks at {samples} samples along {columns} directions"
-    _memory.require(
-        "frame", needed, what, device=frame.device, advice="use fewer networks, samples or columns"
-    )
+def _require_memory(widths: Sequence[int], samples: int, frame: Tensor) -> None:
+    columns, units = frame.shape[1], sum(widths)
+    # of one network: changes along all directions, copied once, and what is sent back to a layer
+    needed = 8 * columns * (3 * samples * units + max(widths) * units)
+    what = f"the derivatives of {samples} samples along {columns} directions"
+    _memory.require("frame", needed, what, device=frame.device, advice="use fewer samples or columns")

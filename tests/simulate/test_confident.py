@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from simulate import _memory, confident
 from simulate.confident import ConfidentMlp
 from simulate.curvature import ProjectedMlp, haar
-from simulate.networks import mlp_weights, parameter_count
+from simulate.networks import mlp_logits, mlp_weights, parameter_count
 
 
 def problem(widths: tuple[int, ...], samples: int = 300):
@@ -65,6 +65,15 @@ def test_with_all_samples_near_every_scale_is_allowed() -> None:
 def test_more_samples_near_a_tie_reach_further_down() -> None:
     given = problem((6, 8, 4))
     assert ConfidentMlp(*given, near=100).least < ConfidentMlp(*given, near=20).least
+
+
+def test_what_is_left_out_at_the_smallest_scale_is_below_rounding_and_no_less() -> None:
+    """exp(-40) of the smallest gap: all samples but the near ones, whose gaps the logits tell."""
+    weights, x, labels, frame = problem((6, 4))
+    first, second = mlp_logits(weights, torch.from_numpy(x)).topk(2).values.T
+    gaps = (first - second).sort().values
+    least = ConfidentMlp(weights, x, labels, frame, near=20).least
+    assert_allclose(least * (gaps[20] - gaps[0]), 40.0, rtol=1e-9)
 
 
 def test_bad_input_is_refused() -> None:

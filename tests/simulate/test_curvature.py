@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
+from scipy import stats
 from torch import Tensor
 
 from simulate import _relu, _softmax, curvature, networks
@@ -75,6 +76,14 @@ def test_sparse_frames_have_signed_entries_of_one_size_per_column() -> None:
 def test_sparse_columns_are_never_empty() -> None:
     rng = np.random.default_rng(0)
     assert all(float(curvature.sparse_frame(rng, 2, 2).norm(dim=0).min()) > 0.99 for _ in range(100))
+
+
+def test_empty_columns_are_drawn_again_not_filled() -> None:
+    """1, 2, 3 or 4 of 4 entries, each there or not like a coin: 4, 6, 4 and 1 of 15."""
+    rng = np.random.default_rng(0)
+    filled = torch.cat([(curvature.sparse_frame(rng, 4, 4) != 0).sum(0) for _ in range(1000)])
+    expected = 4000 * np.array([4, 6, 4, 1]) / 15
+    assert stats.chisquare(torch.bincount(filled, minlength=5)[1:].numpy(), expected).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("draw", [curvature.haar, curvature.sparse_frame])
@@ -299,9 +308,8 @@ def test_some_rows_of_a_frame_have_the_law_they_have_in_the_whole() -> None:
 
     def moments(frames: torch.Tensor) -> torch.Tensor:
         gram = frames.mT @ frames
-        return torch.stack(
-            [gram[:, 0, 0], gram[:, 0, 0] ** 2, gram[:, 0, 1] ** 2, gram[:, 0, 0] * gram[:, 1, 1]], 1
-        )
+        first, second, last = gram.diagonal(dim1=1, dim2=2).T
+        return torch.stack([first, last, first**2, gram[:, 0, 1] ** 2, first * second], 1)
 
     part = moments(torch.stack([curvature.haar(rng, rows, columns, total=total) for _ in range(draws)]))
     whole = moments(torch.stack([curvature.haar(rng, total, columns)[:rows] for _ in range(draws)]))

@@ -281,6 +281,9 @@ def test_independent_logit_gradients_have_their_variances() -> None:
     assert_mean(c**2, 0.7**2)
     assert_mean(e**2, 1.3**2)
     assert_mean(c[:, 0] * c[:, 1], 0.0)
+    assert_mean(e[:, 0] * e[:, 1], 0.0)  # other samples
+    assert_mean(e[:, :, 0] * e[:, :, 1], 0.0)  # other logits
+    assert_mean(c * e[:, 0], 0.0)
 
 
 def test_orthogonal_class_means_are_a_scaled_haar_frame() -> None:

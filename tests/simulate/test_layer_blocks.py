@@ -73,11 +73,14 @@ def test_shares_are_those_of_each_sample_by_itself() -> None:
     assert_allclose(whole.shares[moved], alone / alone.sum(), rtol=1e-12)
 
 
+@pytest.mark.parametrize("layer", range(3))
 @pytest.mark.parametrize("alpha", [1.0, 30.0, 1e4])
-def test_a_sample_that_no_weight_moves_sets_no_scale(alpha: float) -> None:
+def test_a_sample_that_no_weight_moves_sets_no_scale(alpha: float, layer: int) -> None:
     """Its softmax stays uniform at any scale, where those of all others have long collapsed."""
     assert not flat_logits(NET)(flat(NET))[DEAD].any()
-    whole, others = (layer_block(NET.weights, x, alpha=alpha) for x in (NET.x, np.delete(NET.x, DEAD, 0)))
+    whole, others = (
+        layer_block(NET.weights, x, layer=layer, alpha=alpha) for x in (NET.x, np.delete(NET.x, DEAD, 0))
+    )
     assert_allclose(whole.excess, others.excess, rtol=1e-12)
     assert_allclose(whole.log_trace + math.log(11), others.log_trace + math.log(10), rtol=1e-12)
 

@@ -97,6 +97,14 @@ def test_the_model_is_left_as_found() -> None:
     assert all(p.grad is None for p in model.parameters())
 
 
+def test_what_only_training_does_is_left_out() -> None:
+    model, x, _ = perceptron()
+    whole = nn.Sequential(model, nn.Dropout(0.5)).train()
+    found, expected = (logit_derivatives(m, x, frame_for(m, 2)) for m in (whole, model))
+    assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
+    assert whole[1].training
+
+
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x, _ = perceptron()
     for wrong in (frame_for(model, 2)[1:], frame_for(model, 2)[:, :0], frame_for(model, 1)[:, 0]):

@@ -23,10 +23,10 @@ def problem(widths: tuple[int, ...]) -> tuple[list[Tensor], np.ndarray, np.ndarr
 
 @pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 4), (6, 8, 7, 5, 3)])
 def test_terms_are_those_of_each_network(widths: tuple[int, ...]) -> None:
-    stacks, *rest = problem(widths)
-    found = projected_mlps(stacks, *rest)
+    stacks, x, labels, frame = problem(widths)
+    found = projected_mlps(stacks, x, labels, frame)
     for i in range(COUNT):
-        single = ProjectedMlp([w[i] for w in stacks], *rest).terms()
+        single = ProjectedMlp([w[i] for w in stacks], x, labels, frame).terms()
         for term, other in zip(found, single, strict=True):
             assert_allclose(term[i], other, rtol=1e-11, atol=1e-14)
 
@@ -63,6 +63,6 @@ def test_networks_that_do_not_fit_into_memory_are_refused(monkeypatch: pytest.Mo
     monkeypatch.setattr(_memory, "available", lambda device: 1.0)
     monkeypatch.setattr(_memory, "_UNASKED", 0)
     with pytest.raises(
-        ValueError, match="frame must be small enough for memory: the derivatives of 3 networks"
+        ValueError, match="frame must be small enough for memory: the derivatives of 7 samples"
     ):
         projected_mlps(*given)

@@ -71,6 +71,13 @@ def test_crossings_are_where_the_norms_are_equal() -> None:
     assert ahead.tolist() == [False, True, True, False]  # each to a thousandth
 
 
+def test_of_several_crossings_the_zone_has_the_outermost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framed, "log_ratio", lambda _, alphas: np.sin(np.pi * np.log(alphas)))
+    grid = np.exp(np.linspace(-0.53, 3.71, 30))  # ahead between e^0 and e^1, and between e^2 and e^3
+    assert_allclose(framed.lower_crossing(None, grid), 1.0, rtol=1e-3)
+    assert_allclose(framed.upper_crossing(None, grid), np.exp(3.0), rtol=1e-3)
+
+
 def test_a_crossing_beyond_the_grid_is_the_nearest_scale_on_it() -> None:
     net = perceptron()
     low = np.geomspace(0.01, 0.1, 5)

@@ -38,7 +38,7 @@ def _spikes(name: str, *shares: float) -> Experiment:
         simulate=top_over_bulk,
         points=tuple(Point(spike=s * BULK_NORM, bulk_norm=BULK_NORM, dim=300_000) for s in shares),
         budget=2048,
-        seconds=0.3,
+        seconds=0.1,
         smoke=True,
     )
 
@@ -136,7 +136,7 @@ SPIKED = Experiment(
     simulate=excess_over_bulk,
     points=tuple(Point(spike=2.6, bulk_norm=1.3, rank=9, dim=dim) for dim in (501, 5003, 20_011)),
     budget=65_536,
-    seconds=1.0,
+    seconds=0.1,
 )
 
 EXCESS_CLAIM = Claim(

@@ -220,7 +220,7 @@ NETWORK = Experiment(
     simulate=hessian_both_ways,
     points=(Point(images="digits", hidden=(30, 20), samples=28, dim=23, probes=30, frames=5),),
     budget=1024,
-    seconds=5.0,
+    seconds=7.0,
     data="digits",
 )
 

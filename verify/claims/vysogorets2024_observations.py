@@ -146,8 +146,8 @@ OBSERVATIONS: tuple[Observation, ...] = (
         entries=("A7", "A22", "A24", "A29", "A51"),
         source=f"{PAPER}, section 4, figures 2 and 3",
         title="Excess of positive curvature of real networks, measured and predicted",
-        note=f"{HOW} Eq. (8) has the right shape and is 10 to 20 % high at small scales; once the network is confident "
-        "it is twice to two and a half times too high, because it belongs to an infinite sample, while there a few "
+        note=f"{HOW} Eq. (8) has the right shape and is 11 to 22 % high at small scales; once the network is confident "
+        "it is 2.1 to 2.8 times too high, because it belongs to an infinite sample, while there a few "
         "samples near a tie carry all of G. The finite-sample form stays within 16 % at every scale; what is left is "
         "residuals that are not isotropic. The law that needs no fit, from the excess in full space to that in 50 "
         "directions, stays within 13 %. exc(G) ends at 1 and stays there, exactly; that of H drops to what one "

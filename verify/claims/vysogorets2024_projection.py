@@ -66,7 +66,7 @@ def _frames(
     )
 
 
-FRAMES = _frames("frames", frame_overlaps, (307, 97), (211, 47), 1.0)
+FRAMES = _frames("frames", frame_overlaps, (307, 151), (109, 47), 1.2)
 LARGE_FRAMES = _frames("large-frames", frame_eigenvalues, (2311, 97), (2003, 101), 1.0)
 
 
@@ -181,7 +181,7 @@ SPARSE = Experiment(
         Point(eigenvalues=(1.7, 0.6, -0.8), multiplicities=(1, 2, 1), dim=2, aligned=False, frames=20),
     ),
     budget=8192,
-    seconds=1.0,
+    seconds=1.2,
 )
 
 
@@ -260,7 +260,7 @@ HAAR = Experiment(
         Point(eigenvalues=(2.3, 1.1, -0.7), multiplicities=(1, 2, 2), dim=2, frames=288),
     ),
     budget=8192,
-    seconds=0.5,
+    seconds=0.7,
 )
 
 ZERO_TRACE = Experiment(
@@ -272,7 +272,7 @@ ZERO_TRACE = Experiment(
         Point(eigenvalues=(1.2, -0.6), multiplicities=(1, 2), dim=2, frames=64),
     ),
     budget=4096,
-    seconds=0.5,
+    seconds=0.3,
 )
 
 

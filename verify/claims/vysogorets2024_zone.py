@@ -186,7 +186,7 @@ def _upper_edge(rng: np.random.Generator, weights: Any, frame: Any, samples: int
 
     x = rng.standard_normal((samples, weights[0].shape[1]))
     labels = rng.integers(0, len(weights[-1]), samples)
-    near = 64
+    near = 64 if samples > 1000 else samples
     while True:
         net = ConfidentMlp(weights, x, labels, frame, near=near)
         grid = np.geomspace(max(net.least, 0.5), (1e6 * samples) ** (1 / net.depth), 25)

@@ -15,7 +15,7 @@ from verify.gallery.parts import MEASURED, Setting, curve, legend
 
 __all__ = ["gradient"]
 
-NETWORKS, IMAGES, NOISE, PRIORS = 4, 130, 70, 700
+NETWORKS, IMAGES, NOISE, PRIORS = 4, 130, 70, 2000
 ALPHAS: Floats = np.logspace(-1.5, 0.5, 25)
 
 
@@ -150,7 +150,8 @@ def _norms(axes: Axes, *, net: _Gradients, rng: np.random.Generator) -> None:
     lines = np.array([w.expected_norm(scales, dim) for w in drawn])
     floor = np.median([w.squared_norm(scales, dim) - line**2 for w, line in zip(drawn, lines, strict=True)])
     slope = float(np.median(lines / distance))
-    axes.plot(distance, norm, "o", ms=2.2, mew=0, alpha=0.6, color=MEASURED, zorder=2)
+    # so many points are smaller as an image than as shapes
+    axes.plot(distance, norm, "o", ms=1.8, mew=0, alpha=0.5, color=MEASURED, zorder=2, rasterized=True)
     axes.plot([], [], "o", ms=4, mew=0, color=MEASURED, label="measured")
     curve(axes, grid, np.hypot(slope * grid, floor**0.5), "with the noise floor")
     curve(axes, grid, slope * grid, "√P σ_c |Q̂ − Q|", dash=0)
@@ -158,7 +159,7 @@ def _norms(axes: Axes, *, net: _Gradients, rng: np.random.Generator) -> None:
         axes, grid, dim * scales.sigma_c**2 * grid, "P σ_c² |Q̂ − Q|, as our copy reads", role="rival", dash=1
     )
     axes.set_xlim(0, None)
-    axes.set_ylim(0, 1.15 * norm.max())
+    axes.set_ylim(0, 1.45 * norm.max())
     plain_ticks(axes.xaxis)
     plain_ticks(axes.yaxis)
     axes.grid(axis="y")
@@ -166,7 +167,7 @@ def _norms(axes: Axes, *, net: _Gradients, rng: np.random.Generator) -> None:
     axes.set_ylabel("gradient norm")
     correlation = np.corrcoef(distance, norm)[0, 1]
     axes.set_title(f"Gradient norm over class priors, correlation {correlation:.2f}")
-    legend(axes, (0.09, 0.6))
+    legend(axes, (0.09, 0.61))
 
 
 def _prior(rng: np.random.Generator, natural: Floats) -> Floats:

@@ -9,7 +9,7 @@ from scipy import stats
 from simulate.monte_carlo import Point
 from tests.verify.mutation import ClosedForm
 
-__all__ = ["FORMS", "UNSEEN"]
+__all__ = ["FORMS"]
 
 
 def _values(p: Point) -> np.ndarray:
@@ -78,10 +78,4 @@ FORMS = {
     "vysogorets2024/noise-floor": ClosedForm(
         lambda dim, parameters: 2 * (parameters - dim) / (dim * parameters + parameters - 2), SPECTRUM
     ),
-}
-
-UNSEEN = {
-    "vysogorets2024/dimension-law": {
-        "2 beside (d + 1) P is less than two margins even at P = 5": ("1/2 times -2",),
-    },
 }
