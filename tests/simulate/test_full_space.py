@@ -95,7 +95,9 @@ def test_a_sample_that_nothing_moves_leaves_the_others_their_digits() -> None:
 def test_a_sample_that_a_hidden_layer_stops_leaves_the_others_their_digits() -> None:
     net, stopped = problem(3), 7
     others = net._replace(x=np.delete(net.x, stopped, 0), labels=np.delete(net.labels, stopped))
-    assert net.x[stopped].any() and not networks.mlp_logits(net.weights, torch.from_numpy(net.x))[stopped].any()
+    assert (
+        net.x[stopped].any() and not networks.mlp_logits(net.weights, torch.from_numpy(net.x))[stopped].any()
+    )
     found, expected = (full_space.norms(*each, alpha=2e3).excess_g for each in (net, others))
     assert_allclose(found, expected, rtol=1e-12)
 

@@ -33,13 +33,19 @@ def perceptron(samples: int = 30) -> Any:
     return curvature.ProjectedMlp(weights, x, labels, frame)
 
 
-@pytest.mark.parametrize("draw", [framed.lenet_300_100, framed.lenet_5])
-def test_module_and_inputs_are_those_seen_through_the_frame(draw: Any) -> None:
+@pytest.mark.parametrize(
+    ("draw", "parameters"), [(framed.lenet_300_100, 784 * 9 + 9 * 7 + 7 * 10), (framed.lenet_5, 61_770)]
+)
+def test_module_and_inputs_are_those_seen_through_the_frame(draw: Any, parameters: int) -> None:
+    """Of squared gradients d / P is left, with P all parameters, seen and unseen."""
     drawn = draw(fixture(0, "net"), POINT)
     with torch.no_grad():
         assert_allclose(drawn.model(drawn.inputs), drawn.net.logits, rtol=1e-10, atol=1e-12)
     assert drawn.net.jacobian.shape == (6, 10, 3)
-    assert logit_kernel(drawn.model, drawn.inputs).gram.shape == (6, 10, 6, 10)
+    gram = logit_kernel(drawn.model, drawn.inputs).gram
+    assert gram.shape == (6, 10, 6, 10)
+    left = float(drawn.net.jacobian.square().sum() / gram.reshape(60, 60).trace())
+    assert 0.5 < left * parameters / 3 < 2
 
 
 def test_leaving_out_what_no_image_sees_keeps_the_inner_products() -> None:

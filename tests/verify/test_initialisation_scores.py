@@ -20,7 +20,8 @@ from verify.claims import vysogorets2024_observations as observed
 from verify.claims import vysogorets2024_priors as priors
 from verify.claims import vysogorets2024_zone as zone
 
-LABELS = np.array([0, 2, 1, 1, 0, 2])
+LABELS = np.array([0, 2, 1, 1, 0, 1])
+PRIOR = np.array([2, 3, 1]) / 6
 
 
 def inputs() -> Any:
@@ -54,8 +55,8 @@ def test_confidence_loss_and_gradient_are_those_of_each_network() -> None:
             "gradient": float(slope.norm()),
             "entropy": stats.entropy(p, axis=1).mean(),
             "gamma": np.trace(mixing) / np.linalg.norm(mixing),
-            "distance": np.linalg.norm(p.mean(0) - 1 / 3),
-            "jensen": -np.log(p.mean(0)).mean(),
+            "distance": np.linalg.norm(p.mean(0) - PRIOR),
+            "jensen": -PRIOR @ np.log(p.mean(0)),
             "classes": 3.0,
         }
         assert_allclose([found[name][i] for name in expected], list(expected.values()), rtol=1e-10)
@@ -73,7 +74,7 @@ def test_gradients_of_a_scaled_network_come_from_the_kernel(alpha: float) -> Non
     _, slope = gradient(model, alpha)
     p = model(inputs()).softmax(-1).mean(0)
     assert_allclose(norm * alpha**2, slope.norm(), rtol=1e-10)
-    assert_allclose(distance, (p - 1 / 3).norm().item(), rtol=1e-10)
+    assert_allclose(distance, np.linalg.norm(p.detach().numpy() - PRIOR), rtol=1e-10)
 
 
 def batches(sigma_e: float) -> priors.Fit:

@@ -195,7 +195,7 @@ CURVED = Experiment(
     simulate=together,
     points=(Point(images="digits", networks=8, samples=40, dim=20),),
     budget=512,
-    seconds=26.0,
+    seconds=14.0,
     data="digits",
 )
 

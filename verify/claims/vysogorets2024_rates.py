@@ -118,7 +118,7 @@ def _exponent_claim(experiment: Experiment, **its_own: Any) -> Claim:
 
 CLAIMS: tuple[AnyClaim, ...] = (
     _exponent_claim(
-        _experiment("two-layers", 2.0, (2, 0.012, 0.3, 200)),
+        _experiment("two-layers", 4.0, (2, 0.012, 0.3, 200)),
         margin=0.05,
         margin_reason="the default for exponents; the grid of rates is moved at random and adds nothing",
         rivals=SLOPES,
