@@ -300,5 +300,5 @@ def _scattered(name: str, networks: int, **its_own: Any) -> Observation:
 
 OBSERVATIONS: tuple[Observation, ...] = (
     _scattered("initialisations", 60, replicates=1, seconds=3.0),
-    _scattered("many-initialisations", 2000, replicates=1, seconds=110.0, tier=Tier.FULL),
+    _scattered("many-initialisations", 2000, replicates=1, seconds=73.0, tier=Tier.FULL),
 )
