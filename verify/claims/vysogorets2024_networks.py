@@ -106,7 +106,7 @@ ZONE = Experiment(
     simulate=zone,
     points=(Point(images="digits", samples=40, dim=50, alphas=17),),
     budget=1024,
-    seconds=30.0,
+    seconds=36.0,
     data="digits",
 )
 
