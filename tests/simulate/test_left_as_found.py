@@ -59,7 +59,7 @@ def state(model: nn.Module) -> tuple[list[Any], list[Tensor]]:
     parts = list(model.modules())
     found: list[Any] = [(id(k), type(k), k.requires_grad, id(k.grad)) for k in kept]
     found += [(m.training, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in parts]
-    found += [random.getstate(), np.random.get_state()[2], torch.is_grad_enabled()]  # noqa: NPY002
+    found += [random.getstate(), np.random.get_state()[2], torch.is_grad_enabled()]  # noqa: NPY002 (looked at, not drawn from)
     return found, [k.detach().clone() for k in kept] + [torch.get_rng_state()]
 
 

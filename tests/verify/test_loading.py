@@ -358,7 +358,7 @@ def test_the_model_and_the_generators_are_left_as_found() -> None:
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 2)).double()
     net[1].eval()
     before, modes = copy.deepcopy(net.state_dict()), [part.training for part in net.modules()]
-    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()  # noqa: NPY002
+    states = torch.get_rng_state(), np.random.get_state()[1], random.getstate()  # noqa: NPY002 (looked at, not drawn from)
 
     found = problem(net, (torch.randn(8, 3), torch.tensor([0, 1] * 4)))
     found.objective.gradient()
@@ -369,17 +369,17 @@ def test_the_model_and_the_generators_are_left_as_found() -> None:
     )
     assert modes == [part.training for part in net.modules()]
     assert all(p.grad is None for p in net.parameters())
-    assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002 (looked at, not drawn from)
     assert states[2] == random.getstate()
 
 
 def test_a_build_that_draws_leaves_no_trace(folder: Path) -> None:
-    states = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002
+    states = torch.get_rng_state(), np.random.get_state()[1]  # noqa: NPY002 (looked at, not drawn from)
 
     _load("drawn", seed=2**100)
 
     assert torch.equal(states[0], torch.get_rng_state())
-    assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002 (looked at, not drawn from)
 
 
 # --- bad input ----------------------------------------------------------------------------------------------------
