@@ -1,10 +1,12 @@
-"""Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below."""
+"""Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below.
+
+Predictions from measured inputs are known where these were measured: there the curves are bars, one at each point.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +15,7 @@ from verify import wording
 from verify.drawing import (
     CURVE_MARKS,
     DASHES,
+    OFF_CURVES,
     PALETTE,
     Floats,
     Limits,
@@ -24,12 +27,14 @@ from verify.drawing import (
     draw_measured,
     drawable,
     finite,
+    parameter_limits,
     plain_ticks,
     shorten,
-    spans_decades,
 )
+from verify.judge import PRINTED
+from verify.lines import known_at_points_only, on_axis, others, spans_decades
 from verify.panel_parts import EN, band, in_margins, letter_key, letters_of, never_negative, room, title
-from verify.results import Curve, PointOutcome, Row
+from verify.results import Curve, Row
 
 __all__ = ["curve_panel", "residual_panel"]
 
@@ -39,7 +44,13 @@ LETTER_ROOM = (0.035, 0.075)
 CLEAR = 0.07
 """Distance from the prediction at which a letter is clearly that of the rival, as a share of the height."""
 
-Places = dict[str, tuple[float, float]]
+CORRECTED = "corrected"
+"""The reading of a formula that our copy reads otherwise."""
+
+BAR = 13.0
+"""Width of the bar that stands for the prediction at a point, in points."""
+
+Places = dict[str, list[tuple[float, float]]]
 """Where letters stand, by name."""
 
 Spots = Sequence[tuple[float, float]]
@@ -55,7 +66,8 @@ def curve_panel(row: Row) -> Panel:
     letters = letters_of(names)
     logarithmic = row.relative and _needs_decades(_values(row))
     limits = _value_limits(row, logarithmic=logarithmic)
-    shown = _labelled_rivals(row, names, limits, logarithmic=logarithmic)
+    bars = known_at_points_only(row)
+    shown = (_beside_bars if bars else _labelled_rivals)(row, names, limits, logarithmic=logarithmic)
 
     def draw(axes: Axes) -> None:
         axis_of_parameter(axes, row)
@@ -65,26 +77,69 @@ def curve_panel(row: Row) -> Panel:
         else:
             plain_ticks(axes.yaxis)
         for curve in row.curves:
-            x, y = np.array(curve.x), drawable(curve.predicted)
-            half = row.margin * np.abs(y) if row.relative else np.full_like(y, row.margin)
-            axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
-            for name, values in curve.rivals.items():
-                dashes = DASHES[names.index(name) % len(DASHES)]
-                axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
-            axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
-        for name, place in shown.items():
+            _bars(axes, row, curve, limits) if bars else _lines(axes, row, curve, limits, names)
+        for name, place in ((name, place) for name, places in shown.items() for place in places):
             draw_letter(axes, *place, letters[name])
-        for point, place in _on_axis(row):
+        for point, place in on_axis(row):
             if place is not None:
-                mark = CURVE_MARKS[place % len(CURVE_MARKS)]
-                draw_measured(
-                    axes, point, x=float(point.parameters[row.curves[0].axis]), limits=limits, mark=mark
-                )
+                x = float(point.parameters[row.curves[0].axis])
+                draw_measured(axes, point, x=x, limits=limits, mark=_mark(row, place))
         axes.set_ylim(*limits)
         axes.set_title(title(row.quantity or "measured and predicted"))
 
     notes = [_curve_key(row), letter_key(letters, [name for name in names if name not in shown])]
     return Panel(1.9, draw, notes="\n".join(notes), top=room(row.quantity))
+
+
+def _lines(axes: Axes, row: Row, curve: Curve, limits: Limits, names: Sequence[str]) -> None:
+    """The prediction in its band, and the rivals."""
+    x, y = np.array(curve.x), drawable(curve.predicted)
+    half = _half_width(row, curve)
+    axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
+    for name, values in curve.rivals.items():
+        dashes = DASHES[names.index(name) % len(DASHES)]
+        axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
+    axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
+
+
+def _bars(axes: Axes, row: Row, curve: Curve, limits: Limits) -> None:
+    """The prediction at each point, in its band."""
+    y = drawable(curve.predicted)
+    low, high = band(row, limits, y - _half_width(row, curve), y + _half_width(row, curve))
+    axes.vlines(curve.x, low, high, color=PALETTE["band"], lw=BAR)
+    axes.plot(curve.x, y, ls="", marker="_", ms=BAR, mew=1.6, color=PALETTE["theory"])
+
+
+def _half_width(row: Row, curve: Curve) -> Floats:
+    """The margin along a curve: a formula as it reads in our copy has that of the theory it is judged beside."""
+    at_points = known_at_points_only(row)
+    theory = curve.predicted
+    if row.reading == PRINTED and not at_points:
+        theory = curve.rivals.get(CORRECTED, theory)
+    return row.margin * np.abs(drawable(theory)) if row.relative else np.full(len(curve.x), row.margin)
+
+
+def _mark(row: Row, place: int | None) -> str:
+    """The mark of a curve where there are several; that of the verdict where there is one."""
+    if place is None:
+        return OFF_CURVES[0]
+    return list(CURVE_MARKS)[place % len(CURVE_MARKS)] if len(row.curves) > 1 else ""
+
+
+def _beside_bars(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
+    """At every point, beside its bar, the rivals that lie in the frame, each in a column of its own."""
+    low, high = parameter_limits(row)
+    across = spans_decades([value for curve in row.curves for value in curve.x])
+    up = _share(*limits, logarithmic=logarithmic)
+    places: Places = {}
+    for k, name in enumerate(names):
+        for curve in row.curves:
+            for x, y in zip(curve.x, curve.rivals.get(name, []), strict=False):
+                if 0 < _one(up, y) < 1:
+                    by = LETTER_ROOM[0] * (1 + k)
+                    beside = x * (high / low) ** by if across else x + by * (high - low)
+                    places.setdefault(name, []).append((beside, y))
+    return places
 
 
 def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
@@ -94,17 +149,17 @@ def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarith
     up = _share(*limits, logarithmic=logarithmic)
     marks = [
         (_one(across, point.parameters[row.curves[0].axis]), _one(up, side))
-        for point, _ in _on_axis(row)
+        for point, _ in on_axis(row)
         for side in (point.measured, point.lower, point.upper)
     ]
     places: Places = {}
     for k, name in enumerate(names):
-        others = [(_one(across, x), _one(up, y)) for x, y in places.values()]
+        letters = [(_one(across, x), _one(up, y)) for ((x, y),) in places.values()]
         # every rival has its own stretch of the axis, so that letters do not pile up
-        found = _best_place(row, name, (across, up), 0.93 - 0.17 * (k % 5), (marks, others))
+        found = _best_place(row, name, (across, up), 0.93 - 0.17 * (k % 5), (marks, letters))
         if found is not None:
             curve, i = found
-            places[name] = curve.x[i], curve.rivals[name][i]
+            places[name] = [(curve.x[i], curve.rivals[name][i])]
     return places
 
 
@@ -159,22 +214,12 @@ def residual_panel(row: Row) -> Panel:
         limits = deviation_axis(axes, "y", row.points, from_zero=never_negative(row))
         axes.axhspan(*band(row, limits), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for point, place in _on_axis(row):
-            mark = CURVE_MARKS[(place or 0) % len(CURVE_MARKS)]
+        for point, place in on_axis(row):
             x = _dodged(axes, float(point.parameters[row.curves[0].axis]), place, len(row.curves))
-            draw_measured(axes, in_margins(point), x=x, limits=limits, mark=mark)
+            draw_measured(axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place))
         axes.set_title("Deviation in margins")
 
     return Panel(1.05, draw)
-
-
-def _on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
-    """Points with a place on the axis of the curves, each with the number of its curve, if it is drawn."""
-    axis = row.curves[0].axis
-    for point in row.points:
-        if isinstance(point.parameters.get(axis), int | float):
-            others = {k: v for k, v in point.parameters.items() if k != axis}
-            yield point, next((k for k, curve in enumerate(row.curves) if _others(curve) == others), None)
 
 
 def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
@@ -184,30 +229,36 @@ def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
     return x * (high / low) ** by if axes.get_xscale() == "log" else x + by * (high - low)
 
 
-def _others(curve: Curve) -> dict[str, Any]:
-    return {k: v for k, v in curve.at.items() if k != curve.axis}
-
-
 def _curve_key(row: Row) -> str:
     """Which mark belongs to which curve, where there are several."""
-    lines = ["line and band: prediction and margin; marks: measured"]
+    lines = [
+        "bars: prediction, from what was measured beside it, and margin; marks: measured"
+        if known_at_points_only(row)
+        else "line and band: prediction and margin; marks: measured"
+    ]
     if len(row.curves) > 1:
         varying = {
             k
             for c in row.curves
-            for k, v in _others(c).items()
-            if any(_others(d).get(k) != v for d in row.curves)
+            for k, v in others(c).items()
+            if any(others(d).get(k) != v for d in row.curves)
         }
-        names = (
-            wording.parameters({k: v for k, v in _others(c).items() if k in varying}) for c in row.curves
-        )
-        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip("●■▲", names, strict=False)]
-    hidden = sum(place is None for _, place in _on_axis(row))
+        names = [wording.parameters({k: v for k, v in others(c).items() if k in varying}) for c in row.curves]
+        shapes = CURVE_MARKS.values()
+        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip(shapes, names, strict=False)]
+    hidden = [point for point, place in on_axis(row) if place is None]
     if hidden:
-        lines.append(
-            f"{hidden} more {'points' if hidden > 1 else 'point'}, at other settings: only in the panel below"
-        )
-    return "\n".join(lines)
+        more = f"{len(hidden)} more {'points' if len(hidden) > 1 else 'point'}, at other settings"
+        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}: only in the panel below")
+    return "\n".join([*lines, *_verdict_key(row, several=len(row.curves) > 1 or bool(hidden))])
+
+
+def _verdict_key(row: Row, *, several: bool) -> list[str]:
+    """How marks that tell the curve show a verdict."""
+    seen = {point.verdict for point in row.points}
+    named = {"disagrees": "crossed: disagrees", "undecided": "hollow: undecided"}
+    said = [text for verdict, text in named.items() if verdict in seen]
+    return ["; ".join(said)] if said and several else []
 
 
 def _values(row: Row) -> Floats:

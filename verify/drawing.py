@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from numpy.typing import NDArray
 
 from verify import wording
+from verify.lines import known_at_points_only, spans_decades
 from verify.results import PointOutcome, Row
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DASHES",
     "FONTS",
     "LARGEST",
+    "OFF_CURVES",
     "PALETTE",
     "STYLE",
     "Floats",
@@ -40,12 +42,12 @@ __all__ = [
     "line_axis",
     "logarithmic_axis",
     "name_line",
+    "parameter_limits",
     "plain_ticks",
     "remark",
     "replicate_ticks",
     "rivals_in_margins",
     "shorten",
-    "spans_decades",
     "stack",
     "tick_text",
 ]
@@ -70,7 +72,12 @@ PALETTE = {
 
 MARKERS = {"agrees": "o", "disagrees": "D", "undecided": "o", "broken": "X"}
 DASHES = ((4, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
-CURVE_MARKS = ("o", "s", "^")
+CURVE_MARKS = {"o": "●", "s": "■", "^": "▲"}
+"""Marks of the curves of a row that has several, as drawn and as in the key; colour tells the verdict."""
+
+OFF_CURVES = ("P", "✚")
+"""Mark of a point on none of the curves that are drawn."""
+
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
 
 WIDTH = 4.8
@@ -83,6 +90,9 @@ LARGEST = 1e100
 
 THICK = 4.0
 """Line of what more replicates would shrink, where a size model adds to it."""
+
+SIDE_ROOM = 0.12
+"""Room beside the first and the last of the points, as a share of the axis between them."""
 
 NEAR_RIVALS = 4.5
 """Rivals up to so many margins away are always inside the frame."""
@@ -243,13 +253,16 @@ def draw_mark(
     mark: str = "",
     beyond: str = "",
 ) -> None:
-    """The marker of a verdict: hollow while undecided, an arrow where the value lies beyond the edge."""
+    """The marker of a verdict, an arrow where the value lies beyond the edge.
+
+    `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
+    """
     hollow = point.verdict == "undecided"
     axes.plot(
         [x],
         [y],
         ls="",
-        marker=beyond or (MARKERS.get(point.verdict, "o") if point.verdict != "agrees" else mark or "o"),
+        marker=beyond or mark or MARKERS.get(point.verdict, "o"),
         ms=size,
         mew=1.3,
         mec=colour_of(point),
@@ -257,6 +270,8 @@ def draw_mark(
         clip_on=False,
         zorder=4,
     )
+    if mark and not beyond and point.verdict == "disagrees":
+        axes.plot([x], [y], ls="", marker="x", ms=0.6 * size, mew=1.0, mec=PALETTE["paper"], zorder=4.1)
 
 
 def draw_letter(axes: Axes, x: float, y: float, letter: str) -> None:
@@ -330,20 +345,27 @@ def example_axis(axes: Axes, count: int) -> None:
 
 def axis_of_parameter(axes: Axes, row: Row) -> None:
     """The horizontal axis of a row's curves."""
-    grid = [value for curve in row.curves for value in curve.x]
-    if spans_decades(grid):
+    low, high = parameter_limits(row)
+    if spans_decades([value for curve in row.curves for value in curve.x]):
         axes.set_xscale("log")
-        decades(axes.xaxis, min(grid), max(grid))
+        decades(axes.xaxis, low, high)
     else:
         plain_ticks(axes.xaxis)
-    axes.set_xlim(min(grid), max(grid))
+    axes.set_xlim(low, high)
     axes.set_xlabel(row.curves[0].axis)
     axes.grid(axis="y")
 
 
-def spans_decades(values: Sequence[float]) -> bool:
-    """Whether an axis with these values is logarithmic."""
-    return min(values) > 0 and max(values) / min(values) > 12
+def parameter_limits(row: Row) -> Limits:
+    """From one end of the curves to the other, with room at the sides where these are points."""
+    grid = [value for curve in row.curves for value in curve.x]
+    low, high = min(grid), max(grid)
+    if not known_at_points_only(row):
+        return low, high
+    if spans_decades(grid):
+        return low / (high / low) ** SIDE_ROOM, high * (high / low) ** SIDE_ROOM
+    room = SIDE_ROOM * (high - low) or 0.5 * abs(high) or 1.0
+    return low - room, high + room
 
 
 def deviation_axis(
