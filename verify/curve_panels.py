@@ -1,6 +1,6 @@
 """Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below.
 
-Predictions from measured inputs are known where these were measured: there the curves are bars, one at each point.
+Predictions from measured inputs are known where these were measured: points then stand side by side, a bar at each.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from verify.drawing import (
     Limits,
     Panel,
     axis_of_parameter,
+    axis_of_places,
     decades,
     deviation_axis,
     draw_letter,
     draw_measured,
     drawable,
     finite,
-    parameter_limits,
     plain_ticks,
     shorten,
 )
 from verify.judge import PRINTED
 from verify.lines import known_at_points_only, on_axis, others, spans_decades
 from verify.panel_parts import EN, band, in_margins, letter_key, letters_of, never_negative, room, title
-from verify.results import Curve, Row
+from verify.results import Curve, PointOutcome, Row
 
 __all__ = ["curve_panel", "residual_panel"]
 
@@ -47,8 +47,11 @@ CLEAR = 0.07
 CORRECTED = "corrected"
 """The reading of a formula that our copy reads otherwise."""
 
-BAR = 13.0
-"""Width of the bar that stands for the prediction at a point, in points."""
+BAR = 0.36
+"""Half the length of the bar that stands for the prediction at a point; the next point is 1 away."""
+
+BESIDE = (-0.22, 0.22, -0.36, 0.36)
+"""Where letters stand beside a point, from the mark."""
 
 Places = dict[str, list[tuple[float, float]]]
 """Where letters stand, by name."""
@@ -66,24 +69,26 @@ def curve_panel(row: Row) -> Panel:
     letters = letters_of(names)
     logarithmic = row.relative and _needs_decades(_values(row))
     limits = _value_limits(row, logarithmic=logarithmic)
-    bars = known_at_points_only(row)
-    shown = (_beside_bars if bars else _labelled_rivals)(row, names, limits, logarithmic=logarithmic)
+    found = _beside_bars if known_at_points_only(row) else _labelled_rivals
+    shown = found(row, names, limits, logarithmic=logarithmic)
 
     def draw(axes: Axes) -> None:
-        axis_of_parameter(axes, row)
+        x = _places(axes, row)
         if logarithmic:
             axes.set_yscale("log")
             decades(axes.yaxis, *limits)
         else:
             plain_ticks(axes.yaxis)
-        for curve in row.curves:
-            _bars(axes, row, curve, limits) if bars else _lines(axes, row, curve, limits, names)
-        for name, place in ((name, place) for name, places in shown.items() for place in places):
-            draw_letter(axes, *place, letters[name])
-        for point, place in on_axis(row):
+        if known_at_points_only(row):
+            _bars(axes, row, x, limits)
+        else:
+            _lines(axes, row, limits, names)
+        for name, places in shown.items():
+            for place in places:
+                draw_letter(axes, *place, letters[name])
+        for at, (point, place) in zip(x, _in_order(row), strict=True):
             if place is not None:
-                x = float(point.parameters[row.curves[0].axis])
-                draw_measured(axes, point, x=x, limits=limits, mark=_mark(row, place))
+                draw_measured(axes, point, x=at, limits=limits, mark=_mark(row, place))
         axes.set_ylim(*limits)
         axes.set_title(title(row.quantity or "measured and predicted"))
 
@@ -91,32 +96,49 @@ def curve_panel(row: Row) -> Panel:
     return Panel(1.9, draw, notes="\n".join(notes), top=room(row.quantity))
 
 
-def _lines(axes: Axes, row: Row, curve: Curve, limits: Limits, names: Sequence[str]) -> None:
-    """The prediction in its band, and the rivals."""
-    x, y = np.array(curve.x), drawable(curve.predicted)
-    half = _half_width(row, curve)
-    axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
-    for name, values in curve.rivals.items():
-        dashes = DASHES[names.index(name) % len(DASHES)]
-        axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
-    axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
+def _in_order(row: Row) -> list[tuple[PointOutcome, int | None]]:
+    """Points with a place on the axis, each with the number of its curve, in the order of the parameter."""
+    axis, last = row.curves[0].axis, len(row.curves)
+    placed = list(on_axis(row))
+    return sorted(placed, key=lambda at: (at[0].parameters[axis], last if at[1] is None else at[1]))
 
 
-def _bars(axes: Axes, row: Row, curve: Curve, limits: Limits) -> None:
-    """The prediction at each point, in its band."""
-    y = drawable(curve.predicted)
-    low, high = band(row, limits, y - _half_width(row, curve), y + _half_width(row, curve))
-    axes.vlines(curve.x, low, high, color=PALETTE["band"], lw=BAR)
-    axes.plot(curve.x, y, ls="", marker="_", ms=BAR, mew=1.6, color=PALETTE["theory"])
+def _places(axes: Axes, row: Row) -> list[float]:
+    """Where the points stand on the axis, which is drawn: at their parameter, or side by side."""
+    values = [float(point.parameters[row.curves[0].axis]) for point, _ in _in_order(row)]
+    if known_at_points_only(row):
+        axis_of_places(axes, row.curves[0].axis, values)
+        return [float(k) for k in range(len(values))]
+    axis_of_parameter(axes, row)
+    return values
+
+
+def _lines(axes: Axes, row: Row, limits: Limits, names: Sequence[str]) -> None:
+    """The prediction in its band, and the rivals, along each curve."""
+    for curve in row.curves:
+        x, y, half = np.array(curve.x), drawable(curve.predicted), _half_width(row, curve)
+        axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
+        for name, values in curve.rivals.items():
+            dashes = DASHES[names.index(name) % len(DASHES)]
+            axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
+        axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
 
 
 def _half_width(row: Row, curve: Curve) -> Floats:
     """The margin along a curve: a formula as it reads in our copy has that of the theory it is judged beside."""
-    at_points = known_at_points_only(row)
-    theory = curve.predicted
-    if row.reading == PRINTED and not at_points:
-        theory = curve.rivals.get(CORRECTED, theory)
+    theory = curve.rivals.get(CORRECTED, curve.predicted) if row.reading == PRINTED else curve.predicted
     return row.margin * np.abs(drawable(theory)) if row.relative else np.full(len(curve.x), row.margin)
+
+
+def _bars(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
+    """The prediction at each point, in its band."""
+    for at, (point, place) in zip(x, _in_order(row), strict=True):
+        y, half = drawable([point.predicted]), drawable([point.margin])
+        if place is not None:
+            low, high = band(row, limits, y - half, y + half)
+            ends = [at - BAR, at + BAR]
+            axes.fill_between(ends, low, high, color=PALETTE["band"], linewidth=0)
+            axes.plot(ends, [*y, *y], color=PALETTE["theory"], lw=1.6)
 
 
 def _mark(row: Row, place: int | None) -> str:
@@ -127,19 +149,23 @@ def _mark(row: Row, place: int | None) -> str:
 
 
 def _beside_bars(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
-    """At every point, beside its bar, the rivals that lie in the frame, each in a column of its own."""
-    low, high = parameter_limits(row)
-    across = spans_decades([value for curve in row.curves for value in curve.x])
+    """At every point, on either side of what was measured, the rivals that lie in the frame."""
     up = _share(*limits, logarithmic=logarithmic)
     places: Places = {}
-    for k, name in enumerate(names):
-        for curve in row.curves:
-            for x, y in zip(curve.x, curve.rivals.get(name, []), strict=False):
-                if 0 < _one(up, y) < 1:
-                    by = LETTER_ROOM[0] * (1 + k)
-                    beside = x * (high / low) ** by if across else x + by * (high - low)
-                    places.setdefault(name, []).append((beside, y))
+    for at, (point, place) in enumerate(_in_order(row)):
+        curve = row.curves[place] if place is not None else None
+        for name in names if curve else ():
+            y = _rival_at(curve, point, name)
+            if 0 < _one(up, y) < 1:
+                k = names.index(name)
+                places.setdefault(name, []).append((at + BESIDE[k % len(BESIDE)], y))
     return places
+
+
+def _rival_at(curve: Curve | None, point: PointOutcome, name: str) -> float:
+    if curve is None or name not in curve.rivals:
+        return math.nan
+    return curve.rivals[name][curve.x.index(float(point.parameters[curve.axis]))]
 
 
 def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
@@ -210,12 +236,12 @@ def residual_panel(row: Row) -> Panel:
     """The same points as deviations from the prediction, in margins: what the curve's scale hides."""
 
     def draw(axes: Axes) -> None:
-        axis_of_parameter(axes, row)
+        places = _places(axes, row)
         limits = deviation_axis(axes, "y", row.points, from_zero=never_negative(row))
         axes.axhspan(*band(row, limits), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for point, place in on_axis(row):
-            x = _dodged(axes, float(point.parameters[row.curves[0].axis]), place, len(row.curves))
+        for at, (point, place) in zip(places, _in_order(row), strict=True):
+            x = at if known_at_points_only(row) else _dodged(axes, at, place, len(row.curves))
             draw_measured(axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place))
         axes.set_title("Deviation in margins")
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from numpy.typing import NDArray
 
 from verify import wording
-from verify.lines import known_at_points_only, spans_decades
+from verify.lines import spans_decades
 from verify.results import PointOutcome, Row
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Panel",
     "arrow",
     "axis_of_parameter",
+    "axis_of_places",
     "colour_of",
     "decades",
     "deviation_axis",
@@ -42,7 +43,6 @@ __all__ = [
     "line_axis",
     "logarithmic_axis",
     "name_line",
-    "parameter_limits",
     "plain_ticks",
     "remark",
     "replicate_ticks",
@@ -90,9 +90,6 @@ LARGEST = 1e100
 
 THICK = 4.0
 """Line of what more replicates would shrink, where a size model adds to it."""
-
-SIDE_ROOM = 0.12
-"""Room beside the first and the last of the points, as a share of the axis between them."""
 
 NEAR_RIVALS = 4.5
 """Rivals up to so many margins away are always inside the frame."""
@@ -345,8 +342,9 @@ def example_axis(axes: Axes, count: int) -> None:
 
 def axis_of_parameter(axes: Axes, row: Row) -> None:
     """The horizontal axis of a row's curves."""
-    low, high = parameter_limits(row)
-    if spans_decades([value for curve in row.curves for value in curve.x]):
+    grid = [value for curve in row.curves for value in curve.x]
+    low, high = min(grid), max(grid)
+    if spans_decades(grid):
         axes.set_xscale("log")
         decades(axes.xaxis, low, high)
     else:
@@ -356,16 +354,12 @@ def axis_of_parameter(axes: Axes, row: Row) -> None:
     axes.grid(axis="y")
 
 
-def parameter_limits(row: Row) -> Limits:
-    """From one end of the curves to the other, with room at the sides where these are points."""
-    grid = [value for curve in row.curves for value in curve.x]
-    low, high = min(grid), max(grid)
-    if not known_at_points_only(row):
-        return low, high
-    if spans_decades(grid):
-        return low / (high / low) ** SIDE_ROOM, high * (high / low) ** SIDE_ROOM
-    room = SIDE_ROOM * (high - low) or 0.5 * abs(high) or 1.0
-    return low - room, high + room
+def axis_of_places(axes: Axes, axis: str, values: Sequence[float]) -> None:
+    """Points side by side, in the order of the parameter, each with its value."""
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    axes.set_xticks(range(len(values)), [wording.number(float(value), 4) for value in values])
+    axes.set_xlabel(axis)
+    axes.grid(axis="y")
 
 
 def deviation_axis(

@@ -336,8 +336,11 @@ def _grid(values: Sequence[float]) -> list[float]:
     low, high = float(min(values)), float(max(values))
     reach = 0.25 * (high - low) or 0.5 * abs(high)
     start, end = max(low - reach, low / 2) if low > 0 else low - reach, high + reach
-    space = np.geomspace if spans_decades([start, end]) else np.linspace
-    between = space(start, end, CURVE_POINTS)
+    if spans_decades([start, end]):
+        start, end = low / (high / low) ** 0.1, high * (high / low) ** 0.1
+        between = np.geomspace(start, end, CURVE_POINTS)
+    else:
+        between = np.linspace(start, end, CURVE_POINTS)
     if all(isinstance(value, int) for value in values):
         between = np.unique(np.clip(np.round(between), math.ceil(start), math.floor(end)))
     return sorted({*between.tolist(), *(float(value) for value in values)})

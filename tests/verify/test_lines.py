@@ -26,6 +26,7 @@ from verify.observed_panels import LINES, MOST_PANELS, observed_panels
 from verify.results import Curve, PointOutcome, Row
 
 INPUTS = [name for name, claim in WITH_AXIS.items() if claim.inputs]
+FORMULAS = [name for name in WITH_AXIS if name not in INPUTS]
 SAMPLES = {item.id: item for item in (*sample().rows, *sample_of_kinds().rows) if item.curves}
 ON_NETWORKS = "granziol2022/theorem-7-on-networks"
 
@@ -72,7 +73,7 @@ def edges(at: PointOutcome, kind: str) -> list[float]:
     return [edge for edge in (at.predicted + side * at.margin for side in sides) if math.isfinite(edge)]
 
 
-@pytest.mark.parametrize("name", [*WITH_AXIS, *SAMPLES])
+@pytest.mark.parametrize("name", [*FORMULAS, *SAMPLES])
 def test_line_and_band_pass_through_the_table(name: str) -> None:
     for item in rows_named(name):
         axes = axes_of(curve_panel(item))
@@ -82,7 +83,7 @@ def test_line_and_band_pass_through_the_table(name: str) -> None:
             assert all(is_among(x, edge, band) for edge in edges(at, item.kind)), (item.id, x)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_AXIS if name not in INPUTS])
+@pytest.mark.parametrize("name", FORMULAS)
 def test_rivals_pass_through_the_table_in_dashes_of_their_own(name: str) -> None:
     for item in rows_of(name):
         drawn = coloured(axes_of(curve_panel(item)), "rival")
@@ -105,21 +106,27 @@ def dashes_of(line: Line2D) -> Any:
 
 
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_prediction_from_measured_inputs_is_drawn_at_its_points_and_nowhere_else(name: str) -> None:
+def test_a_prediction_from_measured_inputs_is_a_bar_at_its_point_and_nowhere_else(name: str) -> None:
     for item in rows_of(name):
         panel = curve_panel(item)
         axes = axes_of(panel)
-        bars = coloured(axes, "theory")
-        rivals = [
-            (x, y) for x, y in corners([line for line in axes.get_lines() if line.get_markersize() == 8.5])
-        ]
-
-        assert {(line.get_marker(), line.get_linestyle()) for line in bars} == {("_", "None")}
-        assert sorted(corners(bars)) == sorted((x, at.predicted) for at, _, x in on_curves(item))
+        bars = [corners([line]) for line in coloured(axes, "theory")]
+        letters = corners([line for line in axes.get_lines() if line.get_markersize() == 8.5])
         low, high = axes.get_ylim()
-        stated = [r.value for at in item.points for r in at.rivals if low < r.value < high]
-        assert all(any(math.isclose(value, y) for _, y in rivals) for value in stated)
+
+        assert len(bars) == len(side_by_side(item))
+        for k, (at, _) in enumerate(side_by_side(item)):
+            assert float(axes.get_xticklabels()[k].get_text()) == place_of(at, item)
+            assert [y for x, y in bars[k]] == [at.predicted] * 2 and bars[k][0][0] < k < bars[k][1][0]
+            band = [y for x, y in bands(axes) if bars[k][0][0] <= x <= bars[k][1][0]]
+            assert all(any(math.isclose(edge, y) for y in band) for edge in edges(at, item.kind))
+            for value in (rival.value for rival in at.rivals if low < rival.value < high):
+                assert any(abs(x - k) < 0.5 and math.isclose(y, value) for x, y in letters)
         assert "bars: prediction, from what was measured" in "".join(panel.notes)
+
+
+def side_by_side(item: Row) -> list[tuple[PointOutcome, int | None]]:
+    return sorted(lines.on_axis(item), key=lambda at: (place_of(at[0], item), at[1]))
 
 
 def test_the_other_reading_of_measured_inputs_is_that_of_its_own_row() -> None:
@@ -145,9 +152,8 @@ def test_marks_of_points_are_those_of_the_key(name: str) -> None:
             assert sign in key
             assert (shape, PALETTE[at.verdict]) in [mark for mark, _ in below]
             if place is not None and math.isfinite(at.measured):
-                here = [
-                    mark for mark, corner in above if is_among(*corner, [(place_of(at, item), at.measured)])
-                ]
+                x = side_by_side(item).index((at, place)) if at.inputs else place_of(at, item)
+                here = [mark for mark, corner in above if is_among(*corner, [(x, at.measured)])]
                 assert (shape, PALETTE[at.verdict]) in here
         assert len(below) == sum(not math.isnan(at.measured) for at, _ in lines.on_axis(item))
 
