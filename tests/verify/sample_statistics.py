@@ -7,7 +7,6 @@ import math
 from tests.verify.sample_rows import looks, point, rival, row
 from verify.results import Curve, PointOutcome, Row
 
-
 SPIKES = (0.63, 1.1, 1.9, 2.7, 3.4)
 
 
