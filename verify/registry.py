@@ -134,6 +134,7 @@ def _modules() -> tuple[ModuleType, ...]:
         vysogorets2024_softmax,
         vysogorets2024_trajectories,
         vysogorets2024_uniform,
+        vysogorets2024_unrelated,
         vysogorets2024_zone,
     )
 
@@ -162,6 +163,7 @@ def _modules() -> tuple[ModuleType, ...]:
         vysogorets2024_zone,
         vysogorets2024_initialisations,
         vysogorets2024_priors,
+        vysogorets2024_unrelated,
         vysogorets2024_trajectories,
         vysogorets2024_uniform,
         vysogorets2024_rates,

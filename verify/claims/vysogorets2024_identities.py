@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, Identity
+from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS", "EXACT", "NETWORKS", "PAPER", "Drawn", "covariance", "drawn", "frame_of", "on_both"]
 
@@ -221,6 +221,7 @@ def _euler(name: str, statement: str, measured: str, theory: str, *rivals: str) 
         id=f"vysogorets2024/{name}",
         entries=("A11",),
         source=f"ours, from the homogeneity of section 2 of {PAPER}",
+        passage=OURS,
         statement=statement,
         routes=along_the_weights,
         points=on_both({"temperature": 1.7}, samples=8),
