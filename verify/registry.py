@@ -388,13 +388,16 @@ def _inventory_row(
 ) -> InventoryRow:
     status = _status(entry, bool(judged), bool(seen))
     reason = entry.scope if judged else "" if seen else entry.reason
-    waiting = [f"{name} is run on {needs[name]} alone" for name in judged if name in needs]
+    waiting = {
+        needs[name]: [n for n in judged if needs.get(n) == needs[name]] for name in judged if name in needs
+    }
+    told = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
     return InventoryRow(
         paper=paper,
         id=entry.id,
         title=entry.title,
         status=status,
-        reason="; ".join(filter(None, [reason, *waiting])),
+        reason="; ".join(filter(None, [reason, *told])),
         claims=judged,
         observations=seen,
         ours=entry.ours or paper == "beyond",

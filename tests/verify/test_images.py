@@ -97,7 +97,7 @@ def test_the_inventory_says_what_is_run_on_given_images_alone(
     monkeypatch.setattr(registry, "entries", lambda: entries)
     one, two = registry.inventory()
     assert one.status == "partly judged"
-    assert one.reason == "half of it; beyond/colours is run on images of 3 x 6 x 5 (--data) alone"
+    assert one.reason == "half of it; on images of 3 x 6 x 5 (--data) alone: beyond/colours"
     assert two.reason == "why"
 
 
