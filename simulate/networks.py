@@ -146,8 +146,8 @@ class Mlp(nn.Module):
 class LeNet5(nn.Module):
     """Bias-free ReLU LeNet-5 on 32 x 32 images: 61,770 weights for 3 channels, 10 classes.
 
-    Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons. Two networks go by this name,
-    max pooled, as here unless told, or average pooled, as in the code that Vysogorets, Dawid and Kempe (2024) published.
+    Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons. Two networks go by this name:
+    max pooled, as here unless told, or average pooled, as in the code published with Vysogorets et al. (2024).
 
     Raises
     ------

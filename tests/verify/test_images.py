@@ -12,8 +12,8 @@ from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import plant
 from verify import images, registry
 from verify.inventory import Entry
-from verify.options import plan
 from verify.model import Claim, Tier
+from verify.options import plan
 
 __all__ = ["elsewhere", "plant"]
 

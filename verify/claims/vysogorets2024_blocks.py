@@ -25,7 +25,7 @@ TRACE = (
 
 
 def on_real_images(rng: np.random.Generator, point: Point) -> Any:
-    """The loss of LeNet-300-100 or LeNet-5 as drawn, on some images."""
+    """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
     from simulate import data, networks

@@ -15,6 +15,7 @@ __all__ = ["CLAIMS", "EXACT", "NETWORKS", "PAPER", "Drawn", "covariance", "drawn
 PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
+"""The second with max pooling."""
 
 EXACT = "an exact identity in float64; sums over all weights lose three digits at most"
 

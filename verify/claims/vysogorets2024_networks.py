@@ -206,7 +206,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "Section 3, Eq 6",
         ),
         statement=r"\text{the edges in } \alpha \text{ of } \lVert G_d\rVert_2 > \lVert \tilde H_d\rVert_2 "
-        r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } \alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50",
+        r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } "
+        r"\alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50",
         experiment=EDGES,
         kind=Kind.AT_MOST,
         score="apart",

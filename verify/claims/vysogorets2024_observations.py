@@ -135,7 +135,7 @@ HEADINGS = {
 
 HOW = (
     "Predicted over measured; 1 is perfect. G at its place in exact arithmetic, through 50 random directions; the two "
-    "scales of the random model are fitted to the projected logit gradients."
+    "scales of the random model are fitted to the projected logit gradients. LeNet-5 is max pooled."
 )
 
 OBSERVATIONS: tuple[Observation, ...] = (

@@ -351,7 +351,8 @@ OBSERVATIONS: tuple[Observation, ...] = (
         entries=("A26", "A36", "A37"),
         source=f"{PAPER}, section 4, eq. (9), figure 5",
         title="Logit gradients by logit, and gradients over 2000 class priors",
-        note="Gradients of one logit at different images have a clear cosine, those of two logits none: the class "
+        note="LeNet-5 is max pooled. "
+        "Gradients of one logit at different images have a clear cosine, those of two logits none: the class "
         "means c_k are nearly orthogonal and of nearly equal length, as the model has it. The gradient norm of "
         "batches with many priors follows |Qhat - Q| closely, but the slope sqrt(P) sigma_c is a quarter too low. With "
         "the noise floor of so few images, each drawn many times, the root of the mean square is still a sixth too "

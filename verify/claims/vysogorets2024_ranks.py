@@ -192,7 +192,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals=("sum of derivatives times mean patch", "mean patch"),
         seconds=0.1,
         data="digits",
-        quantity="gradient of a logit of LeNet-5 by its first layer",
+        quantity="gradient of a logit of LeNet-5 (max pooled) by its first layer",
     ),
     Identity(
         id="vysogorets2024/convolution-rank",
@@ -209,6 +209,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals=("1",),
         seconds=0.1,
         data="digits",
-        quantity="rank of the gradient of a logit of LeNet-5 by its first layer",
+        quantity="rank of the gradient of a logit of LeNet-5 (max pooled) by its first layer",
     ),
 )
