@@ -197,6 +197,9 @@ class Experiment:
         Cheap enough for the smoke tier.
     data
         The real data set behind it, if any: such claims stand in a section of their own.
+    needs
+        The size (channels, height, width) that its images must have of themselves, if a statement is on such images
+        alone: without ``--data``, or with others, what reads it is not run.
     special
         Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
     """
@@ -209,6 +212,7 @@ class Experiment:
     seconds: float = 1.0
     smoke: bool = False
     data: str = ""
+    needs: tuple[int, int, int] | None = None
     special: str = ""
 
 
