@@ -319,17 +319,14 @@ def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, An
 GRADIENTS = Identity(
     id="karakida2019/gradients",
     entries=("C4",),
-    source=f"{PAPER}, eq. (4)",
+    source=f"{PAPER}, eq. (4), for all parameters of section 2.1",
     statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i} h^{l-1}_j,\quad "
     r"\frac{\partial f_k}{\partial b^l_i} = \delta^l_{k,i}",
     routes=gradient_products,
     points=SMALL,
     measured="automatic",
     theory="weights and biases",
-    printed="weights",
-    rivals=("weights and output biases",),
-    finding="As our copy reads, eq. (4) has the derivatives by the weights alone; the biases are parameters too, and "
-    "their derivatives are the backward signals themselves.",
+    rivals=("weights", "weights and output biases"),
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
     seconds=0.1,

@@ -147,7 +147,7 @@ def two_normalised_samples(rng: np.random.Generator, point: Point) -> Mapping[st
     return {
         "measured": np.array([_last_moment(network, name) for name in ("q_hat_t", "q_hat_st")]),
         "theory": np.array(middle_normalisation.batch_norm_moments("relu", samples=2)),
-        "positive": np.array([0.5, 1 / (2 * math.pi)]),
+        "of very many samples": np.array([0.5, 1 / (2 * math.pi)]),
         "uncorrelated": np.array([0.5, 0.25]),
     }
 
@@ -241,17 +241,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="karakida2019/batch-norm-vanishing-covariance",
         entries=("C39",),
-        source=f"{PAPER}, section 3.3, below eq. (22)",
+        source=f"{PAPER}, section 3.3, its moments for ReLU at two samples",
         statement=r"T = 2:\quad \hat q_{t,BN} = \tfrac12,\ \hat q_{st,BN} = 0 \text{ for ReLU, on every network}",
         routes=two_normalised_samples,
         points=(Point(widths=(5, 7, 9, 3), samples=2),),
         measured="measured",
         theory="theory",
-        printed="positive",
-        finding="as our copy reads, both moments are positive constants, which for the one of two different samples "
-        "could only be 1 / (2 pi), its value for many of them. By the formula given there for ReLU it depends on T and "
-        "is 0 at T = 2, where the bound rests on the other one alone.",
-        rivals=("uncorrelated",),
+        rivals=("of very many samples", "uncorrelated"),
         tolerance=1e-12,
         tolerance_reason="two samples are normalised to -1 and 1, of which ReLU keeps one",
         seconds=0.1,

@@ -1,7 +1,7 @@
 """Karakida, Akaho and Amari (2019): order parameters layer by layer, and where their recursions begin and end.
 
-With activations beyond those of the paper, one of them with kinks away from 0, and the range of the recursions: phi
-does not act on the read-out, and no slope of phi multiplies the derivative by the inputs.
+With activations beyond those of the paper, one of them with kinks away from 0, and the ends of the recursions: the
+read-out is linear, and no slope of phi multiplies the derivative by the inputs.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _by_inputs(p: Point) -> float:
 
 
 def _slope_at_the_inputs(p: Point) -> float:
-    """As the range of the recursion reads: one more slope, at the variance 1 of the inputs."""
+    """With one more slope, at the variance 1 of the inputs."""
     return _by_inputs(p) * _squares(p.activation, 1.0)[1]
 
 
@@ -214,14 +214,14 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
     _layer_claim(
         "derivative-by-the-inputs",
         "C7",
-        "eq. (7), below its first layer",
+        "eq. (7) carried on to the inputs, which is ours",
         r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
         "by_inputs",
         predict=_by_inputs,
-        printed=_slope_at_the_inputs,
-        finding="our copy of eq. (7) runs down to l = 0, but no activation acts on the inputs and there is no "
-        "pre-activation variance for a slope there.",
-        rivals={"without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance},
+        rivals={
+            "without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance,
+            "a slope at the inputs": _slope_at_the_inputs,
+        },
         axis="weight_variance",
     ),
 )
@@ -263,12 +263,12 @@ READ_OUT = Claim(
     experiment=OUTPUTS,
     score="output",
     predict=_output,
-    printed=_activated_output,
-    finding="our copy of eq. (5) runs up to the moment of layer L with an activation, but the read-out of eq. (1) has "
-    "none.",
     margin=0.03,
     margin_reason=WIDE,
-    rivals={"one layer less": lambda p: float(_parameters(p).q_hat_t[-1])},
+    rivals={
+        "one layer less": lambda p: float(_parameters(p).q_hat_t[-1]),
+        "an activation of the outputs": _activated_output,
+    },
     quantity="second moment of the outputs",
     axis="weight_variance",
 )
