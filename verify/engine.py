@@ -20,7 +20,17 @@ import numpy as np
 from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, fixture, one_thread, run_block
 from verify.draws import Draws, traceback_of
 from verify.estimands import at_component, components
-from verify.judge import Judgement, Reading, applies, judge, looks, outcome, readings, replicates_fixed
+from verify.judge import (
+    Judgement,
+    Reading,
+    applies,
+    judge,
+    labels,
+    looks,
+    outcome,
+    readings,
+    replicates_fixed,
+)
 from verify.model import (
     ALPHA,
     AnyClaim,
@@ -350,7 +360,6 @@ class Session:
             self.listener()
         routes = [found[point].result() for point in claim.points]
         seconds = time.perf_counter() - started
-        labels = ("corrected", "as our copy reads") if claim.printed else ("theory",)
         return [
             identity_row(
                 claim,
@@ -362,7 +371,7 @@ class Session:
                 seconds,
                 self.settings,
             )
-            for label in labels
+            for label in labels(claim)
         ]
 
     def judge_alone(self, claim: Claim, replicates: int | None, alpha: float) -> list[PointOutcome]:

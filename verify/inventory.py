@@ -9,9 +9,10 @@ __all__ = ["PAPERS", "Entry", "Paper", "Status"]
 
 
 class Status(StrEnum):
-    """Where an entry of the inventory stands; *judged* is derived from the claims that cover it."""
+    """Where an entry of the inventory stands; *judged* and *partly judged* follow from the claims that cover it."""
 
     JUDGED = "judged"
+    PARTLY = "partly judged"
     OPEN = "open"
     DEFINITION = "definition"
     OBSERVED = "observed"
@@ -47,9 +48,19 @@ PAPERS = (
 
 
 class Entry(NamedTuple):
-    """One statement of a paper, as the inventory lists it while nothing judges it."""
+    """One statement, as the inventory lists it while nothing judges it.
+
+    Attributes
+    ----------
+    scope
+        What part of it the claims judge, if it is not the whole: it is then *partly judged*.
+    ours
+        Whether it is a statement of our own, kept with a paper's because it extends one of them.
+    """
 
     id: str
     title: str
     status: str
     reason: str = ""
+    scope: str = ""
+    ours: bool = False

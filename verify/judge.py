@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import BLOCK, Point
 from verify.estimands import distance, evaluate, measure, profile, slack, violations
 from verify.intervals import FEWEST, Interval
-from verify.model import Claim, Kind, Prediction, Verdict
+from verify.model import AnyClaim, Claim, Identity, Kind, Passage, Prediction, Standing, Verdict
 from verify.results import Look, PointOutcome, RivalOutcome, Violation
 
 __all__ = [
@@ -24,11 +24,14 @@ __all__ = [
     "applies",
     "decide",
     "judge",
+    "labels",
     "looks",
     "outcome",
+    "passage",
     "readings",
     "replicates_fixed",
     "separation",
+    "standing",
 ]
 
 PRINTED = "as our copy reads"
@@ -68,12 +71,45 @@ def readings(claim: Claim) -> tuple[Reading, ...]:
     if claim.printed is None:
         return (Reading("theory", claim.predict, claim.score, claim.expected),)
     printed = claim.printed
+    own, _ = labels(claim)
     other = (
         Reading(PRINTED, claim.predict, printed, Verdict.DISAGREES)
         if isinstance(printed, str)
         else Reading(PRINTED, printed, claim.score, Verdict.DISAGREES)
     )
-    return (Reading("corrected", claim.predict, claim.score, claim.expected), other)
+    return (Reading(own, claim.predict, claim.score, claim.expected), other)
+
+
+def labels(claim: AnyClaim) -> tuple[str, ...]:
+    """The names of its readings: what stands beside a misprint is corrected, beside anything else it is theory."""
+    if not _reads_otherwise(claim):
+        return ("theory",)
+    return ("corrected" if _told(claim) is Standing.MISPRINT else "theory", PRINTED)
+
+
+def standing(claim: AnyClaim, label: str) -> Standing:
+    """How the reading of this name stands to the paper."""
+    told = _told(claim)
+    if label == PRINTED or not _reads_otherwise(claim):
+        return told
+    return Standing.CORRECTED if told is Standing.MISPRINT else Standing.OURS
+
+
+def passage(claim: AnyClaim, label: str) -> Passage:
+    """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
+    if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
+        return claim.passage
+    return Passage(standing(claim, label))
+
+
+def _told(claim: AnyClaim) -> Standing:
+    if claim.passage:
+        return claim.passage.standing
+    return Standing.MISPRINT if _reads_otherwise(claim) else Standing.AS_STATED
+
+
+def _reads_otherwise(claim: AnyClaim) -> bool:
+    return isinstance(claim, Claim | Identity) and claim.printed not in (None, "")
 
 
 def separation(claim: Claim, point: Point, formula: Prediction) -> float:

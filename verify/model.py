@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALPHA",
+    "OURS",
     "AnyClaim",
     "Claim",
     "ExactProperty",
     "Experiment",
     "Identity",
     "Kind",
+    "Passage",
+    "Standing",
     "StatisticalProperty",
     "Tier",
     "Verdict",
@@ -67,6 +70,50 @@ class Verdict(StrEnum):
     DISAGREES = "disagrees"
     UNDECIDED = "undecided"
     BROKEN = "broken"
+
+
+class Standing(StrEnum):
+    """How what is judged stands to what the paper says.
+
+    | standing | what is judged |
+    |---|---|
+    | AS_STATED | the paper's own wording, at the accuracy it claims |
+    | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
+    | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
+    | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
+    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
+    """
+
+    AS_STATED = "as strong as stated"
+    MISPRINT = "misprint"
+    CORRECTED = "corrected"
+    OUTSIDE = "outside its range"
+    OURS = "ours"
+
+
+class Passage(NamedTuple):
+    """Where a judged reading stands to the paper, and the paper's own words on when or how closely it holds.
+
+    Attributes
+    ----------
+    standing
+        Any but CORRECTED, which follows from MISPRINT.
+    words
+        A few of them, quoted as our copy has them.
+    place
+        Where they stand: "Section 3.2", "caption of Figure 2".
+    slip
+        Whether a slip of the text conversion is likely.
+    """
+
+    standing: Standing
+    words: str = ""
+    place: str = ""
+    slip: bool = False
+
+
+OURS = Passage(Standing.OURS)
+"""Of a claim on what the paper does not say."""
 
 
 class Tier(StrEnum):
@@ -183,6 +230,9 @@ class _Stated:
         The verdict on the theory; anything else is a surprise, and a surprise fails the test.
     finding
         For a statement that disagrees as our copy reads: what is wrong with it, in a sentence.
+    passage
+        The paper's own words on it, and how it stands to them: of the form as our copy reads if there is one, else
+        of the claim itself. None: as the paper states it, without a qualifier.
     """
 
     id: str
@@ -191,6 +241,7 @@ class _Stated:
     statement: str
     expected: Verdict = Verdict.AGREES
     finding: str = ""
+    passage: Passage | None = None
 
     @property
     def paper(self) -> str:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from verify.engine import Session
-from verify.judge import readings
-from verify.model import AnyClaim, Claim, Identity, Tier
+from verify.judge import labels
+from verify.model import AnyClaim, Tier
 from verify.observation import Observation
 from verify.observe import kinds_of
 from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
@@ -232,7 +232,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("observed", observations, ids=[o.id for o in observations], indirect=True)
     if "judged" in metafunc.fixturenames:
         with _usage_errors():
-            cases = [(c, label) for c in metafunc.config.stash[KEY].plan.claims for label in _labels(c)]
+            cases = [(c, label) for c in metafunc.config.stash[KEY].plan.claims for label in labels(c)]
         ids = [claim.id + (f" [{label}]" if label.startswith("as our") else "") for claim, label in cases]
         metafunc.parametrize("judged", cases, ids=ids, indirect=True)
 
@@ -355,14 +355,6 @@ def _require_one_process(config: pytest.Config, plan: Plan) -> None:
 
 def _names() -> list[str]:
     return [flag.removeprefix("--").replace("-", "_") for flag, _ in OPTIONS]
-
-
-def _labels(claim: AnyClaim) -> list[str]:
-    if isinstance(claim, Claim):
-        return [reading.label for reading in readings(claim)]
-    if isinstance(claim, Identity) and claim.printed:
-        return ["corrected", "as our copy reads"]
-    return ["theory"]
 
 
 def _names_verify(config: pytest.Config) -> bool:

@@ -378,8 +378,8 @@ def _covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], l
 
 
 def _inventory_row(paper: str, entry: Entry, judged: list[str], seen: list[str]) -> InventoryRow:
-    status = Status.JUDGED.value if judged else Status.OBSERVED.value if seen else entry.status
-    reason = "" if judged or seen else entry.reason
+    status = _status(entry, bool(judged), bool(seen))
+    reason = entry.scope if judged else "" if seen else entry.reason
     return InventoryRow(
         paper=paper,
         id=entry.id,
@@ -388,7 +388,14 @@ def _inventory_row(paper: str, entry: Entry, judged: list[str], seen: list[str])
         reason=reason,
         claims=judged,
         observations=seen,
+        ours=entry.ours or paper == "beyond",
     )
+
+
+def _status(entry: Entry, judged: bool, seen: bool) -> str:
+    if judged:
+        return (Status.PARTLY if entry.scope else Status.JUDGED).value
+    return Status.OBSERVED.value if seen else entry.status
 
 
 def _where(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:

@@ -75,9 +75,13 @@ class Chapter(NamedTuple):
     entries: list[tuple[InventoryRow, str, list[tuple[str, str | None]]]]
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How many entries have which status."""
-        return Counter(entry.status for entry, _, _ in self.entries)
+    def counts(self) -> list[tuple[str, dict[str, int]]]:
+        """How many entries have which status: those of the paper, then those of our own."""
+        whose = (
+            ("stated by the paper", [e.status for e, _, _ in self.entries if not e.ours]),
+            ("ours", [e.status for e, _, _ in self.entries if e.ours]),
+        )
+        return [(name, Counter(found)) for name, found in whose if found]
 
 
 def write(results: Results, folder: Path) -> Path:
@@ -112,6 +116,7 @@ def document(results: Results) -> str:
         suite=results.suite,
         host=results.suite.host,
         headlines=_headlines(results.rows),
+        standings=_standings(results.rows),
         bound=_chance(results.suite.family_error),
         urgent=[r for card in cards for r in card.readings if r.row.surprise or r.row.verdict == "broken"],
         matrix=_matrix(results.rows, anchors),
@@ -161,6 +166,7 @@ def _template() -> Template:
         percent=percent,
         span=span,
         centre=centre,
+        standing=wording.standing,
     )
     return environment.get_template("report.html.j2")
 
@@ -274,6 +280,12 @@ def _headline(rows: Sequence[Row]) -> Headline:
     counts = Counter(row.verdict for row in rows)
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     return Headline(len(rows), {verdict: counts[verdict] for verdict in wording.SYMBOLS}, expected)
+
+
+def _standings(rows: Sequence[Row]) -> list[tuple[str, str, dict[str, int]]]:
+    """Verdicts by how the readings stand to the papers."""
+    counts = {s: Counter(row.verdict for row in rows if row.standing == s) for s in wording.STANDINGS}
+    return [(s, meaning, counts[s]) for s, meaning in wording.STANDINGS.items() if counts[s]]
 
 
 def _matrix(rows: Sequence[Row], anchors: dict[str, str]) -> list[tuple[str, list[tuple[Row, str, str]]]]:

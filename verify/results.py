@@ -37,7 +37,7 @@ __all__ = [
     "save",
 ]
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the file's layout; verify/results.schema.json is checked against it in the tests."""
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -142,7 +142,8 @@ class Curve:
 class Row:
     """One line of the report: a claim in one reading.
 
-    `reading` is "theory", "corrected" (another row shows the formula as our copy reads) or "as our copy reads".
+    `reading` is "theory", "corrected" (another row shows a misprint) or "as our copy reads"; `standing` says how it
+    stands to the paper, whose own words on it are `words`, at `place`; `slip`: of the text conversion, is likely.
     """
 
     id: str
@@ -165,6 +166,10 @@ class Row:
     data: str
     power: str
     finding: str
+    standing: str
+    words: str
+    place: str
+    slip: bool
     rerun: str
     seconds: float
     points: list[PointOutcome] = field(default_factory=list[PointOutcome])
@@ -245,7 +250,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class InventoryRow:
-    """An entry of a paper, where it stands, and what judges or shows it."""
+    """An entry of a paper, where it stands, and what judges or shows it; `ours` says that no paper states it."""
 
     paper: str
     id: str
@@ -254,6 +259,7 @@ class InventoryRow:
     reason: str
     claims: list[str]
     observations: list[str] = field(default_factory=list[str])
+    ours: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

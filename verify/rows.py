@@ -12,7 +12,7 @@ import numpy as np
 from simulate.monte_carlo import Point
 from verify.estimands import components
 from verify.images import DIGITS
-from verify.judge import PRINTED, Reading, readings
+from verify.judge import PRINTED, Reading, passage, readings
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, StatisticalProperty, Verdict
 from verify.power import claim_power, digits, explored_power
 from verify.results import Curve, PointOutcome, RivalOutcome, Row
@@ -198,6 +198,7 @@ def _row(
     error: str = "",
     model_based: bool = False,
 ) -> Row:
+    told = passage(claim, label)
     return Row(
         id=f"{claim.id} [{label}]" if label == PRINTED else claim.id,
         claim=claim.id,
@@ -219,6 +220,10 @@ def _row(
         data=data,
         power=power,
         finding=claim.finding if label == PRINTED or expected is Verdict.DISAGREES else "",
+        standing=told.standing.value,
+        words=told.words,
+        place=told.place,
+        slip=told.slip,
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),
         points=points or [],

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
 from verify.intervals import FEWEST
-from verify.model import Kind
+from verify.judge import PRINTED
+from verify.model import Kind, Standing
 from verify.results import PointOutcome, RivalOutcome, Row
 
 __all__ = [
     "KINDS",
+    "STANDINGS",
     "SYMBOLS",
     "Placed",
     "RivalTally",
@@ -34,6 +36,7 @@ __all__ = [
     "rival_tally",
     "shared",
     "slugs",
+    "standing",
     "telling",
     "terms",
     "violations",
@@ -41,6 +44,15 @@ __all__ = [
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
 """A shape for each verdict, so that nothing hangs on colour."""
+
+STANDINGS: dict[str, str] = {
+    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
+    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
+    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
+    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
+    Standing.OURS: "what no paper says: laws of our own, and weaker bounds beside a paper's wording",
+}
+"""How what is judged stands to the papers."""
 
 KINDS: dict[str, str] = {
     Kind.MEAN: "the mean over replicates",
@@ -191,6 +203,11 @@ def redraw(row: Row, point: PointOutcome) -> str:
     last = max((violation.replicate for violation in point.violations), default=0)
     command = re.sub(r" --replicates[= ]\S+", "", row.rerun)
     return f"{command} --replicates {max(FEWEST, BLOCK * (last // BLOCK + 1))}"
+
+
+def standing(row: Row) -> str:
+    """What a reading is called: by how it stands to the paper, but for a misprint, which may be one of our copy."""
+    return PRINTED if row.standing == Standing.MISPRINT else row.standing
 
 
 def deviation(point: PointOutcome, value: float | None = None) -> float:

@@ -84,6 +84,10 @@ def row(claim: str, **more: Any) -> Row:
         "data": "",
         "power": "A deviation beyond 0.42 % is excluded by this run; one beyond 1.4 % is caught.",
         "finding": "",
+        "standing": "as strong as stated",
+        "words": "",
+        "place": "",
+        "slip": False,
         "rerun": f"losscurv report --claim {claim} --seed 20240501 --tier default",
         "seconds": 3.214,
     }

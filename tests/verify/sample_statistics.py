@@ -85,6 +85,7 @@ def statistical_rows() -> list[Row]:
         row(
             "granziol2022/theorem-4",
             reading="corrected",
+            standing="corrected",
             entries=["B8", "B9"],
             source="Granziol, Zohren and Roberts (2022), Theorem 4, eq. (10)",
             points=_outliers(),
@@ -99,6 +100,10 @@ def statistical_rows() -> list[Row]:
             points=_outliers(printed=True),
             curves=[_curve(0.7, printed=True)],
             finding="As our copy reads, the noise enters with its standard deviation; the variance is meant.",
+            standing="misprint",
+            words="where the variance is",
+            place="below eq. (10)",
+            slip=True,
             quantity="largest eigenvalue of the batch Hessian",
             power="It is off by at least 11 % of what was measured.",
         ),
@@ -280,6 +285,7 @@ def exact_rows() -> list[Row]:
         row(
             "karakida2019/eq-4",
             reading="corrected",
+            standing="corrected",
             kind="identity",
             entries=["C4"],
             statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i}\, h^{l-1}_j",
@@ -305,6 +311,7 @@ def exact_rows() -> list[Row]:
             replicate="",
             power="The two routes agree to 0.5 digits; a difference beyond 1e-10 is seen.",
             finding="The layer index of the activation reads one too high.",
+            standing="misprint",
         ),
         row(
             "vysogorets2024/gamma range",

@@ -14,8 +14,21 @@ from numpy.testing import assert_allclose
 from simulate.monte_carlo import BLOCK, Point
 from verify import judge as judging
 from verify.intervals import FEWEST, Interval, mean_interval, multiplier
-from verify.judge import PRINTED, Judgement, applies, decide, judge, looks, outcome, readings, separation
-from verify.model import Claim, Experiment, Kind, Verdict
+from verify.judge import (
+    PRINTED,
+    Judgement,
+    applies,
+    decide,
+    judge,
+    labels,
+    looks,
+    outcome,
+    passage,
+    readings,
+    separation,
+    standing,
+)
+from verify.model import OURS, Claim, Experiment, Kind, Passage, Standing, Verdict
 
 quick = settings(deadline=None, max_examples=50, derandomize=True)
 POINT = Point(scale=3.0)
@@ -148,6 +161,30 @@ def test_a_printed_score_is_judged_against_the_same_prediction() -> None:
     assert verdict_of(tested, both, 1).interval.estimate == pytest.approx(4.0)
     assert verdict_of(tested, both, 1).verdict is Verdict.DISAGREES
     assert applies(tested, readings(tested)[1], POINT)
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "standings"),
+    [
+        (Standing.MISPRINT, ("corrected", PRINTED), (Standing.CORRECTED, Standing.MISPRINT)),
+        (Standing.OUTSIDE, ("theory", PRINTED), (Standing.OURS, Standing.OUTSIDE)),
+        (Standing.AS_STATED, ("theory", PRINTED), (Standing.OURS, Standing.AS_STATED)),
+    ],
+)
+def test_only_what_stands_beside_a_misprint_is_called_corrected(
+    told: Standing, names: tuple[str, str], standings: tuple[Standing, Standing]
+) -> None:
+    tested = claim(printed=lambda p: 0.0, finding="wrong", passage=Passage(told, "if wide", "Section 1"))
+    assert labels(tested) == names == tuple(reading.label for reading in readings(tested))
+    assert tuple(standing(tested, name) for name in names) == standings
+    assert passage(tested, PRINTED) == tested.passage and not passage(tested, names[0]).words
+
+
+@pytest.mark.parametrize("told", [None, OURS])
+def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | None) -> None:
+    tested = claim(passage=told)
+    assert labels(tested) == ("theory",)
+    assert standing(tested, "theory") is (Standing.OURS if told else Standing.AS_STATED)
 
 
 def test_a_reading_that_coincides_with_the_theory_is_not_judged_there() -> None:

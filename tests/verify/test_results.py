@@ -245,13 +245,13 @@ def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
     "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 2}']
 )
 def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
-    refused(tmp_path, content, "must have schema 3; run losscurv report again")
+    refused(tmp_path, content, f"must have schema {SCHEMA}; run losscurv report again")
 
 
 @pytest.mark.parametrize(
     ("path", "value", "complaint"),
     [
-        (("schema",), 3.0, "results.schema must be a int, got a float"),
+        (("schema",), float(SCHEMA), "results.schema must be a int, got a float"),
         (("extra",), 1, "results must have the fields suite, rows"),
         (("rows",), {}, "results.rows must be a list, got a dict"),
         (("rows",), None, "results.rows must be a list"),
