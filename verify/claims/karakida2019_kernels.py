@@ -15,7 +15,7 @@ from simulate.monte_carlo import Block, Point
 from theory.activations import gaussian_kernels, named
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.wide_networks import setting, wide_network
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -217,6 +217,7 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "eq. (7) carried on to the inputs, which is ours",
         r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
         "by_inputs",
+        passage=OURS,
         predict=_by_inputs,
         rivals={
             "without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance,
@@ -259,6 +260,7 @@ READ_OUT = Claim(
     id="karakida2019/read-out-is-linear",
     entries=("C5",),
     source=f"{PAPER}, eqs. (1) and (5)",
+    passage=Passage(Standing.AS_STATED, "We set the last layer to have a linear readout", "Section 2.1"),
     statement=r"\mathbb{E} f_k^2 = \hat q_t^L = q_t^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
     experiment=OUTPUTS,
     score="output",

@@ -14,7 +14,7 @@ from theory import fisher
 from theory.activations import Activation, named
 from theory.order_parameters import OrderParameters, order_parameters, propagate
 from verify.claims.wide_networks import wide_network
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -28,6 +28,8 @@ CENTRED_AT_ONE = Activation(
     (0.0,),
 )
 """Its mean vanishes at unit variance and at no other."""
+
+CENTRED = Passage(Standing.AS_STATED, "a network with no bias terms and zero-Gaussian mean", "Section 2.3")
 
 ALL_ACTIVATIONS = ("relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu", "hard_tanh")
 
@@ -77,6 +79,7 @@ NOT_CENTRED = Claim(
     id="karakida2019/not-centred",
     entries=("C11",),
     source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
+    passage=CENTRED,
     statement=r"\kappa_2 = E[\phi(\sqrt{q^1} z)]^2 > 0 \text{ for } \phi = |x| - \sqrt{2/\pi},\ "
     r"\sigma_b = 0,\ \sigma_w \ne 1,\ L = 2 \text{, in } \tfrac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1",
     experiment=SHIFTED,
@@ -121,6 +124,7 @@ KAPPA2 = Identity(
     id="karakida2019/zero-mean-is-not-enough",
     entries=("C11",),
     source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
+    passage=CENTRED,
     statement=r"\phi = |x| - \sqrt{2/\pi},\ \sigma_b = 0:\quad \kappa_2 > 0 \text{ though } \int Dz\, \phi(z) = 0",
     routes=kappa2_without_bias,
     points=tuple(
@@ -201,7 +205,8 @@ EXAMPLES = (
 NON_CENTRED = ExactProperty(
     id="karakida2019/non-centred",
     entries=("C11", "C32"),
-    source=f"{PAPER}, definition 2.1 and section 3.2, with the variance of every layer, which is ours",
+    source=f"ours, beside {PAPER}, definition 2.1 and section 3.2: with the variance of every layer",
+    passage=OURS,
     statement=r"\kappa_2 > 0 \iff \sigma_b \ne 0 \text{ or } \int Dz\, \phi(\sqrt{q_t^l}\, z) \ne 0 "
     r"\text{ for some hidden } l",
     strategies=_settings,
@@ -251,6 +256,7 @@ SIGN = ExactProperty(
     id="karakida2019/covariances-keep-their-sign",
     entries=("C6",),
     source=f"ours, beside eqs. (5) to (7) of {PAPER}",
+    passage=OURS,
     statement=r"q_{st}^l, \hat q_{st}^l, \tilde q_{st}^l \ge 0 \text{ if } \hat q_{st}^0 \ge 0,\quad "
     r"I_\phi[a, b] = E_z \big(E_\zeta\, \phi(\sqrt b z + \sqrt{a - b}\, \zeta)\big)^2",
     strategies=_wide_settings,
@@ -292,6 +298,7 @@ DIFFERENCE = ExactProperty(
     id="karakida2019/kappa-difference",
     entries=("C32",),
     source=f"{PAPER}, section 3.2; the middle term is ours",
+    passage=Passage(Standing.AS_STATED, "hold in the non-centered networks", "Section 3.2"),
     statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
     strategies=_wide_settings,
     violation=lambda _, p: _difference_too_small(p, 1.0),
