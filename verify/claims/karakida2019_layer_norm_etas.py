@@ -88,8 +88,8 @@ WIDTHS = Experiment(
             widths=(8, 16, 32, 64, 128),
         ),
     ),
-    budget=4096,
-    seconds=3.0,
+    budget=1024,
+    seconds=2.0,
 )
 
 TAIL = Experiment(
