@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory import learning_rates
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -142,6 +142,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
+        passage=OURS,
         strategies=_populations,
         violation=wrong_growth,
         examples=EXAMPLES,
@@ -163,6 +164,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         statement=r"\frac{2}{\lambda_{\max}(H^{-1/2} \mathbb{E}[H_B^2] H^{-1/2})} \le \alpha_{\rm ms} \le "
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
         r"(\text{equal for one parameter})",
+        passage=OURS,
         strategies=_populations,
         violation=outside,
         examples=(*EXAMPLES, SCALAR),
@@ -184,6 +186,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
+        passage=OURS,
         strategies=_populations,
         violation=off_the_curve,
         examples=EXAMPLES,
@@ -235,6 +238,7 @@ SGD_CLAIM = Claim(
     source=f"ours; the limit is that of {MULAYOFF}",
     statement=r"\frac{\mathbb{E}|w_t|^2 - \mathbb{E}|w_{t+1}|^2}{2 a\, \mathbb{E}\, w_t^\top H w_t} = "
     r"1 - a/\alpha_{\rm ms}\quad \text{from the second moment that } \alpha_{\rm ms} \text{ keeps}",
+    passage=OURS,
     experiment=SGD,
     kind=Kind.RATIO,
     score=("loss of distance", "gain"),
