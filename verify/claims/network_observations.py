@@ -446,7 +446,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
     Observation(
         id="beyond/stable-rates-of-networks",
         entries=("D2",),
-        source="ours, docs/claims/beyond.md, D2",
+        source="ours, docs/claims/beyond.md, D2; the limit is that of Mulayoff and Michaeli (2024), arXiv 2306.07850",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
         note="The rate is found exactly from all samples; the bounds need only quadratic forms along the ten top "
         "eigenvectors and the twenty heaviest samples, and one whitened square. The upper bound is at most a third "
