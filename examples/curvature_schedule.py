@@ -1,4 +1,4 @@
-"""Learning rate and momentum from curvature: LeNet-5 on digits, beside a constant rate and a step schedule.
+"""Learning rate and momentum from curvature: max pooled LeNet-5 on digits, beside a constant rate and a step schedule.
 
 `CurvatureSchedule` measures the Gauss-Newton matrix before the first step of each epoch: that of the batch or, as a
 control, that of all training images. The two others are tuned on images kept aside, over four learning rates and two

@@ -21,6 +21,7 @@ __all__ = [
     "Gain",
     "LeNet5",
     "Mlp",
+    "Pooling",
     "Weights",
     "mlp_logits",
     "mlp_weights",
@@ -33,10 +34,14 @@ Weights = Sequence[Tensor]
 Gain = Literal["kaiming", "lecun"]
 """Weight variance: 2 / fan_in, which keeps the scale of a ReLU network, or 1 / fan_in."""
 
+Pooling = Literal["max", "average"]
+"""What four neighbours become: the largest of them, or their mean."""
+
 LENET_300_100 = (784, 300, 100, 10)
 """Widths of LeNet-300-100 on 28 x 28 images: 266,200 weights."""
 
 _GAINS = {"kaiming": 2.0, "lecun": 1.0}
+_POOLS: dict[str, type[nn.Module]] = {"max": nn.MaxPool2d, "average": nn.AvgPool2d}
 
 
 def parameter_count(widths: Sequence[int]) -> int:
@@ -139,14 +144,15 @@ class Mlp(nn.Module):
 
 
 class LeNet5(nn.Module):
-    """Bias-free ReLU LeNet-5 with max-pooling on 32 x 32 images: 61,770 weights for 3 channels, 10 classes.
+    """Bias-free ReLU LeNet-5 on 32 x 32 images: 61,770 weights for 3 channels, 10 classes.
 
-    Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons.
+    Piecewise linear and homogeneous of degree 5 in its weights, like the perceptrons. Two networks go by this name:
+    max pooled, as here unless told, or average pooled, as in the code published with Vysogorets et al. (2024).
 
     Raises
     ------
     ValueError
-        If `channels` or `classes` is not positive, or the gain is unknown.
+        If `channels` or `classes` is not positive, or the gain or the pooling is unknown.
 
     Examples
     --------
@@ -156,14 +162,23 @@ class LeNet5(nn.Module):
     """
 
     def __init__(
-        self, channels: int = 3, classes: int = 10, *, rng: np.random.Generator, gain: Gain = "kaiming"
+        self,
+        channels: int = 3,
+        classes: int = 10,
+        *,
+        rng: np.random.Generator,
+        gain: Gain = "kaiming",
+        pooling: Pooling = "max",
     ) -> None:
         super().__init__()
         channels, classes = _checks.count("channels", channels), _checks.count("classes", classes)
+        if pooling not in _POOLS:
+            raise ValueError(f"pooling must be one of {', '.join(_POOLS)}, got {pooling!r}")
+        pool = _POOLS[pooling]
         _require_memory("channels and classes", 150 * channels + 84 * classes)
         self.features = nn.Sequential(
-            _convolution(rng, channels, 6, gain), nn.ReLU(), nn.MaxPool2d(2),
-            _convolution(rng, 6, 16, gain), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+            _convolution(rng, channels, 6, gain), nn.ReLU(), pool(2),
+            _convolution(rng, 6, 16, gain), nn.ReLU(), pool(2), nn.Flatten(),
         )  # fmt: skip
         self.head = Mlp((400, 120, 84, classes), rng=rng, gain=gain)
 

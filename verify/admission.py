@@ -98,6 +98,8 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
         yield f"have its axis {claim.axis!r} among the parameters"
     elif claim.axis and any(not isinstance(p[claim.axis], int | float) for p in points):
         yield f"have one number at each point on its axis {claim.axis!r}"
+    if claim.axis and claim.kind in ABSOLUTE:
+        yield "have no axis: what is judged is a share or a distance, and its prediction is 0 everywhere"
     if claim.printed is not None and not claim.finding:
         yield "say what is wrong with the formula as our copy reads"
     if not experiment.special:

@@ -200,7 +200,8 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 
     if chosen.report_dir:
         require_writable(chosen.report_dir)
-    _tell(_told(str(chosen)))
+    for line in (str(chosen), *chosen.waiting):
+        _tell(_told(line))
     session, interrupted = None, False
     try:
         with (

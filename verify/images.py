@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity
 from verify.observation import Observation
 
-__all__ = ["DIGITS", "on_images", "require_images"]
+__all__ = ["DIGITS", "needed_images", "on_images", "require_images", "unmet"]
 
 Item = AnyClaim | Observation
 
@@ -36,6 +37,33 @@ def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
     require_images(source, max((point.get("samples", 1) for item in items for point in _on(item)), default=1))
     experiments: dict[str, Experiment] = {}
     return tuple(_exchanged(item, str(Path(source).resolve()), experiments) for item in items)
+
+
+def needed_images(item: Item) -> str:
+    """The images without which a claim is not run, in words; empty if any will do."""
+    size = item.experiment.needs if isinstance(item, Claim) else None
+    return f"images of {' x '.join(map(str, size))} (--data)" if size else ""
+
+
+def unmet(item: Item, source: str) -> str:
+    """What a claim needs and these images are not; empty if it can be judged on them.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be read.
+    """
+    needed = needed_images(item)
+    met = not needed or (isinstance(item, Claim) and _own_size(source) == item.experiment.needs)
+    return "" if met else needed
+
+
+@cache
+def _own_size(source: str) -> tuple[int, ...] | None:
+    """As the images of an archive are stored; none of the digits, which are drawn at any size."""
+    from simulate import data
+
+    return None if source == DIGITS else data.load(source).images.shape[1:]
 
 
 def require_images(source: str, needed: int) -> None:

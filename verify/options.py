@@ -12,7 +12,7 @@ from typing import Any
 from simulate.monte_carlo import default_workers, resolve_device
 from verify import registry
 from verify.engine import Settings
-from verify.images import DIGITS, on_images
+from verify.images import DIGITS, on_images, unmet
 from verify.model import AnyClaim, Tier
 from verify.observation import Observation
 from verify.results import Results, load
@@ -119,7 +119,10 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A run as asked for: what to judge and to observe, how, where, and what to compare it with."""
+    """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
+
+    `waiting` is what of it is left out, with the images that it needs.
+    """
 
     claims: tuple[AnyClaim, ...]
     settings: Settings
@@ -130,6 +133,7 @@ class Plan:
     strict_undecided: bool
     selection: str
     observations: tuple[Observation, ...] = ()
+    waiting: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         s = self.settings
@@ -156,10 +160,15 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
     workers = default_workers() if values.get("workers") is None else values["workers"]
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
-    selected = on_images(_selected(values, replay, chosen_tier), images)
+    asked = _selected(values, replay, chosen_tier)
+    waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
+    if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
+        raise ValueError(_not_run(waiting, images))
+    selected = on_images([item for item in asked if item.id not in waiting], images)
     return Plan(
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
+        waiting=tuple(f"{name} is not run, it needs {needed}" for name, needed in waiting.items()),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
@@ -265,6 +274,12 @@ def _selected(
         reason = f"--tier {tier}" if not names else "these"
         raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
     return found
+
+
+def _not_run(waiting: Mapping[str, str], images: str) -> str:
+    """Of what is asked for by name, or was recorded: it is run or refused."""
+    name, needed = next(iter(waiting.items()))
+    return f"claim {name} needs {needed}, got {images}"
 
 
 def _replayed(names: list[str], recorded: list[str]) -> list[str]:

@@ -218,10 +218,11 @@ def pytest_configure(config: pytest.Config) -> None:
             _require_one_process(config, verification.plan)
 
 
-def pytest_report_header(config: pytest.Config) -> str | None:
-    """What is judged and how: what it takes to run the same again."""
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is judged and how: what it takes to run the same again; and what is left out."""
     verification = config.stash[KEY]
-    return f"verification: {verification.plan}" if verification.planned else None
+    told = (str(verification.plan), *verification.plan.waiting) if verification.planned else ()
+    return [f"verification: {line}" for line in told]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import ModuleType
 
 from simulate.monte_carlo import Point
 from verify.admission import observation_problems, problems
 from verify.estimands import components
+from verify.images import needed_images
 from verify.inventory import PAPERS, Entry, Status
 from verify.judge import applies, readings
 from verify.model import (
@@ -61,6 +62,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_factor_means,
         granziol2022_free_probability,
         granziol2022_gauss_newton,
+        granziol2022_gradient_noise,
         granziol2022_hessians,
         granziol2022_inequalities,
         granziol2022_lanczos,
@@ -75,6 +77,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_sampling,
         granziol2022_scatter,
         granziol2022_steps,
+        granziol2022_typical_batches,
         granziol2022_wishart_transforms,
         karakida2019,
         karakida2019_batch_norm,
@@ -133,6 +136,7 @@ def _modules() -> tuple[ModuleType, ...]:
         vysogorets2024_softmax,
         vysogorets2024_trajectories,
         vysogorets2024_uniform,
+        vysogorets2024_unrelated,
         vysogorets2024_zone,
     )
 
@@ -161,6 +165,7 @@ def _modules() -> tuple[ModuleType, ...]:
         vysogorets2024_zone,
         vysogorets2024_initialisations,
         vysogorets2024_priors,
+        vysogorets2024_unrelated,
         vysogorets2024_trajectories,
         vysogorets2024_uniform,
         vysogorets2024_rates,
@@ -178,6 +183,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_samples,
         granziol2022_steps,
         granziol2022_rates,
+        granziol2022_gradient_noise,
         granziol2022_sampling,
         granziol2022_inequalities,
         granziol2022_scatter,
@@ -187,6 +193,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_hessians,
         granziol2022_lanczos,
         granziol2022_networks,
+        granziol2022_typical_batches,
     )
     karakida = (
         karakida2019,
@@ -234,8 +241,11 @@ def entries() -> dict[str, tuple[Entry, ...]]:
 def inventory() -> list[InventoryRow]:
     """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed."""
     judged, seen = _covered(claims()), _covered(observations())
+    needs = {claim.id: needed for claim in claims() if (needed := needed_images(claim))}
     return [
-        _inventory_row(paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []))
+        _inventory_row(
+            paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs
+        )
         for paper, listed in entries().items()
         for entry in listed
     ]
@@ -377,15 +387,21 @@ def _covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], l
     return found
 
 
-def _inventory_row(paper: str, entry: Entry, judged: list[str], seen: list[str]) -> InventoryRow:
+def _inventory_row(
+    paper: str, entry: Entry, judged: list[str], seen: list[str], needs: Mapping[str, str]
+) -> InventoryRow:
     status = _status(entry, bool(judged), bool(seen))
     reason = entry.scope if judged else "" if seen else entry.reason
+    waiting = {
+        needs[name]: [n for n in judged if needs.get(n) == needs[name]] for name in judged if name in needs
+    }
+    told = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
     return InventoryRow(
         paper=paper,
         id=entry.id,
         title=entry.title,
         status=status,
-        reason=reason,
+        reason="; ".join(filter(None, [reason, *told])),
         claims=judged,
         observations=seen,
         ours=entry.ours or paper == "beyond",

@@ -53,7 +53,8 @@ def inventory_table(rows: Sequence[InventoryRow]) -> Table:
     made.add_column("statement", overflow="fold", max_width=40)
     made.add_column("claims, or why none", overflow="fold")
     for row in rows:
-        why = "\n".join([*row.claims, *(f"{name} (observed)" for name in row.observations)]) or row.reason
+        reason = [f"({row.reason})" if row.claims else row.reason] if row.reason else []
+        why = "\n".join([*row.claims, *(f"{name} (observed)" for name in row.observations), *reason])
         made.add_row(*(Text(cell) for cell in (row.paper, row.id, row.status, row.title, why)))
     return made
 

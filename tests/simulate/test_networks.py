@@ -10,7 +10,15 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate import networks
-from simulate.networks import LENET_300_100, LeNet5, Mlp, mlp_logits, mlp_weights, parameter_count
+from simulate.networks import (
+    LENET_300_100,
+    LeNet5,
+    Mlp,
+    Pooling,
+    mlp_logits,
+    mlp_weights,
+    parameter_count,
+)
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -75,10 +83,11 @@ def test_logits_are_products_of_the_layers_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("scale", [0.25, 2.0])
-def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float) -> None:
+@pytest.mark.parametrize("pooling", ["max", "average"])
+def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float, pooling: Pooling) -> None:
     weights, x = mlp_weights(generator(), (6, 5, 4, 3)), images(8, 6)
     assert torch.equal(mlp_logits([scale * w for w in weights], x), scale**3 * mlp_logits(weights, x))
-    net, pictures = LeNet5(rng=generator()), images(2, 3, 32, 32)
+    net, pictures = LeNet5(rng=generator(), pooling=pooling), images(2, 3, 32, 32)
     logits = net(pictures)
     with torch.no_grad():
         for parameter in net.parameters():
@@ -88,6 +97,17 @@ def test_bias_free_relu_networks_are_homogeneous_of_their_depth(scale: float) ->
 
 def test_lenet_takes_any_number_of_channels_and_classes() -> None:
     assert LeNet5(1, 7, rng=generator())(images(2, 1, 32, 32)).shape == (2, 7)
+
+
+def test_lenet_pools_by_the_largest_or_by_the_mean_of_four() -> None:
+    """With the same weights; what the second pooling makes of positive signals is less than the first's."""
+    largest, mean = (LeNet5(rng=generator(), pooling=name) for name in ("max", "average"))
+    x = images(2, 3, 32, 32)
+    assert all(torch.equal(a, b) for a, b in zip(largest.parameters(), mean.parameters(), strict=True))
+    before = largest.features[:2](x)
+    four = before.unfold(2, 2, 2).unfold(3, 2, 2).flatten(4)
+    assert torch.equal(largest.features[:3](x), four.amax(-1))
+    assert_allclose(mean.features[:3](x).detach(), four.mean(-1).detach(), rtol=1e-14, atol=1e-14)
 
 
 def test_errors_name_the_argument() -> None:
@@ -103,3 +123,5 @@ def test_errors_name_the_argument() -> None:
         LeNet5(0, rng=generator())
     with pytest.raises(ValueError, match="classes must be a positive integer, got -1"):
         LeNet5(classes=-1, rng=generator())
+    with pytest.raises(ValueError, match="pooling must be one of max, average, got 'mean'"):
+        LeNet5(rng=generator(), pooling="mean")  # pyright: ignore[reportArgumentType]

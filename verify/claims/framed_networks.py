@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 
 __all__ = [
+    "NETWORKS",
     "Drawn",
     "lenet_5",
     "lenet_300_100",
@@ -74,16 +75,23 @@ def _linear(weight: Any) -> Any:
 
 
 def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu") -> Drawn:
-    """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions."""
+    """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions.
+
+    Max pooled, unless the point has another `pooling`.
+    """
     from simulate import curvature, data, networks
     from simulate.projected_network import ProjectedNetwork
 
     source = data.opened(point.images, (3, 32, 32))
     images = data.sample(source, rng, point.samples)
-    model = networks.LeNet5(3, source.classes, rng=rng).to(device)
+    pooling = point.get("pooling", "max")
+    model = networks.LeNet5(3, source.classes, rng=rng, pooling=pooling).to(device)
     frame = curvature.haar(rng, sum(p.numel() for p in model.parameters()), point.dim, device=device)
     inputs, labels = images.tensors(device)
     return Drawn(ProjectedNetwork(model, inputs, labels, frame), model, inputs)
+
+
+NETWORKS = {"LeNet-300-100": lenet_300_100, "LeNet-5": lenet_5}
 
 
 def uniform_norms(net: Any, order: float | str = 2) -> tuple[float, float]:

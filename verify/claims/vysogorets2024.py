@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -162,7 +162,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         score="top",
         predict=lambda p: _eigenvalues(p)[0],
         printed=lambda p: 1 / len(p.p),
-        finding="1/K is the eigenvalue of diag(p) - p p', not of the mean of G.",
+        passage=Passage(Standing.MISPRINT, "as they get squeezed between values", "Appendix B"),
+        finding="As our copy reads, the outliers of E G are 1/K; those are the eigenvalues of diag(p) - p p', the "
+        "lambda-tilde of the formula above it, which gives those of E G.",
         margin=0.01,
         margin_reason=UNBIASED,
         rivals={"without the bulk": lambda p: _eigenvalues(p)[0] - _bulk(p)},
@@ -182,7 +184,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ** 2
         ),
         printed=lambda p: _squared_excess(p, repeated=p.sigma_e),
-        finding="The last term of the denominator carries sigma_c^4; with sigma_e^4 the limit sigma_e -> 0 diverges.",
+        passage=Passage(Standing.MISPRINT, "directly from its elements", "before Eq 8", slip=True),
+        finding="As our copy reads, the last term of the denominator carries sigma_e^4, and sigma_e -> 0 diverges; "
+        "from the elements of Eq 7 it is sigma_c^4, as in the authors' published code.",
         margin=0.01,
         margin_reason="products of independent mini-batches: no bias; 1 % of the square is 0.5 % of the excess",
         rivals={

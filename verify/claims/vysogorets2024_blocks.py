@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Point
 from verify.claims.drawn_networks import RESOLVED, ROUNDING, Array, objective, on_noise
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS", "on_real_images"]
 
@@ -25,7 +25,7 @@ TRACE = (
 
 
 def on_real_images(rng: np.random.Generator, point: Point) -> Any:
-    """The loss of LeNet-300-100 or LeNet-5 as drawn, on some images."""
+    """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
     from simulate import data, networks
@@ -226,6 +226,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/trace-of-lenets",
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
+        passage=OURS,
         statement=TRACE,
         routes=traces,
         points=FEW_IMAGES,
@@ -242,6 +243,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/trace",
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
+        passage=OURS,
         statement=TRACE,
         routes=dense_trace,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
@@ -270,6 +272,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/mirrored-spectrum",
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
+        passage=OURS,
         statement=r"L = 2:\quad \lambda(\tilde H) = \pm\, s(\tilde H_{12}),\ 0, \dots, 0",
         routes=mirrored,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
@@ -285,6 +288,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/third-moment",
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
+        passage=OURS,
         statement=r"L = 3:\quad \mathrm{Tr}\,\tilde H^3 = 6\, \mathrm{Tr}\,\tilde H_{12} \tilde H_{23} \tilde H_{31} "
         r"\ne 0",
         routes=third_moment,

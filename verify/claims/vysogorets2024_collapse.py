@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Point
 from theory import softmax
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import AnyClaim, ExactProperty, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -112,8 +112,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         measured="numeric",
         theory="symbolic",
         printed="1",
-        finding="Gamma tends to 1 if one runner-up outweighs all others; in general the limit depends on their "
-        "proportions and can be anything up to 4 (S - 1) / (S + 2), squared.",
+        passage=Passage(
+            Standing.OUTSIDE, "Assuming no two logits are identically the same", "Appendix C, below Eq 11"
+        ),
+        finding="Outside of the paper's condition, distinct logits that are scaled up, the limit of Gamma^2 is not 1: "
+        "it depends on the proportions of the runners-up and can be anything up to 4 (S - 1) / (S + 2).",
         tolerance=1e-14,
         tolerance_reason=ROUNDING,
         rivals=("equal runners-up",),

@@ -14,7 +14,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from verify.claims.drawn_networks import Array, on_noise
-from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing
 
 __all__ = ["CLAIMS", "EVENTS", "NEAR", "excess_of", "lenet", "multiplied_out"]
 
@@ -184,6 +184,8 @@ COLLAPSE = Experiment(
     data="digits",
 )
 
+DROP = Passage(Standing.AS_STATED, "and then suddenly drops to 0", "Appendix D")
+
 EVENTS = "ten in a hundred; the readings at issue are always and never"
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -191,6 +193,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/first-layer-block",
         entries=("A18", "A22", "A51"),
         source=f"ours, after {PAPER}, appendices A and D",
+        passage=OURS,
         statement=r"\nabla^2_{W_1} \ell = G_{11} \succeq 0 \text{ at every } \alpha",
         routes=differences,
         points=tuple(
@@ -208,6 +211,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/decay-of-the-g-term",
         entries=("A22",),
         source=f"{PAPER}, section 3; the law is ours",
+        passage=OURS,
         statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
         r"\lvert \delta_1 - \delta_2\rvert^2 \lvert x_\mu\rvert^2 > 0 "
         r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
@@ -238,9 +242,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         score="near_one",
         predict=lambda _: 1.0,
         printed=lambda _: 0.0,
-        finding="The excess of G does not drop to 0. Finite logits leave every softmax a covariance that is not zero, "
-        "G gets as small as one likes but stays semidefinite, and its excess stays at 1, that of one sample with two "
-        "classes.",
+        passage=DROP,
+        finding="In exact arithmetic the excess of G does not drop: finite logits leave every softmax some covariance, "
+        "and the excess stays at 1, the paper's own lower bound. The drop comes where p has rounded to one-hot.",
         margin=0.1,
         relative=False,
         margin_reason=EVENTS,
@@ -258,14 +262,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         along="alpha",
         predict=lambda _: 1.0,
         printed="plain",
-        finding="What drops is J'diag(p)J - (pJ)'(pJ) as float64 multiplies it out: two equal numbers are subtracted, "
-        "and what is left is rounding, of either sign, or nothing.",
+        passage=DROP,
+        finding="What drops is J'diag(p)J - (pJ)'(pJ) as float64 multiplies it out once p has rounded to one-hot: two "
+        "equal numbers are subtracted, and what is left is rounding, of either sign, or nothing.",
         margin=0.05,
         relative=False,
         margin_reason="violations in a twentieth of the networks would be seen",
         rivals={"1.01": lambda _: 1.01},
         numerical=1e-12,
-        axis="alpha",
         quantity="excess of the projected G-term",
     ),
     Claim(

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Point
 from theory import gauss_newton, softmax
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -81,6 +81,7 @@ EXCESS_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-bound",
         entries=("A4",),
         source=f"{PAPER}, eq. (2); bound and invariances are ours",
+        passage=OURS,
         statement=r"|\mathrm{exc}(H)| \le \sqrt{\mathrm{rank}\,H},\quad \mathrm{exc}(cH) = \mathrm{exc}(H)\ (c > 0),"
         r"\quad \mathrm{exc}(Q^\top H Q) = \mathrm{exc}(H)",
         strategies=_low_ranks,
@@ -104,6 +105,7 @@ EXCESS_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-is-no-share",
         entries=("A4",),
         source=f"ours, beside section 2 of {PAPER}, which has either detect the zone",
+        passage=OURS,
         statement=r"\mathrm{exc}(\mathrm{diag}(1 \times 98, -100, -50)) = -52/\sqrt{12598} "
         r"\text{ with } 98\,\% \text{ positive eigenvalues}",
         routes=excess_against_share,

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, projection
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -133,6 +133,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/dimension-law-on-networks",
         entries=("A7",),
         source=f"ours, beside section 4 and figure 4 left of {PAPER}",
+        passage=OURS,
         statement=r"\frac{(\mathbb{E}\,\mathrm{Tr} G_d)^2}{\mathbb{E}\,\lVert G_d\rVert_F^2} = r_d^2 = "
         r"\frac{r^2 d}{d + 1 + r^2},\quad r = \mathrm{exc}(G) \text{ in full space}",
         experiment=LENET,
@@ -153,6 +154,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-in-50-dimensions",
         entries=("A7", "A31"),
         source=f"ours, beside section 4 and figure 4 left of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\mathrm{exc}(G_d) = r \sqrt{d / (d + 1 + r^2)},\quad d = 50",
         experiment=LENET,
         score="seen_excess",
@@ -221,6 +223,7 @@ NOISE_CLAIM = Claim(
     id="vysogorets2024/noise-floor-on-networks",
     entries=("A8",),
     source=f"ours, beside figures 1 to 3 of {PAPER}",
+    passage=OURS,
     statement=r"\mathrm{sd}\,\mathrm{exc}(\tilde H_d) = \sqrt{2 / (d + 1)} \text{ over frames}",
     experiment=H_TERM,
     score="squared_excess",

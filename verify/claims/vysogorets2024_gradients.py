@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
 from verify.claims.vysogorets2024_samples import logit_gradients_at, predictions_at, repeated
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -172,8 +172,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         score="inner",
         predict=lambda p: _norm(p) ** 2,
         printed=lambda p: (p.dim**0.5 * p.sigma_c * _norm(p)) ** 2,
-        finding="As our copy reads, the norm is d sigma_c^2 |Qhat - Q|; it is the square root of d sigma_c^2 that "
-        "multiplies the distance.",
+        passage=Passage(
+            Standing.MISPRINT, "By the orthogonality assumption on logit gradient means", "after Eq 9"
+        ),
+        finding="As our copy reads, the norm is d sigma_c^2 |Qhat - Q|; with |c_k|^2 = d sigma_c^2, as the paper has "
+        "it, the root of d sigma_c^2 multiplies the distance.",
         margin=0.01,
         margin_reason="product of two independent samples: unbiased; 1 % of the square is 0.5 % of the norm",
         rivals={
@@ -187,6 +190,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/sample-gradient-norm",
         entries=("A36",),
         source=f"ours, beside {PAPER}, eq. (9) and figure 5",
+        passage=OURS,
         statement=r"\mathbb{E}\,\lVert\nabla_\theta \ell\rVert^2 = d\,\sigma_c^2\,\lVert\hat Q - Q\rVert^2 + "
         r"\frac{d\,\sigma_e^2}{N}\,\overline{\lVert p - e_y\rVert^2}",
         experiment=GRADIENTS,
@@ -205,6 +209,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/gradient-scatter",
         entries=("A36",),
         source=f"ours, beside {PAPER}, after eq. (9): class means only nearly orthogonal",
+        passage=OURS,
         statement=r"\mathrm{Var}\,\lVert\nabla\rVert^2 = \frac{2}{d}\,(\mathbb{E}\,\lVert\nabla\rVert^2)^2,\quad "
         r"\nabla = \sum_k c_k (\hat Q_k - Q_k),\ c_k \sim N(0, \sigma_c^2 I)",
         experiment=LENGTHS,
@@ -223,7 +228,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/balanced-mean-gradient",
         entries=("A37",),
-        source=f"{PAPER}, section 4",
+        source=f"{PAPER}, section 4, in the random model",
+        passage=Passage(
+            Standing.AS_STATED, "for balanced datasets, with vanishing expected loss gradient", "Section 1"
+        ),
         statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}_e \nabla_\theta \ell = 0",
         experiment=BALANCED,
         score="inner",
@@ -241,6 +249,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/balanced-gradient-floor",
         entries=("A37",),
         source=f"ours, beside {PAPER}, section 4",
+        passage=OURS,
         statement=r"\hat Q_k = Q_k = 1/K:\quad \mathbb{E}\,\lVert\nabla_\theta \ell\rVert^2 = "
         r"\frac{d\,\sigma_e^2}{N}\,\Big(1 - \frac{1}{K}\Big)",
         experiment=BALANCED,

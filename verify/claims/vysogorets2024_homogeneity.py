@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Point
 from theory import initial_loss, softmax
 from verify.claims.vysogorets2024_identities import EXACT, PAPER, drawn, on_both
-from verify.model import AnyClaim, Identity
+from verify.model import AnyClaim, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -244,7 +244,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         measured="built",
         theory="sum over the layers",
         printed="61,170",
-        finding="LeNet-5 without biases has 61,770 weights for three channels and ten classes, not 61,170.",
+        passage=Passage(
+            Standing.MISPRINT,
+            "quite noteworthy for a 61,170-dimensional space",
+            "Section 4 and caption of Figure 5",
+        ),
+        finding="As our copy reads, 61,170 in both places; LeNet-5 without biases has 61,770 weights for three "
+        "channels and ten classes, that of the authors' published code too.",
         tolerance=1e-12,
         tolerance_reason="whole numbers",
         rivals=("with biases", "of one channel"),
@@ -277,8 +283,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         measured="logits / alpha^L, alpha large",
         theory="first bias kept",
         printed="no bias",
-        finding="At large scale the biases do not all vanish: that of the first layer is scaled like the weights "
-        "beside it and stays.",
+        passage=Passage(
+            Standing.AS_STATED,
+            "biases vanish in magnitude compared to the corresponding activations",
+            "Section 2",
+        ),
+        finding="The bias of the first layer is scaled like the weights beside it and does not vanish; those of all "
+        "other layers do, so that the network does become almost homogeneous, as the paper says.",
         tolerance=1e-7,
         tolerance_reason="the biases of the second layer leave some units of 1/alpha = 1e-9",
         rivals=("all biases kept",),

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import projection
-from verify.model import AnyClaim, Claim, Experiment, Prediction
+from verify.model import OURS, AnyClaim, Claim, Experiment, Prediction
 
 __all__ = ["CLAIMS"]
 
@@ -95,6 +95,7 @@ def _spread(
         id=f"vysogorets2024/hutchinson-{name}-variance",
         entries=("A58",),
         source=f"ours, beside appendix F of {PAPER}",
+        passage=OURS,
         statement=statement,
         experiment=PROBES,
         score=score,
@@ -255,18 +256,18 @@ NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/projection-is-not-hutchinson",
         entries=("A58", "A7"),
-        source=f"{PAPER}, appendix F",
+        source=f"ours, beside {PAPER}, appendix F, where the two agree fairly well",
+        passage=OURS,
         statement=r"(P/d)^2\,\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (r/r_d)^2 \lVert H\rVert_F^2 = "
         r"\Big(1 + \frac{1 + r^2}{d}\Big) \lVert H\rVert_F^2,\quad r = \mathrm{exc}(H)",
         experiment=NETWORK,
         score="seen_square",
         inputs=EXCESS,
         predict=lambda p: (p.excess / _seen(p)) ** 2,
-        printed=lambda p: 1 + 0 * p.excess,
-        finding="Hutchinson's probes see the excess r of the full space, a projection r_d: at finite d they differ.",
         margin=0.06,
         margin_reason=SQUARED,
         rivals={
+            "what probes see": lambda p: 1 + 0 * p.excess,
             "no trace": lambda p: 1 + 1 / p.dim + 0 * p.excess,
             "not squared": lambda p: p.excess / _seen(p),
         },

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, Identity
+from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS", "EXACT", "NETWORKS", "PAPER", "Drawn", "covariance", "drawn", "frame_of", "on_both"]
 
 PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
+"""The second with max pooling."""
 
 EXACT = "an exact identity in float64; sums over all weights lose three digits at most"
 
@@ -221,6 +222,7 @@ def _euler(name: str, statement: str, measured: str, theory: str, *rivals: str) 
         id=f"vysogorets2024/{name}",
         entries=("A11",),
         source=f"ours, from the homogeneity of section 2 of {PAPER}",
+        passage=OURS,
         statement=statement,
         routes=along_the_weights,
         points=on_both({"temperature": 1.7}, samples=8),

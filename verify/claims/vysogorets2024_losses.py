@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import initial_loss
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -98,6 +98,7 @@ def _equality(name: str, experiment: Experiment, rivals: Mapping[str, Any]) -> C
         id=f"vysogorets2024/{name}",
         entries=("A39",),
         source=f"ours, beside {PAPER}, section 4: the loss that its bound is one of",
+        passage=OURS,
         statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
         r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
         experiment=experiment,
@@ -114,34 +115,36 @@ LOSS_CLAIMS = (
     Claim(
         id="vysogorets2024/balanced-loss",
         entries=("A39",),
-        source=f"{PAPER}, section 4",
-        statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell \ge \log K",
+        source=f"{PAPER}, section 4, its sum over the classes divided by their number",
+        passage=Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4"),
+        statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell = \frac1K \sum_k \mathbb{E}[\ell \mid y = k] \ge \log K",
         experiment=BALANCED_LOSSES,
         kind=Kind.AT_LEAST,
         score="loss",
         predict=lambda p: float(initial_loss.prior_entropy(p.prior)),
-        printed=_log_classes,
-        finding="K log K bounds a sum over the classes; the mean loss is at least log K, that of uniform predictions.",
         margin=0.01,
         margin_reason="1 % of log K; the bound is nearly reached at the smallest spread",
-        rivals={"K log K": _log_classes, "log K and a tenth": lambda p: 1.1 * np.log(len(p.prior))},
+        rivals={
+            "K log K, of the sum": _log_classes,
+            "log K and a tenth": lambda p: 1.1 * np.log(len(p.prior)),
+        },
         quantity="mean loss, in nats",
     ),
     Claim(
         id="vysogorets2024/jensen-loss",
         entries=("A39",),
-        source=f"{PAPER}, section 4",
+        source=f"ours, beside {PAPER}, section 4: classes as often as they come",
+        passage=OURS,
         statement=r"\mathbb{E}\,\ell \ge \sum_k Q_k (-\log \hat Q_k)",
         experiment=UNBALANCED_LOSSES,
         kind=Kind.AT_LEAST,
         score="loss",
         inputs={f"q{k}": _softmax_of_bias(k) for k in range(3)},
         predict=lambda p: initial_loss.jensen_bound(_predicted(p), p.prior),
-        printed=lambda p: -np.log(_predicted(p)).sum(axis=-1),
-        finding="The classes are to be weighted by their frequencies; the sum over classes exceeds the mean loss.",
         margin=0.02,
         margin_reason="2 % of the loss; Jensen's gap is 2 % at the smaller spread",
         rivals={
+            "the sum over classes": lambda p: -np.log(_predicted(p)).sum(axis=-1),
             "least loss of uniform predictions": lambda p: _log_classes(p) / len(p.prior),
             "weights of the predictions": lambda p: -_predicted(p) @ np.log(p.prior),
         },
@@ -216,7 +219,8 @@ def _least_at_uniform(rng: np.random.Generator, point: Point) -> float:
 BOUNDS = ExactProperty(
     id="vysogorets2024/loss-bounds",
     entries=("A39",),
-    source=f"{PAPER}, section 4, with the frequencies of the classes as weights",
+    source=f"ours, beside {PAPER}, section 4: the frequencies of the classes as weights",
+    passage=OURS,
     statement=r"\sum_k Q_k \overline{(-\log p_k)} \ge \sum_k Q_k (-\log \hat Q_k) \ge H(Q)",
     strategies=_batches,
     violation=loss_bounds,
@@ -231,4 +235,32 @@ BOUNDS = ExactProperty(
     seconds=0.05,
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*LOSS_CLAIMS, BOUNDS)
+
+def _total(rng: np.random.Generator, point: Point, *, share: float = 1.0, least: float = 1.0) -> float:
+    """By how much a share of the sum of the losses of all classes misses its bound, or that a part of K log K."""
+    _, predicted, by_class = _losses(rng, point)
+    even = np.full(point.classes, 1 / point.classes)
+    bound = point.classes * float(initial_loss.jensen_bound(predicted, even))
+    uniform = least * point.classes * np.log(point.classes)
+    return max(bound - share * float(by_class.sum()), uniform - bound, 0.0) / (1 + bound)
+
+
+TOTAL = ExactProperty(
+    id="vysogorets2024/total-loss",
+    entries=("A39",),
+    source=f"{PAPER}, section 4",
+    passage=Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4"),
+    statement=r"\sum_k \overline{(-\log p_k)} \ge \sum_k (-\log \hat Q_k) \ge K \log K",
+    strategies=_batches,
+    violation=_total,
+    examples=BOUNDS.examples,
+    tolerance=1e-12,
+    tolerance_reason="rounding of sums over some hundred logarithms",
+    rivals={
+        "of the mean over classes": lambda rng, point: _total(rng, point, share=1 / point.classes),
+        "a tenth more than K log K": lambda rng, point: _total(rng, point, least=1.1),
+    },
+    seconds=0.05,
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*LOSS_CLAIMS, TOTAL, BOUNDS)

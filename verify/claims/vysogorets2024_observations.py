@@ -19,8 +19,6 @@ PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Floats = NDArray[np.float64]
 
-NETWORKS = {"LeNet-300-100": framed_networks.lenet_300_100, "LeNet-5": framed_networks.lenet_5}
-
 EDGES = np.logspace(-1.5, 2, 29)
 """Scales on which the crossings are looked for; the neighbours of one are refined."""
 
@@ -44,7 +42,7 @@ def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, An
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
     from simulate.logit_kernel import logit_kernel
 
-    drawn = NETWORKS[point.network](rng, point, device)
+    drawn = framed_networks.NETWORKS[point.network](rng, point, device)
     return drawn.net, logit_kernel(drawn.model, drawn.inputs)
 
 
@@ -137,7 +135,7 @@ HEADINGS = {
 
 HOW = (
     "Predicted over measured; 1 is perfect. G at its place in exact arithmetic, through 50 random directions; the two "
-    "scales of the random model are fitted to the projected logit gradients."
+    "scales of the random model are fitted to the projected logit gradients. LeNet-5 is max pooled."
 )
 
 OBSERVATIONS: tuple[Observation, ...] = (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Point
 from theory import softmax
 from verify.claims.vysogorets2024_softmax import dense_gamma
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -138,6 +138,7 @@ RATE = Identity(
     id="vysogorets2024/collapse-rate",
     entries=("A33",),
     source=f"{PAPER}, section 4, for a single runner-up; the rate is ours",
+    passage=OURS,
     statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
     r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
     routes=collapse_rate,
@@ -171,18 +172,16 @@ def equal_tail_spectrum(_: np.random.Generator, point: Point) -> Mapping[str, An
 SINGLE = Identity(
     id="vysogorets2024/single-eigenvalue",
     entries=("A48",),
-    source=f"{PAPER}, appendix C, eq. (12)",
+    source=f"{PAPER}, appendix C, eq. (12), whose remainder O(eps^2) is made exact",
     statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad "
     r"\tilde\lambda = 2 \varepsilon (1 - \varepsilon), 0, \ldots, 0",
     routes=equal_tail_spectrum,
     points=tuple(Point(support=2, tail=t, classes=k) for t, k in ((0.03, 3), (0.21, 5), (0.0004, 10))),
     measured="dense",
     theory="theory",
-    printed="lifted",
-    finding="The remainder is no multiple of the identity: the block is exactly eps (1 - eps), all else exactly 0.",
     tolerance=1e-11,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 4e-4 at least",
-    rivals=("2 eps",),
+    rivals=("2 eps", "lifted"),
     seconds=0.02,
     quantity="eigenvalues of the softmax covariance",
 )
@@ -191,6 +190,7 @@ SEVERAL = Identity(
     id="vysogorets2024/equal-tail-spectrum",
     entries=("A48",),
     source=f"beside {PAPER}, appendix C, eq. (12): more than one small entry",
+    passage=OURS,
     statement=r"\tilde\lambda = S\varepsilon(1 - (S - 1)\varepsilon),\ \varepsilon\ (S - 2\,\times),\ 0, \ldots, 0",
     routes=equal_tail_spectrum,
     points=tuple(
@@ -314,6 +314,7 @@ TIED = Identity(
     id="vysogorets2024/tied-logits",
     entries=("A47",),
     source=f"{PAPER}, appendix C; the number of ties is ours",
+    passage=OURS,
     statement=r"m \text{ likeliest logits tied}:\ \Gamma_p \to \sqrt{m - 1};\quad z = 0:\ \Gamma_p = \sqrt{K - 1} "
     r"\text{ at every scale}",
     routes=tied,
@@ -358,6 +359,7 @@ ROUNDED = Identity(
     id="vysogorets2024/rounding",
     entries=("A59",),
     source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
     statement=r"\Gamma_{\sigma(z)} \text{ from logits keeps its digits at every confidence}",
     routes=rounding,
     points=tuple(Point(classes=k, gap=gap, draws=3) for k, gap in GAPS),
@@ -387,6 +389,7 @@ DENSE = Identity(
     id="vysogorets2024/dense-rounding",
     entries=("A59",),
     source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
     statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\lVert\cdot\rVert_F}(\mathrm{diag}(p) - pp^\top) \to "
     r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
     routes=dense_rounding,

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from verify.claims.vysogorets2024_collapsed import EVENTS, NEAR, excess_of, lenet, multiplied_out
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 from verify.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
@@ -167,6 +167,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/least-confident-share",
         entries=("A50",),
         source=f"{PAPER}, appendix D; the share is ours",
+        passage=OURS,
         statement=r"P\big(\mathrm{Tr}\,G^{\mu_0}_{11} > 0.9\, \mathrm{Tr} \textstyle\sum_\mu G^\mu_{11}\big) \to 1 "
         r"\quad (\alpha \gg 1), \text{ at } \alpha = 40",
         experiment=LEAST_CONFIDENT,
@@ -183,6 +184,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/not-another-image",
         entries=("A50",),
         source=f"{PAPER}, appendix D, figure 10; the comparison is ours",
+        passage=OURS,
         statement=r"\mathbb{E} \big[\lvert V \hat x_{\mu_0}\rvert^2 - \max_{\mu \ne \mu_0} "
         r"\lvert V \hat x_\mu\rvert^2\big] \ge 0.15 \text{ at } \alpha = 40",
         experiment=LEAST_CONFIDENT,
@@ -199,6 +201,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/share-grows-with-scale",
         entries=("A50",),
         source=f"{PAPER}, appendix D; the share is ours",
+        passage=OURS,
         statement=r"\mathbb{E}\,\frac{\mathrm{Tr}\,G^{\mu_0}_{11}}{\mathrm{Tr} \sum_\mu G^\mu_{11}} "
         r"\text{ is larger by } 0.4 \text{ at least at } \alpha = 40 \text{ than at } \alpha = 4",
         experiment=LEAST_CONFIDENT,
@@ -215,6 +218,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-of-the-block",
         entries=("A51",),
         source=f"{PAPER}, appendix D; that the block is that of H is ours",
+        passage=OURS,
         statement=r"P\big(\lvert \mathrm{exc}(\nabla^2_{W_1} \ell) - 1\rvert < 0.01\big) \to 1 "
         r"\quad (\alpha \gg 1), \text{ at } \alpha = 40",
         experiment=LEAST_CONFIDENT,

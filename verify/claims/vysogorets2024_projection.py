@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import marchenko_pastur, projection
-from verify.model import AnyClaim, Claim, Experiment, Kind, Simulator
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Simulator
 
 __all__ = ["CLAIMS"]
 
@@ -78,16 +78,16 @@ FRAME_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/frame-overlap",
         entries=("A6",),
-        source=f"{PAPER}, section 2",
+        source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\lVert R^\top R - I\rVert_F^2 = d (d - 1) / P",
         experiment=FRAMES,
         score="overlap",
         predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
-        printed=lambda _: 0.0,
-        finding="Independent unit columns are orthogonal on average only: R'R is not the identity.",
         margin=0.005,
         margin_reason="unbiased at every size; 0.5 % tell d - 1 from d",
         rivals={
+            "orthogonal columns": lambda _: 0.0,
             "d for d - 1": lambda p: p.dim**2 / p.parameters,
             "every pair once": lambda p: p.dim * (p.dim - 1) / (2 * p.parameters),
             "one place in common of the root of P": lambda p: p.dim * (p.dim - 1) / p.parameters**0.5,
@@ -99,6 +99,7 @@ FRAME_CLAIMS: tuple[AnyClaim, ...] = (
             id=f"vysogorets2024/frame-{name}-eigenvalue",
             entries=("A6",),
             source=f"ours, beside section 2 of {PAPER}",
+            passage=OURS,
             statement=rf"\mathbb{{E}}\,\lambda_{{\{kind}}}(R^\top R) = (1 {sign} \sqrt{{d/P}})^2 + O(d^{{-2/3}})",
             experiment=LARGE_FRAMES,
             score=name,
@@ -198,6 +199,7 @@ SPARSE_CLAIM = Claim(
     id="vysogorets2024/sparse-frames-see-axes",
     entries=("A6",),
     source=f"ours, for the frame of section 2 of {PAPER}",
+    passage=OURS,
     statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = d \Big[\frac{\kappa}{P} D + \frac{1 - \kappa}{P (P - 1)} "
     r"\big((\mathrm{Tr} H)^2 + 2 \lVert H\rVert_F^2 - 3 D\big)\Big] + \frac{d (d - 1)}{P^2} \lVert H\rVert_F^2,\quad "
     r"D = \sum_i H_{ii}^2,\ \kappa = \mathbb{E}\,\frac1n",
@@ -286,6 +288,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/projected-trace",
         entries=("A7",),
         source=f"ours, beside section 4 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\mathrm{Tr}(R^\top H R) = \frac{d}{P}\,\mathrm{Tr} H",
         experiment=HAAR,
         score="trace",
@@ -304,6 +307,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/projected-norm",
         entries=("A7",),
         source=f"ours, beside section 4 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (a + b) \lVert H\rVert_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
         experiment=HAAR,
@@ -322,6 +326,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/dimension-law",
         entries=("A7",),
         source=f"ours, beside section 4 of {PAPER}",
+        passage=OURS,
         statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\lVert H_d\rVert_F^2} \to "
         r"\frac{r^2 d}{d + 1 + r^2}\ (P \gg d),\quad r = \mathrm{exc}(H)",
         experiment=HAAR,
@@ -343,6 +348,7 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/noise-floor",
         entries=("A8",),
         source=f"ours, beside figures 1 to 3 of {PAPER}",
+        passage=OURS,
         statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\lVert H_d\rVert_F^2 = "
         r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
         experiment=ZERO_TRACE,

@@ -11,7 +11,7 @@ from simulate.monte_carlo import Point
 from theory import ranks
 from verify.claims.drawn_networks import COUNTS, ROUNDING, objective, on_noise, rank_of
 from verify.claims.vysogorets2024_blocks import on_real_images
-from verify.model import AnyClaim, Identity
+from verify.model import OURS, AnyClaim, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -123,6 +123,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/g-term-rank",
         entries=("A19",),
         source=f"{PAPER}, appendix A; the bound with P is ours",
+        passage=OURS,
         statement=r"\mathrm{rank}\,G = \min\big(P - n_{L-1} - \textstyle\sum_{l<L} n_l,\ N(K-1)\big),\quad L \le 2",
         routes=g_term_rank,
         points=tuple(
@@ -162,18 +163,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/first-layer-gradient",
         entries=("A49",),
-        source=f"{PAPER}, appendix D",
+        source=f"{PAPER}, appendix D, for a fully connected layer; the factor of each unit is ours",
         statement=r"\partial z_k / \partial W_1 = \delta_k x^\top",
         routes=first_layer_gradients,
         points=(Point(images="digits", network="LeNet-300-100", samples=3),),
         measured="gradients",
         theory="derivative by the units times input",
-        printed="input",
-        finding="The gradient is not the input itself: each unit has the input times the derivative of the logit by "
-        "this unit, of either sign and zero where the unit is off.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("input where the unit is on", "absolute derivative"),
+        rivals=("input", "input where the unit is on", "absolute derivative"),
         seconds=0.2,
         data="digits",
         quantity="gradients of the logits of LeNet-300-100 by its first layer",
@@ -182,6 +180,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/convolution-gradient",
         entries=("A49",),
         source=f"ours, where {PAPER}, appendix D, speaks of any input layer",
+        passage=OURS,
         statement=r"\partial z_k / \partial W_1 = \textstyle\sum_u \delta_k(u)\, x(u)^\top "
         r"\text{ over the places } u \text{ of a convolution}",
         routes=convolution_gradients,
@@ -193,12 +192,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals=("sum of derivatives times mean patch", "mean patch"),
         seconds=0.1,
         data="digits",
-        quantity="gradient of a logit of LeNet-5 by its first layer",
+        quantity="gradient of a logit of LeNet-5 (max pooled) by its first layer",
     ),
     Identity(
         id="vysogorets2024/convolution-rank",
         entries=("A49",),
         source=f"ours, where {PAPER}, appendix D, speaks of any input layer",
+        passage=OURS,
         statement=r"\mathrm{rank}\,\partial z_k / \partial W_1 = \text{number of filters, not } 1",
         routes=convolution_gradients,
         points=(Point(images="digits", network="LeNet-5", samples=3, logit=1),),
@@ -209,6 +209,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals=("1",),
         seconds=0.1,
         data="digits",
-        quantity="rank of the gradient of a logit of LeNet-5 by its first layer",
+        quantity="rank of the gradient of a logit of LeNet-5 (max pooled) by its first layer",
     ),
 )

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from theory import softmax
 from verify.claims.vysogorets2024_softmax import dense_gamma
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity
+from verify.model import (
+    OURS,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Passage,
+    Standing,
+)
 
 __all__ = ["CLAIMS"]
 
@@ -24,10 +33,13 @@ Array = NDArray[Any]
 
 ROUNDING = "exact; a few roundings in float64"
 
-PRINTED_FINDING = (
-    "Gamma is monotone in the entropy along each temperature ray, where it is a theorem; "
-    "between rays the two may order a pair differently."
-)
+BETWEEN_RAYS: dict[str, Any] = {
+    "passage": Passage(
+        Standing.OUTSIDE, "produced by scaling 30 different logit sets", "caption of Figure 4, right"
+    ),
+    "finding": "Outside of the rays of Figure 4, each of one set of logits, entropy and Gamma may order two "
+    "predictions differently; along each ray Gamma is monotone, as the paper says, and that is a theorem.",
+}
 
 
 def _entropy(p: Array) -> Array:
@@ -88,13 +100,13 @@ def _inversions(values: Array) -> int:
 ORDER = Claim(
     id="vysogorets2024/order-by-entropy",
     entries=("A34",),
-    source=f"{PAPER}, section 4, figure 4 right, read as a statement on any two predictions",
+    source=f"{PAPER}, section 4, figure 4 right, between its rays: any two predictions",
     statement=r"\Pr\big[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0\big] = 0.128\ (K = 4),\ 0.036\ (K = 10)",
     experiment=PAIRS,
     score="discordant",
     predict=lambda p: _discordance(p.classes),
     printed=lambda _: 0.0,
-    finding=PRINTED_FINDING,
+    **BETWEEN_RAYS,
     margin=0.004,
     margin_reason="seven times what seven times the points change in the integral",
     relative=False,
@@ -122,7 +134,7 @@ def counterexample(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 COUNTEREXAMPLE = Identity(
     id="vysogorets2024/entropy-counterexample",
     entries=("A34",),
-    source=f"{PAPER}, section 4, figure 4 right",
+    source=f"{PAPER}, section 4, figure 4 right, between its rays",
     statement=r"H(\tfrac{1}{2}, \tfrac{1}{2}, 0, 0) = 0.69,\ \Gamma^2 = 1;\quad H(.97, .01, .01, .01) = 0.17,\ "
     r"\Gamma^2 = 2.03",
     routes=counterexample,
@@ -133,7 +145,7 @@ COUNTEREXAMPLE = Identity(
     measured="dense",
     theory="theory",
     printed="in the order of entropy",
-    finding=PRINTED_FINDING,
+    **BETWEEN_RAYS,
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
     rivals=("against the order of entropy",),
@@ -200,7 +212,12 @@ def _rise_of_the_mean(_: np.random.Generator, point: Point) -> float:
 RAY = ExactProperty(
     id="vysogorets2024/temperature-ray",
     entries=("A34",),
-    source=f"{PAPER}, section 4, figure 4 right, for one prediction; a theorem, the proof is ours",
+    source=f"{PAPER}, section 4, figure 4 right, along each of its rays; the proof is ours",
+    passage=Passage(
+        Standing.AS_STATED,
+        "monotonic between its extreme values with respect to the entropy",
+        "Section 4, on Figure 4, right",
+    ),
     statement=r"\beta \mapsto \Gamma_p,\ p = \mathrm{softmax}(\beta z), \text{ never rises, nor does } H(p)",
     strategies=_logits,
     violation=falls_along_rays,
@@ -246,6 +263,7 @@ EDGES = Identity(
     id="vysogorets2024/two-edges",
     entries=("A34",),
     source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
     statement=r"\Gamma_p^{-2} = \Pr(e = e') + \tfrac{1}{4} \Pr(|e \cap e'| = 1)\quad "
     r"\text{for pairs } e, e' \text{ of classes, drawn with weights } p_i p_j",
     routes=two_edges,
@@ -289,6 +307,7 @@ SLOPE = Identity(
     id="vysogorets2024/ray-slope",
     entries=("A34",),
     source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
     statement=r"\frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,\ "
     r"p_i + p_j - (p_i - p_j)^2\big),\quad W = \sum_{i < j} p_i p_j",
     routes=ray_slope,
@@ -324,7 +343,8 @@ def batch_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 BATCH_RAY = Identity(
     id="vysogorets2024/batch-ray",
     entries=("A34",),
-    source=f"{PAPER}, section 4, figures 3 and 4 right, for the mean over a batch",
+    source=f"ours, beside the mean over a batch in {PAPER}, figure 4 right",
+    passage=OURS,
     statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
     r"\beta",
     routes=batch_ray,
@@ -334,11 +354,9 @@ BATCH_RAY = Identity(
     ),
     measured="dense",
     theory="theory",
-    printed="never rises",
-    finding="Monotone along a ray holds for one prediction; the mean matrix of a batch may gain a second direction.",
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
-    rivals=("mean of Gamma",),
+    rivals=("mean of Gamma", "never rises"),
     seconds=0.02,
     quantity="Gamma of the mean matrix",
 )

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS", "logit_gradients_at", "predictions_at", "repeated"]
 
@@ -147,18 +147,17 @@ def _finite_claim(name: str, experiment: Experiment, statement: str, *, orthogon
         id=f"vysogorets2024/{name}",
         entries=("A29",),
         source=f"ours, beside {PAPER}, section 4, figure 3, which compares eq. (8) with the G-term of a sample",
+        passage=OURS,
         statement=statement,
         experiment=experiment,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
         predict=lambda p: _finite(p, orthogonal=orthogonal),
-        printed=_eq_8_as_our_copy_reads,
-        finding="Eq. (8), its misprint corrected, is the excess of the expected matrix, an infinite sample; that of a "
-        "finite sample is lower, in the excess by a factor of 1.6 where few of forty samples carry the curvature.",
         margin=0.01,
         margin_reason=UNBIASED,
         rivals={
             "eq. (8) corrected, an infinite sample": lambda p: _eq_8(_gammas(p).mean, p),
+            "eq. (8) as our copy reads": _eq_8_as_our_copy_reads,
             "as for one sample": _one_sample,
             "Gamma side by side in eq. (8)": lambda p: _eq_8(_gammas(p).separate, p),
             "the other kind of class means": lambda p: _finite(p, orthogonal=not orthogonal),

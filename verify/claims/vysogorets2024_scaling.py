@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Point
 from theory import zone
 from verify.claims.vysogorets2024_identities import EXACT, PAPER, covariance, drawn, frame_of, on_both
-from verify.model import AnyClaim, Identity
+from verify.model import OURS, AnyClaim, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -189,6 +189,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/one-temperature",
         entries=("A15",),
         source=f"ours, sharper than section 6 and figure 1 of {PAPER}",
+        passage=OURS,
         statement=r"\alpha^2 H'(\alpha, T) = H(1, T / \alpha^L)",
         routes=one_temperature,
         points=on_both(
@@ -213,7 +214,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         measured="loss at 4 alpha",
         theory="(4 alpha)^L c",
         printed="exponential in alpha",
-        finding="At large scale the loss grows as alpha^L, a power, not exponentially.",
+        passage=Passage(
+            Standing.AS_STATED,
+            "their loss remains extremely large and scales exponentially with",
+            "Section 5",
+        ),
+        finding="Of a homogeneous network the loss at large scale grows with the logits, as the power alpha^L of the "
+        "scale and not exponentially.",
         tolerance=1e-7,
         tolerance_reason="the loss is at most log K above alpha^L c, here 1e8 or more",
         rivals=("(4 alpha)^(L-1) c", "mean logit for the largest"),
@@ -232,8 +239,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         measured="norm of H'",
         theory="alpha^(L-2) norm of Ht",
         printed="none",
-        finding="Above the zone curvature does not vanish in all directions: the norm of the Hessian grows as "
-        "alpha^(L-2).",
+        passage=Passage(Standing.AS_STATED, "the loss curvature vanishes along all directions", "Section 5"),
+        finding="Read of the norm of the Hessian it holds below the zone; above, that norm grows as alpha^(L-2). Read "
+        "of the excess of positive curvature it holds on both sides.",
         tolerance=1e-10,
         tolerance_reason="an image would need two logits closer than 1e-8 to show",
         rivals=("norm of Ht", "alpha^(L-1) norm of Ht", "alpha^L norm of Ht"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory import gauss_newton, softmax
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 
 __all__ = ["CLAIMS", "dense_gamma"]
 
@@ -106,6 +106,7 @@ SPECTRUM = ExactProperty(
     id="vysogorets2024/softmax-spectrum",
     entries=("A43",),
     source=f"{PAPER}, appendix B; the identities and the bounds are ours",
+    passage=OURS,
     statement=r"\sum_k \frac{p_k}{p_k - \tilde\lambda_i} = 0,\quad "
     r"\prod_{i < K} \tilde\lambda_i = K \prod_k p_k\ (p > 0),\quad "
     r"\max_k p_k (1 - p_k) \le \tilde\lambda_1 \le \min\{2 \max_k p_k (1 - p_k), \tfrac{1}{2}\}",
@@ -149,7 +150,9 @@ RANK = Identity(
     measured="exact",
     theory="theory",
     printed="K - 1",
-    finding="Absent classes lower the rank; it is K - 1 only if p has no zeros.",
+    passage=Passage(Standing.OUTSIDE, "is identically zero when p is one-hot", "Appendix C"),
+    finding="Outside of predictions without zeros, where the rank is K - 1, each absent class lowers it by one, down "
+    "to the zero at one-hot p that the paper names.",
     tolerance=1e-12,
     tolerance_reason="whole numbers",
     rivals=("support",),
@@ -232,6 +235,7 @@ SMALL = Identity(
     id="vysogorets2024/small-entries",
     entries=("A59",),
     source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
     statement=r"\Gamma_p,\ \tilde\lambda_i,\ M_{kk} \text{ from } p \text{ keep their digits however small } "
     r"1 - \max p \text{ is, read as the sum of the other entries}",
     routes=small_entries,

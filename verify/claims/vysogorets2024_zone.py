@@ -11,7 +11,7 @@ from simulate.monte_carlo import Block, Point
 from theory import zone
 from verify.claims import framed_networks
 from verify.claims.vysogorets2024_networks import ZONE
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
@@ -115,6 +115,7 @@ SMALL_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/sharpness-at-small-scale",
         entries=("A53",),
         source=f"{PAPER}, section 5, figure 8 right; the level is ours",
+        passage=OURS,
         statement=r"\alpha^{2-L} \lVert H'_d\rVert_2 \to \lVert \tilde H_d\rVert_2 \text{ at uniform } p, "
         r"\quad \alpha \to 0",
         experiment=SMALL,
@@ -143,6 +144,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/lower-edge",
         entries=("A21",),
         source=f"ours, from eqs. (5) and (6) of {PAPER}",
+        passage=OURS,
         statement=r"\alpha_{\rm low} = \left( \frac{\lVert \tilde H_d\rVert_2}{\lVert G_d\rVert_2} "
         r"\right)^{1/L} \text{ at uniform } p:\quad \lVert G'_d\rVert_2 = \lVert \tilde H'_d\rVert_2",
         experiment=ZONE,
@@ -293,27 +295,22 @@ DECAY = Experiment(
     seconds=6.0,
 )
 
-FIXED_ZONE = (
-    "As the paper reads, the zone belongs to the initialisation alone; its upper edge moves out with the number of "
-    "samples as N^(1/L), because G lives on the samples closest to a tie and these come ever closer."
-)
-
 UPPER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/upper-edge-growth",
         entries=("A23",),
-        source=f"ours; {PAPER}, section 3, where it is a property of the initialisation",
+        source=f"ours, beside {PAPER}, section 3",
+        passage=OURS,
         statement=r"\alpha_{\rm high} \sim N^{1/L}:\quad \mathbb{E} \frac{\log \alpha_{\rm high}(N_2) - \log "
         r"\alpha_{\rm high}(N_1)}{\log N_2 - \log N_1} = \frac{1}{L}",
         experiment=UPPER,
         score="growth",
         predict=_growth,
-        printed=lambda _: 0.0,
-        finding=FIXED_ZONE,
         margin=0.05,
         relative=False,
         margin_reason="the default for exponents",
         rivals={
+            "0, the same for every sample": lambda _: 0.0,
             "1 / (L - 1)": lambda p: 1 / (_layers(p) - 1),
             "1": lambda _: 1.0,
         },
@@ -323,6 +320,7 @@ UPPER_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/near-tie-weight",
         entries=("A23",),
         source=f"ours, beside {PAPER}, section 3",
+        passage=OURS,
         statement=r"\mathbb{E}\, p_1 p_2 = \frac{f(0)\, T}{2 \alpha^L}\quad "
         r"\text{for large } \alpha,\ f \text{ the density of the gap of the two largest logits}",
         experiment=TIES,
@@ -346,7 +344,8 @@ UPPER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/population-decay",
         entries=("A22", "A23"),
-        source=f"ours; {PAPER}, section 3 and figure 2, where G plummets",
+        source=f"ours, beside {PAPER}, section 3 and figure 2, where G plummets",
+        passage=OURS,
         statement=r"\mathrm{Tr} G(p') \sim \alpha^{-L},\ \mathrm{Tr} G' \sim \alpha^{L-2} \text{ as } \tilde H',"
         r"\quad \text{while } 1 \ll \alpha^L \ll N f(0)",
         experiment=DECAY,

@@ -18,16 +18,8 @@ FORMS = {
 BOUND = "a declared bound, no formula"
 
 WITHOUT_FORM = {
-    **{
-        f"vysogorets2024/{name}": BOUND
-        for name in (
-            "prior-line",
-            "balanced-gradient-falls",
-            "unrelated-gradients",
-            "unrelated-gradients-unbalanced",
-        )
-    },
-    "vysogorets2024/unrelated-gradients-uniform": "a cosine that vanishes, no formula",
+    **{f"vysogorets2024/{name}": BOUND for name in ("prior-line", "balanced-gradient-falls")},
+    "vysogorets2024/balanced-gradient-vanishes": "an exponent that is one number, no formula",
 }
 
 SMALL = "of ten classes 1/K takes off a tenth, two margins"
