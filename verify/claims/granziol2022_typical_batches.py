@@ -61,7 +61,7 @@ START = Experiment(
     simulate=typical_batches,
     points=tuple(Point(matrix=matrix, steps=0, **SETTING) for matrix in ("hessian", "gauss-newton")),
     budget=1024,
-    seconds=80.0,
+    seconds=40.0,
     data="digits",
 )
 
@@ -71,7 +71,7 @@ TRAINED = Experiment(
     simulate=typical_batches,
     points=(Point(matrix="hessian", steps=300, **SETTING),),
     budget=512,
-    seconds=80.0,
+    seconds=60.0,
     data="digits",
 )
 
@@ -103,7 +103,7 @@ def _within_a_third(name: str, experiment: Experiment, **verdict: Any) -> Claim:
     )
 
 
-def _within_a_deviation(name: str, theorem: str, score: str, **verdict: Any) -> Claim:
+def _within_a_deviation(name: str, experiment: Experiment, theorem: str, score: str, **verdict: Any) -> Claim:
     return Claim(
         id=f"granziol2022/{name}",
         entries=("B40",),
@@ -113,7 +113,7 @@ def _within_a_deviation(name: str, theorem: str, score: str, **verdict: Any) -> 
         passage=Passage(
             Standing.AS_STATED, "within 1 standard deviation from the true result", "Section 8.2.1"
         ),
-        experiment=START,
+        experiment=experiment,
         score=score,
         inputs={"alone_off": 10.0},
         predict=lambda _: 0.0,
@@ -126,28 +126,6 @@ def _within_a_deviation(name: str, theorem: str, score: str, **verdict: Any) -> 
     )
 
 
-def _better_fit(name: str, experiment: Experiment) -> Claim:
-    return Claim(
-        id=f"granziol2022/{name}",
-        entries=("B40",),
-        source=f"{PAPER}, theorems 4 and 7 at B = 128 (section 8.2.1)",
-        statement=r"\mathbb{E}\,\frac{|\bar\lambda - \lambda_1'(\text{theorem 4})| - "
-        r"|\bar\lambda - \lambda_1'(\text{theorem 7})|}{s} \ge 0,\quad B = 128",
-        passage=Passage(
-            Standing.AS_STATED, "the multiplicative noise process provides a better fit", "Section 8.2.1"
-        ),
-        experiment=experiment,
-        kind=Kind.AT_LEAST,
-        score="closer",
-        predict=lambda _: 0.0,
-        margin=0.05,
-        relative=False,
-        margin_reason="a twentieth of a deviation; it comes closer by a quarter and more",
-        rivals={"by two deviations": lambda _: 2.0},
-        quantity="by how many deviations theorem 7 is closer than theorem 4",
-    )
-
-
 CLAIMS: tuple[AnyClaim, ...] = (
     _within_a_third("theorem-4-at-128", START),
     _within_a_third(
@@ -157,15 +135,33 @@ CLAIMS: tuple[AnyClaim, ...] = (
         finding="On small networks after 300 steps the mean over batches of 128 is four fifths above Theorem 4, not a "
         "third: the noise sits along the directions of large curvature.",
     ),
+    _within_a_deviation("theorem-7-within-a-deviation", START, "theorem 7, eq. (16)", "off_7"),
     _within_a_deviation(
-        "theorem-4-within-a-deviation",
+        "theorem-4-trained-within-a-deviation",
+        TRAINED,
         "theorem 4, eq. (9)",
         "off_4",
         expected=Verdict.DISAGREES,
-        finding="On small networks the mean over ten batches of 128 is 1.1 to 1.3 of their standard deviations above "
-        "Theorem 4, already at the start.",
+        finding="On small networks after 300 steps the mean over ten batches of 128 is 1.4 of their deviations above "
+        "Theorem 4; at the start it is about one, too near to decide.",
     ),
-    _within_a_deviation("theorem-7-within-a-deviation", "theorem 7, eq. (16)", "off_7"),
-    _better_fit("theorem-7-fits-better", START),
-    _better_fit("theorem-7-fits-better-trained", TRAINED),
+    Claim(
+        id="granziol2022/theorem-7-fits-better",
+        entries=("B40",),
+        source=f"{PAPER}, theorems 4 and 7 at B = 128 (section 8.2.1)",
+        statement=r"\mathbb{E}\,\frac{|\bar\lambda - \lambda_1'(\text{theorem 4})| - "
+        r"|\bar\lambda - \lambda_1'(\text{theorem 7})|}{s} \ge 0,\quad B = 128",
+        passage=Passage(
+            Standing.AS_STATED, "the multiplicative noise process provides a better fit", "Section 8.2.1"
+        ),
+        experiment=START,
+        kind=Kind.AT_LEAST,
+        score="closer",
+        predict=lambda _: 0.0,
+        margin=0.05,
+        relative=False,
+        margin_reason="a twentieth of a deviation; it comes closer by a quarter and more",
+        rivals={"by two deviations": lambda _: 2.0},
+        quantity="by how many deviations theorem 7 is closer than theorem 4",
+    ),
 )

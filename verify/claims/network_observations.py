@@ -349,10 +349,11 @@ OBSERVATIONS: tuple[Observation, ...] = (
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
-        note=f"{HOW} Theorem 4 is low in every row, two to six times up to B = 16: the noise sits along the "
-        "directions of large curvature, where it is 5 to 60 times the average over the elements. It comes within "
-        "10 % only where a batch is half of the data, and not there once trained. Theorem 7 starts several times too "
-        "high and then runs low. The variance P sigma^2 falls and then grows here; elsewhere it only falls (B41). Own "
+        note=f"{HOW} Outside the limit of large P and B, which section 8.2.1 names, theorem 4 is low in every row, "
+        "two to six times up to B = 16: the noise sits along the directions of large curvature, where it is 5 to 60 "
+        "times the average over the elements. It comes within 10 % only where a batch is half of the data, and not "
+        "there once trained. Theorem 7 starts several times too high and then runs low. The variance P sigma^2 falls "
+        "and then grows here; elsewhere it only falls (B41). Own "
         "directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
         simulate=small_network_batches,
