@@ -347,6 +347,11 @@ def _require_plain(problem: Problem) -> None:
         raise ValueError(
             "a plan needs evaluation mode: in training mode samples of a batch may see each other"
         )
+    if not problem.objective.separable:
+        raise ValueError(
+            "loss must be a mean over samples that do not see each other for a plan, got one that is not the mean of"
+            " that of its parts"
+        )
 
 
 def run(options: argparse.Namespace) -> int:
