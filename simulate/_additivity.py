@@ -2,7 +2,7 @@
 
 It is not if the loss function divides by something else than the samples, as by the weights of their classes, takes a
 root of the mean or compares samples; nor if the model has other outputs for a sample beside other samples. Both are
-asked of a few samples, at most `SAMPLES`, in `len(_SPLITS)` ways to part them: at most four forward passes of so few.
+asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from simulate.batches import cuttable, joined, moved, rows, tensors, window
 
-__all__ = ["SAMPLES", "UNKNOWN", "Asked", "chosen", "coupling"]
+__all__ = ["SAMPLES", "SUM", "UNKNOWN", "Asked", "chosen", "coupling"]
 
 SAMPLES = 32
 
@@ -28,7 +28,7 @@ UNKNOWN = "the loss of a few samples cannot be had"
 
 _FEWER = "the loss of fewer samples cannot be had"
 _MIXED = "the model gives a sample other outputs beside other samples"
-_SUM = "the loss of a batch is the sum of those of its parts; say so by its attribute reduction"
+SUM = "the loss of a batch is the sum of those of its parts"
 _NEITHER = {
     "mean": "the loss of a batch is not the mean of those of its parts",
     "sum": "the loss of a batch is not the sum of those of its parts",
@@ -148,10 +148,10 @@ class _Part(NamedTuple):
     weight: float
 
 
-def coupling(asked: Asked, pieces: Sequence[Piece]) -> str:
+def coupling(asked: Asked, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
     """What couples these samples, in words; nothing if the loss may be taken in parts, or draws at random.
 
-    To be used within `parametric.as_found`.
+    To be used within `parametric.as_found`. With `loss_alone` the outputs are those that the samples have together.
     """
     if len(pieces) < 2:
         return ""
@@ -163,7 +163,16 @@ def coupling(asked: Asked, pieces: Sequence[Piece]) -> str:
             return UNKNOWN
         if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
             return UNKNOWN
-        return next(filter(None, (_coupled(asked, loss, whole, pieces, split) for split in _SPLITS)), "")
+        for split in _SPLITS:
+            inside = set(split(len(pieces)))
+            sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
+            try:
+                found = _coupled(asked, loss, whole, pieces, sides, loss_alone)
+            except Exception:  # code of others, that needs more samples
+                return _FEWER
+            if found:
+                return "" if found == _MIXED and _draws(asked, whole, pieces) else found
+    return ""
 
 
 def _part(asked: Asked, pieces: Sequence[Piece]) -> _Part:
@@ -172,22 +181,28 @@ def _part(asked: Asked, pieces: Sequence[Piece]) -> _Part:
 
 
 def _coupled(
-    asked: Asked, loss: _Loss, whole: _Part, pieces: Sequence[Piece], split: Callable[[int], Sequence[int]]
+    asked: Asked,
+    loss: _Loss,
+    whole: _Part,
+    pieces: Sequence[Piece],
+    sides: Sequence[Sequence[int]],
+    loss_alone: bool,
 ) -> str:
-    inside = set(split(len(pieces)))
-    sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
-    try:
-        parts = [_part(asked, [pieces[i] for i in side]) for side in sides]
-        sizes = [rows(targets) for _, targets in pieces]
-        if whole.outputs.ndim and len(whole.outputs) == sum(sizes):
-            own = whole.outputs.split(sizes)
-            expected = [torch.cat([own[i] for i in side]) for side in sides]
-            if not all(_alike(p.outputs, e) for p, e in zip(parts, expected, strict=True)):
-                return "" if _draws(asked, whole, pieces) else _MIXED
-            parts = [p._replace(outputs=e) for p, e in zip(parts, expected, strict=True)]
-        return loss.coupled(parts)
-    except Exception:  # code of others, that needs more samples
-        return _FEWER
+    sizes = [rows(targets) for _, targets in pieces]
+    by_row = whole.outputs.ndim > 0 and len(whole.outputs) == sum(sizes)
+    own = whole.outputs.split(sizes) if by_row else ()
+    parts = list[_Part]()
+    for side in sides:
+        taken = [pieces[i] for i in side]
+        if not by_row:  # one number for all of them, say
+            parts.append(_part(asked, taken))
+            continue
+        outputs = torch.cat([own[i] for i in side])
+        if not loss_alone and not _alike(_part(asked, taken).outputs, outputs):
+            return _MIXED
+        targets = joined([y for _, y in taken])
+        parts.append(_Part(outputs, targets, asked.weight(targets)))
+    return loss.coupled(parts)
 
 
 def _alike(found: Tensor, expected: Tensor) -> bool:
@@ -219,7 +234,7 @@ class _Loss:
         least = math.sqrt(self._eps) * scale + 10 * self._eps * float(self._part.outputs.abs().max())
         if abs(self.whole - expected) <= least or self._of(self._part) != self.whole:
             return ""
-        return _SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
+        return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
 
     def _of(self, part: _Part) -> float:
         return float(self._criterion(part.outputs.clone(), part.targets))

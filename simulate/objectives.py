@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks
-from simulate._additivity import UNKNOWN, chosen, coupling
+from simulate._additivity import SUM, UNKNOWN, chosen, coupling
 from simulate.batches import (
     Tally,
     bounded,
@@ -161,15 +161,29 @@ class Objective:
 
     @property
     def separable(self) -> bool:
-        """Whether the loss of a batch is the mean, or the sum, of that of any parts of it.
+        """Whether the loss of a batch is the mean, or the sum, of that of any parts of it: nothing is `coupling`."""
+        return not self.coupling
 
-        Asked once, of at most 32 samples of the data: at most four forward passes of so few, see
-        `simulate._additivity`. In training mode it is not, since samples of a batch may see each other.
+    @property
+    def coupling(self) -> str:
+        """Why the loss of a batch is not that of its parts, in words; empty if it is.
+
+        Asked once, of at most 32 samples of the data: at most five forward passes of so few, and one through the data
+        to pick them, see `simulate._additivity`. In training mode nobody is asked: samples may see each other.
         """
-        if self._coupling is None and not self.training:
+        if self.training:
+            return "in training mode samples of a batch may see each other"
+        if self._coupling is None:
             with as_found(self.model, self.training):
                 self._coupling = coupling(self, chosen(self._given()))
-        return not self.training and not self._coupling
+        return self._coupling
+
+    def sums(self) -> bool:
+        """Whether the loss function gives the sum over a few samples of a batch, though it is taken for their mean."""
+        if self.reduction == "sum":
+            return False
+        with as_found(self.model, self.training):
+            return coupling(self, chosen(self._given()), loss_alone=True) == SUM
 
     @property
     def chunk(self) -> int | None:
@@ -323,10 +337,10 @@ class Objective:
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
-        if not self.separable and self._coupling != UNKNOWN:
+        if self.coupling not in ("", UNKNOWN):
             raise ValueError(
-                f"loss must be a {self.reduction} over samples that do not see each other where data come in several"
-                f" batches, got another: {self._coupling}; pass all samples as one batch, or what each batch counts for"
+                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
+                f" another: {self.coupling}; pass all samples as one batch"
             )
 
 

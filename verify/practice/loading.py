@@ -25,7 +25,7 @@ from simulate.objectives import Objective
 from simulate.parametric import Parametric, as_found, parametric
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
-from verify.practice.fitness import FEW, require_initialised, require_mean, require_second_derivatives
+from verify.practice.fitness import FEW, require_initialised, require_second_derivatives
 from verify.practice.foreign import build, called, function, measured, restored
 from verify.practice.samples import drawn, each, fitting, gathered
 
@@ -179,7 +179,10 @@ def problem(
     with measured():
         require_second_derivatives(objective)
         require_deterministic(objective)
-    require_mean(objective)
+    if objective.sums():
+        raise ValueError(
+            "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
+        )
     return Problem(
         name=name or type(model).__name__,
         model=own,

@@ -134,6 +134,7 @@ def measure(
         zone=_zone(problem, first.matrix, second.matrix, remainder.value),
         projected_excess=seen,
         noise=noise,
+        coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
         products=spent.products,
         seconds=time.monotonic() - started,

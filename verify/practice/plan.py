@@ -349,8 +349,7 @@ def _require_plain(problem: Problem) -> None:
         )
     if not problem.objective.separable:
         raise ValueError(
-            "loss must be a mean over samples that do not see each other for a plan, got one that is not the mean of"
-            " that of its parts"
+            f"loss must be a mean over samples, each for itself, for a plan, got another: {problem.objective.coupling}"
         )
 
 
