@@ -190,25 +190,38 @@ def pair(item: Any) -> tuple[Any, Any]:
 
 
 def moved(part: Any, like: Tensor) -> Any:
-    """Tensors on the device of another, floating ones of its type; arrays as tensors."""
-    if isinstance(part, np.ndarray):
-        part = as_tensor(part)
-    if isinstance(part, Tensor):
-        if part.is_meta:
-            raise ValueError("data must hold numbers, got a tensor on the meta device, which has none")
-        dtype = like.dtype if part.is_floating_point() else part.dtype
-        return part.detach().to(device=like.device, dtype=dtype)
-    return _each(part, lambda value: moved(value, like))
+    """Tensors on the device of another, floating ones of its type, whole numbers wide; arrays as tensors."""
+    if not isinstance(part, Tensor | np.ndarray):
+        return _each(part, lambda value: moved(value, like))
+    tensor = as_tensor(part)
+    if tensor.is_floating_point():
+        return tensor.to(device=like.device, dtype=like.dtype)
+    return tensor.to(device=like.device, dtype=torch.int64 if tensor.dtype in _NARROW else tensor.dtype)
 
 
-def as_tensor(array: np.ndarray) -> Tensor:
-    """An array of numbers, of whatever byte order, strides and width, as a tensor.
+_NARROW = (torch.int8, torch.int16, torch.int32)
+"""What losses of torch do not take for classes. Bytes and truth values stay: they may be masks."""
+
+
+def as_tensor(part: Tensor | np.ndarray) -> Tensor:
+    """Numbers, in an array of whatever byte order, strides and width, as a tensor.
 
     Raises
     ------
     ValueError
-        If it is masked, whose numbers behind the mask would be taken for data, or of something else than numbers.
+        If they are masked, since what is behind the mask would be taken for data, are on the meta device, or sparse, or
+        are no numbers.
     """
+    if isinstance(part, np.ndarray):
+        return _of_array(part)
+    if part.is_meta:
+        raise ValueError("data must hold numbers, got a tensor on the meta device, which has none")
+    if part.layout != torch.strided:
+        raise ValueError(f"data must hold dense tensors, got {part.layout}")
+    return part.detach()
+
+
+def _of_array(array: np.ndarray) -> Tensor:
     if isinstance(array, np.ma.MaskedArray):
         raise ValueError(
             "data must hold plain arrays, got a masked one; leave the masked samples out, or fill them"

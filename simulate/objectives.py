@@ -318,6 +318,7 @@ class Objective:
         for item in bounded(self.data):
             inputs, targets = (moved(part, self._own[0]) for part in pair(item))
             size = rows(targets)
+            _require_no_list_of_samples(pair(item)[0], inputs, targets)
             if self._chunk is not None and size > self._chunk and not cuttable(inputs, targets):
                 got = " and ".join(map(str, lengths(inputs, targets)))
                 raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
@@ -344,6 +345,14 @@ class Objective:
             )
 
 
+def _require_no_list_of_samples(given: Any, inputs: Any, targets: Any) -> None:
+    """A list of inputs stands for several that a model takes, not for its samples."""
+    if isinstance(given, list) and len(given) == rows(targets) and not cuttable(inputs, targets):
+        raise ValueError(
+            f"inputs must be tensors with samples along the first axis, got a list of {len(given)} samples; stack them"
+        )
+
+
 def _reduction(loss: Loss, reduction: str | None) -> str:
     found = getattr(loss, "reduction", "mean") if reduction is None else reduction
     found = (
@@ -362,6 +371,11 @@ def _counted_by(loss: Loss) -> Count:
 
     def count(targets: Any) -> float:
         if torch.is_floating_point(targets):  # probabilities: torch divides by their number
+            if targets.ndim < 2:
+                raise ValueError(
+                    f"targets of a cross-entropy must be whole numbers, or shares of the classes along axis 1, got"
+                    f" {targets.dtype} of shape {tuple(targets.shape)}"
+                )
             return float(targets.numel() // targets.shape[1])
         kept = targets[targets != ignored]
         return float(kept.numel()) if weight is None else float(weight[kept].sum())

@@ -54,12 +54,12 @@ def _scaled(part: Any) -> Tensor:
 
 def _tensor(name: str, part: Any) -> Tensor:
     """Floats as they are, whole numbers and truth values as int64."""
-    if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+    if isinstance(part, Tensor) or (isinstance(part, np.ndarray) and part.dtype.kind in "biuf"):
         part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:
         got = f"an array of {part.dtype}" if isinstance(part, Tensor | np.ndarray) else type(part).__name__
         raise ValueError(f"{name} must be tensors or arrays of real numbers, samples first, got {got}")
-    return part.detach() if part.is_floating_point() else part.long()
+    return part if part.is_floating_point() else part.long()
 
 
 def drawn(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> tuple[Any, Tensor]:
