@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from simulate.batches import cuttable, joined, moved, rows, tensors, window
 
-__all__ = ["SAMPLES", "SUM", "UNKNOWN", "Asked", "chosen", "coupling"]
+__all__ = ["SAMPLES", "SUM", "UNKNOWN", "Asked", "chosen", "coupling", "halves"]
 
 SAMPLES = 32
+"""Most samples that are asked: two are those with the extremes of the targets."""
 
 UNKNOWN = "the loss of a few samples cannot be had"
 """Of a model or a loss for one size of batch alone."""
@@ -34,11 +35,14 @@ _NEITHER = {
     "sum": "the loss of a batch is not the sum of those of its parts",
 }
 
-_EACH = 4
-"""Samples of a batch that is not alone."""
+_SPREAD, _CLASSES, _GROUPS = 16, 14, 8
+"""Samples that are spread over the data, samples of different classes, batches that the first come from."""
 
 _ROUNDINGS = 1e4
 """Outputs that differ by more than so many roundings of the largest differ."""
+
+_PRECISIONS = {torch.bfloat16: 0.1, torch.float16: 0.02, torch.float32: 3e-5, torch.float64: 1e-8}
+"""Relative error of a loss by the type that it is computed in, far above the rounding of a mean over a few samples."""
 
 _SPLITS: tuple[Callable[[int], Sequence[int]], ...] = (
     lambda count: range(count // 2),
@@ -49,6 +53,9 @@ _SPLITS: tuple[Callable[[int], Sequence[int]], ...] = (
 
 Piece = tuple[Any, Any]
 """Inputs and targets of one sample, or of a batch whose samples cannot be told apart."""
+
+Sample = tuple[tuple[int, int], Piece]
+"""One with its batch and its place there."""
 
 
 class Asked(Protocol):
@@ -74,63 +81,84 @@ class Asked(Protocol):
 
 
 def chosen(batches: Iterable[Piece]) -> list[Piece]:
-    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole.
-
-    Of one batch alone they are spread over it, and among them are one of every class, or the extremes of the numbers
-    of the targets; of several four each, of every second, fourth, ... batch where those are too many.
-    """
-    groups, whole, stride, apart = list[list[Piece]](), list[Piece](), 1, True
-    for place, (inputs, targets) in enumerate(batches):
-        whole += [(inputs, targets)] * (place < 2)
+    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole."""
+    few, whole, apart = _Few(), list[Piece](), True
+    for inputs, targets in batches:
+        whole = whole if len(whole) == 2 else [*whole, (inputs, targets)]
         apart = apart and cuttable(inputs, targets)
-        if apart and place % stride == 0:
-            groups.append(_samples(inputs, targets, _EACH))
-        if len(groups) > SAMPLES // _EACH:
-            groups, stride = groups[::2], 2 * stride
-    if not apart:
-        whole = whole if len(whole) > 1 else []
-    elif len(whole) > 1:
-        whole = list(itertools.chain.from_iterable(groups))
-    else:
-        whole = _samples(*whole[0], SAMPLES) if whole else []
-    return [piece for piece in whole if _kind(piece) == _kind(whole[0])]
+        if apart:
+            few.look_at(inputs, targets)
+    found = few.samples() if apart else whole
+    return [piece for piece in found if _kind(piece) == _kind(found[0])]
 
 
-def _samples(inputs: Any, targets: Any, most: int) -> list[Piece]:
-    parts = [slice(row, row + 1) for row in _notable(targets, most)]
-    return [(_copied(inputs, part), _copied(targets, part)) for part in parts]
+def halves(batch: Piece) -> list[Piece]:
+    """A batch in two."""
+    middle = rows(batch[1]) // 2
+    parts = (slice(middle), slice(middle, None)) if cuttable(*batch) and middle else ()
+    return [(window(batch[0], part), window(batch[1], part)) for part in parts]
 
 
-def _copied(part: Any, samples: slice) -> Any:
-    """Not a view, which would hold on to the whole batch."""
-    return window(part, torch.arange(samples.start, samples.stop))
+class _Few:
+    """Samples that differ in what a loss may weigh them by.
+
+    Some spread over the data, one of each class as long as these are few, and those with the smallest and the largest
+    number of the targets.
+    """
+
+    def __init__(self) -> None:
+        self._batches, self._stride = 0, 1
+        self._spread = list[list[Sample]]()
+        self._classes, self._ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
+
+    def samples(self) -> list[Piece]:
+        """At most `SAMPLES`, in the order of the data."""
+        spread = list(itertools.chain.from_iterable(self._spread))
+        found = [spread[i] for i in _spaced(len(spread), _SPREAD)]
+        found += [*self._classes.values(), *(sample for _, sample in self._ends.values())]
+        return [piece for _, piece in sorted(dict(found).items(), key=lambda sample: sample[0])]
+
+    def look_at(self, inputs: Any, targets: Any) -> None:
+        """Take some samples of the next batch."""
+
+        def sample(row: int) -> Sample:  # no view, which would hold on to the batch
+            at = torch.tensor([row])
+            return (self._batches, row), (window(inputs, at), window(targets, at))
+
+        if self._batches % self._stride == 0:
+            self._spread.append([sample(row) for row in _spaced(rows(targets), _SPREAD)])
+        if len(self._spread) > _GROUPS:
+            self._spread, self._stride = self._spread[::2], 2 * self._stride
+        for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
+            flat = tensor.reshape(len(tensor), -1)
+            for value, row in _classes(flat):
+                if len(self._classes) < _CLASSES and (place, value) not in self._classes:
+                    self._classes[place, value] = sample(row)
+            for sign in (-1, 1) if place == 0 else ():
+                end, row = _largest(sign * flat)
+                if end > self._ends.get(sign, (-math.inf, None))[0]:
+                    self._ends[sign] = end, sample(row)
+        self._batches += 1
 
 
-def _notable(targets: Any, most: int) -> list[int]:
-    """Samples that differ in what a loss may weigh them by."""
-    count, half = rows(targets), most // 2
-    if count <= most:
-        return list(range(count))
-    found = set(np.linspace(0, count - 1, half).astype(int).tolist())
-    for tensor in tensors(targets):
-        if tensor.ndim and not tensor.is_complex():
-            flat = tensor.reshape(count, -1)
-            found.update((_extremes if flat.is_floating_point() else _values)(flat, half))
-    return sorted(found)[:: math.ceil(len(found) / most)]
+def _spaced(count: int, most: int) -> list[int]:
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()
 
 
-def _values(flat: Tensor, most: int) -> list[int]:
-    """Of every whole number the first that has it; the lowest and the highest of many."""
-    _, first = np.unique(flat.cpu().numpy(), return_index=True)
-    found = (first // flat.shape[1]).tolist()
-    return found if len(found) <= most else found[: most // 2] + found[-(most // 2) :]
+def _classes(flat: Tensor) -> list[tuple[int, int]]:
+    """Whole numbers, or places of the largest of several, each with the first sample that has it."""
+    if flat.is_floating_point() and flat.shape[1] < 2:
+        return []
+    values = flat.argmax(1, keepdim=True) if flat.is_floating_point() else flat
+    found, first = np.unique(values.cpu().numpy(), return_index=True)
+    return list(zip(found.tolist(), (first // values.shape[1]).tolist(), strict=True))
 
 
-def _extremes(flat: Tensor, most: int) -> list[int]:
-    """Of some columns those with the largest and the smallest number."""
-    width = flat.shape[1]
-    columns = flat[:, torch.linspace(0, width - 1, min(width, most // 2)).long().to(flat.device)]
-    return [int(row) for row in torch.cat([columns.argmax(0), columns.argmin(0)])]
+def _largest(flat: Tensor) -> tuple[float, int]:
+    """The largest number and its sample; what is none counts as infinite."""
+    place = int(flat.argmax())
+    value = float(flat.flatten()[place])
+    return (math.inf if math.isnan(value) else value), place // flat.shape[1]
 
 
 def _kind(piece: Piece) -> list[tuple[tuple[int, ...], torch.dtype]]:
@@ -223,15 +251,15 @@ class _Loss:
     def __init__(self, asked: Asked, whole: _Part) -> None:
         self._asked, self._part = asked, whole
         self._criterion = _in_double(asked.criterion, whole) or asked.criterion
-        found = self._criterion(whole.outputs.clone(), whole.targets)
-        self.whole, self._eps = float(found), torch.finfo(found.dtype).eps
+        self.whole = self._of(whole)
 
     def coupled(self, parts: Sequence[_Part]) -> str:
         """What is wrong with the mean, or the sum, of parts of it."""
         losses = [self._of(part) for part in parts]
         expected = self._together(parts, losses)
-        scale = max(map(abs, [self.whole, *losses]), default=0.0)
-        least = math.sqrt(self._eps) * scale + 10 * self._eps * float(self._part.outputs.abs().max())
+        relative, rounding = _precision([self.whole, *losses])
+        scale = max(map(abs, [self.whole, *losses]))
+        least = relative * scale + 10 * rounding * float(self._part.outputs.abs().max())
         if abs(self.whole - expected) <= least or self._of(self._part) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
@@ -247,6 +275,17 @@ class _Loss:
             return math.nan
         weighed = ((part.weight / total, loss) for part, loss in zip(parts, losses, strict=True))
         return sum(share * loss for share, loss in weighed if share)  # the mean over nothing is no number
+
+
+def _precision(losses: Sequence[float]) -> tuple[float, float]:
+    """Relative error that losses may have, and the rounding of the type that they were computed in.
+
+    That is the narrowest one that holds them all: no loss in double precision has its last half of the digits zero.
+    """
+    for dtype, relative in _PRECISIONS.items():
+        if all(float(torch.tensor(loss, dtype=torch.float64).to(dtype)) == loss for loss in losses):
+            return relative, torch.finfo(dtype).eps
+    return _PRECISIONS[torch.float64], torch.finfo(torch.float64).eps
 
 
 def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks
-from simulate._additivity import SUM, UNKNOWN, chosen, coupling
+from simulate._additivity import SUM, UNKNOWN, chosen, coupling, halves
 from simulate.batches import (
     Tally,
     bounded,
@@ -179,11 +179,17 @@ class Objective:
         return self._coupling
 
     def sums(self) -> bool:
-        """Whether the loss function gives the sum over a few samples of a batch, though it is taken for their mean."""
-        if self.reduction == "sum":
-            return False
+        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
+
+        Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
+        rare is no sum.
+        """
         with as_found(self.model, self.training):
-            return coupling(self, chosen(self._given()), loss_alone=True) == SUM
+            few = chosen(self._given())
+            return self._sums(few) and self._sums(halves(next(self._given())))
+
+    def _sums(self, pieces: Any) -> bool:
+        return self.reduction == "mean" and coupling(self, pieces, loss_alone=True) == SUM
 
     @property
     def chunk(self) -> int | None:
