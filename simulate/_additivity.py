@@ -35,7 +35,7 @@ _NEITHER = {
     "sum": "the loss of a batch is not the sum of those of its parts",
 }
 
-_SPREAD, _CLASSES, _GROUPS = 16, 14, 8
+_SPREAD, _CLASSES, _GROUPS = 16, 14, 32
 """Samples that are spread over the data, samples of different classes, batches that the first come from."""
 
 _ROUNDINGS = 1e4
@@ -126,7 +126,8 @@ class _Few:
             return (self._batches, row), (window(inputs, at), window(targets, at))
 
         if self._batches % self._stride == 0:
-            self._spread.append([sample(row) for row in _spaced(rows(targets), _SPREAD)])
+            most = 2 if self._batches else _SPREAD
+            self._spread.append([sample(row) for row in _spaced(rows(targets), most)])
         if len(self._spread) > _GROUPS:
             self._spread, self._stride = self._spread[::2], 2 * self._stride
         for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
