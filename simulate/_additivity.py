@@ -2,7 +2,8 @@
 
 It is not if the loss function divides by something else than the samples, as by the weights of their classes, takes a
 root of the mean or compares samples; nor if the model has other outputs for a sample beside other samples. Both are
-asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few.
+asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few. Where that many
+may not fit into memory together, groups of them are asked.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _NEITHER = {
 
 _SPREAD, _CLASSES, _GROUPS = 16, 14, 32
 """Samples that are spread over the data, samples of different classes, batches that the first come from."""
+
+_LEAST = 4
+"""Samples that are asked together at least: two show no more than one each where samples are compared."""
 
 _ROUNDINGS = 1e4
 """Outputs that differ by more than so many roundings of the largest differ."""
@@ -177,30 +181,39 @@ class _Part(NamedTuple):
     weight: float
 
 
-def coupling(asked: Asked, pieces: Sequence[Piece], *, loss_alone: bool = False) -> str:
+def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False) -> str:
     """What couples these samples, in words; nothing if the loss may be taken in parts, or draws at random.
 
-    To be used within `parametric.as_found`. With `loss_alone` the outputs are those that the samples have together.
+    To be used within `parametric.as_found`. No more than `most` samples are taken together, but four. With `loss_alone`
+    the outputs are those that the samples have together.
     """
+    groups = -(-len(pieces) // max(_LEAST, most))
+    with torch.no_grad():
+        found = (_together(asked, pieces[start::groups], loss_alone) for start in range(groups))
+        return next(filter(None, found), "")
+
+
+def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
     if len(pieces) < 2:
         return ""
-    with torch.no_grad():
+    try:
+        whole = _part(asked, pieces)
+        if not whole.weight:  # the mean over nothing is no number
+            return ""
+        loss = _Loss(asked, whole)
+    except Exception:  # code of others, on samples that it was not made for
+        return UNKNOWN
+    if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
+        return UNKNOWN
+    for split in _SPLITS:
+        inside = set(split(len(pieces)))
+        sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
         try:
-            whole = _part(asked, pieces)
-            loss = _Loss(asked, whole)
-        except Exception:  # code of others, on samples that it was not made for
-            return UNKNOWN
-        if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
-            return UNKNOWN
-        for split in _SPLITS:
-            inside = set(split(len(pieces)))
-            sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
-            try:
-                found = _coupled(asked, loss, whole, pieces, sides, loss_alone)
-            except Exception:  # code of others, that needs more samples
-                return _FEWER
-            if found:
-                return "" if found == _MIXED and _draws(asked, whole, pieces) else found
+            found = _coupled(asked, loss, whole, pieces, sides, loss_alone)
+        except Exception:  # code of others, that needs more samples
+            return _FEWER
+        if found:
+            return "" if found == _MIXED and _draws(asked, whole, pieces) else found
     return ""
 
 
@@ -261,7 +274,9 @@ class _Loss:
         relative, rounding = _precision([self.whole, *losses])
         scale = max(map(abs, [self.whole, *losses]))
         least = relative * scale + 10 * rounding * float(self._part.outputs.abs().max())
-        if abs(self.whole - expected) <= least or self._of(self._part) != self.whole:
+        if (math.isfinite(expected) and abs(self.whole - expected) <= least) or self._of(
+            self._part
+        ) != self.whole:
             return ""
         return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
 

@@ -37,6 +37,9 @@ __all__ = [
 _MOST = 100_000
 """Batches that data may give which do not tell their number: more are taken for endless."""
 
+_AT_ONCE = 1 << 22
+"""Numbers that are made double at a time."""
+
 _SAME = 1e-9
 """Relative difference of sums over the same rows in another order, far above rounding in float64."""
 
@@ -170,9 +173,10 @@ def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
     for place, tensor in enumerate(tensors, start=1):
         numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
         aligned = numbers.ndim > 0 and len(numbers) == samples
-        flat = numbers.reshape(samples if aligned else 1, -1).double()
-        weights = torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device)
-        total += (flat @ (place + weights.cos())).cpu()  # one that is the same for all samples goes to each
+        flat = numbers.reshape(samples if aligned else 1, -1)
+        weights = place + torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device).cos()
+        parts = [part.double() @ weights for part in flat.split(max(1, _AT_ONCE // max(1, flat.shape[1])))]
+        total += torch.cat(parts).cpu()  # one that is the same for all samples goes to each
     return total
 
 

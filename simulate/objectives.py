@@ -168,15 +168,21 @@ class Objective:
     def coupling(self) -> str:
         """Why the loss of a batch is not that of its parts, in words; empty if it is.
 
-        Asked once, of at most 32 samples of the data: at most five forward passes of so few, and one through the data
-        to pick them, see `simulate._additivity`. In training mode nobody is asked: samples may see each other.
+        Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
+        few, and one through the data to pick them, see `simulate._additivity`. In training mode nobody is asked:
+        samples may see each other.
         """
         if self.training:
             return "in training mode samples of a batch may see each other"
         if self._coupling is None:
             with as_found(self.model, self.training):
-                self._coupling = coupling(self, chosen(self._given()))
+                self._coupling = coupling(self, chosen(self._given()), most=self._most)
         return self._coupling
+
+    @property
+    def _most(self) -> int:
+        """Samples that a pass takes at most, since more may not fit into memory."""
+        return self._largest if self._chunk is None else min(self._chunk, self._largest)
 
     def sums(self) -> bool:
         """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
@@ -189,7 +195,7 @@ class Objective:
             return self._sums(few) and self._sums(halves(next(self._given())))
 
     def _sums(self, pieces: Any) -> bool:
-        return self.reduction == "mean" and coupling(self, pieces, loss_alone=True) == SUM
+        return self.reduction == "mean" and coupling(self, pieces, most=self._most, loss_alone=True) == SUM
 
     @property
     def chunk(self) -> int | None:
@@ -205,11 +211,19 @@ class Objective:
         """The parameters, to be differentiated by."""
         return tuple(p.detach().requires_grad_() for p in self._own)
 
-    def batches(self, *, empty: bool = False) -> Iterator[Batch]:
+    def batches(self, *, empty: bool = False, together: bool = True) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
 
-        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone. Without `together`
+        also those whose losses do not add up to one of all data.
+
+        Raises
+        ------
+        ValueError
+            If the data are not those of the first pass, or several batches have no loss `together`.
         """
+        if together and self._several and not self.training and not self._counted:
+            self._require_separable()
         for inputs, targets in self._cut():
             factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
             if factor or empty:  # the mean over nothing is no number
@@ -309,8 +323,6 @@ class Objective:
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:
         most = self.chunk
-        if self._several and not self.training and not self._counted:
-            self._require_separable()
         for inputs, targets in self._given():
             if most is None or rows(targets) <= most:
                 yield inputs, targets

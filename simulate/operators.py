@@ -186,7 +186,8 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     """Mean over samples of the outer product of a sample's gradient with itself; the sum for a loss that is a sum.
 
     A sample is a row of the targets. Its gradient is that of its part of the loss, N times what it adds to a mean, and
-    the mean has N in the denominator: `objective.samples`, which for a loss that weighs classes is their weight.
+    the mean has N in the denominator: `objective.samples`, which for a loss that weighs classes is their weight. Where
+    samples see each other (`objective.separable` tells) it is that of the loss by the outputs in the row of the sample.
 
     Raises
     ------

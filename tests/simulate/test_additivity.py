@@ -145,6 +145,19 @@ def test_few_are_asked_and_only_once() -> None:
     assert asked == [N]
 
 
+@pytest.mark.parametrize(("size", "chunk"), [(1, None), (4, None), (N, 6), (60, 6)])
+def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | None) -> None:
+    """But for four; a rare class is seen all the same."""
+    seen: list[int] = []
+
+    def loss(z: Tensor, y: Tensor) -> Tensor:
+        seen.append(len(y))
+        return functional.cross_entropy(z, y, weight=WEIGHTS)
+
+    objective = Objective(deep(nn.Tanh(), layers=1), loss, in_batches(size, rare(3, 1, 4)), chunk=chunk)
+    assert not objective.separable and max(seen) <= max(4, min(size, chunk or N))
+
+
 def test_data_of_one_batch_are_not_asked_about() -> None:
     objective = Objective(nn.Linear(8, 5), lambda z, _: z.std(), (X, Y))
     assert objective.value() > 0 and objective._coupling is None
