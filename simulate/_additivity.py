@@ -187,10 +187,11 @@ def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss
     To be used within `parametric.as_found`. No more than `most` samples are taken together, but four. With `loss_alone`
     the outputs are those that the samples have together.
     """
-    groups = -(-len(pieces) // max(_LEAST, most))
+    count = -(-len(pieces) // max(_LEAST, most))
+    order = np.random.default_rng(0).permutation(len(pieces))  # data may come in turns, or class by class
     with torch.no_grad():
-        found = (_together(asked, pieces[start::groups], loss_alone) for start in range(groups))
-        return next(filter(None, found), "")
+        groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
+        return next(filter(None, (_together(asked, group, loss_alone) for group in groups)), "")
 
 
 def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:

@@ -145,6 +145,22 @@ def test_few_are_asked_and_only_once() -> None:
     assert asked == [N]
 
 
+@pytest.mark.parametrize("period", [2, 3, 4, 5])
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+def test_classes_that_come_in_turns_are_seen(period: int, sort: bool, size: int) -> None:
+    """Or one after the other, by whatever number of samples that are asked together."""
+    for samples in (9, 12, 15, 16, 24, 60):
+        labels = torch.arange(samples) % period
+        targets = labels.sort().values if sort else labels
+        weights = torch.linspace(1.0, 3.0, period)
+        model, x = nn.Linear(8, period), X[:samples]
+        objective = Objective(
+            model, lambda z, y, w=weights: functional.cross_entropy(z, y, weight=w), (x, targets), chunk=size
+        )
+        assert not objective.separable
+
+
 @pytest.mark.parametrize(("size", "chunk"), [(1, None), (4, None), (N, 6), (60, 6)])
 def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | None) -> None:
     """But for four; a rare class is seen all the same."""
