@@ -55,6 +55,11 @@ def network(sequences: bool = False) -> nn.Module:
     return made
 
 
+def _padded(z: Tensor, y: Tensor) -> Tensor:
+    """Positions of one class are padding."""
+    return functional.cross_entropy(z.mT.flatten(0, 1), y.flatten(), ignore_index=2)
+
+
 def _focal(z: Tensor, y: Tensor) -> Tensor:
     each = functional.cross_entropy(z, y, reduction="none")
     return (1 - (-each).exp()) ** 2 * each
@@ -125,6 +130,9 @@ ADDITIVE: dict[str, Case] = {
     "cross-entropy, positions, ignored": Case(
         nn.CrossEntropyLoss(weight=WEIGHTS, ignore_index=0), "positions", True
     ),
+    "cross-entropy, classes last": Case(
+        lambda z, y: functional.cross_entropy(z.mT.flatten(0, 1), y.flatten()), "positions", True
+    ),
     "negative log-likelihood": Case(nn.NLLLoss(), "labels"),
     "negative log-likelihood, weights": Case(nn.NLLLoss(weight=WEIGHTS, ignore_index=0), "labels"),
     "squared": Case(nn.MSELoss(), "numbers"),
@@ -175,6 +183,7 @@ COUPLED: dict[str, Case] = {
     "weights of classes in a module": Case(Weighing(), "labels"),
     "weights that its class tells otherwise": Case(OwnCount(weight=WEIGHTS), "labels"),
     "ignored class": Case(lambda z, y: functional.cross_entropy(z, y, ignore_index=1), "labels"),
+    "padded positions, classes last": Case(_padded, "positions", True),
     "root of a mean": Case(lambda z, y: ((z - y) ** 2).mean().sqrt(), "numbers"),
     "log of a mean": Case(lambda z, y: ((z - y) ** 2).mean().log(), "numbers"),
     "sum and a constant": Case(lambda z, y: ((z - y) ** 2).sum() + 1.0, "numbers"),

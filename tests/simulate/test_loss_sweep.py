@@ -135,7 +135,7 @@ def _assert_whole_or_refused(model: nn.Module, case: Case) -> None:
 @SPREAD
 @pytest.mark.parametrize("name", COUPLED)
 def test_what_is_no_mean_is_taken_whole_or_refused(name: str) -> None:
-    _assert_whole_or_refused(network(), COUPLED[name])
+    _assert_whole_or_refused(network(COUPLED[name].sequences), COUPLED[name])
 
 
 @pytest.mark.parametrize("name", MIXING)
