@@ -100,7 +100,12 @@ TWO_SIZES = Experiment(
     budget=1024,
 )
 
-COMMON: dict[str, Any] = {"entries": (), "source": "planted error", "expected": Verdict.DISAGREES, "passage": OURS}
+COMMON: dict[str, Any] = {
+    "entries": (),
+    "source": "planted error",
+    "expected": Verdict.DISAGREES,
+    "passage": OURS,
+}
 
 PLANTED: tuple[AnyClaim, ...] = (
     Claim(
