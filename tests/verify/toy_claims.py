@@ -75,12 +75,6 @@ MISPRINT = _claim(
     finding="too large",
     passage=Passage(Standing.MISPRINT, "for all", "eq. (1)"),
 )
-    "misprint",
-    _experiment("other"),
-    printed=lambda p: 3.0 * p.scale,
-    finding="too large",
-    passage=Passage(Standing.MISPRINT, "for all", "eq. (1)"),
-)
 WRONG = _claim("wrong", _experiment("wrong"), predict=1.3, margin=0.1)
 TIGHT = _claim("tight", _experiment("tight"), margin=1e-4)
 BROKEN = _claim("broken", _experiment("crash", crash))
