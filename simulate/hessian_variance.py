@@ -307,7 +307,7 @@ def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]
             else:
                 count = sum(len(left) for left, _ in pairs)
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
-    return np.concatenate([f.cpu().numpy() for f in found])
+    return np.concatenate([f.detach().cpu().numpy() for f in found])
 
 
 def _forms_by_parameters(

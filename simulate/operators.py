@@ -298,7 +298,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
 
 def _take(row: Tensor, parts: Leaves, *, new: bool) -> None:
     """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
-    flat = [part.reshape(-1) for part in parts]
+    flat = [part.detach().reshape(-1) for part in parts]
     if new:
         torch.cat(flat, out=row)
     else:

@@ -174,7 +174,7 @@ def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool =
                 if covered
                 else _one_by_one(objective, batch, apart, lengths)
             )
-            found += [score(pairs, signs).cpu().numpy() for pairs, signs in parts]
+            found += [score(pairs, signs).detach().cpu().numpy() for pairs, signs in parts]
     return np.concatenate(found)
 
 
