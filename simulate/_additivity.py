@@ -188,7 +188,9 @@ def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss
     the outputs are those that the samples have together.
     """
     count = -(-len(pieces) // max(_LEAST, most))
-    order = np.random.default_rng(0).permutation(len(pieces))  # data may come in turns, or class by class
+    order: list[int] = (
+        np.random.default_rng(0).permutation(len(pieces)).tolist()
+    )  # data may come in turns, or class by class
     with torch.no_grad():
         groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
         return next(filter(None, (_together(asked, group, loss_alone) for group in groups)), "")
