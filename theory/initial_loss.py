@@ -49,8 +49,8 @@ def jensen_bound(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
 
     References
     ----------
-    Vysogorets, Dawid and Kempe (2024), Section 4; as our copy reads, the expected loss is at least
-    :math:`\sum_k (-\log \hat Q_k) \ge K \log K`, which sums over classes instead of averaging.
+    Vysogorets, Dawid and Kempe (2024), Section 4, for the sum over classes of the expected loss of each,
+    :math:`\sum_k (-\log \hat Q_k) \ge K \log K`; here the mean over samples, with the classes as often as they come.
 
     Examples
     --------

@@ -153,7 +153,7 @@ def sparse_moments(
 
     References
     ----------
-    The frame of Vysogorets, Dawid and Kempe (2024), Section 2; as our copy reads, its columns are orthogonal.
+    Beside Vysogorets, Dawid and Kempe (2024), Section 2, which assumes that the columns are orthogonal.
 
     Examples
     --------
@@ -294,7 +294,7 @@ def frame_overlap(dim: ArrayLike, *, parameters: ArrayLike) -> Floats:
 
     References
     ----------
-    Vysogorets, Dawid and Kempe (2024), Section 2; as our copy reads, the columns are orthogonal.
+    Beside Vysogorets, Dawid and Kempe (2024), Section 2, which assumes that the columns are orthogonal.
 
     Examples
     --------

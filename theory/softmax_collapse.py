@@ -125,9 +125,8 @@ def equal_tail_eigenvalues(tail: ArrayLike, *, members: int, classes: int) -> Fl
 
     References
     ----------
-    Vysogorets, Dawid and Kempe (2024), Appendix C. Eq. (12) is S = 2, the one eigenvalue
-    :math:`2\varepsilon(1-\varepsilon)`; as our copy reads it has a remainder :math:`O(\varepsilon^2) I_K`, which would
-    lift the zeros.
+    Vysogorets, Dawid and Kempe (2024), Appendix C. Eq. (12) is S = 2, up to terms of second order; with them the one
+    eigenvalue is :math:`2\varepsilon(1-\varepsilon)` and the others stay 0.
 
     Examples
     --------

@@ -352,7 +352,7 @@ def largest_base_rate(alpha: ArrayLike, *, sharpness: ArrayLike, depth: int) -> 
 
     References
     ----------
-    Vysogorets, Dawid and Kempe (2024), Appendix E; as our copy reads, it is proportional to :math:`\alpha` for every L.
+    Vysogorets, Dawid and Kempe (2024), Appendix E; as our copy reads, proportional to :math:`\alpha`, which is L = 3.
 
     Examples
     --------

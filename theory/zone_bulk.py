@@ -20,7 +20,7 @@ def bulk_outlier(spike: ArrayLike, *, bulk_norm: ArrayLike) -> outliers.Outlier:
     r"""Top eigenvalue of a low-rank G over a semicircle bulk of norm h: it separates at h/2, half the norm.
 
     :math:`\theta + h^2/(4\theta)` if :math:`\theta > h/2`, else h. That is `theory.outliers.additive_wigner` with
-    :math:`\sigma = h/2`; a threshold at h itself would compare norms of G and of the H-term as Eq. (6) does.
+    :math:`\sigma = h/2`.
 
     Parameters
     ----------
@@ -41,7 +41,8 @@ def bulk_outlier(spike: ArrayLike, *, bulk_norm: ArrayLike) -> outliers.Outlier:
 
     References
     ----------
-    Vysogorets, Dawid and Kempe (2024), Section 3, around Eq. (6).
+    The transition that Vysogorets, Dawid and Kempe (2024), Section 3, name after Baik, Ben Arous and Peche (2005), who
+    found it in sample covariances; here of a Wigner matrix (Peche, 2006).
 
     Examples
     --------
@@ -80,7 +81,7 @@ def spiked_excess(spike: ArrayLike, *, rank: ArrayLike, bulk_norm: ArrayLike, di
 
     References
     ----------
-    Beside Vysogorets, Dawid and Kempe (2024), Eq. (6), which it contradicts in high dimension.
+    Beside Vysogorets, Dawid and Kempe (2024), Eq. (6), whose figure has 50 dimensions.
 
     Examples
     --------

@@ -44,7 +44,7 @@ LETTER_ROOM = (0.035, 0.075)
 CLEAR = 0.07
 """Distance from the prediction at which a letter is clearly that of the rival, as a share of the height."""
 
-CORRECTED = "corrected"
+OWN = ("corrected", "theory")
 """The reading of a formula that our copy reads otherwise."""
 
 BAR = 0.36
@@ -126,7 +126,8 @@ def _lines(axes: Axes, row: Row, limits: Limits, names: Sequence[str]) -> None:
 
 def _half_width(row: Row, curve: Curve) -> Floats:
     """The margin along a curve: a formula as it reads in our copy has that of the theory it is judged beside."""
-    theory = curve.rivals.get(CORRECTED, curve.predicted) if row.reading == PRINTED else curve.predicted
+    beside = [curve.rivals[name] for name in OWN if name in curve.rivals] if row.reading == PRINTED else []
+    theory = beside[0] if beside else curve.predicted
     return row.margin * np.abs(drawable(theory)) if row.relative else np.full(len(curve.x), row.margin)
 
 

@@ -131,7 +131,7 @@ def side_by_side(item: Row) -> list[tuple[PointOutcome, int | None]]:
 
 def test_the_other_reading_of_measured_inputs_is_that_of_its_own_row() -> None:
     corrected, printed = rows_of(ON_NETWORKS)
-    for mine, other, label in ((corrected, printed, PRINTED), (printed, corrected, "corrected")):
+    for mine, other, label in ((corrected, printed, PRINTED), (printed, corrected, corrected.reading)):
         said = {tuple(at.parameters.items()): at.predicted for at in other.points}
         drawn = [
             (curve.rivals[label][curve.x.index(x)], said.get(tuple(at.parameters.items()), math.nan))

@@ -83,13 +83,13 @@ WIDTHS = Experiment(
             weight_variance=1.7,
             bias_variance=0.7,
             depth=3,
-            outputs=18,
+            outputs=60,
             samples=5,
             widths=(8, 16, 32, 64, 128),
         ),
     ),
-    budget=1024,
-    seconds=2.0,
+    budget=2048,
+    seconds=4.0,
 )
 
 TAIL = Experiment(

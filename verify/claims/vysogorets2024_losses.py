@@ -155,7 +155,7 @@ LOSS_CLAIMS = (
         BALANCED_LOSSES,
         {
             "log K, its bound": lambda p: _log_classes(p) / len(p.prior),
-            "K log K, as our copy reads": _log_classes,
+            "K log K, of the sum": _log_classes,
         },
     ),
     _equality(

@@ -179,7 +179,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/convolution-gradient",
         entries=("A49",),
-        source=f"ours, where {PAPER}, appendix D, speaks of any input layer",
+        source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
         passage=OURS,
         statement=r"\partial z_k / \partial W_1 = \textstyle\sum_u \delta_k(u)\, x(u)^\top "
         r"\text{ over the places } u \text{ of a convolution}",
@@ -197,7 +197,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="vysogorets2024/convolution-rank",
         entries=("A49",),
-        source=f"ours, where {PAPER}, appendix D, speaks of any input layer",
+        source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
         passage=OURS,
         statement=r"\mathrm{rank}\,\partial z_k / \partial W_1 = \text{number of filters, not } 1",
         routes=convolution_gradients,
