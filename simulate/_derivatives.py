@@ -35,15 +35,16 @@ def slopes(
     if not moving:  # constants
         return tuple(torch.zeros_like(t) for t in by)
     weights = None if weights is None else [_several(weights)[i] for i in moving]
-    return torch.autograd.grad(
+    found: Sequence[Tensor | None] = torch.autograd.grad(
         [ends[i] for i in moving],
         by,
         weights,
         retain_graph=True,
         create_graph=again,
         allow_unused=True,
-        materialize_grads=True,
     )
+    # not `materialize_grads`, whose zeros ask for gradients of their own in older torch
+    return tuple(torch.zeros_like(t) if f is None else f for f, t in zip(found, by, strict=True))
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:

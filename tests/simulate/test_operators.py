@@ -100,7 +100,7 @@ def test_mean_weighs_samples_and_not_batches() -> None:
 
 def test_statistics_of_the_batch_enter_in_training_mode() -> None:
     found = case("convolution")
-    found.model.set_submodule("5", nn.Identity())  # no dropout: its mask is drawn anew
+    found.model[5] = nn.Identity()  # no dropout: its mask is drawn anew
     objective = found.objective(training=True)
     assert_same(hessian(objective).dense(), dense_hessian(objective))
     assert not torch.allclose(hessian(objective).dense(), hessian(found.objective()).dense())

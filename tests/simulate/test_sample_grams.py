@@ -132,7 +132,7 @@ def test_curvature_of_any_sign_is_kept(loss: Any, size: int) -> None:
 
 def test_rows_of_the_jacobian_are_what_samples_have_where_they_see_each_other() -> None:
     found = case("convolution")
-    found.model.set_submodule("5", nn.Identity())  # no dropout: its mask is drawn anew
+    found.model[5] = nn.Identity()  # no dropout: its mask is drawn anew
     objective = found.objective(training=True)
     assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-12)
     assert_alike(sample_grams.sample_grams(objective), dense(objective))

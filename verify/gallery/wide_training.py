@@ -67,7 +67,7 @@ def _at_width(setting: Setting, width: int, subtracted: bool) -> tuple[Floats, F
 
 def _panel(runs: _Runs, losses: Floats, rates: Floats, title: str, *, last: bool = False) -> Panel:
     def draw(axes: Axes) -> None:
-        colours = ListedColormap(HEAT(np.linspace(0, 0.85, len(LEVELS) - 1)), bad=OVERFLOW)
+        colours = ListedColormap(HEAT(np.linspace(0, 0.85, len(LEVELS) - 1))).with_extremes(bad=OVERFLOW)
         inside = np.clip(np.where(np.isfinite(losses), losses, np.nan), LEVELS[0], LEVELS[-1] * 0.999)
         mapped = axes.pcolormesh(
             _edges(WIDTHS), _edges(rates), np.ma.masked_invalid(inside).T, cmap=colours,
