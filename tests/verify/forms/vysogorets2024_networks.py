@@ -13,8 +13,7 @@ FORMS = {
 }
 
 WITHOUT_FORM = {
-    "vysogorets2024/zone-lower-edges": "a distance that vanishes, no formula",
-    "vysogorets2024/zone-upper-edges": "a distance that vanishes, no formula",
+    "vysogorets2024/zone-edges": "a declared bound, no formula",
     "vysogorets2024/zone-criterion": "a declared bound, no formula",
     "vysogorets2024/zone-against-never": "a declared bound, no formula",
 }
