@@ -10,9 +10,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 
-from simulate.objectives import Objective
+from simulate.objectives import Objective, OtherDataError
 
 __all__ = ["require_deterministic"]
+
+_RULE = "data and model must give the same loss twice"
 
 _ROUNDINGS = 1e4
 """A change of more than so many roundings of the largest entry is no other order of the same sums."""
@@ -39,13 +41,19 @@ def require_deterministic(objective: Objective) -> None:
     Traceback (most recent call last):
     ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
     """
-    (value, gradient), (again, other) = objective.twice()
+    try:
+        (value, gradient), (again, other) = objective.twice()
+    except OtherDataError:
+        raise ValueError(f"{_RULE}, got others at the second pass: {_cause(objective)}") from None
     rounding = _ROUNDINGS * torch.finfo(objective.dtype).eps
     same = abs(value - again) <= rounding * abs(value)
     if same and float((gradient - other).abs().max()) <= rounding * float(gradient.abs().max()):
         return
-    causes = "; ".join(_causes(objective)) or "the model or the data draw random numbers of their own"
-    raise ValueError(f"data and model must give the same loss twice, got {value!r} and {again!r}: {causes}")
+    raise ValueError(f"{_RULE}, got {value!r} and {again!r}: {_cause(objective)}")
+
+
+def _cause(objective: Objective) -> str:
+    return "; ".join(_causes(objective)) or "the model or the data draw random numbers of their own"
 
 
 def _causes(objective: Objective) -> Iterator[str]:

@@ -2,7 +2,10 @@ r"""How the curvature of single samples varies about its mean, for any model and
 
 H_i is the second derivative of what sample i adds to the loss, divided by the `share` of a sample, so that
 share * sum H_i = H: the mean of the H_i is H for a plain mean over samples. A sample is a row of the targets; an
-ignored one has H_i = 0. With z_i its outputs, s_i and A_i first and second derivative of its loss in them,
+ignored one has H_i = 0. What a sample adds is meant in the loss of all data: where that divides by weights of its own,
+the H_i are right, but batches divide by other weights, and their Hessians are not the means of the H_i
+(`objectives.Objective.separable` tells). With z_i its outputs, s_i and A_i first and second derivative of its loss in
+them,
 
 | matrix | w' H_i v |
 |---|---|
@@ -304,7 +307,7 @@ def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]
             else:
                 count = sum(len(left) for left, _ in pairs)
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
-    return np.concatenate([f.cpu().numpy() for f in found])
+    return np.concatenate([f.detach().cpu().numpy() for f in found])
 
 
 def _forms_by_parameters(

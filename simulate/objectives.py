@@ -4,6 +4,9 @@ A model is an `nn.Module`, or a function of parameters and inputs; the loss is a
 outputs and targets, its mean or its sum over the samples of a batch; data are batches of inputs and targets. With
 batches of unequal size the mean is over the samples, not over the batches.
 
+A loss that is no such mean or sum, or a model whose samples see each other, has a value for all data only if these
+are one batch: then it is never cut, and data in several batches are refused. See `Objective.separable`.
+
 The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
 mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
 exchanged, so that a model is for one thread at a time.
@@ -11,6 +14,7 @@ exchanged, so that a model is for one thread at a time.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -19,10 +23,22 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks
-from simulate.batches import cuts, moved, pair, repeatable, rows, window
+from simulate._additivity import SUM, UNKNOWN, chosen, coupling, halves
+from simulate.batches import (
+    Tally,
+    bounded,
+    cuts,
+    cuttable,
+    lengths,
+    moved,
+    pair,
+    repeatable,
+    rows,
+    window,
+)
 from simulate.parametric import Leaves, as_found, parametric
 
-__all__ = ["Batch", "Objective", "Reduction"]
+__all__ = ["Batch", "Objective", "OtherDataError", "Reduction"]
 
 Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
@@ -43,6 +59,10 @@ class Batch(NamedTuple):
         return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
 
 
+class OtherDataError(ValueError):
+    """Data that are not the same when they are gone through again."""
+
+
 class Objective:
     """Loss of a model on all data, as a function of its parameters.
 
@@ -53,8 +73,9 @@ class Objective:
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
-        Batches (inputs, targets) that can be gone through again and again, such as a `DataLoader` or a list; or one
-        such pair, of tensors or arrays, which is one batch. Inputs may be a tuple or, by name, a mapping of tensors.
+        Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
+        one batch. Inputs may be a tuple or, by name, a mapping of tensors. An iterator is held in memory, and must
+        end. What loads anew for every pass must give the same samples, in whatever order.
     parameters
         Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
         parameters, a sequence of tensors.
@@ -62,18 +83,21 @@ class Objective:
         Whether `loss` is the mean or the sum over a batch; what its attribute of this name says if None, else "mean".
     count
         How many samples the mean over a batch is over, from its targets: their number if None; for a
-        cross-entropy that ignores an index or weights classes, what it divides by.
+        cross-entropy that ignores an index or weights classes, what it divides by. The loss of several batches is
+        then their mean with these weights, whatever the loss is within one.
     training
-        Whether the model is measured in training mode, with dropout and the statistics of each batch.
+        Whether the model is measured in training mode, with dropout and the statistics of each batch. A batch is the
+        unit then: the loss is the mean over the batches as they are given.
     chunk
-        Most samples in one pass: a larger batch is cut. Not in training mode, where samples of a batch may depend
-        on each other.
+        Most samples in one pass: a larger batch is cut if that changes nothing, else taken whole. Not in training
+        mode, where samples of a batch may depend on each other.
 
     Raises
     ------
     ValueError
         If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
-        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`.
+        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`;
+        if data do not end, are others at the next pass, or come in batches that cannot be put together.
 
     Examples
     --------
@@ -102,7 +126,8 @@ class Objective:
         self.names, self._own, self._call = parametric(model, parameters)
         self.model = model if isinstance(model, nn.Module) else None
         self.training, self.criterion = training, loss
-        self._count = _counted_by(loss) if count is None else count
+        self._count, self._counted = _counted_by(loss) if count is None else count, count is not None
+        self._coupling: str | None = None
         self.reduction = _reduction(loss, reduction)
         self.shapes = tuple(p.shape for p in self._own)
         self.dtype, self.device = self._own[0].dtype, self._own[0].device
@@ -112,27 +137,93 @@ class Objective:
             raise ValueError(
                 "chunk must be None in training mode, where the samples of a batch may depend on each other"
             )
-        self.data = repeatable(data)
-        with as_found(self.model, training):
-            sizes = [(rows(targets), self._count(targets)) for _, targets in self._cut()]
+        self._take(data)
+
+    def _take(self, data: Any) -> None:
+        self.data, self._tally = repeatable(data), None
+        with as_found(self.model, self.training):
+            sizes = [(rows(targets), self._count(targets)) for _, targets in self._given()]
         self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
+        self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
+
+    def on(self, data: Any) -> Objective:
+        """The same loss on other data, at the same parameters."""
+        other = copy.copy(self)
+        other._take(data)
+        return other
 
     @property
     def share(self) -> float:
         """Factor of the loss of one sample in the loss of all data."""
         return 1 / self.samples if self.reduction == "mean" else 1.0
 
+    @property
+    def separable(self) -> bool:
+        """Whether the loss of a batch is the mean, or the sum, of that of any parts of it: nothing is `coupling`."""
+        return not self.coupling
+
+    @property
+    def coupling(self) -> str:
+        """Why the loss of a batch is not that of its parts, in words; empty if it is.
+
+        Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
+        few, and one through the data to pick them, see `simulate._additivity`. In training mode nobody is asked:
+        samples may see each other.
+        """
+        if self.training:
+            return "in training mode samples of a batch may see each other"
+        if self._coupling is None:
+            with as_found(self.model, self.training):
+                self._coupling = coupling(self, chosen(self._given()), most=self._most)
+        return self._coupling
+
+    @property
+    def _most(self) -> int:
+        """Samples that a pass takes at most, since more may not fit into memory."""
+        return self._largest if self._chunk is None else min(self._chunk, self._largest)
+
+    def sums(self) -> bool:
+        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
+
+        Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
+        rare is no sum.
+        """
+        with as_found(self.model, self.training):
+            few = chosen(self._given())
+            return self._sums(few) and self._sums(halves(next(self._given())))
+
+    def _sums(self, pieces: Any) -> bool:
+        return self.reduction == "mean" and coupling(self, pieces, most=self._most, loss_alone=True) == SUM
+
+    @property
+    def chunk(self) -> int | None:
+        """Most samples in one pass; None where batches are taken whole, as those of a loss that cannot be cut."""
+        cut = self._chunk is not None and self._largest > self._chunk
+        return None if cut and not self.separable else self._chunk
+
+    def weight(self, targets: Any) -> float:
+        """What the mean over a batch with these targets counts for."""
+        return self._count(targets)
+
     def leaves(self) -> Leaves:
         """The parameters, to be differentiated by."""
         return tuple(p.detach().requires_grad_() for p in self._own)
 
-    def batches(self, *, empty: bool = False) -> Iterator[Batch]:
+    def batches(self, *, empty: bool = False, together: bool = True) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
 
-        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone. Without `together`
+        also those whose losses do not add up to one of all data.
+
+        Raises
+        ------
+        ValueError
+            If the data are not those of the first pass, or several batches have no loss `together`.
         """
+        if together and self._several and not self.training and not self._counted:
+            self._require_separable()
         for inputs, targets in self._cut():
             factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
             if factor or empty:  # the mean over nothing is no number
@@ -181,9 +272,20 @@ class Objective:
             return self._pass()[0]
 
     def gradient(self) -> Tensor:
-        """Gradient of the loss of all data, (dim,)."""
+        """Gradient of the loss of all data, (dim,).
+
+        Raises
+        ------
+        ValueError
+            If it is not finite, though the loss is.
+        """
         with as_found(self.model, self.training), torch.enable_grad():
-            return self._pass()[1]
+            found = self._pass()[1]
+        if not bool(found.isfinite().all()):
+            raise ValueError(
+                "gradient must be finite, got NaN or infinity: check inputs, targets and parameters"
+            )
+        return found
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
         """Loss and gradient of all data, two times in a row: what draws at random draws anew for the second."""
@@ -220,18 +322,60 @@ class Objective:
         return value, total
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:
-        for item in self.data:
-            inputs, targets = (moved(part, self._own[0]) for part in pair(item))
-            size = rows(targets)  # of an empty batch nothing is left
-            if size and (self._chunk is None or size <= self._chunk):
+        most = self.chunk
+        for inputs, targets in self._given():
+            if most is None or rows(targets) <= most:
                 yield inputs, targets
                 continue
-            for part in cuts(size, self._chunk or 1):
+            for part in cuts(rows(targets), most):
                 yield window(inputs, part), window(targets, part)
+
+    def _given(self) -> Iterator[tuple[Any, Any]]:
+        """The batches as they are given, without empty ones."""
+        tally, loaded = Tally(), not isinstance(self.data, tuple | list)
+        for item in bounded(self.data):
+            inputs, targets = (moved(part, self._own[0]) for part in pair(item))
+            size = rows(targets)
+            _require_no_list_of_samples(pair(item)[0], inputs, targets)
+            if self._chunk is not None and size > self._chunk and not cuttable(inputs, targets):
+                got = " and ".join(map(str, lengths(inputs, targets)))
+                raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
+            tally.add(inputs, targets, numbers=loaded)
+            if size:  # of an empty batch nothing is left
+                yield inputs, targets
+        self._require_the_same(tally)
+
+    def _require_the_same(self, tally: Tally) -> None:
+        self._tally = tally if self._tally is None else self._tally
+        if not self._tally.agrees(tally):
+            first, now = self._tally.samples, tally.samples
+            got = f"{now} samples after {first}" if now != first else f"{now} others"
+            raise OtherDataError(
+                f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
+            )
+
+    def _require_separable(self) -> None:
+        """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
+        if self.coupling not in ("", UNKNOWN):
+            raise ValueError(
+                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
+                f" another: {self.coupling}; pass all samples as one batch"
+            )
+
+
+def _require_no_list_of_samples(given: Any, inputs: Any, targets: Any) -> None:
+    """A list of inputs stands for several that a model takes, not for its samples."""
+    if isinstance(given, list) and len(given) == rows(targets) and not cuttable(inputs, targets):
+        raise ValueError(
+            f"inputs must be tensors with samples along the first axis, got a list of {len(given)} samples; stack them"
+        )
 
 
 def _reduction(loss: Loss, reduction: str | None) -> str:
     found = getattr(loss, "reduction", "mean") if reduction is None else reduction
+    found = (
+        "mean" if found == "batchmean" else found
+    )  # what torch calls the mean over samples, of a divergence
     if found not in _REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
     return found
@@ -245,6 +389,11 @@ def _counted_by(loss: Loss) -> Count:
 
     def count(targets: Any) -> float:
         if torch.is_floating_point(targets):  # probabilities: torch divides by their number
+            if targets.ndim < 2:
+                raise ValueError(
+                    f"targets of a cross-entropy must be whole numbers, or shares of the classes along axis 1, got"
+                    f" {targets.dtype} of shape {tuple(targets.shape)}"
+                )
             return float(targets.numel() // targets.shape[1])
         kept = targets[targets != ignored]
         return float(kept.numel()) if weight is None else float(weight[kept].sum())

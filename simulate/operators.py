@@ -14,6 +14,7 @@ memory allows, so that a product costs little more than one forward and backward
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from torch import Tensor, nn
 
 from simulate import _memory
 from simulate._derivatives import directional, held, second_derivative, slopes
-from simulate.batches import rows
+from simulate.batches import cuttable, rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.parametric import Leaves, as_found, in_mode
@@ -185,7 +186,8 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
     """Mean over samples of the outer product of a sample's gradient with itself; the sum for a loss that is a sum.
 
     A sample is a row of the targets. Its gradient is that of its part of the loss, N times what it adds to a mean, and
-    the mean has N in the denominator: `objective.samples`, which for a loss that weighs classes is their weight.
+    the mean has N in the denominator: `objective.samples`, which for a loss that weighs classes is their weight. Where
+    samples see each other (`objective.separable` tells) it is that of the loss by the outputs in the row of the sample.
 
     Raises
     ------
@@ -283,7 +285,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
                 for row, vector in zip(total, vectors, strict=True):
                     _take(row, part(objective.split(vector)), new=new)
                 new = False
-        return total.zero_() if new else total
+        return total
 
     return CurvatureOperator(
         product=product,
@@ -296,7 +298,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
 
 def _take(row: Tensor, parts: Leaves, *, new: bool) -> None:
     """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
-    flat = [part.reshape(-1) for part in parts]
+    flat = [part.detach().reshape(-1) for part in parts]
     if new:
         torch.cat(flat, out=row)
     else:
@@ -336,17 +338,19 @@ class _Graphs:
         rows, each, once = self._cost(batch)
         once += _VECTORS * self._objective.dim * torch.finfo(self._objective.dtype).bits // 8
         what, device = f"the derivatives of {rows} samples", self._objective.device
-        _memory.require("data", rows * each + once, what, device=device, advice="pass a smaller chunk")
+        _memory.require(
+            "data", rows * each + once, what, device=device, advice="pass a smaller chunk or fewer samples"
+        )
         return self._objective.rows * each + once < _memory.available(device) / 2
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
         size = rows(batch.targets)
-        if size < 3 or self._objective.training:
-            whole = held(lambda: self._build(self._leaves, batch))
-            return size, -(-whole // size), 0
-        two, three = (  # one alone has no statistics, as of a batch normalisation that keeps none
-            held(lambda n=n: self._build(self._leaves, batch.part(slice(n))._replace(factor=0.0)))
-            for n in (2, 3)
-        )
-        return size, max(three - two, 0), max(3 * two - 2 * three, 0)
+        if size >= 3 and not self._objective.training and cuttable(batch.inputs, batch.targets):
+            with contextlib.suppress(Exception):  # of a model or a loss for one size of batch alone
+                two, three = (self._held(batch.part(slice(n))) for n in (2, 3))
+                return size, max(three - two, 0), max(3 * two - 2 * three, 0)
+        return size, -(-self._held(batch) // size), 0
+
+    def _held(self, batch: Batch) -> int:
+        return held(lambda: self._build(self._leaves, batch._replace(factor=0.0)))

@@ -136,6 +136,12 @@ def mean_square_limit(samples: Population, batch_size: float, *, replacement: bo
     ValueError
         If there is no such batch.
 
+    References
+    ----------
+    Mulayoff and Michaeli, Exact mean square linear stability analysis for SGD, COLT 2024, arXiv 2306.07850: the same
+    threshold, by Kronecker products of P^2 x P^2. Their p is the weight of single samples in E[H_B M H_B],
+    (N - B) / (B (N - 1)) without replacement.
+
     Examples
     --------
     >>> round(mean_square_limit(population([[[4.0]], [[2.0]]]), 1).rate, 12)  # 2 E[h] / E[h^2]

@@ -14,6 +14,9 @@ inner products of derivatives by inner products of its inputs, and no gradient b
 
 A sample is a row of the targets; its outputs are all numbers of that row, of all classes and positions. An ignored
 sample has G_i = 0; a mean that is over positions, or weighs classes, has its share of one position or unit of weight.
+What a sample adds is meant in the loss of all data. That of a batch is the mean of its samples' only where
+`objectives.Objective.separable`; elsewhere, and where samples see each other, G_i is the part that belongs to the
+outputs of sample i, and no matrix of a batch.
 """
 
 from __future__ import annotations
@@ -171,7 +174,7 @@ def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool =
                 if covered
                 else _one_by_one(objective, batch, apart, lengths)
             )
-            found += [score(pairs, signs).cpu().numpy() for pairs, signs in parts]
+            found += [score(pairs, signs).detach().cpu().numpy() for pairs, signs in parts]
     return np.concatenate(found)
 
 

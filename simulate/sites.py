@@ -278,9 +278,10 @@ def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
 
 def _few(objective: Objective) -> Batch:
     """Of the first batch with more than one sample, if there is one."""
-    batches = list(itertools.islice(objective.batches(), 1))
+    batches = list(itertools.islice(objective.batches(together=False), 1))
     if rows(batches[0].targets) < 2:
-        batches += itertools.islice((b for b in objective.batches() if rows(b.targets) > 1), 1)
+        several = (b for b in objective.batches(together=False) if rows(b.targets) > 1)
+        batches += itertools.islice(several, 1)
     return batches[-1].part(slice(0, _FEW))
 
 

@@ -13,7 +13,7 @@ name                    symbol (Karakida, Akaho and Amari 2019, Section 3.2)
 
 The other names are those of `theory.fisher`. The Jacobian of normalised outputs is
 :math:`A_k J_k` with :math:`A_k = (I - \mathbf 1 \mathbf 1^\top / T) / \sigma_k` if :math:`\sigma_k` counts as a
-constant, as in the paper, and exactly :math:`A_k = (I - \mathbf 1 \mathbf 1^\top / T - \bar f_k \bar f_k^\top / T)
+constant, and exactly :math:`A_k = (I - \mathbf 1 \mathbf 1^\top / T - \bar f_k \bar f_k^\top / T)
 / \sigma_k` with the normalised outputs :math:`\bar f_k` if it does not. No constant is added to the variance.
 """
 
@@ -206,7 +206,7 @@ def batch_normalised_constants(
 
     References
     ----------
-    Karakida, Akaho and Amari (2019), eq. (19), where they are left as positive constants; ours.
+    Karakida, Akaho and Amari (2019), eq. (19), where they are left as non-negative constants; ours.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def deviation_share(
 
     References
     ----------
-    Karakida, Akaho and Amari (2019), Section 3.2, set it aside; the law is ours.
+    Karakida, Akaho and Amari (2019), beside eq. (19), whose derivation is in their supplement; ours.
 
     Examples
     --------

@@ -216,7 +216,7 @@ def nesterov_contraction() -> Derivation:
 
     References
     ----------
-    Granziol, Zohren and Roberts (2022), eq. (25), where the learning rate reads sqrt(mu/L) in our copy.
+    Granziol, Zohren and Roberts (2022), eqs. (24) and (25); the learning rate reads sqrt(mu/L) in our copy.
 
     Examples
     --------

@@ -161,7 +161,7 @@ def kappas(
     References
     ----------
     Karakida, Akaho and Amari (2019), eq. (11), which in our copy reads :math:`\hat q^l \hat q^{l-1}` where
-    the trace of the Fisher information has :math:`\tilde q^l \hat q^{l-1}`.
+    the trace of the Fisher information has :math:`\tilde q^l \hat q^{l-1}`; very likely a lost tilde.
 
     Examples
     --------

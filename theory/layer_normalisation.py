@@ -26,9 +26,9 @@ so that the traces of F and of its square need only
     \eta_2 = \frac1T \sum_t \frac{1}{\sigma(t)^4}, \quad
     \eta_3^2 = \frac{1}{T^2} \sum_{s, t} \frac{r_{st}^2}{\sigma(s)^2 \sigma(t)^2}.
 
-Our copy leaves their definitions, and those of the kappas, to a supplement that it lacks, and calls the
-etas constants. They are random: at fixed C they scatter from network to network whatever M and T, and
-:math:`1/\sigma^2` has a tail of index (C - 1)/2.
+Our copy leaves their definitions, and those of the kappas, to a supplement that it lacks, and calls the etas
+constants independent of M. So are their laws: at fixed C they scatter from network to network whatever M and T,
+and :math:`1/\sigma^2` has a tail of index (C - 1)/2.
 """
 
 from __future__ import annotations

@@ -5,10 +5,11 @@ name                        symbol                            Granziol, Zohren a
 ==========================  ================================  ================================================
 `quadratic_change`          L(w - a A^-1 g) - L(w)            eq. (22); first line of eq. (26), sign corrected
 `descent_bound`             -a |g|^2 (1 - a lambda_1/2)       eq. (22)
-`sign_averaged_change`                                        second line of eq. (26), corrected
+`sign_averaged_change`                                        second line of eq. (26), sign corrected
 `squared_gradient_mean`     |g|^2 + tr C/B                    section 11.2, corrected
 `squared_gradient_variance` 4 g'C g/B + 2 tr C^2/B^2          section 11.2, corrected
-``preconditioner``          A                                 B in the paper, where it is the batch size too
+``preconditioner``          A = sum_i (eta_i + delta)         B + delta there, damping included; B is the batch
+                            phi_i phi_i'                      size too
 ``covariance``              C                                 of the gradient of one sample
 ==========================  ================================  ================================================
 
@@ -67,9 +68,10 @@ def quadratic_change(
     >>> float(quadratic_change(0.5, [1.0, 2.0], [[4.0, 0.0], [0.0, 1.0]]))
     -1.5
     """
-    g, h, a = _problem(gradient, hessian, preconditioner)
+    given = {} if preconditioner is None else {"preconditioner": preconditioner}
+    g, h, *a = _problem(gradient, hessian=hessian, **given)
     rate = finite("rate", rate)
-    step = g if a is None else _solved(a, g[..., None])[..., 0]
+    step = _solved(a[0], g[..., None])[..., 0] if a else g
     first, second = (g * step).sum(axis=-1), (step * (h @ step[..., None])[..., 0]).sum(axis=-1)
     return _change(rate, first, second)
 
@@ -120,16 +122,17 @@ def descent_bound(rate: ArrayLike, *, squared_gradient: ArrayLike, sharpness: Ar
 def sign_averaged_change(
     rate: ArrayLike, gradient: ArrayLike, hessian: ArrayLike, *, preconditioner: ArrayLike
 ) -> Floats:
-    r"""`quadratic_change` averaged over independent signs of the gradient along the eigenvectors of H.
+    r"""`quadratic_change` averaged over independent signs of the gradient along the eigenvectors of A.
 
-    A single sum over eigenvectors,
-    :math:`\sum_i (\phi_i^\top g)^2 [-a (A^{-1})_{ii} + \frac{a^2}{2} (A^{-1} H A^{-1})_{ii}]`. For one gradient it is
-    the change only if A and H commute.
+    With A = :math:`\sum_i (\eta_i + \delta)\, \phi_i \phi_i^\top` a single sum,
+    :math:`-\sum_i \frac{a (\phi_i^\top g)^2}{\eta_i + \delta} \Big(1 - \frac{a}{2 (\eta_i + \delta)}
+    \phi_i^\top H \phi_i\Big)`. For one gradient it is the change only if A and H commute.
 
     Parameters
     ----------
     rate, gradient, hessian, preconditioner
-        As in `quadratic_change`.
+        As in `quadratic_change`; the eigenvalues of A, damping included, must differ, so that its eigenvectors are
+        unique.
 
     Returns
     -------
@@ -138,28 +141,30 @@ def sign_averaged_change(
     Raises
     ------
     ValueError
-        As `quadratic_change`.
+        As `quadratic_change`, and where two eigenvalues of A are closer than a billionth of the largest.
 
     References
     ----------
-    Granziol, Zohren and Roberts (2022), second line of eq. (26); it lacks the leading minus in our copy.
+    Granziol, Zohren and Roberts (2022), second line of eq. (26), where :math:`\phi_i^\top H \phi_i` is a sum over
+    the eigenvectors psi of H; it lacks the leading minus in our copy.
 
     Examples
     --------
-    >>> change = {"hessian": [[4.0, 0.0], [0.0, 1.0]], "preconditioner": [[2.0, 1.0], [1.0, 2.0]]}
+    >>> change = {"hessian": [[4.0, 1.0], [1.0, 1.0]], "preconditioner": [[2.0, 0.0], [0.0, 5.0]]}
     >>> mean = sign_averaged_change(0.5, [1.0, 2.0], **change)
     >>> one, other = (quadratic_change(0.5, [1.0, g], **change) for g in (2.0, -2.0))
     >>> bool(np.isclose(mean, (one + other) / 2)), bool(np.isclose(mean, one))
     (True, False)
     """
-    g, h, a = _problem(gradient, hessian, preconditioner)
+    g, h, a = _problem(gradient, hessian=hessian, preconditioner=preconditioner)
     rate = finite("rate", rate)
-    values, vectors = np.linalg.eigh(h)
-    weights = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0] ** 2
-    inverse = np.swapaxes(vectors, -1, -2) @ (vectors if a is None else _solved(a, vectors))
-    first = (weights * np.diagonal(inverse, axis1=-2, axis2=-1)).sum(axis=-1)
-    second = (weights * (inverse**2 * values[..., :, None]).sum(axis=-2)).sum(axis=-1)
-    return _change(rate, first, second)
+    values, vectors = np.linalg.eigh(a)
+    step = (np.swapaxes(vectors, -1, -2) @ _solved(a, g[..., None]))[..., 0]
+    gaps, largest = np.diff(values), np.abs(values).max(axis=-1, keepdims=True)
+    require(gaps > 1e-9 * largest, "preconditioner", "of eigenvalues that differ", preconditioner)
+    components = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0]
+    curvatures = (vectors * (h @ vectors)).sum(axis=-2)
+    return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
 
 
 @np.errstate(over="ignore")
@@ -252,17 +257,13 @@ def _change(rate: Floats, first: Floats, second: Floats) -> Floats:
     )
 
 
-def _problem(
-    gradient: ArrayLike, hessian: ArrayLike, preconditioner: ArrayLike | None
-) -> tuple[Floats, Floats, Floats | None]:
+def _problem(gradient: ArrayLike, **matrices: ArrayLike) -> tuple[Floats, ...]:
+    """The gradient and the matrices, checked."""
     g = finite("gradient", gradient)
     require(g.ndim >= 1 and g.size > 0, "gradient", "of shape (..., P)", g.shape)
-    h = _matrix("hessian", hessian, g.shape[-1])
-    a = None if preconditioner is None else _matrix("preconditioner", preconditioner, g.shape[-1])
-    together(
-        gradient=g[..., 0], hessian=h[..., 0, 0], **({} if a is None else {"preconditioner": a[..., 0, 0]})
-    )
-    return g, h, a
+    found = {name: _matrix(name, value, g.shape[-1]) for name, value in matrices.items()}
+    together(gradient=g[..., 0], **{name: matrix[..., 0, 0] for name, matrix in found.items()})
+    return g, *found.values()
 
 
 def _matrix(name: str, value: ArrayLike, size: int) -> Floats:

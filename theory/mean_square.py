@@ -14,6 +14,11 @@ name                symbol                                     meaning
 ``square``          lambda_max(H^(-1/2) E[H_B^2] H^(-1/2))     for the batch at hand
 ``crossover``       b* = nu / lambda^2                         linear below, flat above
 ==================  =========================================  ==============================================
+
+The exact limit is known: Mulayoff and Michaeli (COLT 2024, arXiv 2306.07850), who also show that it never falls with
+the batch size. Linear growth up to a critical batch size and the flat part beyond were found for interpolating least
+squares by Ma, Bassily and Belkin (2018, arXiv 1712.06559). Ours are the bounds from both sides that take a few
+products, and what they show: single samples decide where batches are small. See docs/claims/beyond.md, D2.
 """
 
 from __future__ import annotations
@@ -204,6 +209,12 @@ def mean_square_bracket(
     Per step the second moment M of the weights becomes M - alpha (H M + M H) + alpha^2 E[H_B M H_B]. The trial
     moment M = I gives the lower side, M = u u' the upper one. The noise that counts is the variance of the
     quadratic form; the variance of the vector H_i u gives the condition for a single step from u.
+
+    References
+    ----------
+    The limit that is bounded: Mulayoff and Michaeli (COLT 2024, arXiv 2306.07850). With fresh samples `square` is at
+    most (L + (B - 1) lambda_1) / B, L the largest eigenvalue of a sample; by that bound the lower side is twice the
+    step size that Ma, Bassily and Belkin (2018, arXiv 1712.06559) find best for interpolating least squares.
 
     Examples
     --------

@@ -214,7 +214,7 @@ def fluctuation_constants(
 
     References
     ----------
-    Karakida, Akaho and Amari (2019), Theorem 3.3, eq. (18), where they are left as positive constants;
+    Karakida, Akaho and Amari (2019), Theorem 3.3, eq. (18), where they are left as non-negative constants;
     the recursion is our own.
 
     Examples

@@ -86,8 +86,7 @@ def batch_norm_moments(
 
     References
     ----------
-    Karakida, Akaho and Amari (2019), Section 3.3 for ReLU. As our copy reads both are positive constants;
-    :math:`\hat q_{st,BN}` is 0 for ReLU at T = 2.
+    Karakida, Akaho and Amari (2019), Section 3.3 for ReLU, where :math:`\hat q_{st,BN}` is 0 at T = 2.
 
     Examples
     --------

@@ -108,8 +108,8 @@ def nesterov(largest: ArrayLike, smallest: ArrayLike) -> MomentumRates:
 
     References
     ----------
-    Granziol, Zohren and Roberts (2022), eq. (25); the learning rate reads sqrt(mu/L) in our copy, which has
-    no unit. Nesterov (2004), Introductory lectures on convex optimization, section 2.2.1.
+    Granziol, Zohren and Roberts (2022), eqs. (24) and (25); the learning rate reads sqrt(mu/L) in our copy,
+    which has no unit. Nesterov (2004), Introductory lectures on convex optimization, section 2.2.1.
 
     Examples
     --------

@@ -14,9 +14,8 @@ name                  symbol (Karakida, Akaho and Amari 2019, Section 2.2)
 ``backward_gap``      :math:`e^l = \tilde q_t^l - \tilde q_{st}^l`, carried without subtraction
 ====================  ==================================================================================
 
-Our copy prints the forward recursion, eq. (5), for l up to L - 1 with an activation after every layer and
-the backward one, eq. (7), down to l = 0. With the linear read-out of eq. (1) the activation moments end
-at layer L - 1 and the backward ones begin at layer 1, as here.
+The read-out is linear, so that the moments of activations end at layer L - 1: eq. (5) goes one further, with the
+identity for the activation of the last layer. The backward ones, eq. (7), begin at layer 1.
 """
 
 from __future__ import annotations

@@ -231,8 +231,8 @@ def element_variance(total: ArrayLike, *, dim: ArrayLike) -> Floats:
 
     References
     ----------
-    Granziol, Zohren and Roberts (2022), Algorithm 1. In our copy the first sum lacks 1/N, the second term
-    reads (v^T H v)^2, and the result stands for the variance itself.
+    Granziol, Zohren and Roberts (2022), Algorithm 1. In our copy the first sum lacks 1/N and the second
+    term reads (v^T H v)^2; from the result, P sigma^2, the variance per element is inferred (section 8.2).
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Semicircle:
     References
     ----------
     Granziol, Zohren and Roberts (2022), Theorem 3; eq. (33) for the R-transform; eq. (36) for the Stieltjes
-    transform, whose root carries a plus sign in our copy (off the cut it must decay like 1/z).
+    transform, whose root has either sign there: off the cut it is minus, so that the transform decays like 1/z.
 
     Examples
     --------

@@ -11,8 +11,18 @@ from itertools import combinations, pairwise
 
 from simulate.monte_carlo import Point
 from verify.estimands import components
-from verify.judge import SEPARATION, readings, separation
-from verify.model import AnyClaim, Claim, Identity, Kind, Prediction, StatisticalProperty, Tier
+from verify.judge import SEPARATION, labels, readings, separation
+from verify.model import (
+    AnyClaim,
+    Claim,
+    Identity,
+    Kind,
+    Prediction,
+    Standing,
+    StatisticalProperty,
+    Tier,
+    Verdict,
+)
 from verify.observation import Observation
 
 __all__ = ["observation_problems", "problems"]
@@ -25,6 +35,9 @@ TELLTALE = (0.0, 0.5, 1.0, 2.0)
 
 SMALLEST_GROUP = 30
 """Replicates below which the statistic of a group is too far from normal."""
+
+LONGEST_QUOTATION = 30
+"""Words of a paper."""
 
 MEANS = (Kind.MEAN, Kind.AT_LEAST, Kind.AT_MOST)
 BOUNDS = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
@@ -49,6 +62,26 @@ def problems(claim: AnyClaim) -> Iterator[str]:
             yield "compare routes that differ"
         if isinstance(claim, Identity) and claim.printed and not claim.finding:
             yield "say what is wrong with the formula as our copy reads"
+    yield from _passage_problems(claim)
+
+
+def _passage_problems(claim: AnyClaim) -> Iterator[str]:
+    """Whoever contradicts a paper quotes it first."""
+    told, printed = claim.passage, len(labels(claim)) > 1
+    if told is None:
+        if printed or claim.finding or claim.expected is Verdict.DISAGREES:
+            yield "quote the passage that it contradicts, and say how it stands to it"
+        return
+    if told.standing is Standing.CORRECTED:
+        yield "say what is corrected: a misprint"
+    if told.standing is Standing.OURS:
+        if printed:
+            yield "say how the form as our copy reads stands to the paper, which ours does not"
+        return
+    if not (told.words.strip() and told.place.strip()):
+        yield "quote the paper's own words, with their place"
+    if len(told.words.split()) > LONGEST_QUOTATION:
+        yield f"quote at most {LONGEST_QUOTATION} words"
 
 
 def observation_problems(observation: Observation) -> Iterator[str]:
@@ -98,6 +131,8 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
         yield f"have its axis {claim.axis!r} among the parameters"
     elif claim.axis and any(not isinstance(p[claim.axis], int | float) for p in points):
         yield f"have one number at each point on its axis {claim.axis!r}"
+    if claim.axis and claim.kind in ABSOLUTE:
+        yield "have no axis: what is judged is a share or a distance, and its prediction is 0 everywhere"
     if claim.printed is not None and not claim.finding:
         yield "say what is wrong with the formula as our copy reads"
     if not experiment.special:

@@ -1,10 +1,12 @@
-"""Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below."""
+"""Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below.
+
+Predictions from measured inputs are known where these were measured: points then stand side by side, a bar at each.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,11 +15,13 @@ from verify import wording
 from verify.drawing import (
     CURVE_MARKS,
     DASHES,
+    OFF_CURVES,
     PALETTE,
     Floats,
     Limits,
     Panel,
     axis_of_parameter,
+    axis_of_places,
     decades,
     deviation_axis,
     draw_letter,
@@ -26,8 +30,9 @@ from verify.drawing import (
     finite,
     plain_ticks,
     shorten,
-    spans_decades,
 )
+from verify.judge import PRINTED
+from verify.lines import known_at_points_only, on_axis, others, spans_decades
 from verify.panel_parts import EN, band, in_margins, letter_key, letters_of, never_negative, room, title
 from verify.results import Curve, PointOutcome, Row
 
@@ -39,7 +44,16 @@ LETTER_ROOM = (0.035, 0.075)
 CLEAR = 0.07
 """Distance from the prediction at which a letter is clearly that of the rival, as a share of the height."""
 
-Places = dict[str, tuple[float, float]]
+OWN = ("corrected", "theory")
+"""The reading of a formula that our copy reads otherwise."""
+
+BAR = 0.36
+"""Half the length of the bar that stands for the prediction at a point; the next point is 1 away."""
+
+BESIDE = (-0.22, 0.22, -0.36, 0.36)
+"""Where letters stand beside a point, from the mark."""
+
+Places = dict[str, list[tuple[float, float]]]
 """Where letters stand, by name."""
 
 Spots = Sequence[tuple[float, float]]
@@ -55,36 +69,104 @@ def curve_panel(row: Row) -> Panel:
     letters = letters_of(names)
     logarithmic = row.relative and _needs_decades(_values(row))
     limits = _value_limits(row, logarithmic=logarithmic)
-    shown = _labelled_rivals(row, names, limits, logarithmic=logarithmic)
+    found = _beside_bars if known_at_points_only(row) else _labelled_rivals
+    shown = found(row, names, limits, logarithmic=logarithmic)
 
     def draw(axes: Axes) -> None:
-        axis_of_parameter(axes, row)
+        x = _places(axes, row)
         if logarithmic:
             axes.set_yscale("log")
             decades(axes.yaxis, *limits)
         else:
             plain_ticks(axes.yaxis)
-        for curve in row.curves:
-            x, y = np.array(curve.x), drawable(curve.predicted)
-            half = row.margin * np.abs(y) if row.relative else np.full_like(y, row.margin)
-            axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
-            for name, values in curve.rivals.items():
-                dashes = DASHES[names.index(name) % len(DASHES)]
-                axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
-            axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
-        for name, place in shown.items():
-            draw_letter(axes, *place, letters[name])
-        for point, place in _on_axis(row):
+        if known_at_points_only(row):
+            _bars(axes, row, x, limits)
+        else:
+            _lines(axes, row, limits, names)
+        for name, places in shown.items():
+            for place in places:
+                draw_letter(axes, *place, letters[name])
+        for at, (point, place) in zip(x, _in_order(row), strict=True):
             if place is not None:
-                mark = CURVE_MARKS[place % len(CURVE_MARKS)]
-                draw_measured(
-                    axes, point, x=float(point.parameters[row.curves[0].axis]), limits=limits, mark=mark
-                )
+                draw_measured(axes, point, x=at, limits=limits, mark=_mark(row, place))
         axes.set_ylim(*limits)
         axes.set_title(title(row.quantity or "measured and predicted"))
 
     notes = [_curve_key(row), letter_key(letters, [name for name in names if name not in shown])]
     return Panel(1.9, draw, notes="\n".join(notes), top=room(row.quantity))
+
+
+def _in_order(row: Row) -> list[tuple[PointOutcome, int | None]]:
+    """Points with a place on the axis, each with the number of its curve, in the order of the parameter."""
+    axis, last = row.curves[0].axis, len(row.curves)
+    placed = list(on_axis(row))
+    return sorted(placed, key=lambda at: (at[0].parameters[axis], last if at[1] is None else at[1]))
+
+
+def _places(axes: Axes, row: Row) -> list[float]:
+    """Where the points stand on the axis, which is drawn: at their parameter, or side by side."""
+    values = [float(point.parameters[row.curves[0].axis]) for point, _ in _in_order(row)]
+    if known_at_points_only(row):
+        axis_of_places(axes, row.curves[0].axis, values)
+        return [float(k) for k in range(len(values))]
+    axis_of_parameter(axes, row)
+    return values
+
+
+def _lines(axes: Axes, row: Row, limits: Limits, names: Sequence[str]) -> None:
+    """The prediction in its band, and the rivals, along each curve."""
+    for curve in row.curves:
+        x, y, half = np.array(curve.x), drawable(curve.predicted), _half_width(row, curve)
+        axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
+        for name, values in curve.rivals.items():
+            dashes = DASHES[names.index(name) % len(DASHES)]
+            axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
+        axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
+
+
+def _half_width(row: Row, curve: Curve) -> Floats:
+    """The margin along a curve: a formula as it reads in our copy has that of the theory it is judged beside."""
+    beside = [curve.rivals[name] for name in OWN if name in curve.rivals] if row.reading == PRINTED else []
+    theory = beside[0] if beside else curve.predicted
+    return row.margin * np.abs(drawable(theory)) if row.relative else np.full(len(curve.x), row.margin)
+
+
+def _bars(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
+    """The prediction at each point, in its band."""
+    for at, (point, place) in zip(x, _in_order(row), strict=True):
+        y, half = drawable([point.predicted]), drawable([point.margin])
+        if place is not None:
+            low, high = band(row, limits, y - half, y + half)
+            ends = [at - BAR, at + BAR]
+            axes.fill_between(ends, low, high, color=PALETTE["band"], linewidth=0)
+            axes.plot(ends, [*y, *y], color=PALETTE["theory"], lw=1.6)
+
+
+def _mark(row: Row, place: int | None) -> str:
+    """The mark of a curve where there are several; that of the verdict where there is one."""
+    if place is None:
+        return OFF_CURVES[0]
+    return list(CURVE_MARKS)[place % len(CURVE_MARKS)] if len(row.curves) > 1 else ""
+
+
+def _beside_bars(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
+    """At every point, on either side of what was measured, the rivals that lie in the frame."""
+    up = _share(*limits, logarithmic=logarithmic)
+    places: Places = {}
+    for at, (point, place) in enumerate(_in_order(row)):
+        curve = row.curves[place] if place is not None else None
+        for name in names if curve else ():
+            y = _rival_at(curve, point, name)
+            if 0 < _one(up, y) < 1:
+                k = names.index(name)
+                places.setdefault(name, []).append((at + BESIDE[k % len(BESIDE)], y))
+    return places
+
+
+def _rival_at(curve: Curve | None, point: PointOutcome, name: str) -> float:
+    if curve is None or name not in curve.rivals:
+        return math.nan
+    return curve.rivals[name][curve.x.index(float(point.parameters[curve.axis]))]
 
 
 def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
@@ -94,17 +176,17 @@ def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarith
     up = _share(*limits, logarithmic=logarithmic)
     marks = [
         (_one(across, point.parameters[row.curves[0].axis]), _one(up, side))
-        for point, _ in _on_axis(row)
+        for point, _ in on_axis(row)
         for side in (point.measured, point.lower, point.upper)
     ]
     places: Places = {}
     for k, name in enumerate(names):
-        others = [(_one(across, x), _one(up, y)) for x, y in places.values()]
+        letters = [(_one(across, x), _one(up, y)) for ((x, y),) in places.values()]
         # every rival has its own stretch of the axis, so that letters do not pile up
-        found = _best_place(row, name, (across, up), 0.93 - 0.17 * (k % 5), (marks, others))
+        found = _best_place(row, name, (across, up), 0.93 - 0.17 * (k % 5), (marks, letters))
         if found is not None:
             curve, i = found
-            places[name] = curve.x[i], curve.rivals[name][i]
+            places[name] = [(curve.x[i], curve.rivals[name][i])]
     return places
 
 
@@ -155,26 +237,16 @@ def residual_panel(row: Row) -> Panel:
     """The same points as deviations from the prediction, in margins: what the curve's scale hides."""
 
     def draw(axes: Axes) -> None:
-        axis_of_parameter(axes, row)
+        places = _places(axes, row)
         limits = deviation_axis(axes, "y", row.points, from_zero=never_negative(row))
         axes.axhspan(*band(row, limits), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
-        for point, place in _on_axis(row):
-            mark = CURVE_MARKS[(place or 0) % len(CURVE_MARKS)]
-            x = _dodged(axes, float(point.parameters[row.curves[0].axis]), place, len(row.curves))
-            draw_measured(axes, in_margins(point), x=x, limits=limits, mark=mark)
+        for at, (point, place) in zip(places, _in_order(row), strict=True):
+            x = at if known_at_points_only(row) else _dodged(axes, at, place, len(row.curves))
+            draw_measured(axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place))
         axes.set_title("Deviation in margins")
 
     return Panel(1.05, draw)
-
-
-def _on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
-    """Points with a place on the axis of the curves, each with the number of its curve, if it is drawn."""
-    axis = row.curves[0].axis
-    for point in row.points:
-        if isinstance(point.parameters.get(axis), int | float):
-            others = {k: v for k, v in point.parameters.items() if k != axis}
-            yield point, next((k for k, curve in enumerate(row.curves) if _others(curve) == others), None)
 
 
 def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
@@ -184,30 +256,36 @@ def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
     return x * (high / low) ** by if axes.get_xscale() == "log" else x + by * (high - low)
 
 
-def _others(curve: Curve) -> dict[str, Any]:
-    return {k: v for k, v in curve.at.items() if k != curve.axis}
-
-
 def _curve_key(row: Row) -> str:
     """Which mark belongs to which curve, where there are several."""
-    lines = ["line and band: prediction and margin; marks: measured"]
+    lines = [
+        "bars: prediction, from what was measured beside it, and margin; marks: measured"
+        if known_at_points_only(row)
+        else "line and band: prediction and margin; marks: measured"
+    ]
     if len(row.curves) > 1:
         varying = {
             k
             for c in row.curves
-            for k, v in _others(c).items()
-            if any(_others(d).get(k) != v for d in row.curves)
+            for k, v in others(c).items()
+            if any(others(d).get(k) != v for d in row.curves)
         }
-        names = (
-            wording.parameters({k: v for k, v in _others(c).items() if k in varying}) for c in row.curves
-        )
-        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip("●■▲", names, strict=False)]
-    hidden = sum(place is None for _, place in _on_axis(row))
+        names = [wording.parameters({k: v for k, v in others(c).items() if k in varying}) for c in row.curves]
+        shapes = CURVE_MARKS.values()
+        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip(shapes, names, strict=False)]
+    hidden = [point for point, place in on_axis(row) if place is None]
     if hidden:
-        lines.append(
-            f"{hidden} more {'points' if hidden > 1 else 'point'}, at other settings: only in the panel below"
-        )
-    return "\n".join(lines)
+        more = f"{len(hidden)} more {'points' if len(hidden) > 1 else 'point'}, at other settings"
+        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}: only in the panel below")
+    return "\n".join([*lines, *_verdict_key(row, several=len(row.curves) > 1 or bool(hidden))])
+
+
+def _verdict_key(row: Row, *, several: bool) -> list[str]:
+    """How marks that tell the curve show a verdict."""
+    seen = {point.verdict for point in row.points}
+    named = {"disagrees": "crossed: disagrees", "undecided": "hollow: undecided"}
+    said = [text for verdict, text in named.items() if verdict in seen]
+    return ["; ".join(said)] if said and several else []
 
 
 def _values(row: Row) -> Floats:

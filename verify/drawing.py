@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from numpy.typing import NDArray
 
 from verify import wording
+from verify.lines import spans_decades
 from verify.results import PointOutcome, Row
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DASHES",
     "FONTS",
     "LARGEST",
+    "OFF_CURVES",
     "PALETTE",
     "STYLE",
     "Floats",
@@ -28,6 +30,7 @@ __all__ = [
     "Panel",
     "arrow",
     "axis_of_parameter",
+    "axis_of_places",
     "colour_of",
     "decades",
     "deviation_axis",
@@ -45,7 +48,6 @@ __all__ = [
     "replicate_ticks",
     "rivals_in_margins",
     "shorten",
-    "spans_decades",
     "stack",
     "tick_text",
 ]
@@ -70,7 +72,12 @@ PALETTE = {
 
 MARKERS = {"agrees": "o", "disagrees": "D", "undecided": "o", "broken": "X"}
 DASHES = ((4, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
-CURVE_MARKS = ("o", "s", "^")
+CURVE_MARKS = {"o": "●", "s": "■", "^": "▲"}
+"""Marks of the curves of a row that has several, as drawn and as in the key; colour tells the verdict."""
+
+OFF_CURVES = ("P", "✚")
+"""Mark of a point on none of the curves that are drawn."""
+
 FONTS = "system-ui, 'DejaVu Sans', sans-serif"
 
 WIDTH = 4.8
@@ -243,13 +250,16 @@ def draw_mark(
     mark: str = "",
     beyond: str = "",
 ) -> None:
-    """The marker of a verdict: hollow while undecided, an arrow where the value lies beyond the edge."""
+    """The marker of a verdict, an arrow where the value lies beyond the edge.
+
+    `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
+    """
     hollow = point.verdict == "undecided"
     axes.plot(
         [x],
         [y],
         ls="",
-        marker=beyond or (MARKERS.get(point.verdict, "o") if point.verdict != "agrees" else mark or "o"),
+        marker=beyond or mark or MARKERS.get(point.verdict, "o"),
         ms=size,
         mew=1.3,
         mec=colour_of(point),
@@ -257,6 +267,8 @@ def draw_mark(
         clip_on=False,
         zorder=4,
     )
+    if mark and not beyond and point.verdict == "disagrees":
+        axes.plot([x], [y], ls="", marker="x", ms=0.6 * size, mew=1.0, mec=PALETTE["paper"], zorder=4.1)
 
 
 def draw_letter(axes: Axes, x: float, y: float, letter: str) -> None:
@@ -331,19 +343,23 @@ def example_axis(axes: Axes, count: int) -> None:
 def axis_of_parameter(axes: Axes, row: Row) -> None:
     """The horizontal axis of a row's curves."""
     grid = [value for curve in row.curves for value in curve.x]
+    low, high = min(grid), max(grid)
     if spans_decades(grid):
         axes.set_xscale("log")
-        decades(axes.xaxis, min(grid), max(grid))
+        decades(axes.xaxis, low, high)
     else:
         plain_ticks(axes.xaxis)
-    axes.set_xlim(min(grid), max(grid))
+    axes.set_xlim(low, high)
     axes.set_xlabel(row.curves[0].axis)
     axes.grid(axis="y")
 
 
-def spans_decades(values: Sequence[float]) -> bool:
-    """Whether an axis with these values is logarithmic."""
-    return min(values) > 0 and max(values) / min(values) > 12
+def axis_of_places(axes: Axes, axis: str, values: Sequence[float]) -> None:
+    """Points side by side, in the order of the parameter, each with its value."""
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    axes.set_xticks(range(len(values)), [wording.number(float(value), 4) for value in values])
+    axes.set_xlabel(axis)
+    axes.grid(axis="y")
 
 
 def deviation_axis(

@@ -326,16 +326,8 @@ class Session:
         if failed:
             return [broken_row(claim, failed, self.settings)]
         seconds = sum(run.seconds for run in runs)
-        return [
-            claim_row(
-                claim,
-                r,
-                [o for run in runs for o in run.outcomes(claim, r.label)],
-                seconds,
-                self.settings,
-            )
-            for r in readings(claim)
-        ]
+        found = {r.label: [o for run in runs for o in run.outcomes(claim, r.label)] for r in readings(claim)}
+        return [claim_row(claim, r, found, seconds, self.settings) for r in readings(claim)]
 
     def _watch(self, observation: Observation) -> Observed:
         runs = self._watched[observation.id]

@@ -290,11 +290,12 @@ class Claim(_Stated):
         For predictions from measured inputs (a variance, an eigenvalue measured on the same replicate): names of
         these scores with typical values. `predict`, `printed` and `rivals` then read them like parameters and the
         mean of score - predict, relative to predict if the margin is `relative`, is judged against 0; the typical
-        values only serve to tell rivals apart before the run.
+        values only serve to tell rivals apart before the run, in any unit that all of them share, and are not drawn.
     numerical
         Bound on the rounding or truncation error of a score, added to the half-width.
     axis
-        The parameter on the horizontal axis of the agreement plot.
+        The parameter on the horizontal axis of the agreement plot. Lines run along it, through the prediction at every
+        point; with `inputs` there are only the points, each with its own prediction.
     quantity
         Label of the vertical axis, with its unit.
     """

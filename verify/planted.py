@@ -10,6 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from verify.estimands import variance
 from verify.model import (
+    OURS,
     AnyClaim,
     Claim,
     ExactProperty,
@@ -99,7 +100,12 @@ TWO_SIZES = Experiment(
     budget=1024,
 )
 
-COMMON: dict[str, Any] = {"entries": (), "source": "planted error", "expected": Verdict.DISAGREES}
+COMMON: dict[str, Any] = {
+    "entries": (),
+    "source": "planted error",
+    "expected": Verdict.DISAGREES,
+    "passage": OURS,
+}
 
 PLANTED: tuple[AnyClaim, ...] = (
     Claim(

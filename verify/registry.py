@@ -62,6 +62,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_factor_means,
         granziol2022_free_probability,
         granziol2022_gauss_newton,
+        granziol2022_gradient_noise,
         granziol2022_hessians,
         granziol2022_inequalities,
         granziol2022_lanczos,
@@ -76,6 +77,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_sampling,
         granziol2022_scatter,
         granziol2022_steps,
+        granziol2022_typical_batches,
         granziol2022_wishart_transforms,
         karakida2019,
         karakida2019_batch_norm,
@@ -181,6 +183,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_samples,
         granziol2022_steps,
         granziol2022_rates,
+        granziol2022_gradient_noise,
         granziol2022_sampling,
         granziol2022_inequalities,
         granziol2022_scatter,
@@ -190,6 +193,7 @@ def _modules() -> tuple[ModuleType, ...]:
         granziol2022_hessians,
         granziol2022_lanczos,
         granziol2022_networks,
+        granziol2022_typical_batches,
     )
     karakida = (
         karakida2019,

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from verify.lines import strays
+
 __all__ = [
     "SCHEMA",
     "Curve",
@@ -422,6 +424,8 @@ def _problems(made: Any) -> Iterator[str]:
             yield "have places on its axis, all of a size that can be drawn"
         if any(len(values) != len(made.x) for values in (made.predicted, *made.rivals.values())):
             yield "have one value for each place on its axis"
+    if isinstance(made, Row) and any(strays(made)):
+        yield "have curves that pass through what its table says at its points"
     if isinstance(made, ObservedGroup):
         places = [row.at for row in made.rows]
         if any(x is not None for x in places) and not all(x is not None and _drawable(x) for x in places):

@@ -13,6 +13,7 @@ from simulate.monte_carlo import Point
 from verify.estimands import components
 from verify.images import DIGITS
 from verify.judge import PRINTED, Reading, passage, readings
+from verify.lines import spans_decades, strays
 from verify.model import AnyClaim, Claim, ExactProperty, Identity, StatisticalProperty, Verdict
 from verify.power import claim_power, digits, explored_power
 from verify.results import Curve, PointOutcome, RivalOutcome, Row
@@ -37,10 +38,21 @@ AGREEING_SHARE = 0.9
 
 
 def claim_row(
-    claim: Claim, reading: Reading, outcomes: list[PointOutcome], seconds: float, settings: Settings
+    claim: Claim,
+    reading: Reading,
+    found: Mapping[str, list[PointOutcome]],
+    seconds: float,
+    settings: Settings,
 ) -> Row:
-    """The row of one reading of a claim."""
-    return _row(
+    """The row of one reading of a claim, from what all of its readings came to, by label.
+
+    Raises
+    ------
+    ValueError
+        If a curve does not pass through what the table says at a point.
+    """
+    outcomes = found[reading.label]
+    row = _row(
         claim,
         reading.label,
         settings,
@@ -57,9 +69,12 @@ def claim_row(
         power=claim_power(claim, outcomes),
         seconds=seconds,
         points=outcomes,
-        curves=_curves(claim, reading),
+        curves=_curves(claim, reading, found) if claim.axis else [],
         model_based=claim.kind.model_based,
     )
+    for stray in strays(row):
+        raise ValueError(f"curves of {row.id} must pass through its table, got {stray}")
+    return row
 
 
 def identity_outcome(claim: Identity, label: str, point: Point, found: Mapping[str, Any]) -> PointOutcome:
@@ -267,31 +282,84 @@ def _difference(a: Any, b: Any) -> float:
     return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
 
 
-def _curves(claim: Claim, reading: Reading) -> list[Curve]:
+# --- curves --------------------------------------------------------------------------------------------------
+
+
+def _curves(claim: Claim, reading: Reading, found: Mapping[str, list[PointOutcome]]) -> list[Curve]:
     """Prediction and rivals over the claim's axis, once per setting of the other parameters."""
-    if not claim.axis:
-        return []
     points = [p for point in claim.experiment.points for p in components(claim, point)]
-    values = [float(p[claim.axis]) for p in points]
-    low, high = min(values), max(values)
-    reach = 0.25 * (high - low) or 0.5 * abs(high)
-    start = max(low - reach, low / 2) if low > 0 else low - reach
-    x = np.linspace(start, high + reach, CURVE_POINTS)
-    settings = {Point(**{k: v for k, v in p.items() if k != claim.axis}): p for p in points}
-    return [_curve(claim, reading, at, x) for at in list(settings.values())[:MOST_CURVES]]
+    settings = {_setting(claim, p): p for p in points}
+    labels = [r.label for r in readings(claim) if r.label != reading.label and r.score == reading.score]
+    if claim.inputs:
+        made = [_measured_curve(claim, reading, found, labels, at) for at in settings]
+        return [curve for curve in made if curve.x][:MOST_CURVES]
+    x = _grid([p[claim.axis] for p in points])
+    return [_curve(claim, reading, labels, at, x) for at in list(settings.values())[:MOST_CURVES]]
 
 
-def _curve(claim: Claim, reading: Reading, at: Point, x: np.ndarray[Any, Any]) -> Curve:
-    others = {
-        r.label: r.predict for r in readings(claim) if r.label != reading.label and r.score == reading.score
+def _setting(claim: Claim, point: Mapping[str, Any]) -> Point:
+    """The parameters that do not change along a curve."""
+    return Point(**{name: value for name, value in point.items() if name != claim.axis})
+
+
+def _measured_curve(
+    claim: Claim, reading: Reading, found: Mapping[str, list[PointOutcome]], labels: Sequence[str], at: Point
+) -> Curve:
+    """Predictions from measured inputs, at the points where these were measured and nowhere else."""
+    here = {
+        label: {o.parameters[claim.axis]: o for o in found[label] if _setting(claim, o.parameters) == at}
+        for label in (reading.label, *labels)
     }
-    rivals = {**claim.rivals, **others} if reading.label != PRINTED else others
+    mine = dict(sorted(here[reading.label].items()))
+    rivals = {name: [_rival_value(o, name) for o in mine.values()] for name in _rivals(claim, reading)}
+    said = {
+        label: [here[label][x].predicted if x in here[label] else math.nan for x in mine] for label in labels
+    }
     return Curve(
         axis=claim.axis,
-        at={k: v for k, v in at.items() if k != claim.axis},
-        x=x.tolist(),
-        predicted=[_value(claim, reading.predict, at, float(v)) for v in x],
-        rivals={name: [_value(claim, rival, at, float(v)) for v in x] for name, rival in rivals.items()},
+        at=dict(at),
+        x=[float(x) for x in mine],
+        predicted=[o.predicted for o in mine.values()],
+        rivals={**rivals, **said},
+    )
+
+
+def _rivals(claim: Claim, reading: Reading) -> Mapping[str, Any]:
+    """The rivals that stand in the table of a reading."""
+    return claim.rivals if reading.label != PRINTED else {}
+
+
+def _rival_value(outcome: PointOutcome, name: str) -> float:
+    return next(rival.value for rival in outcome.rivals if rival.name == name)
+
+
+def _grid(values: Sequence[float]) -> list[float]:
+    """The places of the points, and so many between and around them that a line through all looks smooth.
+
+    Where the places are whole numbers there is nothing between two of them.
+    """
+    low, high = float(min(values)), float(max(values))
+    reach = 0.25 * (high - low) or 0.5 * abs(high)
+    start, end = max(low - reach, low / 2) if low > 0 else low - reach, high + reach
+    if spans_decades([start, end]):
+        start, end = low / (high / low) ** 0.1, high * (high / low) ** 0.1
+        between = np.geomspace(start, end, CURVE_POINTS)
+    else:
+        between = np.linspace(start, end, CURVE_POINTS)
+    if all(isinstance(value, int) for value in values):
+        between = np.unique(np.clip(np.round(between), math.ceil(start), math.floor(end)))
+    return sorted({*between.tolist(), *(float(value) for value in values)})
+
+
+def _curve(claim: Claim, reading: Reading, labels: Sequence[str], at: Point, x: Sequence[float]) -> Curve:
+    said = {r.label: r.predict for r in readings(claim) if r.label in labels}
+    rivals = {**_rivals(claim, reading), **said}
+    return Curve(
+        axis=claim.axis,
+        at=dict(_setting(claim, at)),
+        x=list(x),
+        predicted=[_value(claim, reading.predict, at, v) for v in x],
+        rivals={name: [_value(claim, rival, at, v) for v in x] for name, rival in rivals.items()},
     )
 
 

@@ -46,6 +46,22 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     assert optimisers.moment_radius(batches, 1.001 * rate) > 1 + 1e-6
 
 
+@pytest.mark.parametrize("name", [name for name, matrices in SETS.items() if len(matrices) > 1])
+@pytest.mark.parametrize("batch", [1, 2, 4])
+def test_the_limit_is_the_threshold_of_mulayoff_and_michaeli(name: str, batch: int) -> None:
+    """COLT 2024, arXiv 2306.07850: 2 / lambda_max(C^+ D) by Kronecker products; p is the weight of single samples."""
+    matrices = SETS[name]
+    count, h, one = len(matrices), matrices.mean(axis=0), np.eye(matrices.shape[1])
+    batch = min(batch, count)
+    p = (count - batch) / (batch * (count - 1))
+    c = (np.kron(h, one) + np.kron(one, h)) / 2
+    d = (1 - p) * np.kron(h, h) + p * np.mean([np.kron(m, m) for m in matrices], axis=0)
+    threshold = 2 / np.linalg.eigvals(np.linalg.pinv(c, rcond=1e-12) @ d).real.max()
+
+    rate = optimisers.mean_square_limit(optimisers.population(matrices), batch).rate
+    assert_allclose(rate, threshold, rtol=1e-9)
+
+
 def test_samples_without_curvature_give_no_trial_direction() -> None:
     population = optimisers.population([[[4.0]], [[0.0]]])
     assert_allclose(np.abs(optimisers.trial_directions(population, top=0, heavy=2)), [[1.0]])

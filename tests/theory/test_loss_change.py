@@ -34,17 +34,52 @@ def test_change_of_a_quadratic_is_the_difference_of_its_ends(preconditioned: boo
     assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_mean_over_signs_is_the_diagonal_sum() -> None:
+def test_mean_over_signs_is_the_sum_over_eigenvectors_of_the_preconditioner() -> None:
     h, a, w = problem(4)
-    values, vectors = np.linalg.eigh(h)
-    components = values * (vectors.T @ w)
+    components = np.linalg.eigh(a)[1].T @ (h @ w)
     changes = [
-        loss_change.quadratic_change(0.3, vectors @ (np.array(signs) * components), h, preconditioner=a)
+        loss_change.quadratic_change(
+            0.3, np.linalg.eigh(a)[1] @ (np.array(signs) * components), h, preconditioner=a
+        )
         for signs in itertools.product((-1, 1), repeat=4)
     ]
     found = loss_change.sign_averaged_change(0.3, h @ w, h, preconditioner=a)
     assert_allclose(found, np.mean(changes), rtol=1e-12)
     assert np.std(changes) > 0.01 * abs(found)
+
+
+def test_mean_over_signs_is_minus_the_second_line_of_eq_26() -> None:
+    """Term by term, eigenpairs (eta, phi) of the preconditioner and (lambda, psi) of the Hessian."""
+    h, b, w = problem(5)
+    g, rate, damping = h @ w, 0.3, 0.2
+    etas, phis = np.linalg.eigh(b)
+    lambdas, psis = np.linalg.eigh(h)
+    as_read = 0.0
+    for eta, phi in zip(etas + damping, phis.T, strict=True):
+        curvature = sum(x * (psi @ phi) ** 2 for x, psi in zip(lambdas, psis.T, strict=True))
+        as_read += rate * (phi @ g) ** 2 / eta * (1 - rate / (2 * eta) * curvature)
+    found = loss_change.sign_averaged_change(rate, g, h, preconditioner=b + damping * np.eye(5))
+    assert_allclose(found, -as_read, rtol=1e-12)
+
+
+def test_mean_over_signs_by_automatic_differentiation() -> None:
+    """Change along one eigenvector of the preconditioner at a time, from slope and bend of a loss."""
+    import torch
+
+    _, a, w = problem(3)
+    at = torch.from_numpy(w).requires_grad_()
+    loss = (at**4).sum() + (at[0] * at[1] - at[2]).cos()
+    (g,) = torch.autograd.grad(loss, at, create_graph=True)
+    h = torch.stack([torch.autograd.grad(x, at, retain_graph=True)[0] for x in g])
+    etas, phis = np.linalg.eigh(a)
+    expected = 0.0
+    for eta, phi in zip(etas, torch.from_numpy(phis.T.copy()), strict=True):
+        (bend,) = torch.autograd.grad(g @ phi, at, retain_graph=True)
+        slope = (g.detach() @ phi).item()
+        step = -0.3 * slope / eta
+        expected += step * slope + step**2 / 2 * (bend @ phi).item()
+    found = loss_change.sign_averaged_change(0.3, g.detach().numpy(), h.numpy(), preconditioner=a)
+    assert_allclose(found, expected, rtol=1e-12)
 
 
 def test_one_gradient_is_enough_where_hessian_and_preconditioner_commute() -> None:
@@ -55,6 +90,13 @@ def test_one_gradient_is_enough_where_hessian_and_preconditioner_commute() -> No
         for f in (loss_change.quadratic_change, loss_change.sign_averaged_change)
     ]
     assert_allclose(*both, rtol=1e-11)
+
+
+def test_eigenvectors_that_are_not_unique_are_refused() -> None:
+    h, _, w = problem(3)
+    with pytest.raises(ValueError, match="preconditioner must be of eigenvalues that differ"):
+        loss_change.sign_averaged_change(0.3, w, h, preconditioner=np.diag([2.0, 2.0, 5.0]))
+    assert np.isfinite(loss_change.sign_averaged_change(0.3, [1.0], [[2.0]], preconditioner=[[3.0]]))
 
 
 def test_bound_is_attained_along_the_top_eigenvector() -> None:
@@ -97,7 +139,7 @@ def test_moments_of_the_squared_gradient_of_normal_samples() -> None:
 )
 @pytest.mark.parametrize("name", ["quadratic_change", "sign_averaged_change"])
 def test_problems_that_do_not_fit_are_refused(name: str, changes: Any, message: str) -> None:
-    right = {"rate": 0.3, "gradient": [1.0, 2.0], "hessian": np.eye(2), "preconditioner": 2 * np.eye(2)}
+    right = {"rate": 0.3, "gradient": [1.0, 2.0], "hessian": np.eye(2), "preconditioner": np.diag([2.0, 3.0])}
     with pytest.raises(ValueError, match=message):
         getattr(loss_change, name)(**right | changes)
 

@@ -155,7 +155,7 @@ def spectrum() -> tuple[list[PointOutcome], list[Curve]]:
         )
         for x in places
     ]
-    grid = [-2.4 + 0.05 * k for k in range(97)]
+    grid = sorted({*(-2.4 + 0.05 * k for k in range(97)), *places})
     curve = Curve(
         axis="x",
         at={"dim": 200},

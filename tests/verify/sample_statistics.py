@@ -7,13 +7,15 @@ import math
 from tests.verify.sample_rows import looks, point, rival, row
 from verify.results import Curve, PointOutcome, Row
 
+SPIKES = (0.63, 1.1, 1.9, 2.7, 3.4)
+
 
 def spiked(spike: float, sigma: float) -> float:
     return spike + sigma**2 / spike if spike > sigma else 2 * sigma
 
 
 def _curve(sigma: float, *, printed: bool = False) -> Curve:
-    x = [0.4 + 0.04 * k for k in range(81)]
+    x = sorted({*(0.4 + 0.04 * k for k in range(81)), *SPIKES})
     theory = [spiked(v, sigma) for v in x]
     copy = [v + sigma / v for v in x]
     return Curve(
@@ -38,7 +40,7 @@ def _curve(sigma: float, *, printed: bool = False) -> Curve:
 def _outliers(*, printed: bool = False) -> list[PointOutcome]:
     made = []
     for sigma in (0.7, 1.3):
-        for k, spike in enumerate((0.63, 1.1, 1.9, 2.7, 3.4)):
+        for k, spike in enumerate(SPIKES):
             truth = spiked(spike, sigma)
             predicted = spike + sigma / spike if printed else truth
             margin = 0.01 * truth

@@ -257,6 +257,9 @@ def test_an_axis_holds_one_number_at_each_component() -> None:
     assert list(problems(claim(Kind.LIMIT, axis="sizes"))) == [f"{rule} 'sizes'"]
     assert list(problems(claim(Kind.MEAN, GRID, axis="x"))) == [f"{rule} 'x'"]
     assert list(problems(claim(Kind.MEAN, Point(scale=3.7, law="a"), axis="law"))) == [f"{rule} 'law'"]
+    for kind in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE):  # measured are shares, the bound is in another unit
+        (rule,) = problems(claim(kind, GRID, along="x", axis="x"))
+        assert rule.startswith("have no axis: what is judged is a share or a distance")
     assert list(problems(claim(Kind.MEAN, GRID, along="x", axis="y"))) == [
         "have its axis 'y' among the parameters"
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import random
 import sys
@@ -334,6 +335,51 @@ def test_a_pass_takes_all_samples_up_to_a_most(monkeypatch: pytest.MonkeyPatch) 
     assert problem(nn.Linear(3, 2), (x, y)).batch_size == 6
     monkeypatch.setattr(loading, "BATCH", 4)
     assert problem(nn.Linear(3, 2), (x, y)).batch_size == 4
+
+
+@pytest.mark.parametrize("size", [None, 3])
+def test_what_is_no_mean_over_samples_is_one_batch(monkeypatch: pytest.MonkeyPatch, size: int | None) -> None:
+    """Neither the batch size nor the default changes its value; nor are two samples enough to ask it for."""
+    x, y, net = torch.randn(9, 3), torch.randn(9, 2), nn.Linear(3, 2)
+    weights = torch.rand(9, 1)
+    monkeypatch.setattr(loading, "BATCH", 4)
+
+    def bound(outputs: Tensor, targets: Tensor) -> Tensor:
+        return (weights * (outputs - targets) ** 2).sum() / weights.sum()
+
+    found = problem(net, (x, y), loss=bound, batch_size=size)
+
+    assert found.batch_size is None
+    assert_allclose(found.objective.value(), bound(net(x), y).item(), rtol=1e-6)
+    assert problem(net, (x, y), batch_size=size).batch_size == (size or 4)
+
+
+def test_what_divides_by_the_number_of_something_rare_is_no_sum() -> None:
+    x, y = torch.randn(40, 3), (torch.arange(40) % 20 == 7).float()
+
+    def by_positives(outputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.softplus(outputs[:, 0]).sum() / targets.sum().clamp(min=1)
+
+    assert problem(nn.Linear(3, 1), (x, y), loss=by_positives).batch_size == 40
+    with pytest.raises(ValueError, match="loss must be a mean over the samples of a batch, got a sum"):
+        problem(nn.Linear(3, 1), (x, y), loss=lambda z, _: nn.functional.softplus(z).sum(), training=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        ([(torch.ones(2, 3), torch.ones(2)), (torch.ones(2, 4), torch.ones(2))], "samples of one shape"),
+        ([({"a": torch.ones(2, 3)}, torch.ones(2)), ({}, torch.ones(2))], "of one number of samples, got 2"),
+        ([({"a": torch.ones(2, 3), "b": torch.ones(3, 3)}, torch.ones(2))], "samples, got 2 and 3"),
+        ((np.ma.masked_array(np.ones((2, 3)), np.eye(2, 3)), np.ones(2)), "got a masked one"),
+        ((torch.ones(2, 3), torch.ones(2, device="meta")), "got a tensor on the meta device"),
+        ((torch.ones(2, 3, device="meta"), torch.ones(2)), "got a tensor on the meta device"),
+        (itertools.repeat((torch.ones(2, 3), torch.ones(2))), "data must end, got more than 100000 batches"),
+    ],
+)
+def test_data_from_python_that_are_none_are_told(data: Any, line: str) -> None:
+    with pytest.raises(ValueError, match=line):
+        problem(nn.Linear(3, 1), data)
 
 
 def test_tokens_have_classes_at_every_position() -> None:

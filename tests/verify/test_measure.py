@@ -251,6 +251,47 @@ def test_the_result_does_not_hang_on_the_batches() -> None:
     assert_allclose(whole.noise.total.value, cut.noise.total.value, rtol=1e-9)
 
 
+class _Centred(nn.Linear):
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+        return super().forward(input) - super().forward(input).mean(0)
+
+
+_WEIGHT = torch.tensor([0.2, 1.0, 5.0], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("net", "loss", "words"),
+    [
+        (
+            nn.Linear(5, K),
+            lambda z, y: nn.functional.cross_entropy(z, y, weight=_WEIGHT),
+            "no noise of single samples: the loss of a batch is not the mean of those of its parts; all are one",
+        ),
+        (
+            nn.Linear(5, K),
+            lambda z, y: nn.functional.cross_entropy(z, y).sqrt(),
+            "the loss of a batch is not",
+        ),
+        (_Centred(5, K), None, "the model gives a sample other outputs beside other samples"),
+    ],
+)
+def test_what_is_no_mean_over_samples_does_not_hang_on_the_batches_either(
+    net: nn.Module, loss: Any, words: str
+) -> None:
+    """All samples are one batch then, whatever is asked for, and single ones have no noise."""
+    x, y = _data()
+    found = [
+        measure(problem(net, (x, y), loss=loss, dtype="float64", batch_size=size), top=1)
+        for size in (2, 5, N)
+    ]
+    model = copy.deepcopy(net).double()
+    expected = (loss or nn.CrossEntropyLoss())(model(x), y).item()
+    assert_allclose([each.loss.value for each in found], expected, rtol=1e-14)
+    assert found[0].hessian == found[1].hessian == found[2].hessian
+    assert all(each.noise is None and each.coupling in pages.text(each) for each in found)
+    assert words in pages.text(found[0]) and found[0].coupling in pages.document(found[0])
+
+
 # --- the verdict ----------------------------------------------------------------------------------------------------
 
 FLOOR = math.sqrt(2 / 51)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,13 @@ from verify.practice.rate_bracket import Bracket, sample_matrices, square_bound
 N, SIZES = 14, [14, 1, 2, 6]
 
 
-def _network() -> Problem:
+def _network(**options: Any) -> Problem:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
         scale = torch.linspace(0.3, 3.0, N, dtype=torch.float64)[:, None]
         x, y = scale * torch.randn(N, 3, dtype=torch.float64), torch.randint(0, 3, (N,))
-    return problem(net, (x, y), dtype="float64")
+    return problem(net, (x, y), dtype="float64", **options)
 
 
 def _gauss_newtons(given: Problem) -> np.ndarray[Any, Any]:
@@ -339,11 +338,17 @@ def test_the_walk_ends_where_rates_stop_or_begin_to_hold(edge: int, found: Any) 
     assert trial_runs._walk(lambda k: k < edge) == found
 
 
-def test_a_batch_too_large_for_one_pass_gives_the_same_step(given: Problem) -> None:
-    leaves, all_of_it = given.objective.leaves(), torch.arange(N)
-    loss, slopes = trial_runs._slopes(replace(given, batch_size=5), leaves, all_of_it)
-    assert_allclose(loss, given.objective.value())
-    assert_allclose(given.objective.flat(slopes), given.objective.gradient(), atol=1e-15)
+@pytest.mark.parametrize("weight", [None, torch.tensor([0.1, 1.0, 4.0], dtype=torch.float64)])
+def test_a_batch_too_large_for_one_pass_gives_the_same_step(weight: Any) -> None:
+    """Also of a loss that divides by the weights of the classes, which are others in each pass."""
+    given = _network(loss=nn.CrossEntropyLoss(weight=weight), batch_size=2)
+    chosen = torch.tensor([0, 3, 4, 5, 7])
+    x, y = given.inputs[chosen], given.targets[chosen]
+    expected = given.loss(given.model(x), y)
+    loss, slopes = trial_runs._slopes(given, given.objective.leaves(), chosen)
+    assert_allclose(loss, expected.item())
+    gradient = given.objective.flat(torch.autograd.grad(expected, list(given.model.parameters())))
+    assert_allclose(given.objective.flat(slopes), gradient, atol=1e-15)
 
 
 def test_nothing_grows_from_a_loss_of_zero() -> None:
@@ -455,6 +460,13 @@ def _line() -> nn.Module:
         (nn.MSELoss(reduction="sum"), False, "loss must be a mean over the samples, got a sum"),
         (nn.MSELoss(), True, "a plan needs evaluation mode"),
         (nn.L1Loss(), False, "model must have curvature along some direction"),
+        (
+            lambda o, y: ((o - y) ** 2).mean().sqrt(),
+            False,
+            "loss must be a mean over samples, each for itself, for a plan, got another: the loss of a batch is not",
+        ),
+        (lambda o, y: ((o - o.mean(0)) ** 2).mean(), False, "each for itself, for a plan, got another"),
+        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
         (lambda o, y: -((o - y) ** 2).mean(), False, "model must have curvature along some direction"),
         (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
     ],

@@ -11,7 +11,7 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from verify import registry, suite
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 from verify.observation import Column, Observation
 
 
@@ -68,7 +68,13 @@ def _claim(name: str, experiment: Experiment, *, predict: float = 0.5, **more: A
 UNIFORM = _experiment("uniform", smoke=True)
 
 RIGHT = _claim("right", UNIFORM)
-MISPRINT = _claim("misprint", _experiment("other"), printed=lambda p: 3.0 * p.scale, finding="too large")
+MISPRINT = _claim(
+    "misprint",
+    _experiment("other"),
+    printed=lambda p: 3.0 * p.scale,
+    finding="too large",
+    passage=Passage(Standing.MISPRINT, "for all", "eq. (1)"),
+)
 WRONG = _claim("wrong", _experiment("wrong"), predict=1.3, margin=0.1)
 TIGHT = _claim("tight", _experiment("tight"), margin=1e-4)
 BROKEN = _claim("broken", _experiment("crash", crash))

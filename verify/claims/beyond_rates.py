@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point, fixture
 from theory import learning_rates
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -125,6 +125,8 @@ def _populations() -> Mapping[str, Any]:
     }
 
 
+MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
+
 EXAMPLES = (
     Point(samples=5, dim=3, rank=2, spread=0.7, decay=0.6, heavy=0.0, batch_size=1),
     Point(samples=6, dim=4, rank=1, spread=1.3, decay=0.4, heavy=0.0, batch_size=3),
@@ -137,9 +139,10 @@ PROPERTIES: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="beyond/mean-square-limit",
         entries=("D2",),
-        source="ours",
+        source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
+        passage=OURS,
         strategies=_populations,
         violation=wrong_growth,
         examples=EXAMPLES,
@@ -157,10 +160,11 @@ PROPERTIES: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="beyond/mean-square-bracket",
         entries=("D2",),
-        source="ours",
+        source=f"ours; the limit is that of {MULAYOFF}",
         statement=r"\frac{2}{\lambda_{\max}(H^{-1/2} \mathbb{E}[H_B^2] H^{-1/2})} \le \alpha_{\rm ms} \le "
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
         r"(\text{equal for one parameter})",
+        passage=OURS,
         strategies=_populations,
         violation=outside,
         examples=(*EXAMPLES, SCALAR),
@@ -179,9 +183,10 @@ PROPERTIES: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="beyond/linear-then-flat",
         entries=("D2",),
-        source="ours",
+        source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
+        passage=OURS,
         strategies=_populations,
         violation=off_the_curve,
         examples=EXAMPLES,
@@ -230,9 +235,10 @@ SGD = Experiment(
 SGD_CLAIM = Claim(
     id="beyond/sgd-steps",
     entries=("D2",),
-    source="ours",
+    source=f"ours; the limit is that of {MULAYOFF}",
     statement=r"\frac{\mathbb{E}|w_t|^2 - \mathbb{E}|w_{t+1}|^2}{2 a\, \mathbb{E}\, w_t^\top H w_t} = "
     r"1 - a/\alpha_{\rm ms}\quad \text{from the second moment that } \alpha_{\rm ms} \text{ keeps}",
+    passage=OURS,
     experiment=SGD,
     kind=Kind.RATIO,
     score=("loss of distance", "gain"),

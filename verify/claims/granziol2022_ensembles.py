@@ -11,7 +11,7 @@ from theory import finite_size
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.estimands import variance
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -99,14 +99,19 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F_{\mathrm{sc}}(x),\ s = \sqrt{P/b}\,\sigma\quad "
         r"(t_5,\ \text{70 entries a row},\ \text{variances 19 to 1 with equal row sums})",
+        passage=Passage(
+            Standing.MISPRINT,
+            "the limiting spectral density p(λ) of ε(w) ∈ RP×P satisfies the semicircle law",
+            "Theorem 3",
+        ),
         experiment=UNIVERSAL,
         score="below",
         along="x",
         axis="x",
         predict=_semicircle,
         printed=lambda p: _semicircle(p, scale=p.sigma / math.sqrt(p.batch)),
-        finding="Of elements of order one it is eps / sqrt(P) that converges: the factor sqrt(P) is missing in the "
-        "theorem as our copy reads.",
+        finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of "
+        "eps / sqrt(P), as Lemma 5 and Lindeberg's ratio in the proof have it.",
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.001 at these sizes",
@@ -125,6 +130,7 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
         r"\ \rho = B r / P,\ a = P \tau^2 / B",
+        passage=OURS,
         experiment=SIGNED_SPECTRUM,
         score="below",
         along="x",
@@ -269,7 +275,13 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
         r"\sigma^4\quad "
         r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
-        finding="The semicircle needs equal row sums of the variances; with uneven ones its fourth moment is too low.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "there cannot be too much variation in the variances per element",
+            "Section 4.2, on condition (ii)",
+        ),
+        finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment is "
+        "above that of a semicircle.",
         experiment=UNEVEN_ROWS,
         score="fourth",
         predict=_uneven_rows,
@@ -285,10 +297,16 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/few-entries",
         entries=("B13",),
-        source=f"ours, beside condition (i) of theorem 3 of {PAPER}",
+        source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
         r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
-        finding="With a number of entries in a row that does not grow the limit is no semicircle.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the tails of the normal distribution decay sufficiently rapidly",
+            "proof of Theorem 3",
+        ),
+        finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, "
+        "elements are not nearly normal and the limit is no semicircle.",
         experiment=FEW_ENTRIES,
         score="fourth",
         axis="per_row",
@@ -308,8 +326,14 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
         r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
-        finding="Uncorrelated, nearly normal elements of equal variance are not enough: the semicircle needs B times "
-        "the rank of a sample well above P.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the dependence between the elements cannot be too large",
+            "Section 4.2, on condition (i)",
+        ),
+        finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal "
+        "elements of equal variance that depend on each other. The semicircle needs B times the rank of a "
+        "sample well above P.",
         experiment=FEW_PROJECTIONS,
         score="fourth",
         predict=_few_projections,
@@ -329,6 +353,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^3 = \sigma^6\, \frac{P^2 + 3P + 4}{B^2}\quad "
         r"(\text{averages of rank-one samples; } \sqrt\beta \text{ in units of } s^3)",
+        passage=OURS,
         experiment=WISHART_NOISE,
         score="third",
         predict=_wishart_third,
@@ -392,6 +417,7 @@ FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"Capitaine, Donati-Martin and Feral (2012), beside lemma 5, eq. (10), of {PAPER}",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)\quad "
         r"(\text{any Wigner noise, } v_1 \text{ spread out})",
+        passage=OURS,
         experiment=SPREAD,
         kind=Kind.GROUPS,
         statistic=variance,
@@ -413,8 +439,7 @@ FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
         source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
-        finding="The mean of an outlier does not depend on the law of the entries, its fluctuation does where "
-        "the spike is localised: half of that of a spread-out one.",
+        passage=OURS,
         experiment=AXIS,
         kind=Kind.GROUPS,
         statistic=variance,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, ExactProperty
+from verify.model import AnyClaim, ExactProperty, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -107,7 +107,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B24",),
         source=f"{PAPER}, eqs. (14), (15), against the sampling of eq. (3)",
         statement=r"\mathbb{E}\,G_B = G\quad \text{over all batches of any size}",
-        finding="By eq. (15) batches would gain sigma^2 I in the mean; drawn from a data set they gain nothing.",
+        passage=Passage(
+            Standing.OUTSIDE, "Let us simply consider a mini-batching model", "Section 6, before Eq 14"
+        ),
+        finding="Eq 15 is of the model of Eq 14, in which a batch gains sigma^2 I in the mean; batches "
+        "drawn from a data set, as in Eq 3, gain nothing.",
         strategies=_batch_parameters,
         violation=_batches_keep_the_mean,
         examples=(Point(dim=3, dataset_size=6, share=0.4),),

@@ -11,7 +11,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory.rmt import Semicircle
 from verify.claims.law_quadrature import PARTS, QUADRATURE, inverse, law_at, transform
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -122,12 +122,16 @@ FREENESS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, appendix A.2, after eq. (40)",
         statement=r"\mathcal B'(S(z)) = 1 / S'(z)",
+        passage=Passage(
+            Standing.MISPRINT, "using that B′ε(Sε)(z)) = 1 Sε(z)", "Appendix A.2, before Eq 41", slip=True
+        ),
         routes=inverse_derivative,
         points=LAWS,
         measured="B'(S)",
         theory="1/S'",
         printed="1/S",
-        finding="The derivative of the inverse function is 1/S'(z), not 1/S(z).",
+        finding="As our copy reads the derivative of the inverse function is 1/S(z); it is 1/S'(z), with "
+        "which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         rivals=("S'",),
@@ -139,12 +143,14 @@ FREENESS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, eq. (40)",
         statement=r"S_M(z) = S_A(u):\quad z = u + \mathcal B_\varepsilon(S_M(z)) - \frac{1}{S_M(z)}",
+        passage=Passage(Standing.MISPRINT, "z = BA(SM (z)) +", "Eq 40"),
         routes=subordination,
         points=(Point(signal=0.7, noise=1.3), Point(signal=2.6, noise=0.4)),
         measured="z - u",
         theory="B_noise(S_M) - 1/S_M",
         printed="B_A(S_M) - 1/S_M",
-        finding="The blue function on the right is that of the noise, not that of the matrix A.",
+        finding="As our copy reads the blue function on the right is that of the matrix A; it is that of "
+        "the noise, with which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         rivals=("B_noise(S_M)",),
@@ -157,12 +163,14 @@ FREENESS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eqs. (34) and (35); the value at finite size is ours",
         statement=r"\psi(A^2 B^2 A^2 B^2) = \psi(A^4)\psi(B^2)^2 + \psi(A^2)^2\psi(B^4) - \psi(A^2)^2\psi(B^2)^2 "
         r"= 3\,\sigma_A^4\sigma_B^4 + \tfrac{15}{P}\,\sigma_A^4\sigma_B^4 + O(P^{-2})",
+        passage=Passage(Standing.MISPRINT, "if they satisfy for any integers n1..nk", "Eq 35"),
         experiment=MIXED,
         score="moment",
         predict=_mixed_moment,
         printed=lambda p: p.sigma_a**4 * p.sigma_b**4,
-        finding="Moments of alternating words do not factorise; only those of centred neighbours vanish. Two "
-        "semicircles give 3, where the product of the moments is 1.",
+        finding="As our copy reads alternating moments of centred matrices factorise for all powers, the "
+        "last factor one of A. Only words of centred powers do, and they vanish: two semicircles give 3, "
+        "where the product of the moments is 1.",
         margin=0.01,
         margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
@@ -277,7 +285,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/minus-branch",
         entries=("B-A3",),
-        source=f"{PAPER}, eq. (36)",
+        source=f"{PAPER}, eq. (36); which of its two signs is ours",
         statement=r"S(z) = \frac{z - \sqrt{z^2 - 4\sigma^2}}{2\sigma^2} \sim \frac1z",
         routes=minus_branch,
         points=(
@@ -286,11 +294,9 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         ),
         measured="density",
         theory="minus",
-        printed="plus",
-        finding="The sign before the root must be minus off the cut: with plus the transform grows like z.",
         tolerance=1e-11,
         tolerance_reason=QUADRATURE,
-        rivals=("opposite sign",),
+        rivals=("plus", "opposite sign"),
         seconds=0.02,
         quantity="Stieltjes transform of the semicircle",
     ),
@@ -299,12 +305,14 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, eqs. (37) and (38)",
         statement=r"S_A(u) = \frac1u \Big[1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}\Big]",
+        passage=Passage(Standing.MISPRINT, "1 u [ 1 + 1 N λ1 1− u−1λ1 ]", "Eq 38"),
         routes=rank_one_transform,
         points=(Point(dim=40, spike=1.7, u=(2.3, 0.7)), Point(dim=12, spike=-0.9, u=(0.6, -1.2))),
         measured="eigenvalues",
         theory="(1 + correction) / u",
         printed="1/u + correction",
-        finding="The factor 1/u before the correction is missing.",
+        finding="As our copy reads the correction in the bracket lacks the factor 1/u that the sum on the "
+        "left gives.",
         tolerance=1e-12,
         tolerance_reason="exact; rounding of an eigensolver",
         rivals=("no correction", "rank in full"),
@@ -334,6 +342,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (43) and the remark on the smallest eigenvalue",
         statement=r"S(\lambda + \sigma^2/\lambda) = \frac1\lambda\ \text{ if } |\lambda| > \sigma,\ "
         r"\text{else } \frac\lambda{\sigma^2}",
+        passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
         routes=pole,
         points=(
             Point(variance=1.7, spikes=(2.9, 1.6, 0.7, -2.1, -0.4)),
@@ -342,8 +351,8 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         measured="density",
         theory="1/lambda beyond sigma",
         printed="1/lambda beyond 2 sigma",
-        finding="The outlier leaves the bulk at |lambda| = sigma; in the remark on the smallest eigenvalue, as in "
-        "lemma 11, our copy has 2 sigma.",
+        finding="As our copy reads the remark on the smallest eigenvalue has 2 sigma, like Lemma 11; the "
+        "outlier leaves the bulk at |lambda| = sigma, as in Lemma 5.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         rivals=("1/lambda everywhere",),

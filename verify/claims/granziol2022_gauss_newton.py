@@ -20,7 +20,7 @@ from verify.claims.drawn_networks import (
     on_noise,
     rank_of,
 )
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -235,21 +235,19 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=tuple(Point(inputs=4, hidden=17, classes=k) for k in (3, 5, 8)),
         measured="Gauss-Newton",
         theory="matrix root",
-        printed="element-wise root",
-        finding="The root is a matrix root. Taken element by element, as our copy reads, all off-diagonal entries are "
-        "imaginary (6 of 9 for three outputs), and their product is another matrix.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("element-wise root, conjugated", "roots of the moduli"),
+        rivals=("element-wise root", "element-wise root, conjugated", "roots of the moduli"),
         seconds=0.2,
         quantity="Gauss-Newton matrix of one sample",
     ),
     Identity(
         id="granziol2022/imaginary-roots",
         entries=("B23",),
-        source=f"{PAPER}, eq. (13), as our copy reads",
+        source=f"ours, beside eq. (13) of {PAPER}",
         statement=r"\#\big\{(k, l): \sqrt{\partial^2 \ell / \partial f_k \partial f_l} \notin \mathbb{R}\big\} = "
         r"d_y (d_y - 1)",
+        passage=OURS,
         routes=imaginary_roots,
         points=tuple(Point(classes=k) for k in (3, 5, 10)),
         measured="imaginary",
@@ -294,6 +292,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B22",),
         source=f"{PAPER}, section 6; that the bound is sharp is ours",
         statement=r"\mathrm{rank}\, G_B = B (d_y - 1) \text{ on a tanh network of at least } B \text{ hidden units}",
+        passage=OURS,
         strategies=_batches,
         violation=_rank_is(ranks.ggn_rank_bound),
         examples=(
@@ -303,7 +302,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=0.1,
         tolerance_reason=COUNTS,
         rivals={
-            "B d_y, the bound as our copy reads": _rank_is(lambda batch, classes, _: batch * classes),
+            "B d_y, the bound of section 6, attained": _rank_is(lambda batch, classes, _: batch * classes),
             "one per sample, of observed labels": _rank_is(lambda batch, *_: batch),
         },
         seconds=1.0,

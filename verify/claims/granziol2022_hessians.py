@@ -22,7 +22,7 @@ from verify.claims.drawn_networks import (
     on_noise,
     rank_of,
 )
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -201,13 +201,14 @@ SMALL_LOSS = Identity(
     source=f"{PAPER}, eq. (18)",
     statement=r"\nabla^2 \ell \to \sum_{m \ne c} e^{u_m} \big(\nabla^2 u_m + \nabla u_m \nabla u_m^\top\big),\quad "
     r"u_m = h_m - h_c,\ \ell \to 0",
+    passage=Passage(Standing.MISPRINT, "→ − ∑ m 6=c exp(hm)", "Eq 18"),
     routes=small_loss,
     points=(Point(images="digits", samples=9, hidden=5),),
     measured="Hessian",
     theory="logits relative to the label's",
     printed="as our copy reads",
-    finding="The logits must be taken relative to that of the label, in the exponent and in the derivatives, and the "
-    "sign is plus: the loss is log(1 + sum of exp u_m).",
+    finding="As our copy reads the sign is minus and the logits are not relative to that of the label; Eq "
+    "20 in the same limit gives plus and u_m = h_m - h_c, in the exponent and in the derivatives.",
     tolerance=1e-4,
     tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
     rivals=(
@@ -324,6 +325,9 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 7; the rank is ours",
         statement=r"\mathrm{rank}\, H = P - N_1 \text{ for a ReLU network } d_x\text{-}N_1\text{-}2 "
         r"\text{ and many samples}",
+        passage=Passage(
+            Standing.AS_STATED, "and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"
+        ),
         routes=data_set_rank,
         points=(
             Point(inputs=21, hidden=20, samples=700),
@@ -332,8 +336,9 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         measured="rank",
         theory="parameters less shifts of the logits",
         printed="4 d_y (sum N_l + d_x)",
-        finding="The bound is one for a single sample. Gates change from sample to sample and ranks add, until only "
-        "the directions that shift all logits alike are left.",
+        finding="The argument is one for a single sample, where the bound holds. For a data set, to which "
+        "the paper puts it, gates change from sample to sample and ranks add, until only the directions "
+        "that shift all logits alike are left.",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
         rivals=("parameters", "one sample's"),
@@ -367,6 +372,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source="ours, beside section 7 of the same paper",
         statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
         r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
+        passage=OURS,
         strategies=_two_layers,
         violation=_of_their_mean(_two_layer_bound),
         examples=(Point(widths=(9, 5, 2), samples=8), Point(widths=(7, 6, 3), samples=60)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import lanczos_bounds
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Verdict
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -314,9 +314,11 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B34",),
         source=f"{PAPER}, section 7.2, for the rank of a matrix with eigenvalues near zero",
         statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}",
+        passage=Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2"),
         expected=Verdict.DISAGREES,
-        finding="The weight counts what the method does not tell from zero, here many eigenvalues below a thousandth "
-        "of the largest: a proxy of small curvature, not of the rank.",
+        finding="Outside a cluster of exact zeros the weight counts what the method does not tell from "
+        "zero, here many eigenvalues below a thousandth of the largest: a proxy, as the paper says, of "
+        "small curvature.",
         experiment=NEAR_ZEROS,
         score="weight",
         predict=_share,

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory.rmt import MarchenkoPastur, Semicircle
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -143,14 +143,15 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (52), for averages of rank-one samples, less their mean",
         statement=r"\frac1P \#\{i: \lambda_i(\tfrac1B \textstyle\sum g g^\top - \sigma^2 I) \le x\} \to "
         r"F_{\mathrm{MP}}(x + \sigma^2),\ \beta = P/B",
+        passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         experiment=LOW_RANK_SPECTRUM,
         score="below",
         along="x",
         axis="x",
         predict=lambda p: float(_low_rank_law(p).cdf(p.x + p.variance)),
         printed=_eq_52_as_read,
-        finding="The density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) turned: its mass is not 1, and "
-        "below beta = 1/2 there is none.",
+        finding="As our copy reads the density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) "
+        "turned: its mass is not 1, and below beta = 1/2 there is none.",
         margin=0.01,
         relative=False,
         margin_reason="finite size is O(1/P), below 0.004 at these sizes",
@@ -214,6 +215,7 @@ EDGE_ORDER = Claim(
     entries=("B13",),
     source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
     statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
+    passage=OURS,
     experiment=EDGE,
     kind=Kind.EXPONENT,
     score="centred",

@@ -9,7 +9,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from theory.batch_hessian import batch_eigenvalue, low_rank_noise
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -151,14 +151,15 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, lemma 5, eq. (10), and appendix A.2",
         statement=r"\lambda_i' = \lambda_i + \sigma^2/\lambda_i\quad (|\lambda_i| > \sigma,\ "
         r"\text{each of several, at both ends})",
+        passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
         experiment=SEVERAL,
         score="eigenvalue",
         along="spikes",
         axis="spikes",
         predict=lambda p: float(_wigner(p.spikes, p).eigenvalue),
         printed=_appendix_a2,
-        finding="The proof for the bottom holds for a spike below -sigma, not only below -2 sigma: one of -1.5 sigma "
-        "has an outlier, beyond the edge -2 sigma.",
+        finding="As our copy reads the proof for the bottom needs a spike below -2 sigma; Lemma 5 has "
+        "-sigma. A spike of -1.5 sigma has an outlier, beyond the edge -2 sigma.",
         margin=0.01,
         margin_reason=LIMIT_OF_SIZE,
         rivals={
@@ -176,13 +177,15 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 10, eq. (44); lemma 11, eq. (45)",
         statement=r"|(\phi_i')^\top \phi_i|^2 = 1 - \sigma^2/\lambda_i^2\quad (|\lambda_i| > \sigma,\ "
         r"\text{each of several, at both ends})",
+        passage=Passage(Standing.MISPRINT, "if λ1 > 2σε", "Lemma 11, Eq 45"),
         experiment=SEVERAL,
         score="overlap",
         along="spikes",
         axis="spikes",
         predict=lambda p: float(_wigner(p.spikes, p).overlap),
         printed=_lemma_11,
-        finding="The threshold of lemma 11 reads 2 sigma; spikes of 1.5 sigma, at either end, have an overlap of 0.56.",
+        finding="As our copy reads the threshold of Lemma 11 is 2 sigma, where Theorem 10 has sigma; "
+        "spikes of 1.5 sigma, at either end, have an overlap of 0.56.",
         margin=0.01,
         relative=False,
         margin_reason=LIMIT_OF_SIZE,
@@ -244,7 +247,13 @@ WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
         statement=r"\mathbb{E}\,\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1^2 - \kappa^2}\quad "
         r"(v_1^\top \varepsilon v_1 \text{ larger by } \pm\kappa,\ \lambda_1 - \kappa > \sigma)",
-        finding="Theorem 4 needs noise as strong along v_1 as elsewhere: what varies there moves the spike itself.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "there cannot be too much variation in the variances per element",
+            "Section 4.2, on condition (ii)",
+        ),
+        finding="Outside what condition (ii) asks for in words: where the noise along v_1 is stronger "
+        "than elsewhere, what varies there moves the spike itself.",
         experiment=UNEVEN,
         score="eigenvalue",
         predict=lambda p: p.spike + p.sigma**2 * p.spike / (p.spike**2 - p.along**2),
@@ -383,7 +392,13 @@ OTHER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 4, eq. (9), of {PAPER}",
         statement=r"\lambda_1' = \lambda_1 + \frac{s^2 \lambda_1}{\lambda_1^2 - a^2},\quad s^2 = P \sigma^2 / B,\ "
         r"a = P \tau^2 / B,\ \sigma^2 = r \tau^4\quad (B r \ll P,\ \text{signed samples of rank } r)",
-        finding="Theorem 4 needs B times the rank of a sample well above P; below, the noise is compound free Poisson.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the dependence between the elements cannot be too large",
+            "Section 4.2, on condition (i)",
+        ),
+        finding="Outside condition (i): with B times the rank of a sample below P the noise is compound "
+        "free Poisson, and the outlier lies above that of Theorem 4.",
         experiment=FEW_SAMPLES,
         score="eigenvalue",
         predict=lambda p: float(_few(p).eigenvalue),
@@ -409,7 +424,13 @@ OTHER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 10, eq. (44), of {PAPER}",
         statement=r"|(\phi_1')^\top \phi_1|^2 = 1 - s^2 \frac{\lambda_1^2 + a^2}{(\lambda_1^2 - a^2)^2}\quad "
         r"(B r \ll P,\ \text{signed samples of rank } r)",
-        finding="Theorem 10 leaves the direction nearly as it was; few low-rank samples turn it several times as far.",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the dependence between the elements cannot be too large",
+            "Section 4.2, on condition (i)",
+        ),
+        finding="Outside condition (i): Theorem 10 leaves the direction nearly as it was; few low-rank "
+        "samples turn it several times as far.",
         experiment=TURNED,
         score="overlap",
         predict=lambda p: float(_few(p).overlap),

@@ -8,7 +8,7 @@ from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from verify.claims.granziol2022_rectangular import PAPER, drowned_in_wishart, outlier_of
-from verify.model import AnyClaim, StatisticalProperty
+from verify.model import OURS, AnyClaim, StatisticalProperty
 
 __all__ = ["CLAIMS"]
 
@@ -89,6 +89,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"Benaych-Georges and Nadakuditi (2012), for the model of eqs. (14), (15) of {PAPER}",
         statement=r"\lambda_1' = \frac{(\lambda_1 + \sigma^2)(\lambda_1 + \beta \sigma^2)}{\lambda_1} \text{ for } "
         r"\lambda_1 \text{ from 1.6 to 4 times } \sigma^2 \sqrt\beta",
+        passage=OURS,
         strategies=_rectangular_parameters,
         simulate=any_information,
         replicate="one noise matrix inside the factor of one direction",

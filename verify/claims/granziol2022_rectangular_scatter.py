@@ -8,7 +8,7 @@ from simulate.monte_carlo import Point
 from theory import finite_size
 from verify.claims.granziol2022_rectangular import PAPER, outlier_of, rectangular
 from verify.estimands import variance
-from verify.model import AnyClaim, Claim, Experiment, Kind, Prediction
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Prediction
 
 __all__ = ["CLAIMS"]
 
@@ -54,6 +54,7 @@ def _scatter_claim(
         kind=Kind.GROUPS,
         statistic=variance,
         group=32,
+        passage=OURS,
         score=model,
         predict=lambda p: _variances(p)[model],
         margin=0.1,

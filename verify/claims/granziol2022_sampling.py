@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import batch_hessian
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -192,12 +192,9 @@ NOISE_CLAIMS: tuple[AnyClaim, ...] = (
         points=SIZES,
         measured="all batches",
         theory="(1/B - 1/N) S^2",
-        printed="square of the mean",
-        finding="E(eps)^2, the square of the mean, is 0; it is the mean of the square, E(eps^2), that the variance "
-        "gives, and with divisor N - 1.",
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        rivals=("variance of divisor N", "with N/(N - 1) once more", "1/B"),
+        rivals=("variance of divisor N", "with N/(N - 1) once more", "1/B", "square of the mean"),
         seconds=0.02,
         quantity="mean and mean square of a noise element",
     ),
@@ -242,6 +239,7 @@ NOISE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B6",),
         source=f"ours, beside {PAPER}, eq. (5): batches drawn with replacement",
         statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \frac1B \cdot \frac{N - 1}{N} S_{jk}^2",
+        passage=OURS,
         routes=with_replacement,
         points=(Point(dataset_size=5, batch_size=3), Point(dataset_size=7, batch_size=4)),
         measured="all sequences",
@@ -366,6 +364,7 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B10",),
         source=f"ours, beside lemma 2, eq. (7), of {PAPER}",
         statement=r"\mathbb{E}\,\varepsilon_{jk}^3 = \left(\frac1B - \frac1N\right)\left(\frac1B - \frac2N\right) k_3",
+        passage=OURS,
         routes=element_skewness,
         points=(Point(dataset_size=7), Point(dataset_size=8)),
         measured="all batches",
@@ -382,6 +381,11 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, lemma 2, eq. (7)",
         statement=r"z_B = \varepsilon_{jk} \big/ \sqrt{\mathbb{E}\,\varepsilon_{jk}^2}:\quad "
         r"\mathbb{E}\,(z_B - z_{B'})^2 = 2 - 2 \sqrt{b / b'}\quad (\text{batch } B \subset B')",
+        passage=Passage(
+            Standing.MISPRINT,
+            "converges element-wise to a zero mean, normal random variable",
+            "Lemma 2, Eq 7",
+        ),
         routes=nested_batches,
         points=(
             Point(dataset_size=8, batch_size=2, larger=4),
@@ -390,8 +394,9 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         measured="all nested batches",
         theory="2 - 2 sqrt(b / b')",
         printed="settled",
-        finding="The limit is one in distribution: as a batch doubles, its noise in units of its deviation goes on "
-        "moving by 0.58 and more in the mean square, so it does not converge almost surely.",
+        finding="As our copy reads the convergence is almost sure; by the central limit theorem, which "
+        "the proof cites, it is one in distribution. As a batch doubles, its noise in units of its "
+        "deviation goes on moving by 0.58 and more in the mean square.",
         tolerance=1e-13,
         tolerance_reason="exact; sums of some hundred numbers in float64",
         rivals=("independent", "2 - 2 sqrt(B / B')"),
@@ -404,6 +409,7 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside lemma 2, eq. (7), of {PAPER}: the rate",
         statement=r"\mathrm{skew}(\varepsilon_{jk}) = \kappa_3 \left(\frac1B - \frac2N\right) \Big/ "
         r"\sqrt{\frac1B - \frac1N}\ \sim B^{-1/2}\quad (\text{elements of variance } 1)",
+        passage=OURS,
         experiment=EXPONENTIAL,
         score="skewness",
         predict=_skewness,

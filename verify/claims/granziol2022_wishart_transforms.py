@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from theory import outliers
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.law_quadrature import PARTS, QUADRATURE, law_at, masses, root, root_above, transform
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -133,12 +133,14 @@ TERM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (49)",
         statement=r"z = \frac{1}{2 s}\Big[s\lambda - 1 - (s\lambda + 1) + \frac1P \frac{2 s\lambda}{s\lambda + 1}\Big] "
         r"= -\frac1s + \frac{\lambda}{P (s\lambda + 1)}",
+        passage=Passage(Standing.MISPRINT, "P (sβσ2 − 1)− P (sβσ2 + 1)− 2Psβσ2 sβσ2+1", "Eq 49"),
         routes=rank_one_term,
         points=TERMS,
         measured="eigenvalues",
         theory="expanded",
         printed="expanded, wrong sign and extra P",
-        finding="In the middle line the last term has the wrong sign and a factor P too many; the last line is right.",
+        finding="As our copy reads the last term of the middle line has the wrong sign and a factor P too "
+        "many; the last line is right.",
         tolerance=1e-4,
         tolerance_reason="of the order 1/P^2 that is left out, 5e-6 here",
         rivals=("no correction", "expanded, wrong sign", "term over P for N"),
@@ -150,6 +152,7 @@ TERM_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-B1", "B-B2"),
         source=f"{PAPER}, eq. (50)",
         statement=r"R = N\Big(z + \frac1s\Big) \to \frac{\sigma^2}{1 + s \beta\sigma^2}",
+        passage=Passage(Standing.MISPRINT, "N × ( z − 1 s )", "Eq 50"),
         routes=sum_of_terms,
         points=(
             Point(variance=1.7, ratio=0.6, s=(-0.3, 0.2, 1.1), dim=10**6),
@@ -158,7 +161,8 @@ TERM_CLAIMS: tuple[AnyClaim, ...] = (
         measured="N (z + 1/s)",
         theory="R(-s)",
         printed="N (z - 1/s)",
-        finding="In the sign convention of the appendix R = N (z + 1/s); with minus it grows with N.",
+        finding="As our copy reads R = N (z - 1/s), which grows with N; the sign convention of the "
+        "appendix gives z + 1/s, and with it the value that Eq 50 has.",
         tolerance=1e-4,
         tolerance_reason="of the order 1/P that is left out, 1e-6, and cancellation of nine digits",
         rivals=("R(s)", "without the ratio"),
@@ -171,6 +175,7 @@ TERM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (50); the cumulants are ours",
         statement=r"R(w) = \frac{\sigma^2}{1 - \beta\sigma^2 w} = \sum_n \kappa_n w^{n-1},\quad "
         r"\kappa_n = \sigma^{2n} \beta^{n-1}",
+        passage=OURS,
         routes=free_cumulants,
         points=WISHART_LAWS,
         measured="from the moments",
@@ -309,13 +314,15 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
             source=f"{PAPER}, eq. (51)",
             statement=rf"\mathrm{{{operator}}}\ S(z),\quad S(z) = \frac{{z - \sigma^2(1 - \beta) - "
             r"\sqrt{(z - \sigma^2(1 - \beta))^2 - 4\beta\sigma^2 z}}{2\beta\sigma^2 z}",
+            passage=Passage(Standing.MISPRINT, "−(z + σ2(1− β)) +", "Eq 51"),
             experiment=WISHART,
             score=name,
             along="x",
             axis="x",
             predict=lambda p, part=part: part(_corrected_51(p)),
             printed=lambda p, part=part: part(_read_51(p)),
-            finding="Our copy has z + sigma^2 (1 - beta) where minus is needed; the two agree at beta = 1 only.",
+            finding="As our copy reads z + sigma^2 (1 - beta), where Eq 50 gives minus; the two agree at "
+            "beta = 1 only.",
             margin=0.004,
             relative=False,
             margin_reason="1 % of the largest modulus on this line; finite size is O(1/P)",
@@ -334,13 +341,14 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (52)",
         statement=r"\int \frac{\sqrt{4\beta\sigma^2 x - (x - \sigma^2(1 - \beta))^2}}{2\pi\beta\sigma^2 x}\,dx "
         r"= \min(1, 1/\beta),\quad \text{atom } 1 - 1/\beta \text{ at } 0 \text{ for } \beta > 1",
+        passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         routes=wishart_mass,
         points=tuple(Point(variance=1.3, ratio=ratio) for ratio in (0.3, 0.6, 3.1)),
         measured="bulk and atom",
         theory="one",
         printed="as our copy reads",
-        finding="Without 1/pi, and with the sign of sigma^2 (1 - beta) turned, the density has a mass of pi for beta "
-        "from 1 on, 1.047 at beta = 0.6, and no support at all below 1/2; the atom is not mentioned.",
+        finding="As our copy reads, without 1/pi and with the sign of Eq 51, the density has a mass of pi "
+        "for beta from 1 on, 1.047 at beta = 0.6, and no support below 1/2; the atom is not mentioned.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         rivals=("without 1/pi", "no atom", "bulk of mass one"),
@@ -352,6 +360,7 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-B4",),
         source=f"ours, beside {PAPER}, eq. (52)",
         statement=r"\frac1P \#\{i : \lambda_i = 0\} = 1 - \frac1\beta,\quad \beta = P/N > 1",
+        passage=OURS,
         routes=zero_eigenvalues,
         points=(Point(dim=90, samples=40), Point(dim=65, samples=52)),
         measured="counted",
@@ -367,6 +376,7 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-B5",),
         source=f"{PAPER}, eq. (53)",
         statement=r"T(z) = z S(z) - 1:\quad T^{-1}(1/\theta) = \sigma^2 (1 + \theta)(1 + \beta/\theta)",
+        passage=Passage(Standing.MISPRINT, "λ′i = T ( 1 λi )", "Appendix B, before Eq 53"),
         routes=t_transform,
         points=(
             Point(variance=1.3, ratio=0.4, thetas=(0.9, 2.1, 4.7)),
@@ -375,8 +385,9 @@ WISHART_CLAIMS: tuple[AnyClaim, ...] = (
         measured="inverse of T",
         theory="multiplicative map",
         printed="T itself",
-        finding="The outlier is the inverse of T at 1/theta, not T itself, which is complex where 1/theta lies in the "
-        "bulk; and it is the multiplicative map, not the additive one of theorem 7.",
+        finding="As our copy reads the outlier is T at 1/theta, which is complex where 1/theta lies in "
+        "the bulk; it is the inverse of T there. That is the multiplicative map, not the additive one of "
+        "Theorem 7.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
         rivals=("additive map", "T itself, with the sign of eq. (51)"),

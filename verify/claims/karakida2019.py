@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -227,14 +227,15 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/mean-eigenvalue",
         entries=("C12", "C16"),
         source=f"{PAPER}, theorem 2.2, eqs. (10) and (11)",
+        passage=Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True),
         statement=r"m_\lambda = \frac{C}{P} \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big),\quad "
         r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \tilde q_t^l\, \hat q_t^{l-1}",
         experiment=FISHER,
         score="mean",
         predict=lambda p: float(_statistics(p).mean),
         printed=_eq_11_as_read,
-        finding="kappa1 pairs the backward signal of a layer with the forward signal below it; our copy of eq. "
-        "(11) reads a forward signal in both places, very likely a slip of the text conversion.",
+        finding="As our copy reads, eq. (11) has a forward order parameter in both places. Kappa1 pairs the backward "
+        "one of a layer with the forward one below it; a lost tilde, very likely a slip of the text conversion.",
         margin=0.03,
         margin_reason=LINEAR,
         rivals={
@@ -319,17 +320,14 @@ def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, An
 GRADIENTS = Identity(
     id="karakida2019/gradients",
     entries=("C4",),
-    source=f"{PAPER}, eq. (4)",
+    source=f"{PAPER}, eq. (4), for all parameters of section 2.1",
     statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i} h^{l-1}_j,\quad "
     r"\frac{\partial f_k}{\partial b^l_i} = \delta^l_{k,i}",
     routes=gradient_products,
     points=SMALL,
     measured="automatic",
     theory="weights and biases",
-    printed="weights",
-    rivals=("weights and output biases",),
-    finding="As our copy reads, eq. (4) has the derivatives by the weights alone; the biases are parameters too, and "
-    "their derivatives are the backward signals themselves.",
+    rivals=("weights", "weights and output biases"),
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
     seconds=0.1,

@@ -12,13 +12,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import middle_normalisation
 from theory.activations import named
-from verify.model import (
-    AnyClaim,
-    Claim,
-    Experiment,
-    Identity,
-    StatisticalProperty,
-)
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, StatisticalProperty
 
 __all__ = ["CLAIMS", "OWN", "PAPER", "THEOREM", "eq_22", "normed_network", "sizes"]
 
@@ -149,7 +143,7 @@ ACTIVATION_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="karakida2019/batch-norm-covariance",
-        entries=("C39", "C40"),
+        entries=("C39",),
         source=f"{PAPER}, section 3.3",
         statement=r"\hat q_{st,BN} = \tfrac12 A\big(-\tfrac{1}{T-1}\big) \text{ for ReLU},\quad "
         r"A(c) = \tfrac1\pi \big(\sqrt{1 - c^2} + c\, (\pi - \arccos c)\big)",
@@ -193,6 +187,7 @@ ACTIVATION_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-sphere-variance",
         entries=("C39", "C41"),
         source=OWN,
+        passage=OURS,
         statement=r"\mathbb{E}\,\hat q_t^1 = \mathbb{E}\,\phi(z_1)^2,\quad z \text{ uniform on }"
         r" \{z \in \mathbb{R}^T: |z|^2 = T,\ z \perp \mathbf 1\}\text{, at any width}",
         experiment=FEW,
@@ -208,6 +203,7 @@ ACTIVATION_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-sphere-covariance",
         entries=("C39", "C41"),
         source=OWN,
+        passage=OURS,
         statement=r"\mathbb{E}\,\hat q_{st}^1 = \mathbb{E}\,\phi(z_1) \phi(z_2),\quad z \text{ uniform on }"
         r" \{z \in \mathbb{R}^T: |z|^2 = T,\ z \perp \mathbf 1\}\text{, at any width}",
         experiment=FEW,
@@ -274,6 +270,7 @@ CONDITION_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-condition",
         entries=("C38", "C41"),
         source=OWN,
+        passage=OURS,
         statement=r"\lim_{T \to \infty} \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) = "
         r"\Big(\int Dz\, \phi(z)\Big)^2\text{: } \tfrac{1}{2\pi} \text{ for ReLU, } 0 \text{ for odd } \phi",
         routes=squared_mean,
@@ -291,6 +288,7 @@ CONDITION_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-any-width",
         entries=("C38", "C39"),
         source=OWN,
+        passage=OURS,
         statement=r"L = 2:\quad \mathbb{E}\,\tfrac{1}{T^2} \mathbf 1^\top h h^\top \mathbf 1 = "
         r"M_1 \Big(\frac{T-1}{T} \hat q_{st} + \frac1T \hat q_t\Big)\text{, averages over the sphere, at any width}",
         strategies=_one_hidden_layer,

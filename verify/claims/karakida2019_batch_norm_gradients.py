@@ -11,7 +11,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import middle_normalisation
 from verify.claims.karakida2019_batch_norm import OWN, PAPER, normed_network
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -147,7 +147,7 @@ def two_normalised_samples(rng: np.random.Generator, point: Point) -> Mapping[st
     return {
         "measured": np.array([_last_moment(network, name) for name in ("q_hat_t", "q_hat_st")]),
         "theory": np.array(middle_normalisation.batch_norm_moments("relu", samples=2)),
-        "positive": np.array([0.5, 1 / (2 * math.pi)]),
+        "of very many samples": np.array([0.5, 1 / (2 * math.pi)]),
         "uncorrelated": np.array([0.5, 0.25]),
     }
 
@@ -160,7 +160,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/batch-norm-gradients",
         entries=("C37",),
-        source=f"{PAPER}, eqs. (20) and (21)",
+        source=f"ours, for {PAPER}, eqs. (20) and (21)",
+        passage=OURS,
         statement=r"\frac{\partial}{\partial u(s)} = \frac{1}{\sigma} \Big(v(s) - \tfrac1T \sum_t v(t) "
         r"- \bar u(s) \tfrac1T \sum_t \bar u(t)\, v(t)\Big),\quad v = \frac{\partial}{\partial \bar u}",
         strategies=_architectures(),
@@ -178,7 +179,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/batch-norm-biases",
         entries=("C37",),
-        source=OWN,
+        source=f"{PAPER}, section 3.3: the biases cancel in the mean subtraction of each middle layer",
+        passage=Passage(
+            Standing.AS_STATED,
+            "they are canceled out in the mean subtraction of each middle layer",
+            "Section 3.3",
+        ),
         statement=r"\frac{\partial f_k(s)}{\partial b^l} = 0,\quad l < L",
         strategies=_architectures(hidden=1),
         violation=_bias_gradients,
@@ -195,6 +201,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-variances",
         entries=("C37", "C38"),
         source=OWN,
+        passage=OURS,
         statement=r"K(c W, b + b') = K(W, b) \text{ for one } c > 0 \text{ in all layers and any } b'"
         r"\text{: neither } \sigma_w \text{ nor } \sigma_b \text{ matters}",
         strategies=_architectures(),
@@ -212,6 +219,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-two-samples",
         entries=("C37", "C39"),
         source=OWN,
+        passage=OURS,
         statement=r"T = 2:\quad K_{km} = \delta_{km} (h^{L-1} h^{L-1\top} + \mathbf 1 \mathbf 1^\top)",
         strategies=_architectures(samples=(2, 2)),
         violation=_two_samples,
@@ -225,6 +233,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-mirror",
         entries=("C39",),
         source=OWN,
+        passage=OURS,
         statement=r"\hat q_t(W^{L-1}, b^{L-1}) + \hat q_t(-W^{L-1}, -b^{L-1}) = 1 "
         r"\text{ for ReLU, hence } \mathbb{E}\,\hat q_t = \tfrac12 \text{ at any } M, T",
         strategies=_architectures(hidden=1),
@@ -241,17 +250,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="karakida2019/batch-norm-vanishing-covariance",
         entries=("C39",),
-        source=f"{PAPER}, section 3.3, below eq. (22)",
+        source=f"{PAPER}, section 3.3, its moments for ReLU at two samples",
         statement=r"T = 2:\quad \hat q_{t,BN} = \tfrac12,\ \hat q_{st,BN} = 0 \text{ for ReLU, on every network}",
         routes=two_normalised_samples,
         points=(Point(widths=(5, 7, 9, 3), samples=2),),
         measured="measured",
         theory="theory",
-        printed="positive",
-        finding="as our copy reads, both moments are positive constants, which for the one of two different samples "
-        "could only be 1 / (2 pi), its value for many of them. By the formula given there for ReLU it depends on T and "
-        "is 0 at T = 2, where the bound rests on the other one alone.",
-        rivals=("uncorrelated",),
+        rivals=("of very many samples", "uncorrelated"),
         tolerance=1e-12,
         tolerance_reason="two samples are normalised to -1 and 1, of which ReLU keeps one",
         seconds=0.1,

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Block, Point
 from theory import middle_normalisation
 from theory.activations import gaussian_kernels, named
 from verify.claims.karakida2019_batch_norm import OWN, THEOREM, eq_22, normed_network, sizes
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -170,6 +170,7 @@ SHARP_ORDER = Claim(
     id="karakida2019/batch-norm-sharp-order",
     entries=("C38",),
     source=OWN,
+    passage=OURS,
     statement=r"\text{sigmoid, } L = 2:\quad "
     r"\mathbb{E}\,\lambda_{\max} \Big/ \alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + "
     r"\frac1T \hat q_{t,BN}\Big) - 1 \sim M^{-1}\quad (T = M)",
@@ -191,7 +192,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/batch-norm-inequality",
         entries=("C38",),
-        source=THEOREM + ", in its proof",
+        source=f"{OWN}, behind it",
+        passage=Passage(
+            Standing.OURS, "we can construct a lower bound composed of the activations", "Section 3.3"
+        ),
         statement=r"\lambda_{\max} \ge \tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1 + 1,"
         r"\text{ the } 1 \text{ from the biases } b^L",
         experiment=SMALL,
@@ -213,6 +217,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-sharp",
         entries=("C38",),
         source=OWN,
+        passage=OURS,
         statement=r"\text{sigmoid, } L = 2:\quad "
         r"\lim_{M = T \to \infty} \mathbb{E}\,\lambda_{\max} \Big/ \alpha_{L-1} M "
         r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) = 1",
@@ -233,6 +238,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-deeper",
         entries=("C38",),
         source=OWN,
+        passage=OURS,
         statement=r"\text{sigmoid, } L = 3:\quad "
         r"\frac{\mathbb{E}[\lambda_{\max} - R]_{3M}}{\mathbb{E}[\lambda_{\max} - R]_M} = 1,"
         r"\quad R = \tfrac{1}{T^2} \mathbf 1^\top h^{L-1} h^{L-1\top} \mathbf 1\quad (T = M)",
@@ -252,6 +258,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-one-hidden-layer",
         entries=("C38",),
         source=OWN,
+        passage=OURS,
         statement=r"L = 2:\quad \mathbb{E}\Big[\lambda_{\max} - \tfrac{1}{T^2} \mathbf 1^\top h h^\top "
         r"\mathbf 1\Big] = 1 + \mathrm{Var}\,\phi + \frac{\alpha_1}{2 \alpha_0} (\mathbb{E}\,\phi'')^2 + "
         r"\frac{\alpha_0 M}{T} \big(\mathrm{Var}\,\phi' - (\mathbb{E}\,\phi'')^2\big)",
@@ -272,6 +279,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-largest",
         entries=("C38",),
         source=OWN,
+        passage=OURS,
         statement=r"L = 2:\quad \mathbb{E}\,\lambda_{\max} = \alpha_1 M \Big(\frac{T-1}{T} \hat q_{st} + "
         r"\frac1T \hat q_t\Big) + 1 + \mathrm{Var}\,\phi + \dots",
         experiment=ONE_HIDDEN,
@@ -289,6 +297,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-theorem",
         entries=("C38", "C41"),
         source=THEOREM,
+        passage=Passage(Standing.AS_STATED, "Suppose non-negative activation functions", "Theorem 3.4"),
         statement=r"\text{ReLU, } L = 2:\quad \mathbb{E}\,\lambda_{\max} \ge \alpha_{L-1} M "
         r"\Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big)\quad (T = M)",
         experiment=GROWING,
@@ -313,6 +322,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-odd",
         entries=("C41",),
         source=OWN,
+        passage=OURS,
         statement=r"L = 2,\ \phi \text{ odd (tanh, erf)}:\quad \mathbb{E}\,\lambda_{\max} = e + \mu\, s\, T^{-2/3},"
         r"\quad e \text{ the edge of } \tfrac1T \big(h^\top h + (\mathbb{E}\,\phi')^2 X^\top X\big) + "
         r"\tfrac{\alpha_0 M}{T} \mathrm{Var}\,\phi'"
@@ -341,6 +351,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-norm-loose",
         entries=("C38",),
         source=OWN,
+        passage=OURS,
         statement=r"\mathbb{E}\Big[\alpha_{L-1} M \Big(\frac{T-1}{T} \hat q_{st,BN} + \frac1T \hat q_{t,BN}\Big) "
         r"\Big/ \lambda_{\max}\Big] \le \tfrac12 \text{ for ReLU, } L = 3, T = 6, M = 108",
         experiment=FIXED,

@@ -14,7 +14,7 @@ from theory import fisher
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import propagate
 from verify.claims.karakida2019_spectrum import network_at
-from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -144,6 +144,7 @@ OTHER_ORDER = Claim(
     id="karakida2019/scatter-of-two-outputs-order",
     entries=("C28",),
     source=f"ours, beside theorem 3.3 of {PAPER}",
+    passage=OURS,
     statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} - "
     r"\frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} \sim M^{-1} \quad (k \ne k')",
     experiment=OTHER,
@@ -164,7 +165,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/scatter-of-one-output",
         entries=("C28",),
-        source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
+        source=f"ours: c2 of {PAPER}, theorem 3.3, eq. (18), derived",
+        passage=OURS,
         statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk}(s, t)}{\bar K_{kk}^2} \to "
         r"\frac{S_{\rm same}}{\alpha^2 \kappa_1^2}, \quad c_2 = C S_{\rm same} + C (C - 1) S_{\rm diff}",
         experiment=SAME,
@@ -183,7 +185,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/scatter-of-two-outputs",
         entries=("C28",),
-        source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
+        source=f"ours: c2 of {PAPER}, theorem 3.3, eq. (18), derived",
+        passage=OURS,
         statement=r"\lim_{M \to \infty} M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} "
         r"= \frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} > 0 \quad (k \ne k')",
         experiment=OTHER,
@@ -268,6 +271,7 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         id="karakida2019/linear-bound-constants",
         entries=("C28",),
         source=f"ours, beside theorem 3.3 of {PAPER}",
+        passage=OURS,
         statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
         r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
         r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
@@ -296,6 +300,7 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         id="karakida2019/shallow-relu-constant",
         entries=("C28",),
         source=f"ours, beside theorem 3.3 of {PAPER}",
+        passage=OURS,
         statement=r"\frac{c_2}{C} = \frac{\sigma_w^4}{4} \Big[\frac{(\alpha_0 + \alpha_1)^2}{4 \alpha_0} + "
         r"\alpha_1 \Big(1 - \frac1\pi\Big)^2\Big] \quad "
         r"\text{for ReLU, } L = 2,\ \sigma_b^2 = 0",

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from theory import criticality, fisher
 from theory.activations import gaussian_kernels, leaky_relu, named
 from verify.claims.wide_networks import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -226,7 +226,8 @@ def critical_kappas(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 KAPPA_IDENTITY = Identity(
     id="karakida2019/critical-kappa1",
     entries=("C16",),
-    source=f"{PAPER}, eq. (11), at the critical point of Poole et al. (2016)",
+    source=f"ours, {PAPER}, eq. (11), at the critical point of Poole et al. (2016)",
+    passage=OURS,
     statement=r"\kappa_1 = \frac{L}{L - 1} \quad \Big(\text{leaky ReLU of slope } s,\ "
     r"\sigma_w^2 = \frac{2}{1 + s^2},\ \sigma_b = 0,\ \alpha_l = 1\Big)",
     routes=critical_kappas,

@@ -13,7 +13,7 @@ from theory import fisher
 from verify.claims import wide_networks
 from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
 from verify.claims.wide_networks import PAPER, setting
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -200,6 +200,7 @@ SOFTMAX_ORDER = Claim(
     id="karakida2019/cross-entropy-largest-order",
     entries=("C57",),
     source=f"ours, beside {PAPER}, theorem 2.2",
+    passage=OURS,
     statement=r"1 - \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] \sim M^{-1}",
     experiment=SOFTMAX_SIZES,
     kind=Kind.EXPONENT,
@@ -220,6 +221,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
         source=f"ours, beside {PAPER}, theorem 2.2",
+        passage=OURS,
         statement=r"\mathrm{Tr}\,F = \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big) "
         r"\Big\langle 1 - \sum_k g_k^2 \Big\rangle",
         experiment=SOFTMAX,
@@ -241,6 +243,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/cross-entropy-rayleigh",
         entries=("C57",),
         source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form",
+        passage=OURS,
         statement=r"v^\top \frac{K}{T} v = \frac{\alpha M}{T} \Big[\kappa_2 \Big|\sum_t Q(t)^{1/2} v(t)\Big|^2 + "
         r"(\kappa_1 - \kappa_2) \sum_t v(t)^\top Q(t)\, v(t)\Big] + \ldots",
         experiment=SOFTMAX,
@@ -262,6 +265,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/cross-entropy-largest",
         entries=("C57",),
         source=f"ours, beside {PAPER}, theorem 2.2, for the largest eigenvalue itself",
+        passage=OURS,
         statement=r"\lim_{M \to \infty} \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] = 1,\quad "
         r"v \text{ the top eigenvector of the blocks } \kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}",
         experiment=SOFTMAX_SIZES,
@@ -281,6 +285,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/cross-entropy-last-outlier",
         entries=("C57",),
         source=f"ours, beside {PAPER}, section 2.3",
+        passage=OURS,
         statement=r"\frac{\lambda_{C-1}}{\lambda_1} = "
         r"\frac{\lambda_{C-1}(\langle Q \rangle)}{\lambda_1(\langle Q \rangle)} \quad (T = M)",
         experiment=SOFTMAX_OUTLIERS,
@@ -296,6 +301,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/cross-entropy-outliers",
         entries=("C57",),
         source=f"ours, beside {PAPER}, section 2.3, which counts C outliers for the squared error",
+        passage=OURS,
         statement=r"\mathbb{E}\,\lambda_{C} / \lambda_1 \sim M^{-1} \quad (T = M)",
         experiment=SOFTMAX_OUTLIERS,
         kind=Kind.EXPONENT,
@@ -348,6 +354,7 @@ GRAM_PROPERTY = ExactProperty(
     id="karakida2019/cross-entropy-gram",
     entries=("C57",),
     source=f"ours, beside {PAPER}, eq. (8)",
+    passage=OURS,
     statement=r"4\, \nabla\!\sqrt{g}\, \nabla\!\sqrt{g}^\top = B^\top J J^\top B,\quad "
     r"B B^\top = Q = \mathrm{diag}(g) - g g^\top",
     strategies=_softmax_architectures,

@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import batch_normalisation, fisher
 from theory.order_parameters import order_parameters
 from verify.claims.wide_networks import kappas, setting, spike, wide_network
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -73,6 +73,7 @@ DEVIATION_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/output-variance",
         entries=("C34",),
         source=f"ours, for the deviations of {PAPER}, eqs. (13), (14) and (19)",
+        passage=OURS,
         statement=r"\mathbb{E}\,\sigma_k^2 = \Big(1 - \frac1T\Big) \sigma_w^2 "
         r"(\hat q_t^{L-1} - \hat q_{st}^{L-1})",
         experiment=DEVIATIONS,
@@ -241,6 +242,9 @@ NORMALISED_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/batch-normalised-mean",
         entries=("C34",),
         source=f"{PAPER}, eq. (19)",
+        passage=Passage(
+            Standing.AS_STATED, "the eigenvalue statistics slightly change to", "Section 3.2, Eq 19"
+        ),
         statement=r"P m_\lambda = Q_1 \Big(1 - \frac1T\Big) "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad "
         r"Q_1 = \sum_k \sigma_k^{-2}",
@@ -339,7 +343,8 @@ SHARE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/deviation-share",
         entries=("C36",),
-        source=f"ours, for what {PAPER}, section 3.2, sets aside",
+        source=f"ours, beside eq. (19) of {PAPER}",
+        passage=OURS,
         statement=r"(T - 1) \Big(1 - \frac{\mathrm{Tr} F_{full}}{\mathrm{Tr} F_{fixed}}\Big) = "
         r"1 + \frac{r}{M} (T - 2) \quad (T = O(M)),\quad r = \frac{\lim \mathrm{Cov}(f(s) f(t), K_{st})}"
         r"{\sigma_w^2 (\hat q_t^{L-1} - \hat q_{st}^{L-1}) \alpha (\kappa_1 - \kappa_2)}",

@@ -11,7 +11,7 @@ from simulate.monte_carlo import Block, Point
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import Propagation, propagate
 from verify.claims.karakida2019_spectrum import network_at
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -193,6 +193,7 @@ FRESH_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/gradient-independence-of-scatter",
         entries=("C22",),
         source=f"ours, beside assumption 3.2 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\, \mathrm{Var}\, \frac{\tilde q_{st}^1}{\tilde q_t^1} \text{ over pairs of samples, "
         r"weights of the forward pass} = \text{the same with fresh ones}",
         experiment=FRESH,

@@ -1,7 +1,7 @@
 """Karakida, Akaho and Amari (2019): order parameters layer by layer, and where their recursions begin and end.
 
-With activations beyond those of the paper, one of them with kinks away from 0, and the range of the recursions: phi
-does not act on the read-out, and no slope of phi multiplies the derivative by the inputs.
+With activations beyond those of the paper, one of them with kinks away from 0, and the ends of the recursions: the
+read-out is linear, and no slope of phi multiplies the derivative by the inputs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simulate.monte_carlo import Block, Point
 from theory.activations import gaussian_kernels, named
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.wide_networks import setting, wide_network
-from verify.model import AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -120,7 +120,7 @@ def _by_inputs(p: Point) -> float:
 
 
 def _slope_at_the_inputs(p: Point) -> float:
-    """As the range of the recursion reads: one more slope, at the variance 1 of the inputs."""
+    """With one more slope, at the variance 1 of the inputs."""
     return _by_inputs(p) * _squares(p.activation, 1.0)[1]
 
 
@@ -214,14 +214,15 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
     _layer_claim(
         "derivative-by-the-inputs",
         "C7",
-        "eq. (7), below its first layer",
+        "eq. (7) carried on to the inputs, which is ours",
         r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
         "by_inputs",
+        passage=OURS,
         predict=_by_inputs,
-        printed=_slope_at_the_inputs,
-        finding="our copy of eq. (7) runs down to l = 0, but no activation acts on the inputs and there is no "
-        "pre-activation variance for a slope there.",
-        rivals={"without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance},
+        rivals={
+            "without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance,
+            "a slope at the inputs": _slope_at_the_inputs,
+        },
         axis="weight_variance",
     ),
 )
@@ -259,16 +260,17 @@ READ_OUT = Claim(
     id="karakida2019/read-out-is-linear",
     entries=("C5",),
     source=f"{PAPER}, eqs. (1) and (5)",
+    passage=Passage(Standing.AS_STATED, "We set the last layer to have a linear readout", "Section 2.1"),
     statement=r"\mathbb{E} f_k^2 = \hat q_t^L = q_t^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
     experiment=OUTPUTS,
     score="output",
     predict=_output,
-    printed=_activated_output,
-    finding="our copy of eq. (5) runs up to the moment of layer L with an activation, but the read-out of eq. (1) has "
-    "none.",
     margin=0.03,
     margin_reason=WIDE,
-    rivals={"one layer less": lambda p: float(_parameters(p).q_hat_t[-1])},
+    rivals={
+        "one layer less": lambda p: float(_parameters(p).q_hat_t[-1]),
+        "an activation of the outputs": _activated_output,
+    },
     quantity="second moment of the outputs",
     axis="weight_variance",
 )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from verify.model import AnyClaim, ExactProperty
+from verify.model import OURS, AnyClaim, ExactProperty, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -320,8 +320,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     ExactProperty(
         id="karakida2019/normalised-gram",
-        entries=("C20", "C21", "C36", "C55"),
-        source=f"{PAPER}, eqs. (13) and (14); the projector is ours",
+        entries=("C20", "C36", "C55"),
+        source=f"ours, for {PAPER}, eqs. (13) and (14)",
+        passage=OURS,
         statement=r"\bar J_k = \frac{1}{\sigma_k} \Big(I - \frac{\mathbf 1 \mathbf 1^\top}{T} - "
         r"\frac{\bar f_k \bar f_k^\top}{T}\Big) J_k,\quad \sigma_k = \text{const}:\ "
         r"\frac{1}{\sigma_k} \Big(I - \frac{\mathbf 1 \mathbf 1^\top}{T}\Big) J_k",
@@ -341,7 +342,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/normalised-duality",
         entries=("C55",),
-        source=f"{PAPER}, section 2.3, for normalised outputs",
+        source=f"{PAPER}, section 5, for normalised outputs",
+        passage=Passage(Standing.AS_STATED, "share the same non-zero eigenvalues", "Section 5"),
         statement=r"\mathrm{spec}\Big(\frac1T \bar J^\top \bar J\Big) \setminus 0 = "
         r"\mathrm{spec}\Big(\frac1T \bar J \bar J^\top\Big) \setminus 0",
         strategies=_architectures(2, 5),
@@ -357,6 +359,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/trained-shift",
         entries=("C23",),
         source=f"ours, for {PAPER}, eqs. (13) to (15)",
+        passage=OURS,
         statement=r"\mathrm{spec}(F_{\theta, \beta}) = \mathrm{spec}(F_\theta) \cup \{1\}^C,\quad "
         r"\mathrm{spec}(F_{\theta, \beta, \gamma}) = \mathrm{spec}(F_\theta) \cup \{1\}^{2C}",
         strategies=_architectures(2, 5),
@@ -373,6 +376,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/loss-floor",
         entries=("C23",),
         source=f"ours, for {PAPER}, eq. (15) without shifts",
+        passage=OURS,
         statement=r"E(y) = E(y - \bar y) + \tfrac12 \lVert \bar y \rVert^2,\quad \bar y = \tfrac1T \sum_t y(t)",
         strategies=_architectures(1, 5),
         violation=_label_dependence,
@@ -387,7 +391,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/nothing-left",
         entries=("C24", "C36"),
-        source=f"{PAPER}, eq. (16) at T = 1; ours for batch normalisation at T = 2",
+        source=f"ours, beside {PAPER}, eq. (16) at T = 1 and eq. (13) at T = 2",
+        passage=OURS,
         statement=r"T = 1:\ \bar F = 0 \ (\text{mean subtraction});\quad "
         r"T = 2:\ \bar F = 0 \ (\text{batch normalisation})",
         strategies=_architectures(2, 2),
@@ -403,7 +408,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/bounds-of-every-network",
         entries=("C26", "C27", "C35"),
-        source=f"{PAPER}, theorem 3.3 and eq. (19), in their proof",
+        source=f"ours, behind {PAPER}, theorem 3.3 and eq. (19)",
+        passage=OURS,
         statement=r"\frac{\mathrm{Tr} \bar F^2}{\mathrm{Tr} \bar F} \le \bar\lambda_{\max} \le "
         r"\sqrt{\mathrm{Tr} \bar F^2}",
         strategies=_architectures(3, 5),
@@ -416,7 +422,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/interlacing",
         entries=("C36",),
-        source=f"ours, for what {PAPER}, section 3.2, sets aside",
+        source=f"ours, beside eq. (19) of {PAPER}",
+        passage=OURS,
         statement=r"\lambda_i(F_{full}) \le \lambda_i(F_{fixed}) \le \lambda_{i-C}(F_{full})",
         strategies=_architectures(3, 5),
         violation=_not_interlaced,

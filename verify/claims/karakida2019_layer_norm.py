@@ -9,7 +9,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import fisher, layer_normalisation
 from verify.claims.wide_networks import PAPER, kappas, setting, wide_network
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS", "normed_kappas", "normed_statistics"]
 
@@ -134,7 +134,7 @@ ETAS = ("eta1", "eta2", "eta3")
 CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-mean",
-        entries=("C49", "C50"),
+        entries=("C50",),
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"m_\lambda = \frac{(C - 2)\, \eta_1}{P} \Big(\alpha M \kappa_1' + \sum_l \tilde q_t^l\Big),\quad "
         r"\eta_1 = \frac1T \sum_t \frac{1}{\sigma(t)^2}",
@@ -154,8 +154,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="karakida2019/layer-norm-rayleigh",
-        entries=("C49", "C51"),
+        entries=("C51",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\frac{1}{T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 = \alpha M \Big[(C - 2) \frac{\eta_1}{T} "
         r"\kappa_1' + \frac{\kappa_2'}{T^2} \sum_{s \ne t} "
         r"\frac{C - 3 + (f(s) \cdot f(t)/C)^2}{\sigma(s)\, \sigma(t)}\Big] + \text{biases}",
@@ -217,7 +218,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-largest-over-mean-square",
         entries=("C52",),
-        source=f"{PAPER}, theorem 4.1, in its proof",
+        source=f"ours, behind theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\lambda_{\max} \ge \mathrm{Tr}\, F^2 / \mathrm{Tr}\, F",
         experiment=NORMED,
         kind=Kind.NEVER_BELOW,
@@ -240,7 +242,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-largest-over-root",
         entries=("C52",),
-        source=f"{PAPER}, theorem 4.1, in its proof",
+        source=f"ours, behind theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\lambda_{\max} \le \sqrt{\mathrm{Tr}\, F^2}",
         experiment=NORMED,
         kind=Kind.NEVER_ABOVE,

@@ -11,7 +11,7 @@ from simulate.monte_carlo import Point
 from theory import layer_normalisation
 from verify.claims.karakida2019_layer_norm import normed_kappas, normed_statistics
 from verify.claims.wide_networks import PAPER, setting
-from verify.model import AnyClaim, ExactProperty
+from verify.model import OURS, AnyClaim, ExactProperty
 
 __all__ = ["CLAIMS"]
 
@@ -111,6 +111,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/layer-norm-secular",
         entries=("C52",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\lambda = \lambda_{\max}\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big) \iff "
         r"\kappa_2'\, \lambda_{\max}\Big(\sum_t \frac{P(t)}{\lambda \sigma(t)^2 - (\kappa_1' - \kappa_2')}\Big) = 1 "
         r"\quad \big(\lambda > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2},\ \kappa_2' > 0\big)",
@@ -126,6 +127,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/layer-norm-outliers",
         entries=("C52",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\#\{\lambda_i > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2}\} \le C - 1",
         strategies=_outputs,
         violation=_beyond_the_outliers,

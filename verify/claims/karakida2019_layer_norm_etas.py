@@ -11,7 +11,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import layer_normalisation
 from verify.claims.wide_networks import PAPER, setting, wide_network
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -59,6 +59,37 @@ VARIANCES = Experiment(
     ),
     budget=32768,
     seconds=3.0,
+)
+
+
+def etas_by_width(block: Block, point: Point) -> Mapping[str, Any]:
+    """The three etas of one network at each width."""
+    import torch
+
+    from simulate import layer_normed
+
+    networks = (wide_network(block, point, width=width) for width in point.widths)
+    found = [layer_normed.etas(layer_normed.forward(network, point.activation)) for network in networks]
+    return {name: torch.stack([etas[name] for etas in found], dim=1) for name in ("eta1", "eta2", "eta3")}
+
+
+WIDTHS = Experiment(
+    id="karakida2019/layer-norm-etas-by-width",
+    replicate="one network with its inputs at each width",
+    simulate=etas_by_width,
+    points=(
+        Point(
+            activation="tanh",
+            weight_variance=1.7,
+            bias_variance=0.7,
+            depth=3,
+            outputs=60,
+            samples=5,
+            widths=(8, 16, 32, 64, 128),
+        ),
+    ),
+    budget=2048,
+    seconds=4.0,
 )
 
 TAIL = Experiment(
@@ -134,6 +165,7 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/layer-norm-eta1",
         entries=("C54",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\eta_1 = \frac{C}{(C - 3)\, q^L},\quad q^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
         experiment=VARIANCES,
         score="eta1",
@@ -150,25 +182,24 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-eta1-scatter",
         entries=("C54",),
-        source=f"{PAPER}, theorem 4.1",
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E} \Big(\frac{\eta_1}{\mathbb{E}\,\eta_1} - 1\Big)^2 = \frac1T \frac{C - 3}{C - 5} "
         r"+ \frac{T - 1}{T} F\Big(1, 1; \frac{C - 1}{2}; \frac{q_{st}^2}{q_t^2}\Big) - 1",
         experiment=VARIANCES,
         score="deviation",
         predict=_scatter,
-        printed=lambda _: 0.0,
-        finding="the etas are no constants: at a fixed number of outputs they scatter from network to network, "
-        "whatever the width and the number of samples.",
         margin=0.02,
         relative=False,
         margin_reason=OF_SQUARE,
-        rivals={"independent samples": _independent},
+        rivals={"independent samples": _independent, "no scatter": lambda _: 0.0},
         quantity="relative variance of eta1",
     ),
     Claim(
         id="karakida2019/layer-norm-tail",
         entries=("C54",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"P(\sigma^{-2} > y) = \gamma\Big(\frac{C - 1}{2}, \frac{C}{2 q^L y}\Big) \Big/ "
         r"\Gamma\Big(\frac{C - 1}{2}\Big)",
         experiment=TAIL,
@@ -184,6 +215,27 @@ VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
             "without biases": lambda p: _exceeds(p, bias_variance=0.0),
         },
         quantity="probability that one over the variance of the outputs exceeds y",
+    ),
+    *(
+        Claim(
+            id=f"karakida2019/layer-norm-{name}-by-width",
+            entries=("C54",),
+            source=f"{PAPER}, theorem 4.1",
+            passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+            statement=rf"\mathbb{{E}}\,\eta_{name[-1]} \sim M^0",
+            experiment=WIDTHS,
+            kind=Kind.EXPONENT,
+            score=name,
+            along="widths",
+            terms=(1,),
+            predict=lambda _: 0.0,
+            margin=0.2,
+            relative=False,
+            margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+            rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+            quantity=name,
+        )
+        for name in ("eta1", "eta2", "eta3")
     ),
 )
 
@@ -239,6 +291,7 @@ EXPECTATIONS = ExactProperty(
     id="karakida2019/layer-norm-expected-etas",
     entries=("C51", "C54"),
     source=f"ours, beside theorem 4.1 of {PAPER}",
+    passage=OURS,
     statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
     r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
     r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",

@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Point
 from verify.claims.small_networks import distance, small_network
 from verify.claims.wide_networks import PAPER
-from verify.model import AnyClaim, ExactProperty
+from verify.model import OURS, AnyClaim, ExactProperty, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -92,8 +92,9 @@ SMALL = (
 CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/layer-norm-gram",
-        entries=("C48", "C50"),
-        source=f"{PAPER}, eqs. (24) and (25)",
+        entries=("C50",),
+        source=f"ours, for {PAPER}, eqs. (24) and (25)",
+        passage=OURS,
         statement=r"\frac{\partial f(t)}{\partial \theta} = \frac{1}{\sigma(t)} "
         r"\Big(I - \frac{\mathbf 1 \mathbf 1^\top}{C} - \frac{f f^\top}{C}\Big) "
         r"\frac{\partial u^L(t)}{\partial \theta}, \text{ and so in every layer}",
@@ -111,7 +112,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="karakida2019/layer-norm-rank",
         entries=("C50",),
-        source=f"{PAPER}, theorem 4.1",
+        source=f"ours, behind theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\mathrm{rank}\, K_{tt} = C - 2",
         strategies=_architectures,
         violation=_rank_difference,
@@ -128,6 +130,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/layer-norm-two-outputs",
         entries=("C53",),
         source=f"{PAPER}, theorem 4.1",
+        passage=Passage(
+            Standing.AS_STATED, "the FIM becomes a zero matrix because of a special symmetry", "Section 4"
+        ),
         statement=r"K = 0 \quad (C = 2)",
         strategies=_architectures,
         violation=_of_two_outputs,

@@ -9,7 +9,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import layer_normalisation
 from verify.claims.wide_networks import PAPER, setting, wide_network
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -137,6 +137,7 @@ SQUARES_ORDER = Claim(
     id="karakida2019/layer-norm-second-moment-order",
     entries=("C51",),
     source=f"ours, beside theorem 4.1 of {PAPER}",
+    passage=OURS,
     statement=r"\mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\mathrm{Tr}\, F} \frac{m_\lambda}{s_\lambda} \sim M^{-1}",
     experiment=SQUARES,
     kind=Kind.EXPONENT,
@@ -156,7 +157,7 @@ LOGARITHM = "at most 3 % for wide networks; a logarithm, as 1/sigma^2 makes the 
 CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/layer-norm-second-moment",
-        entries=("C49", "C51"),
+        entries=("C51",),
         source=f"{PAPER}, theorem 4.1, eq. (27); the etas are our reading",
         statement=r"\lim_{M \to \infty} \mathbb{E} \log \frac{\mathrm{Tr}\, F^2}{\mathrm{Tr}\, F} "
         r"\frac{m_\lambda}{s_\lambda} = 0,\quad "
@@ -185,6 +186,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/layer-norm-largest",
         entries=("C52",),
         source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\,\lambda_{\max} = \frac{\alpha M}{T}\, \lambda_{\max}"
         r"\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big)",
         experiment=LARGEST,

@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import fisher, linear_network
 from verify.claims import wide_networks
 from verify.claims.wide_networks import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -58,6 +58,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/linear-edge",
         entries=("C29",),
         source=f"ours, beside {PAPER}, figure 1 and theorem 3.3",
+        passage=OURS,
         statement=r"\mathbb{E}\,\frac{M \bar\lambda_{\max}}{\mathrm{Tr}\,\bar F} = "
         r"\frac12 \big(e + \mu\, s\, (T - 1)^{-2/3}\big),\quad "
         r"e = \min_w a\,(1 - \gamma + \gamma\, a w),\ a = 1 + \frac1w + \frac1{1 - w},\ "
@@ -147,6 +148,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         id="karakida2019/linear-constants",
         entries=("C28",),
         source=f"ours, beside {PAPER}, theorem 3.3",
+        passage=OURS,
         statement=r"c_1 = \sigma_w^{2(L-1)} \frac{(L+1)(2L+1)}{6},\quad "
         r"c_2 = \sigma_w^{4(L-1)} \frac{L(L+1)(2L+1)}{6} \quad (\phi(x) = x,\ C = 1,\ \alpha_l = 1)",
         routes=linear_constants,
@@ -166,6 +168,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         id="karakida2019/linear-edge-by-quadrature",
         entries=("C29",),
         source=f"ours, beside {PAPER}, figure 1; the edge is that of Silverstein and Choi (1995)",
+        passage=OURS,
         statement=r"\min_{a} a \Big[1 + \gamma \int \frac{t\, dH(t)}{a - t}\Big] = "
         r"\min_w \sigma_w^2\, a\,(1 - \gamma + \gamma\, a w),\quad "
         r"a = 1 + \frac1w + \frac{\alpha_1 / \alpha_0}{1 - w},\quad \gamma = \alpha_0 \rho",

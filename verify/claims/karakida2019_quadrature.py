@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
 from theory.activations import gaussian_kernels, leaky_relu, named
-from verify.model import AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
 
 __all__ = ["CLAIMS"]
 
@@ -76,6 +76,7 @@ KINK = Identity(
     id="karakida2019/gauss-hermite-at-a-kink",
     entries=("C59",),
     source=f"ours, beside the numerical integrals of {PAPER}, section 2.2",
+    passage=OURS,
     statement=r"n \Big(\sum_i w_i \phi(\sqrt q z_i) - \int Dz\, \phi(\sqrt q z)\Big) \to "
     r"\frac{\pi^2 \sqrt q\, [\phi']}{24 \sqrt{2\pi}} \text{ for even } n,\ -2 \text{ times this for odd } n",
     routes=errors_at_a_kink,
@@ -96,6 +97,7 @@ JUMP = Identity(
     id="karakida2019/gauss-hermite-at-a-jump",
     entries=("C59",),
     source=f"ours, beside the numerical integrals of {PAPER}, section 2.2",
+    passage=OURS,
     statement=r"\sqrt n \Big(\sum_i w_i \phi'(z_i)^2 - \int Dz\, \phi'(z)^2\Big) \to "
     r"-\tfrac12 (1 - s^2) \sqrt{\pi/2} \text{ for odd } n,\ 0 \text{ for even } n",
     routes=errors_at_a_jump,

@@ -8,7 +8,7 @@ from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -117,6 +117,7 @@ RAYLEIGH_ORDER = Claim(
     id="karakida2019/largest-order",
     entries=("C14",),
     source=f"ours, beside theorem 2.2 of {PAPER}",
+    passage=OURS,
     statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \tfrac{1}{T^2} \mathbf 1^\top K \mathbf 1\Big] - 1 \sim M^{-1}",
     experiment=RAYLEIGH,
     kind=Kind.EXPONENT,
@@ -173,6 +174,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/no-growth",
         entries=("C29", "C33"),
         source=f"{PAPER}, section 3.2 and figure 1",
+        passage=Passage(
+            Standing.AS_STATED, "pathological sharpness disappeared when", "Section 3.2, on Figure 1"
+        ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M^0 \quad (T = M,\ \text{mean subtraction})",
         experiment=GROWTH,
         kind=Kind.EXPONENT,
@@ -190,6 +194,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/lower-bound",
         entries=("C26", "C29"),
         source=f"{PAPER}, theorem 3.3, eq. (18), without its constant",
+        passage=Passage(
+            Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2"
+        ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \ge \rho \alpha (\kappa_1 - \kappa_2),\quad \rho = M/T = 1",
         experiment=GROWTH,
         kind=Kind.AT_LEAST,
@@ -223,6 +230,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/upper-bound",
         entries=("C27",),
         source=f"{PAPER}, theorem 3.3, eq. (18), with c2 derived",
+        passage=Passage(
+            Standing.AS_STATED, "relatively loose compared to the experimental results", "Section 3.2"
+        ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \le "
         r"\sqrt{\big(C \alpha^2 \rho (\kappa_1 - \kappa_2)^2 + c_2\big) M}",
         experiment=GROWTH,
@@ -242,7 +252,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/largest-over-root",
         entries=("C27",),
-        source=f"{PAPER}, theorem 3.3, in its proof",
+        source=f"ours, behind theorem 3.3 of {PAPER}",
+        passage=OURS,
         statement=r"\bar\lambda_{\max} \le \sqrt{\mathrm{Tr}\,\bar F^2}",
         experiment=GROWTH,
         kind=Kind.NEVER_ABOVE,
@@ -260,7 +271,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/largest-over-mean-square",
         entries=("C26",),
-        source=f"{PAPER}, theorem 3.3, in its proof",
+        source=f"ours, behind theorem 3.3 of {PAPER}",
+        passage=OURS,
         statement=r"\bar\lambda_{\max} \ge \mathrm{Tr}\,\bar F^2 / \mathrm{Tr}\,\bar F",
         experiment=GROWTH,
         kind=Kind.NEVER_BELOW,

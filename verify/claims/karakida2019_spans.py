@@ -8,7 +8,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import fisher
 from verify.claims.karakida2019_spectrum import network_at
-from verify.model import AnyClaim, Claim, Experiment, Kind, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -32,15 +32,13 @@ def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
     gram = fisher_gram.gram(network_at(block, point, width), point.activation)
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
     span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
-    best = span.cosines[:, -1].max(1).values
     return {
         "second_moment": squares / (scale * fisher_gram.trace(gram)),
         "mean_of_top": span.eigenvalues.mean(1) / scale,
         "largest": span.eigenvalues[:, -1] / span.eigenvalues.mean(1),
         "split": (span.eigenvalues[:, -1] - span.eigenvalues[:, 0]) / scale,
         "sine": (1 - span.overlap).sqrt(),
-        "alignment": best,
-        "misalignment": 1 - best,
+        "misalignment": 1 - span.cosines[:, -1].max(1).values,
     }
 
 
@@ -104,6 +102,7 @@ SECOND_MOMENT_ORDER = Claim(
     id="karakida2019/second-moment-order",
     entries=("C13",),
     source=f"ours, beside theorem 2.2 of {PAPER}",
+    passage=OURS,
     statement=r"\mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] - "
     r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)} \sim M^{-1}",
     experiment=GROWING,
@@ -124,6 +123,7 @@ TOP_ORDER = Claim(
     id="karakida2019/mean-of-top-order",
     entries=("C15",),
     source=f"ours, beside theorem 2.2 of {PAPER}",
+    passage=OURS,
     statement=r"\mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] - 1 \sim M^{-1}",
     experiment=GROWING,
     kind=Kind.EXPONENT,
@@ -143,7 +143,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/second-moment",
         entries=("C13",),
-        source=f"{PAPER}, theorem 2.2 and the work it builds on",
+        source="Karakida, Akaho and Amari (2019), Universal statistics of Fisher information in deep neural networks",
         statement=r"s_\lambda = \alpha C \Big(\frac{T-1}{T} \kappa_2^2 + \frac1T \kappa_1^2\Big): \quad "
         r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
         r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)}",
@@ -190,6 +190,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/largest-of-several",
         entries=("C14", "C15"),
         source=f"ours, beside theorem 2.2 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \frac1C \sum_{j \le C} \lambda_j\Big] - 1 \sim M^{-1/2} "
         r"\quad (C > 1)",
         experiment=GROWING,
@@ -209,6 +210,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/split-of-top",
         entries=("C15",),
         source=f"ours, beside theorem 2.2 of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}[(\lambda_1 - \lambda_C) / \bar r] \sim M^{-1/2}",
         experiment=GROWING,
         kind=Kind.EXPONENT,
@@ -225,7 +227,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/span-of-top",
         entries=("C19",),
-        source=f"{PAPER}, theorem 3.1, read as a statement on spans",
+        source=f"{PAPER}, theorem 3.1, on the eigenspace of the largest eigenvalues",
+        passage=Passage(Standing.AS_STATED, "We find the following eigenspace of", "Section 3.1"),
         statement=r"\mathbb{E} \sqrt{1 - \tfrac1C \mathrm{tr} P_v P_g} \sim M^{-1/2} \to 0,\quad "
         r"P_v \text{ on } v_1..v_C,\ P_g \text{ on } E[\nabla f_1]..E[\nabla f_C]",
         experiment=GROWING,
@@ -241,26 +244,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         quantity="sine of the angle between the span of the C top eigenvectors and that of the mean gradients",
     ),
     Claim(
-        id="karakida2019/eigenvectors-one-by-one",
-        entries=("C19",),
-        source=f"{PAPER}, theorem 3.1, vector by vector",
-        statement=r"\mathbb{E} \max_k \cos^2(v_1, E[\nabla f_k]) \to 1",
-        expected=Verdict.DISAGREES,
-        finding="The C largest eigenvalues are nearly equal, and their eigenvectors are rotated against the mean "
-        "gradients by angles of order one at every width: only the spans agree.",
-        experiment=GROWING,
-        score="alignment",
-        along="widths",
-        predict=lambda _: 1.0,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks",
-        rivals={"one component among C, on average": lambda p: 1 / p.outputs},
-        quantity="largest squared cosine of the top eigenvector with a mean gradient",
-    ),
-    Claim(
         id="karakida2019/eigenvectors-keep-apart",
         entries=("C19",),
         source=f"ours, beside theorem 3.1 of {PAPER}",
+        passage=OURS,
         statement=r"1 - \mathbb{E} \max_k \cos^2(v_1, E[\nabla f_k]) \sim M^0 \quad (C > 1)",
         experiment=GROWING,
         kind=Kind.EXPONENT,

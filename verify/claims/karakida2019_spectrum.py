@@ -15,7 +15,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS", "network_at"]
 
@@ -185,9 +185,11 @@ def _rivals(entries: Entries, first: bool) -> dict[str, Callable[[Point], float]
     }
 
 
-SLIP = (
-    "kappa pairs the backward signal of a layer with the forward signal below it; our copy of eq. (11) reads a "
-    "forward signal in both places, very likely a slip of the text conversion."
+SLIP = Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True)
+
+FINDING = (
+    "As our copy reads, eq. (11) has a forward order parameter in both places. Kappa pairs the backward one of a layer "
+    "with the forward one below it; a lost tilde, very likely a slip of the text conversion."
 )
 
 UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
@@ -195,13 +197,14 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/uneven-kappa1",
         entries=("C8", "C12", "C16"),
         source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",
+        passage=SLIP,
         statement=r"\frac{\mathrm{tr} F}{C M} = \alpha \kappa_1 + \frac1M \sum_l \tilde q_t^l,\quad "
         r"\alpha \kappa_1 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_t^l\, \hat q_t^{l-1}",
         experiment=UNEVEN,
         score="diagonal",
         predict=_entry("kappa1"),
         printed=_both_forward(_diagonal),
-        finding=SLIP,
+        finding=FINDING,
         margin=0.03,
         margin_reason=LINEAR,
         rivals=_rivals(_diagonal, first=True),
@@ -211,13 +214,14 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/uneven-kappa2",
         entries=("C8", "C14", "C16"),
         source=f"{PAPER}, theorem 2.2, eq. (11), widths M_l = alpha_l M",
+        passage=SLIP,
         statement=r"\frac{1}{M}\, \mathbb{E}\, K_{kk}(s, t) = \alpha \kappa_2 + \frac1M \sum_l \tilde q_{st}^l,\quad "
         r"\alpha \kappa_2 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_{st}^l\, \hat q_{st}^{l-1}",
         experiment=UNEVEN,
         score="off_diagonal",
         predict=_entry("kappa2"),
         printed=_both_forward(_off_diagonal),
-        finding=SLIP,
+        finding=FINDING,
         margin=0.03,
         margin_reason=LINEAR,
         rivals={"kappa1": _entry("kappa1"), **_rivals(_off_diagonal, first=False)},
@@ -275,6 +279,7 @@ ANY_SAMPLES_CLAIM = Claim(
     id="karakida2019/any-samples",
     entries=("C9", "C14"),
     source=f"{PAPER}, theorem 2.2, eq. (10), for any T",
+    passage=Passage(Standing.AS_STATED, "investigates such an empirical FIM for arbitrary", "Section 2.3"),
     statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1), \quad T = 1 \text{ to } 25",
     experiment=ANY_SAMPLES,
@@ -412,6 +417,7 @@ CRITICAL_RELU = Identity(
     id="karakida2019/critical-relu",
     entries=("C16",),
     source=f"ours, beside {PAPER}, eq. (11)",
+    passage=OURS,
     statement=r"\kappa_1 = \frac1\alpha \sum_{l=0}^{L-1} \alpha_l \ \text{for ReLU, } "
     r"(\sigma_w^2, \sigma_b^2) = (2, 0);\quad \frac{L}{L-1} \text{ for equal widths}",
     routes=_critical_relu,

@@ -8,7 +8,7 @@ from typing import Any
 from simulate.monte_carlo import Block, Point
 from theory import mean_subtraction
 from verify.claims.wide_networks import kappas, setting, spike, wide_network
-from verify.model import AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -161,6 +161,7 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/excess-at-fixed-samples",
         entries=("C25",),
         source=f"ours, beside theorem 3.3, eq. (17), of {PAPER}",
+        passage=OURS,
         statement=r"\mathbb{E}\Big[\bar\lambda_{\max} \Big/ \tfrac{\mathrm{Tr}\,\bar F}{C (T - 1)}\Big] - 1 "
         r"\sim M^{-1/2} \quad (T\ \text{fixed})",
         experiment=WIDENING,
@@ -209,6 +210,7 @@ TWO_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/line-at-two-samples",
         entries=("C26",),
         source=f"ours, beside theorem 3.3, eq. (18), of {PAPER}, which is for T = O(M)",
+        passage=Passage(Standing.OURS, "when T is appropriately scaled to M", "Section 3.2"),
         statement=r"\lim_{M \to \infty} \Pr\big[\bar\lambda_{\max} < \rho \alpha (\kappa_1 - \kappa_2)\big] "
         r"= \tfrac12 \quad (T = 2,\ C = 1)",
         experiment=TWO,

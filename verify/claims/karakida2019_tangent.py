@@ -13,7 +13,7 @@ from theory import fisher, tangent_kernel
 from verify.claims import wide_networks
 from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
 from verify.claims.wide_networks import PAPER, setting
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -130,6 +130,7 @@ TANGENT_ORDER = Claim(
     id="karakida2019/tangent-largest-order",
     entries=("C56",),
     source=f"ours, beside {PAPER}, theorem 2.2",
+    passage=OURS,
     statement=r"1 - \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
     r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] \sim M^{-1}",
     experiment=TANGENT_SIZES,
@@ -151,6 +152,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/tangent-mean",
         entries=("C56", "C17"),
         source=f"ours, beside {PAPER}, theorem 2.2",
+        passage=OURS,
         statement=r"m_\lambda = \frac{C}{P} \kappa_1^N,\quad \kappa_1^N = \sum_l \tilde q_t^l\, q_t^l",
         experiment=TANGENT,
         score="mean",
@@ -170,6 +172,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/tangent-rayleigh",
         entries=("C56",),
         source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form",
+        passage=OURS,
         statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
         r"\frac{T-1}{T} \kappa_2^N + \frac1T \kappa_1^N,\quad "
         r"\kappa_2^N = \sum_l \tilde q_{st}^l\, q_{st}^l",
@@ -192,6 +195,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/tangent-largest",
         entries=("C56",),
         source=f"ours, beside {PAPER}, theorem 2.2, for the C largest eigenvalues themselves",
+        passage=OURS,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
         r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] = 1",
         experiment=TANGENT_SIZES,
@@ -229,6 +233,7 @@ GRAM_PROPERTY = ExactProperty(
     id="karakida2019/tangent-gram",
     entries=("C56",),
     source=f"ours, beside {PAPER}, eqs. (4) and (8)",
+    passage=OURS,
     statement=r"J_N J_N^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] "
     r"\Big[\frac{\sigma_w^2}{M_{l-1}} h^{l-1}(s)^\top h^{l-1}(t) + \sigma_b^2\Big]",
     strategies=architectures,

@@ -9,14 +9,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher, learning_rates
-from verify.model import (
-    AnyClaim,
-    Claim,
-    ExactProperty,
-    Experiment,
-    Identity,
-    Kind,
-)
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, Passage, Standing
 
 __all__ = ["CLAIMS", "FIGURE_2", "PAPER", "drawn_lines", "student_and_targets"]
 
@@ -106,6 +99,7 @@ CONTRACTION = Identity(
     id="karakida2019/contraction",
     entries=("C42",),
     source=f"{PAPER}, eq. (23)",
+    passage=Passage(Standing.AS_STATED, "Under some natural assumptions", "Section 3.4"),
     statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
     r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
     routes=contraction,
@@ -194,7 +188,8 @@ EXAMPLES = (
 SUBTRACTION = ExactProperty(
     id="karakida2019/subtraction-never-sharpens",
     entries=("C45",),
-    source=f"{PAPER}, section 3.4: mean subtraction allows larger learning rates",
+    source=f"ours, beside {PAPER}, section 3.4: mean subtraction allows larger learning rates",
+    passage=Passage(Standing.OURS, "it allows larger learning rates for convergence", "Section 3.4"),
     statement=r"2 / \bar\lambda_{\max} \ge 2 / \lambda_{\max} \quad \text{for every network}",
     strategies=_architectures,
     violation=_subtraction_excess,
@@ -208,7 +203,8 @@ SUBTRACTION = ExactProperty(
 UNDER_LINE = ExactProperty(
     id="karakida2019/limit-under-rayleigh",
     entries=("C44",),
-    source=f"{PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
+    source=f"ours, beside {PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
+    passage=OURS,
     statement=r"2 / \lambda_{\max} \le 2 T^2 \big/ \tfrac1C \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
     strategies=_architectures,
     violation=_line_excess,
@@ -242,6 +238,13 @@ def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
     }
 
 
+def growth_of_subtracted(block: Block, point: Point) -> Mapping[str, Any]:
+    """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other."""
+    found = subtracted_eigenvalues(block, point)["largest"].log()
+    narrow, wide = point.widths
+    return {"exponent": (found[:, 1] - found[:, 0]) / np.log(wide / narrow)}
+
+
 def _by_width(columns: Iterable[Any]) -> Any:
     import torch
 
@@ -266,10 +269,20 @@ FIXED_SAMPLES = Experiment(
     seconds=7.0,
 )
 
+THOUSAND_SAMPLES = Experiment(
+    id="karakida2019/a-thousand-samples",
+    replicate="one network with its inputs at each of the two widths",
+    simulate=growth_of_subtracted,
+    points=(Point(widths=(100, 400), samples=1000, **FIGURE_2),),
+    budget=128,
+    seconds=45.0,
+)
+
 LINE_ORDER = Claim(
     id="karakida2019/line-order",
     entries=("C44",),
     source=f"ours, beside figure 2 of {PAPER}",
+    passage=OURS,
     statement=r"1 - \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
     r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] \sim M^{-1} \quad (T \text{ fixed})",
     experiment=REALISED,
@@ -291,6 +304,9 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/line",
         entries=("C44",),
         source=f"{PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
+        passage=Passage(
+            Standing.AS_STATED, "which was calculated with the FIM at random initialization", "Section 3.4"
+        ),
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
         r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] = 1 \quad (T \text{ fixed})",
         experiment=REALISED,
@@ -309,8 +325,11 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
     LINE_ORDER,
     Claim(
         id="karakida2019/subtracted-growth-at-fixed-samples",
-        entries=("C46",),
-        source=f"{PAPER}, section 3.4 and figure 2 right",
+        entries=("C25", "C33"),
+        source=f"{PAPER}, theorem 3.3, eq. (17), for the largest eigenvalue itself",
+        passage=Passage(
+            Standing.AS_STATED, "The mean subtraction does not change the order of", "Section 3.2"
+        ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M \quad (T \text{ fixed, mean subtraction})",
         experiment=FIXED_SAMPLES,
         kind=Kind.EXPONENT,
@@ -318,15 +337,27 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         along="widths",
         terms=(0.5,),
         predict=lambda _: 1.0,
-        printed=lambda _: 0.0,
-        finding="Mean subtraction frees the learning rate from the width only while M stays below about T: beyond, "
-        "the largest eigenvalue is alpha (kappa1 - kappa2) M / T, and the limit falls like 1 / M. As our copy reads, "
-        "it does not depend on the width.",
         margin=0.2,
         relative=False,
         margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
-        rivals={"of the upper bound": lambda _: 0.5},
+        rivals={"of the upper bound": lambda _: 0.5, "as for T = O(M)": lambda _: 0.0},
         quantity="largest eigenvalue after mean subtraction",
+    ),
+    Claim(
+        id="karakida2019/limit-at-a-thousand-samples",
+        entries=("C46",),
+        source=f"{PAPER}, section 3.4 and figure 2 right, for 2 / lambda_max",
+        passage=Passage(Standing.AS_STATED, "they are independent of width", "Section 3.4"),
+        statement=r"\mathbb{E} \ln \frac{\bar\lambda_{\max}(M = 400)}{\bar\lambda_{\max}(M = 100)} \Big/ \ln 4 = 0 "
+        r"\quad (T = 1000,\ \text{mean subtraction})",
+        experiment=THOUSAND_SAMPLES,
+        score="exponent",
+        predict=lambda _: 0.0,
+        margin=0.24,
+        relative=False,
+        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest, as for figure 1",
+        rivals={"of the upper bound": lambda _: 0.5, "without mean subtraction": lambda _: 1.0},
+        quantity="growth of the largest eigenvalue with the width, as a power",
     ),
 )
 

@@ -13,7 +13,7 @@ from theory import batch_ggn, batch_hessian, learning_rates, own_direction
 from verify.model import Tier
 from verify.observation import Column, Observation
 
-__all__ = ["OBSERVATIONS", "Noise", "formulas", "law_of", "noise_of", "perceptron"]
+__all__ = ["OBSERVATIONS", "Noise", "fluctuation", "formulas", "law_of", "noise_of", "perceptron"]
 
 PAPER = "Granziol, Zohren and Roberts (2022)"
 
@@ -85,11 +85,11 @@ def _standardised(images: Floats) -> Floats:
 def noise_of(samples: Any, rng: np.random.Generator, vectors: Any) -> Noise:
     """By algorithm 1 as corrected, and from the products with v_1; curvature below the k-th direction counts as 0."""
     probes = _probes(samples, rng)
-    total = _fluctuation(samples, probes)
+    total = fluctuation(samples, probes)
     first = samples.project(vectors[None])
     image = samples.apply(first[:, :, :1])
     entries = (image @ first.mT)[0, :, 0].numpy()
-    along = _fluctuation(samples, vectors[None, :1])
+    along = fluctuation(samples, vectors[None, :1])
     values, variances = entries.mean(axis=0), entries.var(axis=0)
     top = float(values[0])
     curvatures = np.diagonal((samples.apply(first) @ first.mT)[0].mean(0).numpy())
@@ -107,7 +107,7 @@ def _probes(samples: Any, rng: np.random.Generator) -> Any:
     return torch.nn.functional.normalize(probes, dim=2)
 
 
-def _fluctuation(samples: Any, vectors: Any) -> float:
+def fluctuation(samples: Any, vectors: Any) -> float:
     """Mean over unit vectors v of mean_i |H_i v|^2 - |mean_i H_i v|^2."""
     image = samples.apply(samples.project(vectors))
     squares = image.square().sum(-1).mean() - samples.back(image).square().sum(-1).mean()
@@ -349,10 +349,11 @@ OBSERVATIONS: tuple[Observation, ...] = (
         entries=("B19", "B40", "B41", "B50", "beyond/D1"),
         source=f"{PAPER}, theorems 4 and 7 on networks (section 8, figs 8 and 9)",
         title="Top eigenvalue of a batch of a small network, measured and predicted",
-        note=f"{HOW} Theorem 4 is low in every row, two to six times up to B = 16: the noise sits along the "
-        "directions of large curvature, where it is 5 to 60 times the average over the elements. It comes within "
-        "10 % only where a batch is half of the data, and not there once trained. Theorem 7 starts several times too "
-        "high and then runs low. The variance P sigma^2 falls and then grows here; elsewhere it only falls (B41). Own "
+        note=f"{HOW} Outside the limit of large P and B, which section 8.2.1 names, theorem 4 is low in every row, "
+        "two to six times up to B = 16: the noise sits along the directions of large curvature, where it is 5 to 60 "
+        "times the average over the elements. It comes within 10 % only where a batch is half of the data, and not "
+        "there once trained. Theorem 7 starts several times too high and then runs low. The variance P sigma^2 falls "
+        "and then grows here; elsewhere it only falls (B41). Own "
         "directions stay within 4 %.",
         replicate="one tanh network 16-8-10 with 512 images, each pixel standardised",
         simulate=small_network_batches,
@@ -446,7 +447,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
     Observation(
         id="beyond/stable-rates-of-networks",
         entries=("D2",),
-        source="ours, docs/claims/beyond.md, D2",
+        source="ours, docs/claims/beyond.md, D2; the limit is that of Mulayoff and Michaeli (2024), arXiv 2306.07850",
         title="Largest mean-square stable learning rate of a small network, between its bounds",
         note="The rate is found exactly from all samples; the bounds need only quadratic forms along the ten top "
         "eigenvectors and the twenty heaviest samples, and one whitened square. The upper bound is at most a third "

@@ -270,7 +270,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="violations in a twentieth of the networks would be seen",
         rivals={"1.01": lambda _: 1.01},
         numerical=1e-12,
-        axis="alpha",
         quantity="excess of the projected G-term",
     ),
     Claim(

@@ -35,7 +35,10 @@ def random_samples(setting: Setting) -> list[Panel]:
         axes.set_title("Top eigenvalue of a batch, random samples")
         legend(axes, "upper right")
 
-    note = f"{SAMPLES} samples, P = {DIM}; points: means of {DRAWS} batches, bars of two standard errors"
+    note = (
+        f"{SAMPLES} samples, P = {DIM}; points: means of {DRAWS} batches, bars of two standard errors;\n"
+        f"at B = {SAMPLES} the full matrix"
+    )
     return [Panel(2.4, draw, notes=note)]
 
 

@@ -43,7 +43,8 @@ def initialisations(setting: Setting) -> list[Panel]:
     note = (
         f"{DRAWS} initialisations of LeNet-300-100, the same {SAMPLES} images; excess in full space;\n"
         "ρ: rank correlation; line on the left: entropy of the class frequencies, least\n"
-        "mean loss; on the right: √P σ_c |Q̂ − Q| in dashes, with its noise floor as a line"
+        "mean loss; on the right: √P σ_c |Q̂ − Q| in dashes, with its noise floor as a line,\n"
+        "√P σ_c and the floor their medians over the initialisations"
     )
     above, below = (partial(columns, draws=row, gap=0.2) for row in panels)
     return [Panel(1.75, above, bottom=0.46), Panel(1.75, below, top=0.4, notes=note)]

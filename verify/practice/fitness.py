@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -13,13 +12,10 @@ from simulate.batches import window
 from simulate.objectives import Objective
 from simulate.parametric import as_found
 
-__all__ = ["FEW", "require_initialised", "require_mean", "require_second_derivatives"]
+__all__ = ["FEW", "require_initialised", "require_second_derivatives"]
 
 FEW = 2
 """Samples of a call: batch normalisation in training mode needs two."""
-
-_ROUNDINGS = 1e4
-"""Losses that differ by more than so many roundings differ."""
 
 
 def require_initialised(model: nn.Module) -> None:
@@ -37,34 +33,6 @@ def require_initialised(model: nn.Module) -> None:
             )
 
 
-def require_mean(objective: Objective) -> None:
-    """Refuse a loss function that says nothing of its reduction and gives a sum over the samples.
-
-    Raises
-    ------
-    ValueError
-        If the loss of some samples is the sum, and not the mean, of the losses of either half.
-    """
-    if objective.reduction != "mean":
-        return
-    batch, left, right = next(objective.batches()), slice(FEW), slice(FEW, 2 * FEW)
-    targets = batch.targets[: 2 * FEW]
-    if len(targets) < 2 * FEW:
-        return
-    with as_found(objective.model, objective.training), torch.no_grad():
-        outputs = objective.outputs(objective.leaves(), window(batch.inputs, slice(2 * FEW)))
-        both, one, other = (
-            float(objective.criterion(outputs[part], targets[part])) for part in (slice(None), left, right)
-        )
-    rounding = _ROUNDINGS * torch.finfo(objective.dtype).eps
-    if math.isclose(both, one + other, rel_tol=rounding) and not math.isclose(
-        both, (one + other) / 2, rel_tol=rounding
-    ):
-        raise ValueError(
-            "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
-        )
-
-
 def require_second_derivatives(objective: Objective) -> None:
     """Refuse what has no derivatives, and what torch would silently take for zero.
 
@@ -74,7 +42,8 @@ def require_second_derivatives(objective: Objective) -> None:
         If the loss does not depend on the parameters, or by a function that may be differentiated once only.
     """
     batch, leaves = next(objective.batches()), objective.leaves()
-    few = slice(FEW)
+    # a loss that couples samples may need more of them
+    few = slice(FEW) if objective.training or objective.separable else slice(None)
     with as_found(objective.model, objective.training), torch.enable_grad():
         outputs = objective.outputs(leaves, window(batch.inputs, few))
         loss = objective.criterion(outputs, batch.targets[few])

@@ -25,9 +25,9 @@ from simulate.objectives import Objective
 from simulate.parametric import Parametric, as_found, parametric
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
-from verify.practice.fitness import FEW, require_initialised, require_mean, require_second_derivatives
+from verify.practice.fitness import FEW, require_initialised, require_second_derivatives
 from verify.practice.foreign import build, called, function, measured, restored
-from verify.practice.samples import drawn, each, fitting, joined
+from verify.practice.samples import drawn, each, fitting, gathered
 
 __all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load", "problem"]
 
@@ -65,7 +65,8 @@ class Problem:
     outputs
         Shape of the outputs of one sample.
     batch_size
-        Most samples in one pass; None in training mode, where all are one batch.
+        Most samples in one pass; None where all are one batch: in training mode, and of a loss that is no mean over
+        samples which do not see each other.
     """
 
     name: str
@@ -87,14 +88,7 @@ class Problem:
             If there are none, or the loss on them is not finite.
         """
         chosen = torch.as_tensor(indices, device=self.targets.device)
-        return Objective(
-            self.model,
-            self.loss,
-            [(each(self.inputs, lambda part: part[chosen]), self.targets[chosen])],
-            parameters=self.objective.names,
-            training=self.objective.training,
-            chunk=self.batch_size,
-        )
+        return self.objective.on([(window(self.inputs, chosen), self.targets[chosen])])
 
     @property
     def unit(self) -> float:
@@ -134,14 +128,15 @@ def problem(
     model
         Any module of one tensor as output, samples along its first axis. A copy is measured.
     data
-        A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`.
+        A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once.
     loss
         A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce". By the targets
         if None: cross-entropy for integers, squared error for floats.
     dtype, device
         Of the measurement.
     batch_size
-        Most samples in one pass, at most 1000 if None. The result does not hang on it.
+        Most samples in one pass, at most 1000 if None. The result does not hang on it: if the loss is no mean over
+        the samples, or the model lets them see each other, all are one batch whatever it is.
     samples
         So many of the samples, drawn by `seed`; all if None.
     seed
@@ -170,7 +165,7 @@ def problem(
     require_initialised(model)
     own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
     free = parametric(own, parameters)
-    inputs, targets = drawn(*joined(data, free.parameters[0]), samples, seed)
+    inputs, targets = drawn(*gathered(data, free.parameters[0]), samples, seed)
     with as_found(own, training):
         outputs = _outputs(free, inputs)
     criterion = _loss(loss, targets)
@@ -184,7 +179,10 @@ def problem(
     with measured():
         require_second_derivatives(objective)
         require_deterministic(objective)
-    require_mean(objective)
+    if objective.sums():
+        raise ValueError(
+            "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
+        )
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -194,7 +192,7 @@ def problem(
         loss=criterion,
         samples=len(targets),
         outputs=outputs,
-        batch_size=size,
+        batch_size=objective.chunk,
     )
 
 

@@ -134,6 +134,7 @@ def measure(
         zone=_zone(problem, first.matrix, second.matrix, remainder.value),
         projected_excess=seen,
         noise=noise,
+        coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
         products=spent.products,
         seconds=time.monotonic() - started,
@@ -336,7 +337,7 @@ def _balanced(whole: Matrix, part: Matrix) -> bool:
 
 def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Noise | None:
     objective = problem.objective
-    if problem.samples < 2 or objective.training:  # where the samples of a batch see each other
+    if problem.samples < 2 or not objective.separable:  # the Hessian of a batch is no mean of theirs
         return None
     unit = problem.unit
     total = Estimate(*(unit**2 * part for part in total_variance(objective, rng, probes=VARIANCE_PROBES)))

@@ -20,9 +20,9 @@ from verify.drawing import (
     Panel,
     decades,
     plain_ticks,
-    spans_decades,
     stack,
 )
+from verify.lines import spans_decades
 from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Noise, Spectrum
 
 __all__ = ["densities", "eigenvalues", "samples"]

@@ -119,7 +119,9 @@ class Measurement:
     projected_excess
         That of the Hessian in one random subspace of 50 dimensions; None with too few or too many parameters for it.
     noise
-        Of single samples; None of one sample.
+        Of single samples; None of one sample, and where samples are coupled.
+    coupling
+        Why the loss is no mean of that of parts of the samples, in words; empty if it is.
     largest_rate
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
     products
@@ -141,6 +143,7 @@ class Measurement:
     zone: Zone | None
     projected_excess: float | None
     noise: Noise | None
+    coupling: str
     largest_rate: Number | None
     products: int
     seconds: float

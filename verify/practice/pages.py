@@ -129,6 +129,8 @@ def _zone_lines(found: Measurement) -> Iterator[str]:
 
 def _noise_lines(found: Measurement) -> Iterator[str]:
     noise = found.noise
+    if found.coupling:
+        yield f"no noise of single samples: {found.coupling}; all are one batch"
     if noise is None:
         return
     yield f"Hessian variance     {value(noise.total)}, mean of |H_i - H|^2 over samples"

@@ -347,6 +347,10 @@ def _require_plain(problem: Problem) -> None:
         raise ValueError(
             "a plan needs evaluation mode: in training mode samples of a batch may see each other"
         )
+    if not problem.objective.separable:
+        raise ValueError(
+            f"loss must be a mean over samples, each for itself, for a plan, got another: {problem.objective.coupling}"
+        )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,30 +9,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate.batches import moved, pair, repeatable, rows
+from simulate.batches import as_tensor, cuttable, held, joined, lengths, moved, pair, repeatable, rows
 from simulate.parametric import as_found
 from verify.practice.foreign import called
 
-__all__ = ["drawn", "each", "fitting", "joined"]
+__all__ = ["drawn", "each", "fitting", "gathered"]
 
 _LABELS = "; if they are classes, save them as integers and take cross-entropy"
 _SHARES = "; if they are shares of the classes, save them as floats"
 
 
-def joined(data: Any, like: Tensor) -> tuple[Any, Tensor]:
+def gathered(data: Any, like: Tensor) -> tuple[Any, Tensor]:
     """All samples of the batches in one, on the device and in the type of the parameters."""
     with as_found(None, training=False), called("data", "give batches (inputs, targets)"):
-        batches = [pair(item) for item in repeatable(data)]
+        batches = [pair(item) for item in held(repeatable(data))]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
     inputs = [each(x, lambda part: moved(_scaled(part), like)) for x, _ in batches]
     targets = [moved(_tensor("targets", y), like) for _, y in batches]
-    if [rows(x) for x in inputs] != [rows(y) for y in targets]:
-        got = f"{sum(map(rows, inputs))} and {sum(map(rows, targets))}"
-        raise ValueError(f"inputs and targets must be of one number of samples, got {got}")
+    for x, y in zip(inputs, targets, strict=True):
+        if not cuttable(x, y):
+            got = " and ".join(map(str, lengths(x, y)))
+            raise ValueError(f"inputs and targets must be of one number of samples, got {got}")
     if not sum(map(rows, targets)):
         raise ValueError("data must hold at least one sample, got none")
-    return _concatenated(inputs), torch.cat(targets)
+    return joined(inputs), joined(targets)
 
 
 def each(part: Any, change: Callable[[Any], Any]) -> Any:
@@ -40,15 +41,6 @@ def each(part: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(part, Mapping):
         return {name: each(value, change) for name, value in part.items()}
     return tuple(each(value, change) for value in part) if isinstance(part, tuple | list) else change(part)
-
-
-def _concatenated(parts: list[Any]) -> Any:
-    first = parts[0]
-    if isinstance(first, Mapping):
-        return {name: _concatenated([part[name] for part in parts]) for name in first}
-    if isinstance(first, tuple):
-        return tuple(map(_concatenated, map(list, zip(*parts, strict=True))))
-    return torch.cat(parts)
 
 
 def _scaled(part: Any) -> Tensor:
@@ -62,12 +54,12 @@ def _scaled(part: Any) -> Tensor:
 
 def _tensor(name: str, part: Any) -> Tensor:
     """Floats as they are, whole numbers and truth values as int64."""
-    if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
-        part = torch.from_numpy(part.astype(np.float64 if part.dtype.kind == "f" else np.int64))
+    if isinstance(part, Tensor) or (isinstance(part, np.ndarray) and part.dtype.kind in "biuf"):
+        part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:
         got = f"an array of {part.dtype}" if isinstance(part, Tensor | np.ndarray) else type(part).__name__
         raise ValueError(f"{name} must be tensors or arrays of real numbers, samples first, got {got}")
-    return part.detach() if part.is_floating_point() else part.long()
+    return part if part.is_floating_point() else part.long()
 
 
 def drawn(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> tuple[Any, Tensor]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -178,9 +177,10 @@ def _final(problem: Problem, rate: float, batches: list[Tensor], start: float) -
 def _slopes(problem: Problem, leaves: Leaves, chosen: Tensor) -> tuple[float, list[Tensor]]:
     """Loss of a batch and its derivatives, in passes of as many samples as the problem allows."""
     value, slopes = 0.0, [torch.zeros_like(p) for p in leaves]
-    for at in chosen.split(problem.batch_size or len(chosen)):
-        outputs = problem.objective.outputs(leaves, _picked(problem.inputs, at))
-        loss = problem.loss(outputs, problem.targets[at]) * (len(at) / len(chosen))
+    objective = problem.batch_objective(chosen)
+    for batch in objective.batches():
+        outputs = objective.outputs(leaves, batch.inputs)
+        loss = objective.criterion(outputs, batch.targets) * batch.factor
         value += loss.item()
         parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
         slopes = [slope + part for slope, part in zip(slopes, parts, strict=True)]
@@ -194,12 +194,3 @@ def _whole(objective: Objective, leaves: Leaves) -> float:
             outputs = objective.outputs(leaves, batch.inputs)
             total += batch.factor * float(objective.criterion(outputs, batch.targets))
     return total if math.isfinite(total) else math.inf
-
-
-def _picked(part: Any, at: Tensor) -> Any:
-    """Some of the samples of inputs."""
-    if isinstance(part, Mapping):
-        return {name: _picked(value, at) for name, value in part.items()}
-    if isinstance(part, tuple):
-        return tuple(_picked(value, at) for value in part)
-    return part[at]

@@ -125,7 +125,7 @@ TABLE: dict[str, Line] = {
     ),
     "loss_change.sign_averaged_change": Line(
         loss_change.sign_averaged_change,
-        {"rate": signed, **QUADRATIC, "preconditioner": preconditioners},
+        {"rate": signed, **QUADRATIC, "preconditioner": symmetric},
         real,
     ),
     "loss_change.descent_bound": Line(

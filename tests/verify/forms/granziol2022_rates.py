@@ -35,6 +35,21 @@ def _exponent(eigenvalue, sigma, dim, batch_size, larger, dataset_size):
     return sympy.log(here / there) / sympy.log(_inverse_ratio(batch_size, larger, dataset_size))
 
 
+def _outlier(eigenvalue, scale):
+    return eigenvalue + scale**2 / eigenvalue
+
+
+def _outlier_eigenvalue(eigenvalue, sigma, dim, batch_size, dataset_size):
+    return _outlier(eigenvalue, _noise(sigma, dim, batch_size, dataset_size))
+
+
+def _outlier_exponent(eigenvalue, sigma, dim, batch_size, larger, dataset_size):
+    here, there = (
+        _outlier(eigenvalue, _noise(sigma, dim, size, dataset_size)) for size in (batch_size, larger)
+    )
+    return sympy.log(here / there) / sympy.log(_inverse_ratio(batch_size, larger, dataset_size))
+
+
 def _over_edge(eigenvalue, sigma, dim, batch_size, dataset_size):
     x = shared(eigenvalue / (sympy.sqrt(dim * (1 / batch_size - 1 / dataset_size)) * sigma))
     return (x + 1 / x) / 2
@@ -62,7 +77,9 @@ def _trace_of_square(p: Point) -> float:
 
 FORMS: dict[str, ClosedForm] = {
     "granziol2022/rate-exponent": ClosedForm(_exponent),
+    "granziol2022/linear-rate-of-small-batches": ClosedForm(_outlier_exponent),
     "granziol2022/eigenvalue-below-crossover": ClosedForm(_eigenvalue),
+    "granziol2022/broadening-dominated-eigenvalue": ClosedForm(_outlier_eigenvalue),
     "granziol2022/perturbation-scaling": ClosedForm(_inverse_ratio),
     "granziol2022/outlier-scaling": ClosedForm(_inverse_ratio),
     "granziol2022/outlier-over-edge": ClosedForm(_over_edge),
@@ -89,17 +106,19 @@ WITHOUT_FORM: dict[str, str] = {}
 
 WIDER = "the second domain may be wider: where both hold the first one counts"
 CANCELS = "an error in 1/N shifts both effective sizes, and nearly cancels in an exponent"
+EFFECTIVE = (
+    "everywhere: without term -1/dataset_size",
+    "everywhere: 1/2 times -1/dataset_size",
+    "everywhere: dataset_size -> dim in 1/dataset_size",
+    "everywhere: -1 -> -2 in 1/dataset_size",
+)
 SQUARE = "domain: square of eigenvalue in eigenvalue < (sigma*sqrt( ... et_size + 1/batch_size)))"
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "granziol2022/rate-exponent": {
         WIDER: (SQUARE,),
-        CANCELS: (
-            "everywhere: without term -1/dataset_size",
-            "everywhere: 1/2 times -1/dataset_size",
-            "everywhere: dataset_size -> dim in 1/dataset_size",
-            "everywhere: -1 -> -2 in 1/dataset_size",
-        ),
+        CANCELS: EFFECTIVE,
     },
+    "granziol2022/linear-rate-of-small-batches": {CANCELS: EFFECTIVE},
     "granziol2022/eigenvalue-below-crossover": {WIDER: (SQUARE,)},
 }

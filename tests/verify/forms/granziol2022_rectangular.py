@@ -7,9 +7,10 @@ import math
 import sympy
 
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.mutation import ClosedForm
 
-__all__ = ["FORMS", "UNSEEN"]
+__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
 
 
 def _additive(spike, variance, dim, samples):
@@ -53,8 +54,9 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/information-plus-noise": ClosedForm(_information),
     "granziol2022/information-overlap": ClosedForm(_information_overlap),
     "granziol2022/spiked-covariance": ClosedForm(_information),
-    "granziol2022/one-broadening-for-all": ClosedForm(_additive),
 }
+
+WITHOUT_FORM: dict[str, str] = {"granziol2022/broadening-whatever-the-noise": A_NUMBER}
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "granziol2022/theorem-7-edge": {

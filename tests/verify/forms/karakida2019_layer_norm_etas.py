@@ -4,10 +4,11 @@ import sympy
 from scipy.special import hyp2f1
 
 from simulate.monte_carlo import Point
+from tests.verify.closed_forms import A_NUMBER
 from tests.verify.forms.karakida2019_layer_norm import unit_moments
 from tests.verify.mutation import ClosedForm, Quantity, shared
 
-__all__ = ["FORMS", "UNSEEN"]
+__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
 
 
 def _variance(name: str) -> Quantity:
@@ -56,3 +57,5 @@ UNSEEN = {
         ),
     },
 }
+
+WITHOUT_FORM = dict.fromkeys((f"karakida2019/layer-norm-eta{i}-by-width" for i in (1, 2, 3)), A_NUMBER)

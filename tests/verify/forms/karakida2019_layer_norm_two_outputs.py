@@ -1,7 +1,7 @@
 """Claims of `verify.claims.karakida2019_layer_norm_two_outputs` without a closed form."""
 
-from tests.verify.closed_forms import ONE_SCORE
+from tests.verify.closed_forms import A_NUMBER
 
 __all__ = ["WITHOUT_FORM"]
 
-WITHOUT_FORM = {"karakida2019/layer-norm-two-outputs-in-practice": ONE_SCORE}
+WITHOUT_FORM = {"karakida2019/layer-norm-two-outputs-in-practice": A_NUMBER}

@@ -38,7 +38,6 @@ WITHOUT_FORM: dict[str, str] = {
         "largest-of-several",
         "split-of-top",
         "span-of-top",
-        "eigenvectors-one-by-one",
         "eigenvectors-keep-apart",
     )
 }

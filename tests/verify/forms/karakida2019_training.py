@@ -9,6 +9,7 @@ WITHOUT_FORM: dict[str, str] = dict.fromkeys(
         "karakida2019/line",
         "karakida2019/line-order",
         "karakida2019/subtracted-growth-at-fixed-samples",
+        "karakida2019/limit-at-a-thousand-samples",
         "karakida2019/recovery-above-the-limit",
         "karakida2019/growth-above-the-limit",
         "karakida2019/explosion-below-the-line",

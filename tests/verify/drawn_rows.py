@@ -1,0 +1,86 @@
+"""Rows and tables of the real inventory without a simulation, and what a figure of one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from simulate.monte_carlo import Point
+from verify import registry, rows
+from verify.drawing import PALETTE, Panel
+from verify.engine import Settings
+from verify.estimands import components
+from verify.judge import Reading, applies, judge, outcome, readings
+from verify.model import Claim, Kind
+from verify.observation import Observation
+from verify.observe import tabulated
+from verify.results import Observed, PointOutcome, Row
+
+__all__ = ["WITH_AXIS", "axes_of", "coloured", "rows_of", "table_of"]
+
+REPLICATES = 96
+ALPHA = 1e-3
+
+WITH_AXIS = {claim.id: claim for claim in registry.claims() if isinstance(claim, Claim) and claim.axis}
+
+
+@cache
+def rows_of(name: str) -> tuple[Row, ...]:
+    """The rows of a claim, with scores that are noise: its predictions are what they are in a run."""
+    claim = WITH_AXIS[name]
+    found = {reading.label: list(_outcomes(claim, reading)) for reading in readings(claim)}
+    return tuple(rows.claim_row(claim, reading, found, 0.0, Settings()) for reading in readings(claim))
+
+
+def table_of(observation: Observation) -> Observed:
+    """The table of an observation whose scores are spread over two decades."""
+    rng, scores = np.random.default_rng(11), {column.score for column in observation.columns}
+    runs: list[Any] = []
+    for point in observation.points:
+        shape = (3, len(point[observation.along])) if observation.along else (3,)
+        drawn = {name: rng.lognormal(sigma=1.0, size=shape) for name in sorted(scores)}
+        runs.append(SimpleNamespace(point=point, seconds=0.0, error="", scores=_always(drawn)))
+    return tabulated(observation, runs, Settings())
+
+
+def axes_of(panel: Panel) -> Axes:
+    """What a panel draws."""
+    axes = Figure().add_axes((0, 0, 1, 1))
+    panel.draw(axes)
+    return axes
+
+
+def coloured(axes: Axes, name: str) -> list[Line2D]:
+    """The lines of one colour of the palette."""
+    return [line for line in axes.get_lines() if line.get_color() == PALETTE[name]]
+
+
+def _always(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _outcomes(claim: Claim, reading: Reading) -> Iterator[PointOutcome]:
+    for point in (p for run_at in claim.experiment.points for p in components(claim, run_at)):
+        if applies(claim, reading, point):
+            scores = _scores(claim, reading, point)
+            judged = judge(claim, reading, point, scores, ALPHA)
+            yield outcome(claim, reading, point, judged, scores, [judged], ALPHA)
+
+
+def _scores(claim: Claim, reading: Reading, point: Point) -> Mapping[str, Any]:
+    """Noise, and inputs that are a fifth above what is typical and differ from replicate to replicate."""
+    rng = np.random.default_rng(7)
+    typical = {name: value(point) if callable(value) else value for name, value in claim.inputs.items()}
+    inputs = {name: value * rng.uniform(1.1, 1.3, REPLICATES) for name, value in typical.items()}
+    names = (reading.score,) if isinstance(reading.score, str) else reading.score
+    drawn = {name: rng.normal(1.0, 0.1, REPLICATES) for name in names}
+    if claim.kind is Kind.PROPORTION:
+        drawn = {name: (values > 1) * 1.0 for name, values in drawn.items()}
+    return inputs | drawn
