@@ -35,17 +35,19 @@ def test_a_zone_is_the_run_around_its_peak(holds: str, place: int, edges: tuple[
     assert zone._run(np.array([h == "1" for h in holds]), place) == edges
 
 
-def test_edges_are_whole_steps_apart_on_either_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_edges_are_read_off_to_parts_of_a_step_on_either_network(monkeypatch: pytest.MonkeyPatch) -> None:
     points = (
         Point(images="digits", network="LeNet-300-100", samples=6, dim=5, alphas=9),
         Point(images="digits", network="LeNet-5", pooling="average", samples=3, dim=2, alphas=9),
     )
     for point in points:
-        (apart,) = zone.edges(block(1), point)["apart"]
-        assert apart == round(apart) and 0 <= apart < 9
-    # a zone that the norms know nothing of: everywhere
+        found = zone.edges(block(1), point)
+        assert found["apart"] == max(found["lower"], found["upper"])
+        assert 0 <= found["apart"] < 9 and 8 * found["apart"] == round(8 * found["apart"][0])
+    # an excess that the norms know nothing of: at every scale
     monkeypatch.setattr("simulate.curvature.excess", lambda matrices: torch.full(matrices.shape[:-2], 2.0))
-    assert zone.edges(block(1), points[0])["apart"] >= 2
+    found = zone.edges(block(1), points[0])
+    assert found["lower"] > 1 and found["upper"] > 1
 
 
 def test_gradients_of_a_balanced_batch_cancel_where_labels_say_nothing(tmp_path: Path) -> None:

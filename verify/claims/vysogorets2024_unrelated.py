@@ -87,7 +87,7 @@ COLOURS = Experiment(
     replicate="one LeNet-5 (average pooled) with 3000 balanced images and 3000 Gaussian ones",
     simulate=unrelated,
     points=(Point(images="given", samples=3000, pooling="average", imbalance=100),),
-    budget=512,
+    budget=1024,
     seconds=900.0,
     data="CIFAR-10",
     needs=(3, 32, 32),
