@@ -241,7 +241,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/gaussian-probe-variance",
         entries=("B64",),
-        source=f"{PAPER}, appendix D; the variance is ours",
+        source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
         passage=OURS,
         experiment=PROBES,
@@ -262,7 +262,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/sign-probe-variance",
         entries=("B64",),
-        source=f"{PAPER}, appendix D; the variance is ours",
+        source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2 - 2 \textstyle\sum_i (H^m)_{ii}^2,\quad "
         r"v_i = \pm 1",
         passage=OURS,

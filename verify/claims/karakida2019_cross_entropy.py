@@ -18,6 +18,7 @@ from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 __all__ = ["CLAIMS"]
 
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M), 0.5 % at M = 200; at most 3 % for wide networks"
+SOFTMAX = "softmax outputs are also in Karakida, Akaho and Amari (2021), arXiv 1910.05992"
 ORDERS = "the orders at issue are 1/2, 1 and 2: less than half the way to the nearest"
 
 
@@ -199,7 +200,7 @@ TYPICAL = {"spread": 0.58, "shared": 0.3, "own": 0.045}
 SOFTMAX_ORDER = Claim(
     id="karakida2019/cross-entropy-largest-order",
     entries=("C57",),
-    source=f"ours, beside {PAPER}, theorem 2.2",
+    source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX}",
     passage=OURS,
     statement=r"1 - \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] \sim M^{-1}",
     experiment=SOFTMAX_SIZES,
@@ -220,7 +221,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2",
+        source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX}",
         passage=OURS,
         statement=r"\mathrm{Tr}\,F = \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big) "
         r"\Big\langle 1 - \sum_k g_k^2 \Big\rangle",
@@ -242,7 +243,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-rayleigh",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form",
+        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form; {SOFTMAX}",
         passage=OURS,
         statement=r"v^\top \frac{K}{T} v = \frac{\alpha M}{T} \Big[\kappa_2 \Big|\sum_t Q(t)^{1/2} v(t)\Big|^2 + "
         r"(\kappa_1 - \kappa_2) \sum_t v(t)^\top Q(t)\, v(t)\Big] + \ldots",
@@ -264,7 +265,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-largest",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2, for the largest eigenvalue itself",
+        source=f"ours, beside {PAPER}, theorem 2.2, for the largest eigenvalue itself; {SOFTMAX}",
         passage=OURS,
         statement=r"\lim_{M \to \infty} \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] = 1,\quad "
         r"v \text{ the top eigenvector of the blocks } \kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}",
@@ -284,7 +285,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-last-outlier",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3",
+        source=f"ours, beside {PAPER}, section 2.3; {SOFTMAX}",
         passage=OURS,
         statement=r"\frac{\lambda_{C-1}}{\lambda_1} = "
         r"\frac{\lambda_{C-1}(\langle Q \rangle)}{\lambda_1(\langle Q \rangle)} \quad (T = M)",
@@ -300,7 +301,7 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-outliers",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3, which counts C outliers for the squared error",
+        source=f"ours, beside {PAPER}, section 2.3, which counts C outliers for the squared error; {SOFTMAX}",
         passage=OURS,
         statement=r"\mathbb{E}\,\lambda_{C} / \lambda_1 \sim M^{-1} \quad (T = M)",
         experiment=SOFTMAX_OUTLIERS,

@@ -18,6 +18,7 @@ from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 __all__ = ["CLAIMS"]
 
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M), 0.5 % at M = 200; at most 3 % for wide networks"
+TANGENT = "the kernel is that of Jacot, Gabriel and Hongler (2018), arXiv 1806.07572"
 ORDERS = "the orders at issue are 1/2, 1 and 2: less than half the way to the nearest"
 
 SETTINGS = (
@@ -129,7 +130,7 @@ def _standard(p: Point) -> fisher.FisherStatistics:
 TANGENT_ORDER = Claim(
     id="karakida2019/tangent-largest-order",
     entries=("C56",),
-    source=f"ours, beside {PAPER}, theorem 2.2",
+    source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT}",
     passage=OURS,
     statement=r"1 - \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
     r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] \sim M^{-1}",
@@ -151,7 +152,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-mean",
         entries=("C56", "C17"),
-        source=f"ours, beside {PAPER}, theorem 2.2",
+        source=f"ours, beside {PAPER}, theorem 2.2; {TANGENT}",
         passage=OURS,
         statement=r"m_\lambda = \frac{C}{P} \kappa_1^N,\quad \kappa_1^N = \sum_l \tilde q_t^l\, q_t^l",
         experiment=TANGENT,
@@ -171,7 +172,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-rayleigh",
         entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form",
+        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form; {TANGENT}",
         passage=OURS,
         statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
         r"\frac{T-1}{T} \kappa_2^N + \frac1T \kappa_1^N,\quad "
@@ -194,7 +195,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/tangent-largest",
         entries=("C56",),
-        source=f"ours, beside {PAPER}, theorem 2.2, for the C largest eigenvalues themselves",
+        source=f"ours, beside {PAPER}, theorem 2.2, for the C largest eigenvalues; {TANGENT}",
         passage=OURS,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{1}{T^2 C} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 "
         r"\Big/ \frac1C \sum_{i \le C} \lambda_i\Big] = 1",
@@ -232,7 +233,7 @@ def tangent_gram_difference(rng: np.random.Generator, point: Point, *, biases: b
 GRAM_PROPERTY = ExactProperty(
     id="karakida2019/tangent-gram",
     entries=("C56",),
-    source=f"ours, beside {PAPER}, eqs. (4) and (8)",
+    source=f"ours, beside {PAPER}, eqs. (4) and (8); {TANGENT}",
     passage=OURS,
     statement=r"J_N J_N^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] "
     r"\Big[\frac{\sigma_w^2}{M_{l-1}} h^{l-1}(s)^\top h^{l-1}(t) + \sigma_b^2\Big]",

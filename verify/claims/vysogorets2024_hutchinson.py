@@ -94,7 +94,7 @@ def _spread(
     return Claim(
         id=f"vysogorets2024/hutchinson-{name}-variance",
         entries=("A58",),
-        source=f"ours, beside appendix F of {PAPER}",
+        source=f"beside appendix F of {PAPER}: the variance as in Hutchinson (1990)",
         passage=OURS,
         statement=statement,
         experiment=PROBES,
