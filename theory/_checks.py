@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, SupportsIndex, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "as_given",
     "count",
     "distributions",
     "finite",
@@ -38,6 +39,7 @@ _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
 _DEEPEST = 10**5
 _LARGEST_COUNT = 2**63 - 1
 _SHOWN = 300  # characters of a value in a message
+_REAL, _SEEN = "real numbers", "without masked values"
 
 
 def require(condition: Any, name: str, rule: str, value: object) -> None:
@@ -198,22 +200,52 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
     return result[()]
 
 
-def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
+    """`value` as an array of its own type, with nothing masked and no truth value among numbers.
+
+    >>> as_given("sigma", np.ma.array([1.0, 2.0], mask=[False, True]), "real numbers")
+    Traceback (most recent call last):
+    ...
+    ValueError: sigma must be without masked values, got masked_array(data=[1.0, --], ...
+    """
+    leaves = list(_leaves(value))
+    require(
+        not any(isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x) for x in leaves), name, _SEEN, value
+    )
     try:
-        array = _numbers(value)
+        array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise ValueError(f"{name} must be real numbers, got {shown(value)}") from None
-    require(holds(array), name, rule, value)
+        raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
+    require(
+        array.dtype.kind == "b" or not any(isinstance(x, bool | np.bool_) for x in leaves), name, rule, value
+    )
     return array
 
 
-def _numbers(value: ArrayLike) -> Floats:
-    array = np.asarray(value)
-    whole = array.dtype.kind == "O" and all(type(x) is int for x in array.flat)  # beyond 64 bits
-    if array.dtype.kind not in "uif" and not whole:
-        raise TypeError
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64)
+def _leaves(value: object) -> Iterator[object]:
+    """What lists and tuples hold that numpy would convert without a word; plain numbers are passed over."""
+    seen: set[int] = set()
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if not isinstance(item, list | tuple):
+            yield item
+        elif id(item) not in seen and not set(map(type, item)) <= {int, float}:
+            seen.add(id(item))  # a list may hold itself
+            rest.extend(item)
+
+
+def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+    array = as_given(name, value, _REAL)
+    beyond_64_bits = array.dtype.kind == "O" and all(type(x) in (int, float) for x in array.flat)
+    require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
+    try:
+        with np.errstate(over="ignore"):
+            found = array.astype(np.float64, order="C") + 0.0  # no formula here knows a zero with a sign
+    except OverflowError:  # an integer of more than 1024 bits
+        raise ValueError(f"{name} must be at most 1.8e308 in size, got {shown(value)}") from None
+    require(holds(found), name, rule, value)
+    return found
 
 
 def shown(value: object) -> str:

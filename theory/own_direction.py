@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, instance, require, scalar
+from theory._checks import as_given, finite, instance, require, scalar
 
 __all__ = ["OwnDirections", "batch_eigenvalues", "expected_eigenvalue", "own_directions"]
 
@@ -300,8 +300,8 @@ def _slopes(values: Floats, off: Floats) -> Floats:
 
 
 def _batches(batches: ArrayLike, samples: int) -> Indices:
-    found = np.asarray(batches)
     rule = "indices of samples, of shape (batches, B) and not empty"
+    found = as_given("batches", batches, rule)
     require(found.ndim == 2 and found.size > 0 and found.dtype.kind in "iu", "batches", rule, batches)
     require((found >= 0) & (found < samples), "batches", f"between 0 and {samples - 1}", batches)
     chosen = np.sort(found.astype(np.intp), axis=1)
