@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, SupportsIndex, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,10 +93,13 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     3
     """
     rule = f"an integer >= {least}"
-    require(not isinstance(value, bool | np.bool_), name, rule, value)
+    single: Any = value
+    if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
+        single = as_given(name, value, rule).item()
+    require(not isinstance(single, bool), name, rule, value)
     try:
-        given = cast("SupportsIndex", value)
-        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(given)
+        fraction = isinstance(single, float | np.floating)  # numpy's long doubles are no floats
+        whole = int(single) if fraction and single.is_integer() else operator.index(single)
     except TypeError:
         raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
     require(whole >= least, name, rule, value)
@@ -237,7 +240,8 @@ def _leaves(value: object) -> Iterator[object]:
 
 def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
     array = as_given(name, value, _REAL)
-    beyond_64_bits = array.dtype.kind == "O" and all(type(x) in (int, float) for x in array.flat)
+    kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
+    beyond_64_bits = int in kinds and kinds <= {int, float}
     require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
     try:
         with np.errstate(over="ignore"):

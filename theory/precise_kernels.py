@@ -38,7 +38,9 @@ def mpmath() -> Any:
 
 
 def precise_kernels(activation: Activation, digits: int) -> Any:
-    """Kernels with ``value`` and ``derivative``; call them at a working precision above `digits`, each in the context of the numbers it is called with.
+    """Kernels with ``value`` and ``derivative``; call them at a working precision above `digits`.
+
+    They compute in the context of the numbers they are called with.
 
     Raises
     ------
