@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from theory import _checks
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, resolve
-from theory.gaussian_kernels import Erf, Kernels, PiecewiseLinear
+from theory.gaussian_kernels import ConvergenceError, Erf, Kernels, PiecewiseLinear
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
 
@@ -144,11 +144,11 @@ def variance_fixed_point(
     Raises
     ------
     ValueError
-        If an argument is out of its domain, or there is no such fixed point, as
-        for ReLU with :math:`\sigma_w^2 > 2`, or with :math:`\sigma_w^2 = 2` and biases. Unless the activation is a
-        leaky ReLU, that variance of the first layer and the fixed point must be below 1e5.
+        If an argument is out of its domain, or there is no such fixed point (below 1e5 for a smooth activation), as
+        for ReLU with :math:`\sigma_w^2 > 2`, or with :math:`\sigma_w^2 = 2` and biases.
     ConvergenceError
-        If the averages of a user's activation do not settle.
+        If the averages of a user's activation do not settle, or the variance of the first layer is beyond 1e5 for an
+        activation other than a leaky ReLU.
 
     References
     ----------
@@ -291,8 +291,9 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
 
     start = sw2 + sb2
     name, value = ("bias_variance", sb2) if sb2 > sw2 else ("weight_variance", sw2)
-    rule = f"such that the variance of the first layer is at most {_LARGEST:g} for {maps.activation.name}"
-    _checks.require(start <= _LARGEST, name, rule, value)
+    if start > _LARGEST:
+        sought = f"fixed points of {maps.activation.name} are looked for below {_LARGEST:g}"
+        raise ConvergenceError(f"{name} {value:g} is too large: {sought}")
     if start == 0 or excess(start) == 0:
         return start
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
