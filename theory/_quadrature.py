@@ -27,6 +27,7 @@ _FLOOR = 1e-290  # what is smaller has lost digits to underflow
 _LEVELS = 5
 _TENSOR = 1 << 17  # nodes of the product rule beyond which convolution on one grid is cheaper
 _LARGEST = 1 << 25
+_WIDEST = 1.2e8  # variance: beyond, the nodes of one variable take seconds
 _SMALL_GAP = 1e-4  # below, deviations of phi are integrals of phi' instead of differences
 
 
@@ -240,6 +241,7 @@ class _Convolution:
 
 def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
     """Product rule, or convolution where that has too many nodes."""
+    _require_narrow(b + d)
     nodes = [2 * _radius(level) / _step(math.sqrt(x), level) if x > 0 else 1.0 for x in (b, d)]
     size = nodes[0] * nodes[1]
     # the convolution subtracts squares: kept for gaps that are no small part of the variance
@@ -249,6 +251,11 @@ def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
     if size > _LARGEST:
         raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
     return _Tensor(b, d, level)
+
+
+def _require_narrow(variance: float) -> None:
+    if variance > _WIDEST:
+        raise ConvergenceError(f"variance {variance:g} is too large for the trapezoidal rule")
 
 
 def _step(scale: float, level: int) -> float:
@@ -263,10 +270,9 @@ def _radius(level: int) -> float:
 def _rule(scale: float, level: int) -> tuple[Floats, Floats]:
     if scale == 0:
         return np.zeros(1), np.ones(1)
+    _require_narrow(scale**2)
     step = _step(scale, level)
     n = math.ceil(_radius(level) / step)
-    if n > _LARGEST:
-        raise ConvergenceError(f"variance {scale**2:g} is too large for the trapezoidal rule")
     z = step * np.arange(-n, n + 1, dtype=np.float64)
     return z, _normal_weights(z)
 

@@ -105,7 +105,7 @@ TABLE: dict[str, Line] = {
         batch_hessian.noise_bound, {"norm": sizes, **BATCH, "semidefinite": flags}, between(0, math.inf)
     ),
     "batch_hessian.second_order_coefficient": Line(
-        batch_hessian.second_order_coefficient, {"eigenvalues": signed, "variances": sizes}, real
+        batch_hessian.second_order_coefficient, {"eigenvalues": signed, "variances": sizes}, real, pooled=True
     ),
     "batch_hessian.batch_ggn_factor_eigenvalue": Line(
         batch_hessian.batch_ggn_factor_eigenvalue,

@@ -39,7 +39,24 @@ def check(name: str, line: Line, arguments: Mapping[str, Any]) -> str:
         again = outcome(line, other)
         same = not isinstance(again, Exception) and _same(found, again)
         assert same, f"{name}: {found!r} became {again!r} with {argument} as {form}"
+    if not line.pooled:
+        _alone_as_beside_another(name, line, arguments, found)
     return "value"
+
+
+def _alone_as_beside_another(name: str, line: Line, arguments: Mapping[str, Any], found: Any) -> None:
+    """Where arrays are taken, a number in one has the result that it has alone."""
+    scalars = {key: value for key, value in arguments.items() if type(value) in (int, float)}
+    pairs = {key: np.array([value, value], dtype=np.float64) for key, value in scalars.items()}
+    if not pairs or any(np.shape(x) for x in _leaves(found)):
+        return
+    together = outcome(line, {**arguments, **pairs})
+    if isinstance(together, ValueError) and re.search(
+        "scalar|integer|list|sequence|vector|matri|shape|number", str(together)
+    ):
+        return
+    alone = [np.stack([x, x]) for x in _leaves(found)]
+    assert _same(alone, together, within=1e-12), f"{name}: {found!r} became {together!r} in an array"
 
 
 def outcome(line: Line, arguments: Mapping[str, Any]) -> Any:
@@ -82,7 +99,7 @@ def _leaves(value: Any) -> Iterator[np.ndarray]:
 
 def _state(value: Any) -> Any:
     """What a call could change in its arguments."""
-    if isinstance(value, np.ndarray) and value.dtype != object:
+    if isinstance(value, np.ndarray) and value.dtype != object and value is not np.ma.masked:
         return value.dtype.str, value.shape, value.flags.writeable, value.tobytes()
     if isinstance(value, Mapping):
         return {key: _state(item) for key, item in value.items()}
@@ -119,9 +136,10 @@ def _forms(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, A
             yield name, form, {**arguments, name: other}
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two results hold the same numbers, to the last bit."""
+def _same(one: Any, other: Any, within: float = 0.0) -> bool:
+    """Whether two results hold the same numbers: to the last bit, or `within` a share of them."""
     pairs = list(_leaves(one)), list(_leaves(other))
     return len(pairs[0]) == len(pairs[1]) and all(
-        x.shape == y.shape and np.array_equal(x, y) for x, y in zip(*pairs, strict=True)
+        x.shape == y.shape and np.allclose(x, y, rtol=within, atol=1e-300 * (within > 0))
+        for x, y in zip(*pairs, strict=True)
     )

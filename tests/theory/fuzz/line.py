@@ -19,6 +19,7 @@ class Line:
     holds: Callable[[Any, Any], None] = lambda _, value: None
     infinite: bool = False  # the docstring promises infinities
     unsettled: bool = False  # the docstring promises a ConvergenceError
+    pooled: bool = False  # an array is one thing, not several
     also: tuple[str, ...] = ()  # names that a message may use in place of the argument's
 
     def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
