@@ -98,6 +98,7 @@ def _shown(value: Any) -> str:
 
 
 def main() -> int:
+    """Run the campaign; the status is 1 if anything was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)

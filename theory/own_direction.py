@@ -193,8 +193,8 @@ def batch_eigenvalues(statistics: OwnDirections, batches: ArrayLike) -> Floats:
     What the law is for is the mean over batches, `expected_eigenvalue`. One value knows of the other samples of its
     batch only what is true on average, :math:`q` and :math:`\kappa`, and is off by 0.1 to 0.4 :math:`\lambda_1` (root
     mean square, on small networks). Never divide by or into it at B from 2 to 4: a batch of samples that a trained
-    network is sure of has hardly any curvature, the value stays near :math:`q`, and the ratio to the true one may be in
-    the hundreds. `batch_bounds` hold for every batch.
+    network is sure of has hardly any curvature, the value stays near :math:`q`, and nothing bounds the ratio to the
+    true one. `batch_bounds` hold for every batch.
 
     Examples
     --------
