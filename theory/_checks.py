@@ -253,7 +253,7 @@ def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], A
 
 
 def shown(value: object) -> str:
-    """`value` as a message shows it, cut where it is long; a single number of numpy like any other.
+    """`value` as a message shows it, cut where it is long, on one line; a single number of numpy like any other.
 
     >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
     ('0.5', '0.5', 'array([0.5])')
@@ -261,7 +261,7 @@ def shown(value: object) -> str:
     given: Any = value
     single = isinstance(value, np.generic | np.ndarray) and given.ndim == 0
     try:
-        text = repr(given.item() if single else given)
+        text = " ".join(repr(given.item() if single else given).split())  # a message is one line
     except ValueError:  # Python spells no integer of more than some thousand digits
         return "a number too long to print"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -217,8 +217,7 @@ class _Convolution:
     """The same averages on one grid of u, where the average over zeta is a convolution."""
 
     def __init__(self, b: float, d: float, level: int) -> None:
-        step = min(_step(math.sqrt(x), level) * math.sqrt(x) for x in (b, d))
-        outer, inner = (math.ceil(_radius(level) * math.sqrt(x) / step) for x in (b, d))
+        step, outer, inner = _one_grid(b, d, level)
         if outer + inner > _LARGEST // 8:
             raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
         self._u = step * np.arange(-outer - inner, outer + inner + 1, dtype=np.float64)
@@ -246,7 +245,7 @@ def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
     size = nodes[0] * nodes[1]
     # the convolution subtracts squares: kept for gaps that are no small part of the variance
     cheap = _TENSOR if d > 0.1 * b else _LARGEST
-    if size > cheap and b > 0 and d > _SMALL_GAP:
+    if size > cheap and b > 0 and d > _SMALL_GAP and size > 2 * sum(_one_grid(b, d, level)[1:]):
         return _Convolution(b, d, level)
     if size > _LARGEST:
         raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
@@ -256,6 +255,13 @@ def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
 def _require_narrow(variance: float) -> None:
     if variance > _WIDEST:
         raise ConvergenceError(f"variance {variance:g} is too large for the trapezoidal rule")
+
+
+def _one_grid(b: float, d: float, level: int) -> tuple[float, int, int]:
+    """Step in u that is fine enough for both variables, and its nodes on either side of 0 for each."""
+    step = min(_step(math.sqrt(x), level) * math.sqrt(x) for x in (b, d))
+    outer, inner = (math.ceil(_radius(level) * math.sqrt(x) / step) for x in (b, d))
+    return step, outer, inner
 
 
 def _step(scale: float, level: int) -> float:

@@ -218,7 +218,9 @@ class BatchBounds(NamedTuple):
 def batch_bounds(statistics: OwnDirections, batches: ArrayLike, *, semidefinite: bool = False) -> BatchBounds:
     r"""Bounds that hold for every single batch, where `batch_eigenvalues` is right on average.
 
-    .. math:: \lambda_{\max}\Big(\frac1B \sum_{i \in S} A_i\Big) \le \lambda_{\max}(H_S) \le \frac1B \sum_{i \in S} \ell_i,
+    .. math::
+        \lambda_{\max}\Big(\frac1B \sum_{i \in S} A_i\Big) \le \lambda_{\max}(H_S)
+        \le \frac1B \sum_{i \in S} \ell_i,
 
     a compression and the triangle inequality; for positive semidefinite matrices the largest
     :math:`\ell_i / B` is a lower bound too, so that they are within a factor B.
