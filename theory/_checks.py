@@ -39,6 +39,7 @@ _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
 _DEEPEST = 10**5
 _LARGEST_COUNT = 2**63 - 1
 _SHOWN = 300  # characters of a value in a message
+_FLOATS: tuple[Any, ...] = float, np.longdouble
 _REAL, _SEEN = "real numbers", "without masked values"
 
 
@@ -93,15 +94,13 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     3
     """
     rule = f"an integer >= {least}"
-    single: Any = value
-    if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
-        single = as_given(name, value, rule).item()
+    given: Any = value
+    single: Any = as_given(name, given, rule).item() if _is_single(given) else given
     require(not isinstance(single, bool), name, rule, value)
     try:
-        fraction = isinstance(single, float | np.floating)  # numpy's long doubles are no floats
-        whole = int(single) if fraction and single.is_integer() else operator.index(single)
+        whole = int(single) if _is_whole(single) else operator.index(single)
     except TypeError:
-        raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
+        raise ValueError(f"{name} must be {rule}, got {shown(given)}") from None
     require(whole >= least, name, rule, value)
     require(most is None or whole <= most, name, f"at most {most}", value)
     return whole
@@ -212,9 +211,7 @@ def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
     ValueError: sigma must be without masked values, got masked_array(data=[1.0, --], ...
     """
     leaves = list(_leaves(value))
-    require(
-        not any(isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x) for x in leaves), name, _SEEN, value
-    )
+    require(not any(map(_is_masked, leaves)), name, _SEEN, value)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -228,19 +225,19 @@ def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
 def _leaves(value: object) -> Iterator[object]:
     """What lists and tuples hold that numpy would convert without a word; plain numbers are passed over."""
     seen: set[int] = set()
-    rest = [value]
+    rest: list[Any] = [value]
     while rest:
         item = rest.pop()
-        if not isinstance(item, list | tuple):
+        if not _is_list(item):
             yield item
-        elif id(item) not in seen and not set(map(type, item)) <= {int, float}:
+        elif id(item) not in seen and not set(map(type, item)) <= {int, float, np.float64}:
             seen.add(id(item))  # a list may hold itself
             rest.extend(item)
 
 
 def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
     array = as_given(name, value, _REAL)
-    kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
+    kinds: set[Any] = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
     beyond_64_bits = int in kinds and kinds <= {int, float}
     require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
     try:
@@ -259,12 +256,29 @@ def shown(value: object) -> str:
     ('0.5', '0.5', 'array([0.5])')
     """
     given: Any = value
-    single = isinstance(value, np.generic | np.ndarray) and given.ndim == 0
     try:
-        text = " ".join(repr(given.item() if single else given).split())  # a message is one line
+        text = " ".join(repr(given.item() if _is_single(given) else given).split())  # a message is one line
     except ValueError:  # Python spells no integer of more than some thousand digits
         return "a number too long to print"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_masked(value: Any) -> bool:
+    kind: Any = np.ma.MaskedArray
+    return isinstance(value, kind) and bool(np.ma.is_masked(value))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a float, if a long one, of a whole value."""
+    return isinstance(value, _FLOATS) and value.is_integer()
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, np.generic | np.ndarray) and value.ndim == 0
 
 
 def _amount(size: float) -> str:
