@@ -242,7 +242,8 @@ def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], A
     require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
     try:
         with np.errstate(over="ignore"):
-            found = array.astype(np.float64, order="C") + 0.0  # no formula here knows a zero with a sign
+            found = array.astype(np.float64, order="C")
+            found += 0.0  # no formula here knows a zero with a sign
     except OverflowError:  # an integer of more than 1024 bits
         raise ValueError(f"{name} must be at most 1.8e308 in size, got {shown(value)}") from None
     require(holds(found), name, rule, value)

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from theory import adaptive_rates, fisher, learning_rates, own_direction, rmt
+from theory import _checks, adaptive_rates, fisher, learning_rates, own_direction, rmt
 from theory.order_parameters import order_parameters
 
 MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
@@ -109,3 +109,9 @@ def test_the_precision_of_the_caller_is_left_alone() -> None:
 def test_digits_that_take_minutes_are_refused(name: str, digits: int) -> None:
     with pytest.raises(ValueError, match=rf"digits must be .*, got {digits}"):
         order_parameters(name, depth=3, weight_variance=2, bias_variance=0, digits=digits)
+
+
+def test_checked_numbers_are_arrays_even_alone() -> None:
+    """The square of a scalar of numpy is rounded otherwise than that of an array."""
+    for alone in (1.5, -0.0, 3, np.float32(2)):
+        assert isinstance(_checks.finite("x", alone), np.ndarray)
