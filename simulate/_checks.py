@@ -34,7 +34,7 @@ def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
 def count(name: str, value: Any) -> int:
     """`value` as an int of Python, whose products never overflow, if it is an integer >= 1."""
     if not _counts(value):
-        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        raise ValueError(f"{name} must be a positive integer, got {_shown(value)}")
     if value >= _LARGEST_COUNT:
         raise ValueError(f"{name} must be less than 2**63, which no memory holds, got more")
     return int(value)
@@ -42,14 +42,13 @@ def count(name: str, value: Any) -> int:
 
 def number(name: str, value: Any) -> int:
     """A count that may be zero."""
-    zero = isinstance(value, int | np.integer) and not isinstance(value, bool) and value == 0
-    return 0 if zero else count(name, value)
+    return 0 if _integral(value) and value == 0 else count(name, value)
 
 
 def layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Units before and after each layer of a perceptron."""
     if len(widths) < 2 or not all(_counts(width) for width in widths):
-        raise ValueError(f"widths must be at least two positive integers, got {tuple(widths)}")
+        raise ValueError(f"widths must be at least two positive integers, got {_shown(tuple(widths))}")
     return pairwise([count("widths", width) for width in widths])
 
 
@@ -63,8 +62,20 @@ def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> 
     return inputs, _classes(torch.as_tensor(labels, device=like.device), len(inputs), classes)
 
 
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python spells no integer of more than some thousand digits
+        return "a number too long to print"
+
+
 def _counts(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 1
+    return _integral(value) and int(value) >= 1
+
+
+def _integral(value: Any) -> bool:
+    """Whether it is an integer; a duration counts as one of numpy's, and a truth value as one of Python's."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
 
 
 def _classes(labels: Tensor, samples: int, classes: int) -> Tensor:

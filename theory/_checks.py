@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
-from typing import Any, SupportsIndex, cast
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "as_given",
     "count",
     "distributions",
     "finite",
@@ -38,6 +39,8 @@ _PER_ELEMENT = 96  # bytes of results and work arrays in an elementwise formula
 _DEEPEST = 10**5
 _LARGEST_COUNT = 2**63 - 1
 _SHOWN = 300  # characters of a value in a message
+_FLOATS: tuple[Any, ...] = float, np.longdouble
+_REAL, _SEEN = "real numbers", "without masked values"
 
 
 def require(condition: Any, name: str, rule: str, value: object) -> None:
@@ -91,12 +94,13 @@ def integer(name: str, value: object, *, least: int, most: int | None = None) ->
     3
     """
     rule = f"an integer >= {least}"
-    require(not isinstance(value, bool | np.bool_), name, rule, value)
+    given: Any = value
+    single: Any = as_given(name, given, rule).item() if _is_single(given) else given
+    require(not isinstance(single, bool), name, rule, value)
     try:
-        given = cast("SupportsIndex", value)
-        whole = int(value) if isinstance(value, float) and value.is_integer() else operator.index(given)
+        whole = int(single) if _is_whole(single) else operator.index(single)
     except TypeError:
-        raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
+        raise ValueError(f"{name} must be {rule}, got {shown(given)}") from None
     require(whole >= least, name, rule, value)
     require(most is None or whole <= most, name, f"at most {most}", value)
     return whole
@@ -198,37 +202,84 @@ def representable(result: Any, **arguments: object) -> NDArray[Any]:
     return result[()]
 
 
-def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+def as_given(name: str, value: ArrayLike, rule: str) -> NDArray[Any]:
+    """`value` as an array of its own type, with nothing masked and no truth value among numbers.
+
+    >>> as_given("sigma", np.ma.array([1.0, 2.0], mask=[False, True]), "real numbers")
+    Traceback (most recent call last):
+    ...
+    ValueError: sigma must be without masked values, got masked_array(data=[1.0, --], ...
+    """
+    leaves = list(_leaves(value))
+    require(not any(map(_is_masked, leaves)), name, _SEEN, value)
     try:
-        array = _numbers(value)
+        array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise ValueError(f"{name} must be real numbers, got {shown(value)}") from None
-    require(holds(array), name, rule, value)
+        raise ValueError(f"{name} must be {rule}, got {shown(value)}") from None
+    require(
+        array.dtype.kind == "b" or not any(isinstance(x, bool | np.bool_) for x in leaves), name, rule, value
+    )
     return array
 
 
-def _numbers(value: ArrayLike) -> Floats:
-    array = np.asarray(value)
-    whole = array.dtype.kind == "O" and all(type(x) is int for x in array.flat)  # beyond 64 bits
-    if array.dtype.kind not in "uif" and not whole:
-        raise TypeError
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64)
+def _leaves(value: object) -> Iterator[object]:
+    """What lists and tuples hold that numpy would convert without a word; plain numbers are passed over."""
+    seen: set[int] = set()
+    rest: list[Any] = [value]
+    while rest:
+        item = rest.pop()
+        if not _is_list(item):
+            yield item
+        elif id(item) not in seen and not set(map(type, item)) <= {int, float, np.float64}:
+            seen.add(id(item))  # a list may hold itself
+            rest.extend(item)
+
+
+def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], Any]) -> Floats:
+    array = as_given(name, value, _REAL)
+    kinds: set[Any] = set(map(type, array.flat)) if array.dtype.kind == "O" else set()
+    beyond_64_bits = int in kinds and kinds <= {int, float}
+    require(array.dtype.kind in "uif" or beyond_64_bits, name, _REAL, value)
+    try:
+        with np.errstate(over="ignore"):
+            found = array.astype(np.float64, order="C")
+            found += 0.0  # no formula here knows a zero with a sign
+    except OverflowError:  # an integer of more than 1024 bits
+        raise ValueError(f"{name} must be at most 1.8e308 in size, got {shown(value)}") from None
+    require(holds(found), name, rule, value)
+    return found
 
 
 def shown(value: object) -> str:
-    """`value` as a message shows it, cut where it is long; a single number of numpy like any other.
+    """`value` as a message shows it, cut where it is long, on one line; a single number of numpy like any other.
 
     >>> shown(np.float64(0.5)), shown(np.array(0.5)), shown(np.array([0.5]))
     ('0.5', '0.5', 'array([0.5])')
     """
     given: Any = value
-    single = isinstance(value, np.generic | np.ndarray) and given.ndim == 0
     try:
-        text = repr(given.item() if single else given)
+        text = " ".join(repr(given.item() if _is_single(given) else given).split())  # a message is one line
     except ValueError:  # Python spells no integer of more than some thousand digits
         return "a number too long to print"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_masked(value: Any) -> bool:
+    kind: Any = np.ma.MaskedArray
+    return isinstance(value, kind) and bool(np.ma.is_masked(value))
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether it is a float, if a long one, of a whole value."""
+    return isinstance(value, _FLOATS) and value.is_integer()
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, np.generic | np.ndarray) and value.ndim == 0
 
 
 def _amount(size: float) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from theory._checks import finite, positive, require, scalar, shown, within
+from theory._checks import as_given, finite, positive, require, scalar, shown, within
 
 __all__ = [
     "LARGEST_ORDER",
@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 
 SCALE_RANGE = 1e-270, 1e270  # of variances and aspect ratios: what squares and quotients of them can bear
 LARGEST_ORDER = 10**6
+_COMPLEX = "real or complex numbers"
 
 
 def scale_parameter(name: str, value: float) -> float:
@@ -55,11 +56,8 @@ def points(name: str, x: ArrayLike) -> Floats:
 
 def plane(name: str, z: ArrayLike) -> NDArray[Any]:
     """`z` as float64 or complex128, every entry finite."""
-    try:
-        array = np.asarray(z)
-    except ValueError:  # lists of unequal lengths
-        array = np.empty(0, dtype=np.str_)
-    require(array.dtype.kind in "uifcO", name, "real or complex numbers", z)
+    array = as_given(name, z, _COMPLEX)
+    require(array.dtype.kind in "uifcO", name, _COMPLEX, z)
     if array.dtype.kind != "c":
         return finite(name, z)
     with np.errstate(over="ignore"):

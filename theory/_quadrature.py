@@ -27,6 +27,7 @@ _FLOOR = 1e-290  # what is smaller has lost digits to underflow
 _LEVELS = 5
 _TENSOR = 1 << 17  # nodes of the product rule beyond which convolution on one grid is cheaper
 _LARGEST = 1 << 25
+_WIDEST = 1.2e8  # variance: beyond, the nodes of one variable take seconds
 _SMALL_GAP = 1e-4  # below, deviations of phi are integrals of phi' instead of differences
 
 
@@ -216,8 +217,7 @@ class _Convolution:
     """The same averages on one grid of u, where the average over zeta is a convolution."""
 
     def __init__(self, b: float, d: float, level: int) -> None:
-        step = min(_step(math.sqrt(x), level) * math.sqrt(x) for x in (b, d))
-        outer, inner = (math.ceil(_radius(level) * math.sqrt(x) / step) for x in (b, d))
+        step, outer, inner = _one_grid(b, d, level)
         if outer + inner > _LARGEST // 8:
             raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
         self._u = step * np.arange(-outer - inner, outer + inner + 1, dtype=np.float64)
@@ -240,15 +240,28 @@ class _Convolution:
 
 def _trapezoid(b: float, d: float, level: int) -> _Tensor | _Convolution:
     """Product rule, or convolution where that has too many nodes."""
+    _require_narrow(b + d)
     nodes = [2 * _radius(level) / _step(math.sqrt(x), level) if x > 0 else 1.0 for x in (b, d)]
     size = nodes[0] * nodes[1]
     # the convolution subtracts squares: kept for gaps that are no small part of the variance
     cheap = _TENSOR if d > 0.1 * b else _LARGEST
-    if size > cheap and b > 0 and d > _SMALL_GAP:
+    if size > cheap and b > 0 and d > _SMALL_GAP and size > 2 * sum(_one_grid(b, d, level)[1:]):
         return _Convolution(b, d, level)
     if size > _LARGEST:
         raise ConvergenceError(f"variance {b + d:g} is too large for the trapezoidal rule")
     return _Tensor(b, d, level)
+
+
+def _require_narrow(variance: float) -> None:
+    if variance > _WIDEST:
+        raise ConvergenceError(f"variance {variance:g} is too large for the trapezoidal rule")
+
+
+def _one_grid(b: float, d: float, level: int) -> tuple[float, int, int]:
+    """Step in u that is fine enough for both variables, and its nodes on either side of 0 for each."""
+    step = min(_step(math.sqrt(x), level) * math.sqrt(x) for x in (b, d))
+    outer, inner = (math.ceil(_radius(level) * math.sqrt(x) / step) for x in (b, d))
+    return step, outer, inner
 
 
 def _step(scale: float, level: int) -> float:
@@ -263,10 +276,9 @@ def _radius(level: int) -> float:
 def _rule(scale: float, level: int) -> tuple[Floats, Floats]:
     if scale == 0:
         return np.zeros(1), np.ones(1)
+    _require_narrow(scale**2)
     step = _step(scale, level)
     n = math.ceil(_radius(level) / step)
-    if n > _LARGEST:
-        raise ConvergenceError(f"variance {scale**2:g} is too large for the trapezoidal rule")
     z = step * np.arange(-n, n + 1, dtype=np.float64)
     return z, _normal_weights(z)
 

@@ -142,7 +142,7 @@ def parameter_count(
     width, outputs = _checks.count("width", width), _checks.count("outputs", outputs)
     exact = [width * Fraction(ratio) for ratio in width_ratios_of(width_ratios, depth).tolist()]
     units = [*map(round, exact), outputs]
-    whole = all(n >= 1 and abs(x - n) <= x * 1e-9 for n, x in zip(units, exact, strict=False))
+    whole = all(n >= 1 and abs(x - n) * 10**9 <= x for n, x in zip(units, exact, strict=False))
     _checks.require(whole, "width_ratios", f"such that width {width} gives whole layer widths", width_ratios)
     return sum(after * (before + 1) for before, after in pairwise(units))
 

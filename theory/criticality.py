@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from theory import _checks
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, resolve
-from theory.gaussian_kernels import Erf, Kernels, PiecewiseLinear
+from theory.gaussian_kernels import ConvergenceError, Erf, Kernels, PiecewiseLinear
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
 
@@ -147,7 +147,8 @@ def variance_fixed_point(
         If an argument is out of its domain, or there is no such fixed point (below 1e5 for a smooth activation), as
         for ReLU with :math:`\sigma_w^2 > 2`, or with :math:`\sigma_w^2 = 2` and biases.
     ConvergenceError
-        If the averages of a user's activation do not settle.
+        If the averages of a user's activation do not settle, or the variance of the first layer is beyond 1e5 for an
+        activation other than a leaky ReLU.
 
     References
     ----------
@@ -241,7 +242,7 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
     >>> round(critical_weight_variance("tanh", 0.05), 4)
     1.761
     """
-    sb2 = _checks.scalar("bias_variance", _checks.nonnegative("bias_variance", bias_variance))
+    sb2 = _variance("bias_variance", bias_variance)
     maps = _Maps(activation)
     for q in _critical_variances(maps, sb2):
         slope = maps.slope(q)
@@ -253,12 +254,13 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
 
 
 def _variances(weight_variance: ArrayLike, bias_variance: ArrayLike) -> tuple[float, float]:
-    sw2 = _checks.scalar("weight_variance", _checks.nonnegative("weight_variance", weight_variance))
-    sb2 = _checks.scalar("bias_variance", _checks.nonnegative("bias_variance", bias_variance))
-    rule = "small enough not to overflow"
-    _checks.require(sw2 < 1e300, "weight_variance", rule, weight_variance)
-    _checks.require(sb2 < 1e300, "bias_variance", rule, bias_variance)
-    return sw2, sb2
+    return _variance("weight_variance", weight_variance), _variance("bias_variance", bias_variance)
+
+
+def _variance(name: str, value: ArrayLike) -> float:
+    found = _checks.scalar(name, _checks.nonnegative(name, value))
+    _checks.require(found < 1e300, name, "small enough not to overflow", value)
+    return found
 
 
 def _fixed_point(maps: _Maps, sw2: float, sb2: float) -> float:
@@ -288,6 +290,10 @@ def _smooth(maps: _Maps, sw2: float, sb2: float) -> float | None:
         return sw2 * maps.moment(q) + sb2 - q
 
     start = sw2 + sb2
+    name, value = ("bias_variance", sb2) if sb2 > sw2 else ("weight_variance", sw2)
+    if start > _LARGEST:
+        sought = f"fixed points of {maps.activation.name} are looked for below {_LARGEST:g}"
+        raise ConvergenceError(f"{name} {value:g} is too large: {sought}")
     if start == 0 or excess(start) == 0:
         return start
     lowest = 0.0 if sw2 * maps.moment(0.0) + sb2 > 0 else _SMALLEST
@@ -348,6 +354,8 @@ def _critical_variances(maps: _Maps, sb2: float) -> Iterator[float]:
     def excess(q: float) -> float:
         return (q - sb2) * maps.slope(q) - maps.moment(q)
 
+    if sb2 >= _LARGEST:
+        return
     q = sb2 or 1e-6  # not positive there: all variance is that of the biases
     before = excess(q)
     while q < _LARGEST:

@@ -338,7 +338,9 @@ def squared_gradient_norm(
         samples=_checks.whole("samples", samples),
     )
     root = np.sqrt(d)
-    found = np.square(root * distance * c) + np.square(root / np.sqrt(n) * e) * error
+    found = (
+        np.square(root * distance * c) + np.square(root / np.sqrt(n) * np.where(error > 0, e, 0.0)) * error
+    )
     return _checks.representable(found, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
 
 

@@ -81,7 +81,8 @@ def ritz_value_bound(
         spread = representable(np.abs(at - other), eigenvalue=eigenvalue, opposite=opposite)
         ratio = np.tan(phi) / _chebyshev(order, np.abs(at - beside), np.abs(beside - other))
         loss = np.minimum(ratio * (ratio * spread), spread)
-    return (at - np.sign(at - other) * loss)[()]
+    # a difference may be rounded past the end that it is measured from
+    return np.clip(at - np.sign(at - other) * loss, np.minimum(at, other), np.maximum(at, other))[()]
 
 
 def _chebyshev(order: int, gap: Floats, rest: Floats) -> Floats:

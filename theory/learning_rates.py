@@ -271,9 +271,11 @@ def linear_then_flat(
     require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)
     part = np.where(linear, 1.0, part)
     flat = np.where(linear, 0.0, 1 - part / total)
-    above, below = flat + part * before, flat + part * after
-    for name, inverse, size in (("known", above, known), ("batch_size", below, batch_size)):
-        require(inverse > 0, name, "below dataset_size where the rule is linear", size)
+    largest = np.maximum(before, after)
+    unit = np.where(np.isfinite(part * largest), 1.0, largest)
+    above, below = (flat / unit + part * (inverse / unit) for inverse in (before, after))
+    for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
+        require(flat + inverse > 0, name, "below dataset_size where the rule is linear", size)
     ratio = above / below
     return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
 

@@ -100,7 +100,10 @@ def linear_network_largest(
         s^3 = a^3 \Big(1 + \gamma \int \Big(\frac{t}{a - t}\Big)^3 dH(t)\Big),
 
     H the population 1 + Marchenko-Pastur and a where the minimum for e lies. For one output; more split it further.
-    With a handful of samples it is no longer close, and 0 where it would be negative.
+    0 where it would be negative.
+
+    Accuracy, measured with inputs, units and samples equal: 5.1(4) % high at 10, 1.4(3) % at 30, 1.0(3) % at 100 and
+    0.6(3) % at 200. With a handful of samples it is no longer close.
 
     Parameters
     ----------

@@ -237,8 +237,10 @@ def batch_norm_largest_odd(
         (\mu - b^2)(\mu - \nu) = b^2 y\, \mu.
 
     The largest eigenvalue has the mean of the Tracy-Widom law about the edge, for the T - 1 samples that normalisation
-    leaves; for some hundred of them this is within 1 or 2 %. The output bias alone has the eigenvalue 1, below which it
-    never falls.
+    leaves. The output bias alone has the eigenvalue 1, below which it never falls.
+
+    Accuracy, measured: 1.6(3) % high for tanh with 192 inputs, 320 units and 256 samples, 0.7(5) % for erf with 525,
+    210 and 225; expect 1 to 3 % at a hundred of each and more for fewer.
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,6 +33,10 @@ from theory.activations import Activation, gaussian_kernels, resolve
 from theory.gaussian_kernels import ConvergenceError, Moments
 
 __all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_parameters", "propagate"]
+
+
+_LOCK = Lock()
+"""mpmath keeps the constants it has computed, pi among them, where two threads at once get them wrong."""
 
 
 class OrderParameters(NamedTuple):
@@ -92,8 +97,10 @@ def order_parameters(
     input_overlap
         Scalar in [-1, 1]: inner product of the two inputs per input unit.
     digits
-        If given, compute with mpmath to this many digits, at most 1000 (named activations only; seconds
-        per smooth layer at 30). The numbers passed in count as exact binary fractions.
+        If given, compute with mpmath to this many digits, at most 1000 (named activations only). Without a closed
+        form it takes seconds per layer, and what would take minutes is refused: some hundred digits of tanh, or a
+        large variance. The numbers passed in count as exact binary fractions. One call computes at a time, whatever
+        the threads, and mpmath's own precision is neither read nor changed.
 
     Returns
     -------
@@ -226,12 +233,14 @@ def _precise(
 ) -> OrderParameters:
     from theory.precise_kernels import mpmath, precise_kernels
 
-    mp = mpmath()
     digits = _checks.integer("digits", digits, least=1, most=1000)
     arguments = _arguments(weight_variance, bias_variance, input_overlap)
     kernels = [precise_kernels(a, digits) for a in activations]
-    with mp.workdps(digits + 15):
+    with _LOCK:
+        mp = mpmath().mp.clone()  # the caller's precision is neither read nor set
+        mp.dps = digits + 15
         result = _recursion(kernels, *(mp.mpf(x) for x in arguments))
-    with mp.workdps(digits):
+        mp.dps = digits
         columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
-        return OrderParameters(*(np.array([+x for x in c], dtype=object) for c in columns))
+        rounded = [[mpmath().mp.make_mpf((+x)._mpf_) for x in c] for c in columns]
+    return OrderParameters(*(np.array(c, dtype=object) for c in rounded))

@@ -228,8 +228,8 @@ def projected_excess(excess: ArrayLike, *, dim: ArrayLike, parameters: ArrayLike
     )
     u, rest = 1.0 / p, _share_left(d, p)
     spread = np.where(d < p, (1 - u) * (1 + 2 * u), 1.0)
-    seen = np.sqrt(d * spread) * (r / np.hypot(np.sqrt(d + 1 - 2 * u), np.sqrt(rest) * r))
-    return np.where(d == p, r, seen)[()]
+    size = np.where(d < p, np.hypot(np.sqrt(d + 1 - 2 * u), np.sqrt(rest) * r), 1.0)
+    return np.where(d == p, r, np.sqrt(d * spread) * (r / size))[()]
 
 
 def excess_noise_floor(dim: ArrayLike, *, parameters: ArrayLike = np.inf) -> Floats:

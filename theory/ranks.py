@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from theory._checks import count, flag, instance, integer, require
+import numpy as np
+
+from theory._checks import as_given, count, flag, instance, integer, require
 
 __all__ = ["dataset_rank_bound", "ggn_rank_bound", "sample_rank_bound", "sample_rank_bound_of_paths"]
 
@@ -169,6 +171,8 @@ def dataset_rank_bound(sample_rank: int, *, samples: int, dim: int, symmetries: 
 def _widths(widths: Sequence[int]) -> tuple[int, ...]:
     """Units of every layer after the input, checked."""
     rule = "a sequence of integers >= 1"
-    instance("widths", widths, list | tuple, rule)
-    require(len(widths) > 0, "widths", rule, widths)
-    return tuple(count("widths", width) for width in widths)
+    array = isinstance(widths, np.ndarray)
+    several = as_given("widths", widths, rule).tolist() if array else widths
+    instance("widths", several, list | tuple, rule)
+    require(len(several) > 0, "widths", rule, widths)
+    return tuple(count("widths", width) for width in several)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from theory._checks import shown
 from verify import docstrings
 
 __all__ = ["FUNCTIONS", "evaluate", "run"]
@@ -172,6 +173,7 @@ options:
   -h, --help  this text, or that of a function"""
 
 WIDTH = 100
+_LONGEST = 500  # characters of a message that repeats what was typed
 
 
 def run(words: Sequence[str]) -> int:
@@ -226,7 +228,7 @@ def _known(name: str) -> str:
     short = {known.partition(".")[2]: known for known in FUNCTIONS}
     near = [*difflib.get_close_matches(asked, FUNCTIONS, n=3), *_nearest(asked.rpartition(".")[2], short)]
     hint = f"did you mean {' or '.join(dict.fromkeys(short.get(n, n) for n in near))}?" if near else ""
-    raise ValueError(f"no function {name!r}; {hint or 'losscurv estimate lists all'}")
+    raise ValueError(f"no function {shown(name)}; {hint or 'losscurv estimate lists all'}")
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -247,7 +249,7 @@ def _bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequenc
         if not target:
             free = f"only {' '.join(places).upper()} may" if places else "nothing may"
             raise ValueError(
-                f"no place for {word!r}: {free} stand without an option, see {_options(parameters)}"
+                f"no place for {shown(word)}: {free} stand without an option, see {_options(parameters)}"
             )
         if target in given:
             raise ValueError(f"{_flag(target)} must be given once")
@@ -272,7 +274,7 @@ def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) ->
         if target not in parameters:
             near = [_flag(found) for found in _nearest(target, parameters)]
             hint = f"did you mean {near[0]}?" if near else f"there are {_options(parameters)}"
-            raise ValueError(f"no option {flag}; {hint}")
+            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}; {hint}"[:_LONGEST])
         if isinstance(parameters[target].default, bool) and not equals:
             yield target, "true"
         elif (found := value if equals else next(rest, None)) is None:
@@ -302,14 +304,14 @@ def _value(name: str, word: str) -> Any:
     if ";" in word:
         rows = [_row(part) for part in word.split(";") if part.strip()]
         if len({len(row) for row in rows}) != 1:
-            raise ValueError(f"{_flag(name)} must have rows of one length, got {word!r}")
+            raise ValueError(f"{_flag(name)} must have rows of one length, got {shown(word)}")
         return rows
     return _row(word) if "," in word else _scalar(word.strip())
 
 
 def _switch(name: str, word: str) -> bool:
     if word.lower() not in ("true", "false"):
-        raise ValueError(f"{_flag(name)} must stand alone or be true or false, got {word!r}")
+        raise ValueError(f"{_flag(name)} must stand alone or be true or false, got {shown(word)}")
     return word.lower() == "true"
 
 
@@ -318,11 +320,18 @@ def _row(word: str) -> list[Any]:
 
 
 def _scalar(word: str) -> Any:
+    """A number where it is one that a float can hold, infinity where it is spelled out, else the word.
+
+    >>> [_scalar(word) for word in ("7", "-inf", "1e400")]
+    [7, -inf, '1e400']
+    """
     for kind in (int, float):
         try:
-            return kind(word)
+            found = kind(word)
         except ValueError:
             continue
+        too_large = kind is float and math.isinf(found) and not word.strip("+-").lower().startswith("inf")
+        return word if too_large else found
     return word
 
 

@@ -13,7 +13,22 @@ from simulate import _memory, curvature, ensembles, full_space, networks, per_sa
 from simulate.monte_carlo import Block, Point, stream
 
 BLOCK = Block(tuple(stream(0, "test", Point(), i) for i in range(2)))
-NO_SIZE = (0, -3, -(10**400), 2.5, 3.0, float("nan"), float("inf"), True, "7", None, 1j, (2,))
+NO_SIZE = (
+    0,
+    -3,
+    -(10**400),
+    -(10**5000),
+    np.timedelta64(3, "s"),
+    2.5,
+    3.0,
+    float("nan"),
+    float("inf"),
+    True,
+    "7",
+    None,
+    1j,
+    (2,),
+)
 ABSURD = (10**7, 10**12, 10**400, 10**5000, np.int64(2**62), np.uint64(2**63))
 
 
@@ -115,7 +130,7 @@ def test_a_multiple_of_the_input_that_no_memory_holds_is_refused(name: str, monk
         INPUTS[name]()
 
 
-@pytest.mark.parametrize("value", NO_SIZE)
+@pytest.mark.parametrize("value", NO_SIZE, ids=range(len(NO_SIZE)))
 def test_columns_of_a_frame_are_a_size(value: Any) -> None:
     for draw in (curvature.haar, curvature.sparse_frame):
         with pytest.raises(ValueError, match="columns must be"):

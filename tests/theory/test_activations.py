@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from theory import activations
+from theory import _quadrature, activations
 from theory.activations import Activation, gaussian_kernels, leaky_relu, named, resolve
 from theory.gaussian_kernels import ConvergenceError, Kernels, Moments, PiecewiseLinear, Quadrature
 
@@ -467,3 +467,11 @@ def test_overflow_of_a_closed_form_is_infinite_and_of_a_quadrature_unsettled() -
         Quadrature("huge", lambda x: 1e300 * np.tanh(x), lambda x: 1e300 / np.cosh(x) ** 2).value(
             1.0, 0.5, 0.5
         )
+
+
+def test_a_small_share_of_a_variance_does_not_make_the_grid_long() -> None:
+    """One grid for both parts would take its step from the smaller part and its length from the larger one."""
+    for level in range(5):
+        grid = _quadrature._trapezoid(1e-8, 1.0, level)
+        assert isinstance(grid, _quadrature._Tensor)
+        assert len(grid.weights) * len(grid._zeta) < 1 << 21

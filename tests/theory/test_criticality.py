@@ -212,3 +212,18 @@ def test_critical_point_of_bad_arguments() -> None:
 def test_variances_beyond_quadrature_are_refused() -> None:
     with pytest.raises(ConvergenceError, match="too large"):
         variance_fixed_point("tanh", weight_variance=1e12, bias_variance=1.0)
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "hard_tanh"])
+def test_variances_that_take_minutes_are_refused(name: str) -> None:
+    for large in (
+        {"weight_variance": 2.0**31, "bias_variance": 0.1},
+        {"weight_variance": 1.0, "bias_variance": 2.0**31},
+    ):
+        argument = max(large, key=large.__getitem__)
+        with pytest.raises(ConvergenceError, match=rf"{argument} 2.14748e\+09 is too large"):
+            variance_fixed_point(name, **large)
+    with pytest.raises(ValueError, match="bias_variance must be such that"):
+        critical_weight_variance(name, 2.0**31)
+    with pytest.raises(ValueError, match="bias_variance must be small enough not to overflow"):
+        critical_weight_variance(name, 1e308)

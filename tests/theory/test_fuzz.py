@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.theory.fuzz import merged
+from tests.theory.fuzz.check import check
 from tests.theory.fuzz.strategies import SETTINGS
 from theory import activations, fisher, gauss_newton, order_parameters, outliers, rmt, softmax
-from theory.gaussian_kernels import ConvergenceError
 
 MODULES = merged("MODULES")
 TABLE = merged("TABLE")
@@ -56,48 +56,12 @@ def test_names_left_out_of_the_table_take_no_arguments(name: str) -> None:
     assert not inspect.signature(getattr(importlib.import_module(f"theory.{module}"), function)).parameters
 
 
-def leaves(value: Any) -> Iterator[np.ndarray]:
-    """The arrays of numbers in a result."""
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from leaves(item)
-    elif isinstance(value, outliers.Outlier):
-        yield from leaves(list(vars(value).values()))
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        yield from leaves(value.tolist())
-    elif isinstance(value, np.ndarray | np.generic | float):
-        yield np.asarray(value)
-    elif type(value).__name__ == "mpf":
-        yield np.asarray(0.0 if value - value == 0 else math.nan)
-
-
-def passed(arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    named = dict(arguments)
-    return ([named.pop("self")] if "self" in named else []), named
-
-
 @pytest.mark.parametrize("name", TABLE)
 @SETTINGS
 @given(data=st.data())
 def test_a_right_value_or_a_message_that_names_the_argument(name: str, data: st.DataObject) -> None:
     line = TABLE[name]
-    arguments = data.draw(line.strategy())
-    first, named = passed(arguments)
-    try:
-        result = line.function(*first, **named)
-    except ValueError as error:
-        text = str(error)
-        assert any(word in text for word in (*named, *line.also)), text
-        assert len(text) < 1500
-        return
-    except ConvergenceError:
-        if not line.unsettled:
-            raise
-        return
-    for numbers in leaves(result):
-        assert not np.isnan(numbers).any()
-        assert line.infinite or np.isfinite(numbers).all()
-    line.holds(arguments, result)
+    check(name, line, data.draw(line.strategy()))
 
 
 RIGHT: dict[str, Any] = {

@@ -320,3 +320,13 @@ def test_extreme_scales_whose_result_is_a_float_are_answered() -> None:
 def test_what_overflows_or_does_not_fit_is_refused(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_no_error_leaves_no_gradient_whatever_its_scale() -> None:
+    found = gauss_newton.squared_gradient_norm(
+        [0.5, 0.5], [0.5, 0.5], squared_error=[0.0, 0.5], dim=4, sigma_c=1.0, sigma_e=1e150, samples=1
+    )
+    none = gauss_newton.squared_gradient_norm(
+        [0.5, 0.5], [0.5, 0.5], squared_error=0.0, dim=4, sigma_c=1.0, sigma_e=1e200, samples=1
+    )
+    assert found.tolist() == [0.0, pytest.approx(2e300)] and none == 0

@@ -85,3 +85,8 @@ def test_what_is_out_of_domain_is_refused_by_name(changed: dict[str, Any], messa
     good: dict[str, Any] = {"eigenvalue": 3.0, "neighbour": 1.0, "opposite": 0.0, "angle": 0.4, "steps": 3}
     with pytest.raises(ValueError, match=message):
         ritz_value_bound(**(good | changed))
+
+
+def test_the_bound_does_not_pass_the_other_end_by_rounding() -> None:
+    at = -6.773313605100192
+    assert ritz_value_bound(at, at, -5e-324, angle=0.8875206000241261, steps=1588) == -5e-324

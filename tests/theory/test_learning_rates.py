@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from theory.batch_hessian import batch_eigenvalue, crossover_batch_size
-from theory.learning_rates import heavy_ball, mean_square_limit, nesterov, sgd_limit, stability_limit
+from theory.learning_rates import (
+    heavy_ball,
+    linear_then_flat,
+    mean_square_limit,
+    nesterov,
+    sgd_limit,
+    stability_limit,
+)
 
 SETTINGS = settings(deadline=None, max_examples=50, derandomize=True)
 INTERVALS = [(10.0, 0.1), (100.0, 1.0), (1.0, 0.01), (7.0, 3.0), (1e-3, 1e-7)]
@@ -231,3 +238,8 @@ def test_rates_beyond_a_float_are_refused(call: Any) -> None:
         ValueError, match=r"(sharpness|largest) must be such that the result does not overflow"
     ):
         call()
+
+
+def test_one_size_keeps_its_rate_however_small_it_is() -> None:
+    size = {"known": 1e-307, "batch_size": [1e-307, 2e-307], "crossover": 200, "dataset_size": math.inf}
+    assert linear_then_flat(3.0, **size).tolist() == [3.0, 6.0]

@@ -183,6 +183,32 @@ def test_control_variates_take_off_what_a_draw_is_off_by() -> None:
     assert own_direction.expected_eigenvalue(s, few) == own_direction.batch_eigenvalues(s, few).mean()
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("shift", [0.0, 1.5])
+def test_bounds_hold_for_every_batch(size: int, shift: float) -> None:
+    """Also for indefinite matrices; with semidefinite ones the two are within a factor of the size."""
+    matrices = population(6, samples=9) - shift * np.diag([0.0, 0.0, 1.0, 2.0, 0.0])
+    s, batches = own_direction.own_directions(**numbers_of(matrices, 2)), subsets(9, size)
+    true = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
+    low, high = own_direction.batch_bounds(s, batches, semidefinite=not shift)
+    slack = 1e-12 * high.max()
+    assert (low <= true + slack).all() and (true <= high + slack).all()
+    assert shift or (high <= size * low + slack).all()
+    assert np.abs(own_direction.batch_bounds(s, [range(9)]).lower - s.eigenvalue) < slack
+
+
+def test_bounds_hold_where_the_law_is_off_by_a_hundred_times() -> None:
+    """Samples of hardly any curvature: the law adds what others would along their own directions."""
+    matrices = population(1, samples=12)
+    matrices[:4] *= 1e-4
+    s = own_direction.own_directions(**numbers_of(matrices, 2))
+    batches = subsets(4, 2)
+    true = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
+    low, high = own_direction.batch_bounds(s, batches, semidefinite=True)
+    assert (own_direction.batch_eigenvalues(s, batches) > 100 * true).all()
+    assert ((low <= true) & (true <= high) & (high <= 2 * low)).all()
+
+
 def test_measured_scalars_are_kept_within_their_bounds() -> None:
     numbers = numbers_of(population(1), 2)
     low = own_direction.own_directions(**numbers | {"background": -1.0, "spread": -2.0})

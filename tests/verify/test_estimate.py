@@ -388,3 +388,36 @@ def test_printed_numbers_read_back_are_the_same_call(spike: list[float], sigma: 
     found = estimate.evaluate("additive_wigner", words)
     for one, other in zip(values(found), values(expected), strict=True):
         assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("word", ["1e400", "-1e400", "9" * 400, "9" * 5000, "nan", "9" * 5000 + ",1"])
+def test_a_number_that_no_float_holds_is_not_infinity(word: str) -> None:
+    with pytest.raises(ValueError, match=r"^dataset_size must be") as caught:
+        estimate.evaluate("batch_hessian.effective_batch_size", ["64", word])
+    assert len(str(caught.value)) < 600
+    assert float(estimate.evaluate("batch_hessian.effective_batch_size", ["64", "+inf"])) == 64
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["4", "a" * 3000],
+        ["4", "1\n2"],
+        ["--sharpness=1,;2,3"],
+        ["--shar\nness", "4"],
+        ["--" + "a" * 3000, "4"],
+        ["--sharpness", "\ud800"],
+        ["--sharpness", "1,\u202e12"],
+    ],
+)
+def test_messages_are_one_short_line_whatever_is_typed(words: list[str]) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        estimate.evaluate("learning_rates.stability_limit", words)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 600
+
+
+def test_what_is_no_number_in_a_table_is_told_in_one_line() -> None:
+    with pytest.raises(
+        ValueError, match=r"bias_variance must be a scalar, got array\(\[\[1\.\], \[2\.\]\]\)"
+    ):
+        estimate.evaluate("criticality.critical_weight_variance", ["tanh", "1,;2"])

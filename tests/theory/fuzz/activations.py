@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.theory.fuzz.line import Line, real
-from tests.theory.fuzz.networks import BAD, any_activation, kernels_of
+from tests.theory.fuzz.networks import BAD, OF_NETWORK, any_activation, kernels_of
 from tests.theory.fuzz.strategies import HUGE, hostile, log_uniform, mostly, signed
 from theory import activations, gaussian_kernels, precise_kernels
 
@@ -59,7 +59,7 @@ def kernels(cls: type, self: st.SearchStrategy[Any], *, unsettled: bool) -> dict
         f"{name}.derivative": Line(
             cls.derivative, with_pair(self), moments_are_ordered, also=("activation",), **more
         ),
-        f"{name}.curvature": Line(cls.curvature, with_pair(self), also=also, **more),
+        f"{name}.curvature": Line(cls.curvature, with_pair(self), also=also, **{**more, "infinite": True}),
         f"{name}.fluctuations": Line(
             cls.fluctuations, with_shares(self), also=also, **{**more, "unsettled": True}
         ),
@@ -92,7 +92,7 @@ TABLE: dict[str, Line] = {
         lambda arguments, found: real(None, float(len(found) == arguments["layers"])),
     ),
     "activations.gaussian_kernels": Line(
-        activations.gaussian_kernels, {"activation": kernels_of}, also=("derivative",)
+        activations.gaussian_kernels, {"activation": kernels_of}, also=OF_NETWORK
     ),
     "gaussian_kernels.real_values": Line(
         gaussian_kernels.real_values,

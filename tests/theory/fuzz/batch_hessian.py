@@ -71,9 +71,13 @@ def no_stronger_than_the_data(arguments: Mapping[str, Any], value: Any) -> None:
     assert np.all(np.abs(value) <= np.abs(np.asarray(arguments["eigenvalue"], dtype=np.float64)))
 
 
+def bounds_are_ordered(_: Any, bounds: own_direction.BatchBounds) -> None:
+    assert np.all(bounds.lower <= bounds.upper)
+
+
 MODULES = {
     "batch_hessian": (),
-    "own_direction": ("OwnDirections",),
+    "own_direction": ("BatchBounds", "OwnDirections"),
 }
 
 TABLE: dict[str, Line] = {
@@ -105,7 +109,7 @@ TABLE: dict[str, Line] = {
         batch_hessian.noise_bound, {"norm": sizes, **BATCH, "semidefinite": flags}, between(0, math.inf)
     ),
     "batch_hessian.second_order_coefficient": Line(
-        batch_hessian.second_order_coefficient, {"eigenvalues": signed, "variances": sizes}, real
+        batch_hessian.second_order_coefficient, {"eigenvalues": signed, "variances": sizes}, real, pooled=True
     ),
     "batch_hessian.batch_ggn_factor_eigenvalue": Line(
         batch_hessian.batch_ggn_factor_eigenvalue,
@@ -149,6 +153,9 @@ TABLE: dict[str, Line] = {
     "own_direction.own_directions": Line(own_direction.own_directions, samples_on_directions()),
     "own_direction.batch_eigenvalues": Line(
         law_of_batches(own_direction.batch_eigenvalues), with_batches(), real
+    ),
+    "own_direction.batch_bounds": Line(
+        law_of_batches(own_direction.batch_bounds), with_batches(), bounds_are_ordered
     ),
     "own_direction.expected_eigenvalue": Line(
         law_of_batches(own_direction.expected_eigenvalue), with_batches(), real

@@ -19,6 +19,7 @@ class Line:
     holds: Callable[[Any, Any], None] = lambda _, value: None
     infinite: bool = False  # the docstring promises infinities
     unsettled: bool = False  # the docstring promises a ConvergenceError
+    pooled: bool = False  # an array is one thing, not several
     also: tuple[str, ...] = ()  # names that a message may use in place of the argument's
 
     def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
@@ -41,4 +42,4 @@ def real(_: Any, value: Any) -> None:
 
 
 def below_the_dataset(arguments: Mapping[str, Any], value: Any) -> None:
-    assert np.all((value >= 0) & (value <= arguments["dataset_size"]))
+    assert np.all((value >= 0) & (value <= np.asarray(arguments["dataset_size"])))

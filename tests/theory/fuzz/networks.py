@@ -37,4 +37,4 @@ RATIOS = {
     )
 }
 SAMPLES = {"width": counts, "samples": counts, "outputs": counts, "finite_width": flags}
-OF_NETWORK = ("derivative",)
+OF_NETWORK = ("activation", "derivative", "second_derivative")

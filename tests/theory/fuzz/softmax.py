@@ -94,7 +94,9 @@ TABLE: dict[str, Line] = {
     "softmax.equal_tail_eigenvalues": Line(
         softmax.equal_tail_eigenvalues, {"tail": tails, "members": few, "classes": few}, descending
     ),
-    "softmax.collapse_limit": Line(softmax.collapse_limit, {"weights": sizes}, between(1 - 1e-12, 2)),
+    "softmax.collapse_limit": Line(
+        softmax.collapse_limit, {"weights": sizes}, between(1 - 1e-12, 2), pooled=True
+    ),
     "gauss_newton.expected_eigenvalues": Line(
         gauss_newton.expected_eigenvalues,
         {"p": probabilities, "dim": mostly(st.integers(2, 20), st.sampled_from(HUGE)), **RANDOM_LOGITS},

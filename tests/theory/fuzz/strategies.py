@@ -11,6 +11,8 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests.theory.fuzz.objects import LOOK_ALIKES
+
 EXAMPLES = 25
 """Examples per function."""
 
@@ -70,7 +72,7 @@ WRONG = [
     int,
 ]
 HUGE = [10**9, 10**12, 10**30, 1e15]
-hostile = st.sampled_from([*EXTREMES, *TYPED, *WRONG])
+hostile = st.sampled_from([*EXTREMES, *TYPED, *WRONG, *LOOK_ALIKES])
 
 
 def mostly(*sensible: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from tests.theory.fuzz.line import Line, between, real
+from tests.theory.fuzz.line import Line, between
 from tests.theory.fuzz.networks import CLOSED, NETWORK, OF_NETWORK, RATIOS, SAMPLES, SINE
 from tests.theory.fuzz.strategies import ANY_SIZE, HUGE, counts, depths, hostile, mostly
 from theory import fisher, order_parameters
@@ -17,6 +17,10 @@ from theory import fisher, order_parameters
 def kappas_are_ordered(_: Any, k: fisher.Kappas) -> None:
     assert k.difference >= 0 and k.kappa1 >= 0
     assert_allclose(k.kappa1 - k.kappa2, k.difference, atol=1e-9 * k.kappa1)
+
+
+def is_a_count(_: Any, n: Any) -> None:
+    assert isinstance(n, int) and n > 0
 
 
 SAMPLED = {name: strategy for name, strategy in SAMPLES.items() if name != "outputs"}
@@ -68,7 +72,7 @@ TABLE: dict[str, Line] = {
     "fisher.parameter_count": Line(
         fisher.parameter_count,
         {"depth": depths, "width": counts, "outputs": counts, **RATIOS},
-        lambda _, n: real(None, float(n)),
+        is_a_count,
     ),
     "fisher.kappas": Line(
         fisher.kappas, {**NETWORK, **RATIOS}, kappas_are_ordered, unsettled=True, also=OF_NETWORK

@@ -1,0 +1,117 @@
+"""What no formula can be asked: masked values, zeros with a sign, numbers beyond every range, threads."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from theory import _checks, adaptive_rates, fisher, learning_rates, own_direction, rmt
+from theory.order_parameters import order_parameters
+
+MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
+SIZE = {"dim": 5, "batch_size": 4, "dataset_size": 100}
+
+
+@pytest.mark.parametrize("masked", [MASKED, [MASKED, MASKED], (1.0, np.ma.masked), np.ma.masked, [[MASKED]]])
+def test_masked_values_are_refused(masked: Any) -> None:
+    with pytest.raises(ValueError, match="sharpness must be without masked values"):
+        learning_rates.stability_limit(masked)
+    with pytest.raises(ValueError, match="z must be without masked values"):
+        rmt.Semicircle(sigma=0.1).stieltjes(masked)
+
+
+def test_masked_indices_are_refused() -> None:
+    one = np.ones((3, 1, 1))
+    law = own_direction.own_directions(one, one, np.ones(3), np.zeros((3, 1)), background=0.0, spread=0.0)
+    with pytest.raises(ValueError, match="batches must be without masked values"):
+        own_direction.batch_eigenvalues(law, np.ma.array([[0, 1]], mask=[[False, True]]))
+
+
+def test_an_array_that_could_be_masked_but_is_not_has_its_values() -> None:
+    assert learning_rates.stability_limit(np.ma.array([4.0, 2.0])).tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("mixed", [[True, 2.0], [[1.0, np.True_]], (2, False)])
+def test_truth_values_among_numbers_are_refused(mixed: Any) -> None:
+    with pytest.raises(ValueError, match="sharpness must be real numbers"):
+        learning_rates.stability_limit(mixed)
+
+
+def test_a_list_that_holds_itself_is_refused() -> None:
+    endless: list[Any] = [1.0]
+    endless += [endless, endless]
+    with pytest.raises(ValueError, match="sharpness must be real numbers"):
+        learning_rates.stability_limit(endless)
+
+
+def test_integers_beyond_64_bits_stand_beside_floats() -> None:
+    assert learning_rates.stability_limit([2**100, 0.5]).tolist() == [2.0**-99, 4.0]
+
+
+@pytest.mark.parametrize("long", [10**400, -(10**5000), [1.0, 10**400], [1, 10**400]], ids=range(4))
+def test_integers_beyond_every_float_are_called_too_large(long: Any) -> None:
+    with pytest.raises(ValueError, match=r"sharpness must be at most 1\.8e308 in size, got"):
+        learning_rates.stability_limit(long)
+
+
+def test_parameters_are_counted_where_no_float_holds_their_number() -> None:
+    count = fisher.parameter_count(depth=1, width=2**63 - 1, outputs=1, width_ratios=[1e308])
+    assert count == (2**63 - 1) * int(1e308) + 1
+
+
+def test_a_zero_counts_as_one_whatever_its_sign() -> None:
+    for zero in (-0.0, np.float32(-0.0), [-0.0]):
+        ratio = adaptive_rates.outlier_over_edge(2.0, sigma=zero, **SIZE)
+        assert np.all(ratio == np.inf)
+
+
+def test_digits_in_threads_are_those_of_one_thread() -> None:
+    def spelled(digits: int) -> list[str]:
+        found = order_parameters(
+            "erf", depth=4, weight_variance=1.7, bias_variance=0.1, input_overlap=0.3, digits=digits
+        )
+        return [mpmath.nstr(x, digits) for values in found for x in values]
+
+    alone = {digits: spelled(digits) for digits in (20, 45, 90)}
+    found: list[bool] = []
+    threads = [
+        threading.Thread(
+            target=lambda d: found.extend(spelled(d) == alone[d] for _ in range(8)), args=(digits,)
+        )
+        for digits in (*alone, *alone)
+    ]
+    interval = sys.getswitchinterval()
+    try:
+        sys.setswitchinterval(1e-6)
+        for thread in threads:
+            thread.start()
+    finally:
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert found == [True] * 48
+
+
+def test_the_precision_of_the_caller_is_left_alone() -> None:
+    with mpmath.workdps(7):
+        found = order_parameters("erf", depth=2, weight_variance=1, bias_variance=0, digits=30)
+    with mpmath.workdps(35):
+        assert abs(found.q_hat_t[1] - 2 / mpmath.pi * mpmath.asin(mpmath.mpf(2) / 3)) < mpmath.mpf(10) ** -29
+        assert isinstance(found.q_hat_t[1], mpmath.mpf)
+
+
+@pytest.mark.parametrize(("name", "digits"), [("tanh", 1000), ("gelu", 300), ("hard_tanh", 1000)])
+def test_digits_that_take_minutes_are_refused(name: str, digits: int) -> None:
+    with pytest.raises(ValueError, match=rf"digits must be .*, got {digits}"):
+        order_parameters(name, depth=3, weight_variance=2, bias_variance=0, digits=digits)
+
+
+def test_checked_numbers_are_arrays_even_alone() -> None:
+    """The square of a scalar of numpy is rounded otherwise than that of an array."""
+    for alone in (1.5, -0.0, 3, np.float32(2)):
+        assert isinstance(_checks.finite("x", alone), np.ndarray)
