@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["directional", "held", "normal", "second_derivative", "slopes"]
+__all__ = ["alike", "behind", "directional", "held", "normal", "second_derivative", "slopes"]
 
 Tensors = tuple[Tensor, ...]
+
+_ROUNDINGS = 1e4
+"""Tensors that differ by more than so many roundings of the largest entry differ."""
 
 
 def slopes(
@@ -77,6 +80,46 @@ def held(build: Callable[[], Any]) -> int:
         kept = build()
     del kept
     return sum(storages.values())
+
+
+def behind(ends: Iterable[Tensor | None]) -> set[Any]:
+    """All nodes of the graph that some tensors come from.
+
+    Examples
+    --------
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> sorted(node.name() for node in behind([x.sin().sum(), None]))
+    ['SinBackward0', 'SumBackward0', 'torch::autograd::AccumulateGrad']
+    """
+    found: set[Any] = set()
+    left = [end.grad_fn or _accumulation(end) for end in ends if end is not None and end.requires_grad]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left.extend(before for before, _ in node.next_functions)
+    return found
+
+
+def _accumulation(leaf: Tensor) -> Any:
+    """The node of a leaf."""
+    viewed: Any = leaf.view_as(leaf).grad_fn
+    return viewed.next_functions[0][0]
+
+
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """Whether two tensors differ by rounding alone.
+
+    Examples
+    --------
+    >>> alike(torch.tensor([1.0, 1e-9]), torch.tensor([1.0, 0.0]))
+    True
+    """
+    if found.shape != expected.shape:
+        return False
+    found, expected = found.detach(), expected.detach()
+    least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
+    return float((found - expected).abs().max()) <= least
 
 
 def normal(like: Tensor) -> Tensor:

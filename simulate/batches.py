@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["cuts", "moved", "pair", "repeatable", "rows", "window"]
+__all__ = ["copied", "cuts", "moved", "pair", "repeatable", "rows", "tensors", "window"]
 
 
 def repeatable(data: Any) -> Iterable[Any]:
@@ -74,3 +74,21 @@ def window(part: Any, samples: slice) -> Any:
 def cuts(samples: int, most: int) -> Iterator[slice]:
     """Samples in windows of at most so many, one after the other."""
     return (slice(start, min(start + most, samples)) for start in range(0, samples, most))
+
+
+def copied(part: Any) -> Any:
+    """Inputs or targets in memory of their own."""
+    if isinstance(part, Mapping):
+        return {name: copied(value) for name, value in part.items()}
+    if isinstance(part, tuple):
+        return tuple(copied(value) for value in part)
+    return part.clone() if isinstance(part, Tensor) else part
+
+
+def tensors(part: Any) -> Iterator[Tensor]:
+    """All that inputs or targets hold."""
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, Mapping | tuple):
+        for value in part.values() if isinstance(part, Mapping) else part:
+            yield from tensors(value)

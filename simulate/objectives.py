@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from simulate import _checks
+from simulate import _checks, soundness
 from simulate.batches import cuts, moved, pair, repeatable, rows, window
-from simulate.parametric import Leaves, as_found, parametric
+from simulate.parametric import Leaves, as_found, in_mode, parametric, standing
 
 __all__ = ["Batch", "Objective", "Reduction"]
 
@@ -29,6 +30,8 @@ Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]
 
 _REDUCTIONS = ("mean", "sum")
+_FEW = 3
+"""Samples that questions about a model are put to."""
 
 
 class Batch(NamedTuple):
@@ -99,7 +102,13 @@ class Objective:
         training: bool = False,
         chunk: int | None = None,
     ) -> None:
-        self.names, self._own, self._call = parametric(model, parameters)
+        found = parametric(model, parameters)
+        self.names, self._own, self._call = found.names, found.parameters, found.call
+        self.fixed, self.state = found.fixed, found.state
+        self.originals = tuple(zip(found.names, found.originals, strict=True))
+        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+        self._runs_again: bool | None = None
+        self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
         self.training, self.criterion = training, loss
         self._count = _counted_by(loss) if count is None else count
@@ -125,8 +134,66 @@ class Objective:
         return 1 / self.samples if self.reduction == "mean" else 1.0
 
     def leaves(self) -> Leaves:
-        """The parameters, to be differentiated by."""
-        return tuple(p.detach().requires_grad_() for p in self._own)
+        """The parameters, to be differentiated by; the same tensors each time."""
+        return self._leaves
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether parts of the model run again in a backward pass, see `require_sound`."""
+        if self._runs_again is None:
+            self._runs_again = soundness.runs_again(self)
+        return self._runs_again
+
+    def require_sound(self) -> None:
+        """Refuse what makes derivatives wrong without a word; asked once, by all that takes derivatives too.
+
+        Raises
+        ------
+        ValueError
+            If torch's derivatives of the loss are not those of the loss, see `simulate.soundness`.
+        """
+        _ = self.runs_again
+
+    def disown(self, model: nn.Module) -> None:
+        """Refuse a loss that reaches for parameters of this module too, of which that of the objective is a copy."""
+        self.originals += tuple(model.named_parameters())
+
+    @contextmanager
+    def measured(self, *, draws: bool = True) -> Iterator[None]:
+        """While derivatives are taken, or graphs made for them: the model in its mode, and left as found afterwards.
+
+        Parameters
+        ----------
+        draws
+            Whether anything may draw random numbers: then the states of the generators are put back.
+
+        Raises
+        ------
+        ValueError
+            As `require_sound`.
+        """
+        again = self.runs_again
+        with ExitStack() as stack:
+            stack.enter_context((as_found if draws else in_mode)(self.model, self.training))
+            if again and self.model is not None:
+                stack.enter_context(standing(self.model, self.state(self._leaves)))
+            yield
+
+    def few(self, *, whole: bool = False) -> Batch:
+        """A few samples of the first batch that has several, to try things on; all of it if `whole` or in training.
+
+        Raises
+        ------
+        ValueError
+            If there are none any more.
+        """
+        with as_found(self.model, self.training):
+            found = list(itertools.islice(self.batches(), 1))
+            if found and rows(found[0].targets) < 2:
+                found += itertools.islice((b for b in self.batches() if rows(b.targets) > 1), 1)
+        if not found:
+            raise ValueError("data must be there each time that they are gone through, got none")
+        return found[-1] if whole or self.training else found[-1].part(slice(0, _FEW))
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
@@ -151,6 +218,10 @@ class Objective:
             raise ValueError(
                 f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
             )
+        if outputs.is_complex():
+            raise ValueError(
+                f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
+            )
         if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
             raise ValueError(
                 "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
@@ -166,7 +237,7 @@ class Objective:
             If the loss function does not give one finite number.
         """
         loss = self.criterion(outputs, batch.targets)
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(
                 f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
@@ -177,12 +248,16 @@ class Objective:
 
     def value(self) -> float:
         """Loss of all data."""
+        if not self._unchanged:
+            with torch.no_grad():
+                soundness.require_unchanged(self)
+            self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
             return self._pass()[0]
 
     def gradient(self) -> Tensor:
         """Gradient of the loss of all data, (dim,)."""
-        with as_found(self.model, self.training), torch.enable_grad():
+        with self.measured(), torch.enable_grad():
             return self._pass()[1]
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:

@@ -28,7 +28,7 @@ from simulate._derivatives import directional, held, second_derivative, slopes
 from simulate.batches import rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found, in_mode
+from simulate.parametric import Leaves
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 
@@ -276,8 +276,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
         # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
-        guard = in_mode if graphs.kept else as_found
-        with guard(objective.model, objective.training), torch.enable_grad():
+        with objective.measured(draws=not graphs.kept), torch.enable_grad():
             new = True
             for part in graphs:
                 for row, vector in zip(total, vectors, strict=True):

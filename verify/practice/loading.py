@@ -22,10 +22,10 @@ from simulate.batches import moved, rows, window
 from simulate.determinism import require_deterministic
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
-from simulate.parametric import Parametric, as_found, parametric
+from simulate.parametric import Parametric, as_found, parametric, require_ready
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
-from verify.practice.fitness import FEW, require_initialised, require_mean, require_second_derivatives
+from verify.practice.fitness import FEW, require_mean
 from verify.practice.foreign import build, called, function, measured, restored
 from verify.practice.samples import drawn, each, fitting, joined
 
@@ -167,7 +167,7 @@ def problem(
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    require_initialised(model)
+    require_ready(model)
     own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
     free = parametric(own, parameters)
     inputs, targets = drawn(*joined(data, free.parameters[0]), samples, seed)
@@ -180,9 +180,10 @@ def problem(
         objective = Objective(
             own, criterion, [(inputs, targets)], parameters=parameters, training=training, chunk=size
         )
+        objective.disown(model)
         objective.value()
     with measured():
-        require_second_derivatives(objective)
+        objective.require_sound()
         require_deterministic(objective)
     require_mean(objective)
     return Problem(
@@ -326,7 +327,7 @@ def _loss(loss: Any, targets: Tensor) -> Any:
 
 def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """The embedded digits in the first shape that the model takes."""
-    require_initialised(net)
+    require_ready(net)
     own = _copied(net).to(_dtype(options.get("dtype", "float32")))
     free, first = parametric(own), ""
     for shape in _DIGIT_SHAPES:
