@@ -38,7 +38,7 @@ def slopes(
     if not moving:  # constants
         return tuple(torch.zeros_like(t) for t in by)
     weights = None if weights is None else [_several(weights)[i] for i in moving]
-    return torch.autograd.grad(
+    found = torch.autograd.grad(
         [ends[i] for i in moving],
         by,
         weights,
@@ -47,6 +47,9 @@ def slopes(
         allow_unused=True,
         materialize_grads=True,
     )
+    dense = tuple(slope.to_dense() if slope.is_sparse else slope for slope in found)
+    # functions with a backward of their own may give more than they are asked for
+    return dense if again else tuple(slope.detach() for slope in dense)
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
@@ -72,7 +75,7 @@ def held(build: Callable[[], Any]) -> int:
     storages: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
+        storage = (tensor._values() if tensor.is_sparse else tensor).untyped_storage()
         storages[storage.data_ptr()] = storage.nbytes()
         return tensor
 

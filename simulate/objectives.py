@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks, soundness
+from simulate._derivatives import slopes
 from simulate.batches import cuts, moved, pair, repeatable, rows, window
 from simulate.parametric import Leaves, as_found, in_mode, parametric, standing
 
@@ -290,8 +291,7 @@ class Objective:
             loss = self.loss(self.outputs(leaves, batch.inputs), batch)
             value += loss.item()
             if torch.is_grad_enabled():
-                parts = torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
-                total += self.flat(parts)
+                total += self.flat(slopes(loss, leaves))
         return value, total
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:

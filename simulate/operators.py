@@ -28,7 +28,7 @@ from simulate._derivatives import directional, held, second_derivative, slopes
 from simulate.batches import rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves
+from simulate.parametric import Leaves, as_found
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 
@@ -340,12 +340,13 @@ class _Graphs:
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
-        size = rows(batch.targets)
-        if size < 3 or self._objective.training:
-            whole = held(lambda: self._build(self._leaves, batch))
-            return size, -(-whole // size), 0
-        two, three = (  # one alone has no statistics, as of a batch normalisation that keeps none
-            held(lambda n=n: self._build(self._leaves, batch.part(slice(n))._replace(factor=0.0)))
-            for n in (2, 3)
-        )
+        size, objective = rows(batch.targets), self._objective
+        with as_found(objective.model, objective.training):  # what it draws is drawn again for the product
+            if size < 3 or objective.training:
+                whole = held(lambda: self._build(self._leaves, batch))
+                return size, -(-whole // size), 0
+            two, three = (  # one alone has no statistics, as of a batch normalisation that keeps none
+                held(lambda n=n: self._build(self._leaves, batch.part(slice(n))._replace(factor=0.0)))
+                for n in (2, 3)
+            )
         return size, max(three - two, 0), max(3 * two - 2 * three, 0)

@@ -213,6 +213,10 @@ def require_ready(model: nn.Module) -> None:
     ValueError
         If it is compiled, or one of its tensors has no values yet, none on this machine, or is not dense.
     """
+    if isinstance(model, nn.DataParallel):
+        raise ValueError(
+            "model must be the module itself, got it in a DataParallel; give what this has as .module"
+        )
     for part in model.modules():
         if isinstance(part, torch.jit.ScriptModule):
             raise ValueError(f"model must be a module of Python, got a compiled one: {part.original_name!r}")
@@ -230,6 +234,9 @@ def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
     """Refuse parameters that lie where other tensors lie: a step of one would change the other."""
     tensors = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if t.numel()]
     spans = sorted((t.data_ptr(), t.data_ptr() + _extent(t), n) for n, t in tensors)
+    for name, t in tensors:
+        if name in names and _extent(t) < t.nbytes:
+            raise ValueError(f"parameters must have memory for each number, got {name!r} as an expanded view")
     reach, last = 0, ""
     for start, end, name in spans:
         if start < reach and (name in names or last in names):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -205,8 +205,10 @@ def apart(objective: Objective) -> bool:
         chosen = rows(batch.targets) // 2
         if outputs.ndim == 0 or len(outputs) != rows(batch.targets):
             return False
-        alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
-        return alike(alone, outputs[chosen : chosen + 1])
+        with suppress(Exception):  # one that takes no sample alone
+            alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
+            return alike(alone, outputs[chosen : chosen + 1])
+        return False
 
 
 def by_sample(objective: Objective) -> bool:

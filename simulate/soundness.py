@@ -65,11 +65,10 @@ def runs_again(objective: Objective) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
-    batch = _taken(objective)
-    if batch is None:
-        return False  # what is wrong shows where it is used
     with _differentiable(objective.originals), torch.enable_grad():
-        _require_unchanged(objective, batch)
+        batch = _called(objective)
+        if batch is None:
+            return False  # what is wrong shows where it is used
         gradient, loss, again = _differentiated(objective, batch)
         _require_own(objective, loss, gradient)
         _require_second(gradient)
@@ -95,61 +94,65 @@ def require_unchanged(objective: Objective) -> None:
     Traceback (most recent call last):
     ValueError: model and loss must not write into inputs or targets, got a change; copy them first
     """
-    batch = _taken(objective)
-    if batch is not None:
-        _require_unchanged(objective, batch)
+    _called(objective)
 
 
 # --- calls --------------------------------------------------------------------------------------------------------
 
 
-def _taken(objective: Objective) -> Batch | None:
+def _called(objective: Objective) -> Batch | None:
     """A few samples, or a whole batch where model or loss take no less; nothing where they do not run at all."""
     for whole in (False, True):
         batch = objective.few(whole=whole)
+        calls, found = _Calls(objective, batch), None
         with suppress(Exception):  # whatever code of others raises
-            loss = _loss(objective, batch)
-            if isinstance(loss, Tensor) and loss.numel() == 1 and not loss.is_complex():
-                return batch
+            found = calls.results()
+        if found is None:
+            continue
+        calls.require_unchanged()
+        calls.require_same(found, calls.results())
+        calls.require_unchanged()
+        return batch if isinstance(found[1], Tensor) and found[1].numel() == 1 else None
     return None
 
 
-def _loss(objective: Objective, batch: Batch) -> Any:
-    """What model and loss give for copies of everything."""
-    leaves = _copies(objective)
-    inputs, targets = copied((batch.inputs, batch.targets))
-    with as_found(objective.model, objective.training):
-        return objective.criterion(objective.outputs(leaves, inputs), targets)
+class _Calls:
+    """Calls of model and loss with copies of all that they are given."""
 
+    def __init__(self, objective: Objective, batch: Batch) -> None:
+        self._objective, self._batch = objective, batch
+        self._leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+        self._given = copied((batch.inputs, batch.targets))
+        self._known = {**dict(zip(objective.names, self._leaves, strict=True)), **objective.fixed}
+        self._before = {name: (p._version, p.detach().clone()) for name, p in self._known.items()}
 
-def _copies(objective: Objective) -> Leaves:
-    return tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+    def results(self) -> tuple[Tensor, Any]:
+        """Outputs and loss."""
+        inputs, targets = self._given
+        with as_found(self._objective.model, self._objective.training):
+            outputs = self._objective.outputs(self._leaves, inputs)
+            return outputs.detach().clone(), self._objective.criterion(outputs, targets)
 
-
-def _require_unchanged(objective: Objective, batch: Batch) -> None:
-    leaves = _copies(objective)
-    known = {**dict(zip(objective.names, leaves, strict=True)), **objective.fixed}
-    before = {name: (p._version, p.detach().clone()) for name, p in known.items()}
-    given = copied((batch.inputs, batch.targets))
-    results: list[tuple[Any, Any]] = []
-    for _ in range(2):
-        with as_found(objective.model, objective.training):
-            outputs = objective.outputs(leaves, given[0])
-            results.append((outputs.detach().clone(), objective.criterion(outputs, given[1])))
-        for name, p in known.items():
-            version, values = before[name]
+    def require_unchanged(self) -> None:
+        """Refuse what was written into."""
+        for name, p in self._known.items():
+            version, values = self._before[name]
             if p._version != version or not _equal(p, values):
                 rule = "model must not write into its parameters when it is called"
                 raise ValueError(f"{rule}, got {name!r} written; do so before it is measured")
-    pairs = zip(tensors(given), tensors((batch.inputs, batch.targets)), strict=True)
-    if not all(_equal(after, now) for after, now in pairs):
-        raise ValueError(
-            "model and loss must not write into inputs or targets, got a change; copy them first"
-        )
-    for what, one, other in zip(("model", "loss"), *results, strict=True):
-        if isinstance(one, Tensor) and not (_equal(other, one) or alike(other, one)):
-            rule = f"{what} must give the same for the same arguments, got something else in a second call"
-            raise ValueError(f"{rule}: look for what it keeps from call to call or draws on its own")
+        pairs = zip(tensors(self._given), tensors((self._batch.inputs, self._batch.targets)), strict=True)
+        if not all(_equal(after, before) for after, before in pairs):
+            rule = "model and loss must not write into inputs or targets"
+            raise ValueError(f"{rule}, got a change; copy them first")
+
+    def require_same(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
+        """Refuse results that hang on the call."""
+        for what, first, second in zip(("model", "loss"), one, other, strict=True):
+            if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
+                rule = (
+                    f"{what} must give the same for the same arguments, got something else in a second call"
+                )
+                raise ValueError(f"{rule}: look for what it keeps from call to call or draws on its own")
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
