@@ -125,9 +125,9 @@ def alike(found: Tensor, expected: Tensor) -> bool:
     return float((found - expected).abs().max()) <= least
 
 
-def normal(like: Tensor) -> Tensor:
+def normal(like: Tensor, *, seed: int = 0) -> Tensor:
     """Standard normal numbers, the same each time."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
 
 

@@ -44,6 +44,10 @@ _SURE = 10.0
 """How many times the doubt about a difference makes it conclusive."""
 _COPIES = 16
 """Of the parameters, in double precision, that differences take."""
+_DIRECTIONS = 3
+"""Along which differences must contradict: at kinks those to both sides may agree along one by chance."""
+_ROUNDINGS = 1e3
+"""So many of a number are lost at most where nothing but the sum of a loss is rounded."""
 _HALVES = (torch.float16, torch.bfloat16)
 _OWN_WAY = "tensors for the backward pass are kept in a way of their own"
 
@@ -268,23 +272,25 @@ def _require_precision(loss: Tensor) -> None:
 
 
 class _Change(NamedTuple):
-    """Along a direction, of the loss and of each part of its gradient: their change, and how much it is in doubt."""
+    """By differences of a step: slopes along the line, how far those to either side are apart, and of rounding."""
 
     slopes: Sequence[Tensor]
-    doubts: Sequence[Tensor]
+    apart: Sequence[Tensor]
+    rounding: Sequence[Tensor]
 
 
 class _Line:
     """The loss and the parts of its gradient on a line through the parameters, in double precision."""
 
-    def __init__(self, objective: Objective, batch: Batch, *, again: bool) -> None:
+    def __init__(self, objective: Objective, batch: Batch, seed: int, *, again: bool) -> None:
         self._objective, self._again = objective, again
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (moved(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = _doubled(objective.criterion)
         size = torch.cat([p.flatten() for p in self._start]).square().mean().sqrt()
         free = _free(objective)
-        self._along = tuple(normal(p) * _size(p, size) * f for p, f in zip(self._start, free, strict=True))
+        parts = zip(self._start, free, strict=True)
+        self._along = tuple(normal(p, seed=seed) * _size(p, size) * f for p, f in parts)
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """What there is at the parameters, and its derivatives along the line as torch has them."""
@@ -304,9 +310,11 @@ class _Line:
     def change(self, step: float, here: Sequence[Tensor], rounding: Sequence[Tensor]) -> _Change:
         """By differences to both sides."""
         ends = [(f - h, h - b) for f, h, b in zip(self.at(step), here, self.at(-step), strict=True)]
-        middle = [(after + before) / (2 * step) for after, before in ends]
-        doubts = [((a - b).norm() + r) / step for (a, b), r in zip(ends, rounding, strict=True)]
-        return _Change(middle, doubts)
+        return _Change(
+            [(after + before) / (2 * step) for after, before in ends],
+            [(after - before).norm() / step for after, before in ends],
+            [part / step for part in rounding],
+        )
 
     def rounding(self, here: Sequence[Tensor]) -> Sequence[Tensor]:
         """How far steps of a few roundings take it."""
@@ -354,12 +362,14 @@ def _require_derivatives(objective: Objective, batch: Batch, *, again: bool) -> 
     if not _memory.fits(_COPIES * 8 * objective.dim, objective.device):
         return
     try:
-        wrong = _wrong(_Line(objective, batch, again=again))
+        wrong = _wrong(_Line(objective, batch, 0, again=again))
+        for seed in range(1, _DIRECTIONS):
+            wrong = wrong and wrong & _wrong(_Line(objective, batch, seed, again=again))
     except (RuntimeError, TypeError, ValueError, ArithmeticError):
         return  # it does not run in double precision, or not at other parameters
     if wrong:
         order = "first" if 0 in wrong else "second"
-        names = ", ".join(repr(objective.names[i - 1]) for i in wrong if i)
+        names = ", ".join(repr(objective.names[i - 1]) for i in sorted(wrong) if i)
         raise ValueError(
             f"model and loss must have the derivatives of their own values, got others of the {order} order"
             + (f" by {names}" if names and order == "second" else "")
@@ -367,38 +377,64 @@ def _require_derivatives(objective: Objective, batch: Batch, *, again: bool) -> 
         )
 
 
-def _wrong(line: _Line) -> list[int]:
+def _wrong(line: _Line) -> set[int]:
     """Where differences contradict the derivatives: 0 for the loss, then the parts of its gradient."""
     here, expected = line.derivatives()
     quick = line.change(_FIRST, here, [h.new_zeros(()) for h in here])
     if not all(bool(t.isfinite().all()) for t in (*here, *expected, *quick.slopes)):
-        return []
+        return set()
     suspects = [
         i for i, s in enumerate(quick.slopes) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])
     ]
     if not suspects:
-        return []
+        return set()
     rounding = line.rounding(here)
     changes = [line.change(step, here, rounding) for step in _STEPS]
-    return [
+    return {
         i
         for i in suspects
-        if _contradicted([(c.slopes[i], c.doubts[i]) for c in changes], expected[i], rounding[i])
-    ]
+        if _contradicted(
+            [_difference(c, i, here, step) for c, step in zip(changes, _STEPS, strict=True)], expected[i]
+        )
+    }
 
 
-def _contradicted(found: Sequence[tuple[Tensor, Tensor]], expected: Tensor, rounding: Tensor) -> bool:
-    """Whether the two finest differences that rounding leaves are sure of something else, and of the same."""
-    fine = [
-        (slope, float(doubt), _gap(slope, expected))
-        for step, (slope, doubt) in zip(_STEPS, found, strict=True)
-        if _SURE * float(rounding) / step < _gap(slope, expected)
-    ][:2]
+class _Difference(NamedTuple):
+    """A slope by differences.
+
+    Attributes
+    ----------
+    apart
+        How far those to either side are from each other.
+    noise
+        More than what a few roundings of the parameters, or of the largest part of the gradient, make of it.
+    lost
+        What the rounding of its own part makes of it.
+    """
+
+    slope: Tensor
+    apart: float
+    noise: float
+    lost: float
+
+
+def _difference(change: _Change, i: int, here: Sequence[Tensor], step: float) -> _Difference:
+    """That of part i."""
+    sizes = [_ROUNDINGS * torch.finfo(h.dtype).eps * float(h.norm()) / step for h in here]
+    noise = max(float(change.rounding[i]), max(sizes[1:]) if i else sizes[0])
+    return _Difference(change.slopes[i], float(change.apart[i]), noise, sizes[i])
+
+
+def _contradicted(found: Sequence[_Difference], expected: Tensor) -> bool:
+    """Whether the two finest differences that rounding leaves have settled, on the same, and it is something else."""
+    fine = [d for d in found if _SURE * d.noise < _gap(d.slope, expected)][:2]
     if len(fine) < 2:
         return False
-    (one, _, gap), (other, _, _) = fine
-    sure = all(g > _SURE * max(doubt, _TOLERANCE * _larger(s, expected)) for s, doubt, g in fine)
-    return sure and _SURE * _gap(one, other) < gap
+    (one, *_), (other, *_) = fine
+    doubt = max(_gap(one, other), *(d.apart for d in fine))
+    settled = _SURE * doubt <= min(float(one.norm()), float(other.norm())) + max(d.lost for d in fine)
+    off = min(_gap(one, expected), _gap(other, expected))
+    return settled and off > _SURE * max(doubt, _TOLERANCE * _larger(other, expected))
 
 
 def _gap(one: Tensor, other: Tensor) -> float:
