@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -157,7 +157,8 @@ class Objective:
 
     def disown(self, model: nn.Module) -> None:
         """Refuse a loss that reaches for parameters of this module too, of which that of the objective is a copy."""
-        self.originals += tuple(model.named_parameters())
+        known = dict(model.named_parameters())
+        self.originals += tuple((name, known[name]) for name in self.names)
 
     @contextmanager
     def measured(self, *, draws: bool = True) -> Iterator[None]:
@@ -174,11 +175,15 @@ class Objective:
             As `require_sound`.
         """
         again = self.runs_again
-        with ExitStack() as stack:
-            stack.enter_context((as_found if draws else in_mode)(self.model, self.training))
-            if again and self.model is not None:
-                stack.enter_context(standing(self.model, self.state(self._leaves)))
+        mode = as_found if draws else in_mode
+        with mode(self.model, self.training), self.standing(self._leaves, needed=again):
             yield
+
+    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
+        """Parameters in their places in the module for as long as it takes, if `needed`: see `parametric.standing`."""
+        if self.model is None or not needed:
+            return nullcontext()
+        return standing(self.model, self.state(leaves))
 
     def few(self, *, whole: bool = False) -> Batch:
         """A few samples of the first batch that has several, to try things on; all of it if `whole` or in training.

@@ -7,13 +7,22 @@ are those of second differences in double precision, whose error is near 1e-7 of
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
+
+from tests.simulate.sweep.listing import N, Swept
+from tests.simulate.sweep.recomputed import RECOMPUTATION
+from tests.simulate.sweep.shared import SHARED
+from tests.simulate.sweep.stateful import STATEFUL
+from tests.simulate.sweep.tensors import TYPES
+
+FAMILIES = {"recomputation": RECOMPUTATION, "shared": SHARED, "stateful": STATEFUL, "types": TYPES}
+SWEEP = {f"{family}: {name}": swept for family, group in FAMILIES.items() for name, swept in group.items()}
 from torch import Tensor, nn
 
 from simulate.hessian_variance import quadratic_forms, total_variance
@@ -21,7 +30,6 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.projected import projected_terms
 from simulate.sample_grams import sample_grams, trace_gauss_newton
-from tests.simulate.sweep_models import FAMILIES, SWEEP, N, Swept
 
 STEP = 1e-4
 EACH = 10
@@ -83,7 +91,7 @@ def copied(part: Any) -> Any:
     return tuple(value.clone() for value in part) if isinstance(part, tuple) else part.clone()
 
 
-def chosen(model: Any, options: dict[str, Any]) -> list[Tensor]:
+def chosen(model: Any, options: Mapping[str, Any]) -> list[Tensor]:
     """What is differentiated by, found by the words of the options alone."""
     names = options.get("parameters")
     if not isinstance(model, nn.Module):
