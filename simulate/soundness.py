@@ -173,11 +173,11 @@ def _backward(
     leaves = objective.leaves()
     with ExitStack() as stack:
         stack.enter_context(as_found(objective.model, objective.training))
-        stack.enter_context(objective.standing(leaves, needed=again))
         loss = objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)
         if not loss.requires_grad:
             rule = "loss must depend on the parameters, got one that does not"
             raise ValueError(f"{rule}: look for no_grad and detach")
+        stack.enter_context(objective.standing(leaves, needed=again))
         calls = stack.enter_context(_calls(objective))
         gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
     return gradient, loss, bool(calls)
@@ -246,10 +246,9 @@ def _require_precision(loss: Tensor) -> None:
 def _require_own_derivatives(objective: Objective, wrong: set[int]) -> None:
     if not wrong:
         return
-    order = "first" if 0 in wrong else "second"
     names = ", ".join(repr(objective.names[i - 1]) for i in sorted(wrong) if i)
     raise ValueError(
-        f"model and loss must have the derivatives of their own values, got others of the {order} order"
-        + (f" by {names}" if order == "second" else "")
+        "model and loss must have the derivatives of their own values, got others"
+        + (f" by {names}" if names else "")
         + ": look for detach, no_grad, rounding, hooks, and functions with a backward of their own"
     )

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
+from simulate.hessian_variance import quadratic_forms, total_variance
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton, h_term, hessian
+from simulate.projected import projected_terms
+from simulate.sample_grams import sample_grams, trace_gauss_newton
 from tests.simulate.sweep.listing import N, Swept
 from tests.simulate.sweep.recomputed import RECOMPUTATION
 from tests.simulate.sweep.shared import SHARED
@@ -23,14 +29,6 @@ from tests.simulate.sweep.tensors import TYPES
 
 FAMILIES = {"recomputation": RECOMPUTATION, "shared": SHARED, "stateful": STATEFUL, "types": TYPES}
 SWEEP = {f"{family}: {name}": swept for family, group in FAMILIES.items() for name, swept in group.items()}
-from torch import Tensor, nn
-
-from simulate.hessian_variance import quadratic_forms, total_variance
-from simulate.objectives import Objective
-from simulate.operators import gauss_newton, h_term, hessian
-from simulate.projected import projected_terms
-from simulate.sample_grams import sample_grams, trace_gauss_newton
-
 STEP = 1e-4
 EACH = 10
 """Models of a family, at least."""
