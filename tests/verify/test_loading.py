@@ -686,6 +686,31 @@ class _Straight(nn.Module):
         return _Once.apply(x)
 
 
+def test_a_loss_that_reaches_for_the_weights_is_told() -> None:
+    """Those of the model that was given, of which a copy is measured."""
+    net = nn.Linear(5, 2)
+
+    def penalised(outputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(outputs, targets) + 0.1 * net.weight.square().sum()
+
+    with pytest.raises(
+        ValueError, match="must reach the parameters through the call of the model alone, got 'weight'"
+    ):
+        problem(net, (torch.randn(4, 5), torch.tensor([0, 1, 1, 0])), loss=penalised)
+
+
+def test_a_part_without_its_derivative_is_told() -> None:
+    net = nn.Sequential(nn.Linear(5, 6), _Frozen(), nn.Linear(6, 2))
+
+    with pytest.raises(ValueError, match="must have the derivatives of their own values, got others by"):
+        problem(net, (torch.randn(4, 5), torch.tensor([0, 1, 1, 0])))
+
+
+class _Frozen(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.detach() * x
+
+
 def test_a_model_without_second_derivatives_is_told() -> None:
     """Torch itself takes them for zero."""
     net = nn.Sequential(nn.Linear(5, 6), _Straight(), nn.Linear(6, 2))

@@ -177,12 +177,13 @@ def _final(problem: Problem, rate: float, batches: list[Tensor], start: float) -
 
 def _slopes(problem: Problem, leaves: Leaves, chosen: Tensor) -> tuple[float, list[Tensor]]:
     """Loss of a batch and its derivatives, in passes of as many samples as the problem allows."""
-    value, slopes = 0.0, [torch.zeros_like(p) for p in leaves]
+    value, slopes, objective = 0.0, [torch.zeros_like(p) for p in leaves], problem.objective
     for at in chosen.split(problem.batch_size or len(chosen)):
-        outputs = problem.objective.outputs(leaves, _picked(problem.inputs, at))
+        outputs = objective.outputs(leaves, _picked(problem.inputs, at))
         loss = problem.loss(outputs, problem.targets[at]) * (len(at) / len(chosen))
         value += loss.item()
-        parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+        with objective.standing(leaves, needed=objective.runs_again):
+            parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
         slopes = [slope + part for slope, part in zip(slopes, parts, strict=True)]
     return value, slopes
 
