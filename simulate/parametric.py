@@ -16,7 +16,16 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["Leaves", "Parametric", "as_found", "doubled", "in_mode", "parametric", "require_ready", "standing"]
+__all__ = [
+    "Leaves",
+    "Parametric",
+    "as_found",
+    "doubled",
+    "in_mode",
+    "parametric",
+    "require_ready",
+    "standing",
+]
 
 Leaves = tuple[Tensor, ...]
 Call = Callable[[Sequence[Tensor], Any], Any]
