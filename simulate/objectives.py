@@ -7,6 +7,9 @@ batches of unequal size the mean is over the samples, not over the batches.
 The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
 mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
 exchanged, so that a model is for one thread at a time.
+
+All that takes derivatives asks first, once for each objective, whether those of torch are those of the loss: see
+`simulate.soundness`. `Objective.measured` is where it does so.
 """
 
 from __future__ import annotations
@@ -76,8 +79,9 @@ class Objective:
     Raises
     ------
     ValueError
-        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
-        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`.
+        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
+        types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
+        `torch.inference_mode`; from what takes derivatives, as `require_sound`.
 
     Examples
     --------
