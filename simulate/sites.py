@@ -168,7 +168,10 @@ def covers(objective: Objective) -> bool:
         try:
             outputs, sites = visited(objective, leaves, batch)
             return bool(sites) and _agree(objective, batch, outputs, sites)
-        except (ElsewhereError, RuntimeError):  # a layer inside a transform of torch.func has no nudge, for one
+        except (
+            ElsewhereError,
+            RuntimeError,
+        ):  # a layer inside a transform of torch.func has no nudge, for one
             return False
 
 
