@@ -10,6 +10,9 @@ are one batch: then it is never cut, and data in several batches are refused. Se
 The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
 mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
 exchanged, so that a model is for one thread at a time.
+
+All that takes derivatives asks first, once for each objective, whether those of torch are those of the loss: see
+`simulate.soundness`. `Objective.measured` is where it does so.
 """
 
 from __future__ import annotations
@@ -99,9 +102,10 @@ class Objective:
     Raises
     ------
     ValueError
-        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
-        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`;
-        if data do not end, are others at the next pass, or come in batches that cannot be put together.
+        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
+        types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
+        `torch.inference_mode`; if data do not end, are others at the next pass, or come in batches that cannot be put
+        together; from what takes derivatives, as `require_sound`.
 
     Examples
     --------

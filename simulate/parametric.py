@@ -108,10 +108,16 @@ def _twice_differentiable(call: Call) -> Call:
     """The same outputs without fused kernels that have no second derivative, as of attention, or a wrong one."""
 
     def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
+        with _plain_kernels():
             return call(leaves, inputs)
 
     return plain
+
+
+@contextmanager
+def _plain_kernels() -> Iterator[None]:
+    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
+        yield
 
 
 class _PlainWeightNorm(TorchFunctionMode):
@@ -166,7 +172,8 @@ def standing(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
     try:
         for (values, name), value in slots:
             values[name] = value
-        yield
+        with _plain_kernels():
+            yield
     finally:
         for ((values, name), _), value in zip(slots, before, strict=True):
             values[name] = value

@@ -167,9 +167,12 @@ def covers(objective: Objective) -> bool:
         leaves, batch = objective.leaves(), objective.few()
         try:
             outputs, sites = visited(objective, leaves, batch)
-        except ElsewhereError:
+            return bool(sites) and _agree(objective, batch, outputs, sites)
+        except (
+            ElsewhereError,
+            RuntimeError,
+        ):  # a layer inside a transform of torch.func has no nudge, for one
             return False
-        return bool(sites) and _agree(objective, batch, outputs, sites)
 
 
 def _elsewhere(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:

@@ -3,7 +3,7 @@
 What a model or a loss does beside its formula makes derivatives wrong without a word: it changes its own parameters,
 keeps something from call to call, reaches for parameters around those that it is given, or has parts whose derivatives
 torch takes for zero or for others. What has a cause that can be seen is refused by its name. For the rest derivatives
-are compared with differences of value and gradient along one direction, wherever these are conclusive.
+are compared with differences of value and gradient along a few directions, wherever these are conclusive.
 
 | what is refused | seen by |
 |---|---|

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.parametrizations import weight_norm
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
 
 from tests.simulate.sweep.listing import (
@@ -141,6 +142,21 @@ RECOMPUTATION = {
         calls(lambda m, x: m.b(_rerun(lambda h: functional.dropout(m.a(h).tanh(), 0.5), x))),
         options={"training": True},
         apart=False,
+    ),
+    "transformer run again": Swept(
+        lambda: Calls(
+            lambda m, x: _rerun(m.t, x).flatten(1),
+            t=nn.TransformerEncoderLayer(2, 1, 3, activation="gelu", batch_first=True),
+        ),
+        sized(2, 2),
+    ),
+    "weight norm run again": Swept(
+        calls(lambda m, x: m.b(_rerun(lambda h: m.w(h).tanh(), x)), w=lambda: weight_norm(nn.Linear(3, 3))),
+        refused="different number of tensors was saved",
+    ),
+    "recurrent layer run again": Swept(
+        lambda: Calls(lambda m, x: _rerun(lambda h: m.r(h)[0], x)[:, -1], r=nn.GRU(2, 2, batch_first=True)),
+        sized(3, 2),
     ),
     "reentrant, first layer": Swept(
         calls(lambda m, x: m.b(_rerun(m.a, x, reentrant=True).tanh())), refused=DERIVATIVES

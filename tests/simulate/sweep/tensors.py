@@ -83,6 +83,13 @@ def _attention() -> nn.Module:
     )
 
 
+def _force(m: Any, x: Tensor) -> Tensor:
+    with torch.enable_grad():
+        x = x.requires_grad_()
+        (slope,) = torch.autograd.grad(m.a(x).tanh().sum(), x, create_graph=True)
+    return m.b(slope)
+
+
 def _products() -> nn.Module:
     return Calls(
         lambda m, x: torch.einsum("ni,ij,nj,jk->nk", x, m.w, x.sin(), m.v).tanh(),
@@ -241,5 +248,15 @@ TYPES = {
         lambda: Calls(lambda m, x: m.f(x, x.sin()).tanh(), f=nn.Bilinear(3, 3, 2)),
     ),
     "products of tensors": Swept(_products),
+    "derivative of a network": Swept(calls(_force)),
+    "derivative of a network by func": Swept(
+        calls(lambda m, x: m.b(torch.func.vmap(torch.func.grad(lambda one: m.a(one).tanh().sum()))(x)))
+    ),
+    "many copies by vmap": Swept(
+        lambda: Calls(
+            lambda m, x: torch.func.vmap(lambda w: (x @ w).tanh())(m.w).sum(0),
+            w=nn.Parameter(torch.randn(2, 3, 2)),
+        )
+    ),
     "learned slope": Swept(plain(lambda: nn.Linear(3, 3), nn.PReLU, lambda: nn.Linear(3, 2))),
 }
