@@ -8,7 +8,6 @@ may not fit into memory together, groups of them are asked.
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -16,9 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from simulate._derivatives import alike
 from simulate.batches import cuttable, joined, moved, rows, tensors, window
+from simulate.parametric import doubled
 
 __all__ = ["SAMPLES", "SUM", "UNKNOWN", "Asked", "chosen", "coupling", "halves"]
 
@@ -41,9 +42,6 @@ _SPREAD, _CLASSES, _GROUPS = 16, 14, 32
 
 _LEAST = 4
 """Samples that are asked together at least: two show no more than one each where samples are compared."""
-
-_ROUNDINGS = 1e4
-"""Outputs that differ by more than so many roundings of the largest differ."""
 
 _PRECISIONS = {torch.bfloat16: 0.1, torch.float16: 0.02, torch.float32: 3e-5, torch.float64: 1e-8}
 """Relative error of a loss by the type that it is computed in, far above the rounding of a mean over a few samples."""
@@ -243,23 +241,16 @@ def _coupled(
             parts.append(_part(asked, taken))
             continue
         outputs = torch.cat([own[i] for i in side])
-        if not loss_alone and not _alike(_part(asked, taken).outputs, outputs):
+        if not loss_alone and not alike(_part(asked, taken).outputs, outputs):
             return _MIXED
         targets = joined([y for _, y in taken])
         parts.append(_Part(outputs, targets, asked.weight(targets)))
     return loss.coupled(parts)
 
 
-def _alike(found: Tensor, expected: Tensor) -> bool:
-    if found.shape != expected.shape:
-        return False
-    least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
-    return float((found - expected).abs().max()) <= least
-
-
 def _draws(asked: Asked, whole: _Part, pieces: Sequence[Piece]) -> bool:
     """Whether the model has other outputs for the same samples."""
-    return not _alike(_part(asked, pieces).outputs, whole.outputs)
+    return not alike(_part(asked, pieces).outputs, whole.outputs)
 
 
 class _Loss:
@@ -311,7 +302,7 @@ def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] |
     """None of what holds numbers of its own in single precision that it will not mix with others."""
     like = part.outputs.new_zeros((), dtype=torch.float64)
     try:
-        own = copy.deepcopy(criterion).double() if isinstance(criterion, nn.Module) else criterion
+        own = doubled(criterion)
         own(part.outputs.to(like, copy=True), moved(part.targets, like))
     except Exception:
         return None

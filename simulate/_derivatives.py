@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["directional", "held", "normal", "second_derivative", "slopes"]
+__all__ = ["alike", "behind", "directional", "held", "normal", "second_derivative", "slopes"]
 
 Tensors = tuple[Tensor, ...]
+
+_ROUNDINGS = 1e4
+"""Tensors that differ by more than so many roundings of the largest entry differ."""
 
 
 def slopes(
@@ -44,7 +47,10 @@ def slopes(
         allow_unused=True,
     )
     # not `materialize_grads`, whose zeros ask for gradients of their own in older torch
-    return tuple(torch.zeros_like(t) if f is None else f for f, t in zip(found, by, strict=True))
+    filled = [torch.zeros_like(t) if f is None else f for f, t in zip(found, by, strict=True)]
+    dense = tuple(slope.to_dense() if slope.is_sparse else slope for slope in filled)
+    # functions with a backward of their own may give more than they are asked for
+    return dense if again else tuple(slope.detach() for slope in dense)
 
 
 def directional(slope: Tensor, free: Tensor, tangent: Tensor) -> Tensor:
@@ -66,23 +72,68 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
 
 
 def held(build: Callable[[], Any]) -> int:
-    """Bytes that a graph holds on to for its derivatives."""
+    """Bytes that a graph holds on to for its derivatives; 0 for one that does not tell, as that of torch.func."""
     storages: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
+        storage = (tensor._values() if tensor.is_sparse else tensor).untyped_storage()
         storages[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        kept = build()
-    del kept
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            kept = build()
+        del kept
+    except RuntimeError as error:
+        if "saved tensor hooks" not in str(error):
+            raise
+        return 0
     return sum(storages.values())
 
 
-def normal(like: Tensor) -> Tensor:
+def behind(ends: Iterable[Tensor | None]) -> set[Any]:
+    """All nodes of the graph that some tensors come from.
+
+    Examples
+    --------
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> sorted(node.name() for node in behind([x.sin().sum(), None]))
+    ['SinBackward0', 'SumBackward0', 'torch::autograd::AccumulateGrad']
+    """
+    found: set[Any] = set()
+    left = [end.grad_fn or _accumulation(end) for end in ends if end is not None and end.requires_grad]
+    while left:
+        node = left.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            left.extend(before for before, _ in node.next_functions)
+    return found
+
+
+def _accumulation(leaf: Tensor) -> Any:
+    """The node of a leaf."""
+    viewed: Any = leaf.view_as(leaf).grad_fn
+    return viewed.next_functions[0][0]
+
+
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """Whether two tensors differ by rounding alone.
+
+    Examples
+    --------
+    >>> alike(torch.tensor([1.0, 1e-9]), torch.tensor([1.0, 0.0]))
+    True
+    """
+    if found.shape != expected.shape:
+        return False
+    found, expected = found.detach(), expected.detach()
+    least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
+    return float((found - expected).abs().max()) <= least
+
+
+def normal(like: Tensor, *, seed: int = 0) -> Tensor:
     """Standard normal numbers, the same each time."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
     return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
 
 

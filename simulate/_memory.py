@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-__all__ = ["available", "require"]
+__all__ = ["available", "fits", "require"]
 
 _UNASKED = 1 << 26
 """Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
@@ -40,6 +40,11 @@ def require(
             f"{name} must be small enough for memory: {what} need about {_gib(needed)}, got {_gib(free)};"
             f" {advice}"
         )
+
+
+def fits(needed: int, device: torch.device | str) -> bool:
+    """Whether so many bytes can be allocated on a device now."""
+    return needed <= _UNASKED or needed <= available(device)
 
 
 def available(device: torch.device | str) -> float:

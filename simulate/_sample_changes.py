@@ -58,7 +58,7 @@ def _walk(
     objective: Objective, batch: Batch, vector: Tensor, full: bool, count: int
 ) -> Iterator[tuple[list[_Change], int]]:
     """Some samples after the other, and their number; `count` tells how much is made of the changes."""
-    outer, leaves = outer_of(objective, batch), tuple(leaf.detach() for leaf in objective.leaves())
+    outer, leaves = outer_of(objective, batch), objective.leaves()
     directions = [part[None] for part in objective.split(vector)]
     for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
         outputs, found = sites.visited(objective, leaves, batch.part(part))

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulate import _memory, sites
-from simulate._derivatives import directional, normal
+from simulate import _memory
+from simulate._derivatives import alike, directional, normal
 from simulate.batches import cuts, rows, window
 from simulate.objectives import Batch, Objective
 
@@ -93,7 +93,7 @@ def _require_blind(objective: Objective, batch: Batch) -> None:
             return  # refused for that, see `Outer`
         for part in (slice(middle, middle + 1), slice(0, size - middle)):
             alone, expected = objective.outputs(leaves, window(batch.inputs, part)), together[part]
-            if alone.numel() != expected.numel() or not sites.alike(alone.reshape_as(expected), expected):
+            if alone.numel() != expected.numel() or not alike(alone.reshape_as(expected), expected):
                 raise ValueError(
                     "model must give each sample outputs of its own, got samples that see each other"
                 )

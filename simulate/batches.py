@@ -21,6 +21,7 @@ __all__ = [
     "Tally",
     "as_tensor",
     "bounded",
+    "copied",
     "cuts",
     "cuttable",
     "held",
@@ -310,3 +311,8 @@ def _shown(part: Any) -> str:
 def cuts(samples: int, most: int) -> Iterator[slice]:
     """Samples in windows of at most so many, one after the other."""
     return (slice(start, min(start + most, samples)) for start in range(0, samples, most))
+
+
+def copied(part: Any) -> Any:
+    """Inputs or targets in memory of their own."""
+    return part.clone() if isinstance(part, Tensor) else _each(part, copied)

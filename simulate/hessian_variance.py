@@ -34,7 +34,7 @@ from simulate._derivatives import held, second_derivative, slopes
 from simulate._samples import Outer, batches, outer_of, windows
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
+from simulate.parametric import Leaves
 from simulate.spectra import Estimate
 
 __all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "variance_along"]
@@ -237,6 +237,18 @@ def _at_sites(objective: Objective) -> bool:
     return sites.covers(objective) and sites.by_sample(objective)
 
 
+def _rescued(at_sites: Callable[..., Tensor], by_parameters: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """One way, and the other where parameters act elsewhere with some of the samples."""
+
+    def part(*arguments: Any) -> Tensor:
+        try:
+            return at_sites(*arguments)
+        except sites.ElsewhereError:
+            return by_parameters(*arguments)
+
+    return part
+
+
 def _finite(numbers: Tensor) -> Tensor:
     if not bool(numbers.isfinite().all()):
         raise ValueError("objective must have finite derivatives along the vectors, got NaN or infinity")
@@ -297,9 +309,10 @@ def _rowwise(left: Tensor, right: Tensor) -> Tensor:
 
 def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
     full, by_sites = _full(matrix), _at_sites(objective)
-    part = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
+    at_sites = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
+    part = _rescued(at_sites, _forms_by_parameters)
     found: list[Tensor] = []
-    with as_found(objective.model, objective.training), torch.enable_grad():
+    with objective.measured(), torch.enable_grad():
         for batch in batches(objective):
             if batch.factor:
                 columns = [part(objective, batch, left, right, full) for left, right in pairs]
@@ -334,10 +347,11 @@ def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
 def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sites: bool) -> float:
     full, count = _full(matrix), objective.rows
     squares = 0.0
-    with as_found(objective.model, objective.training), torch.enable_grad():
+    with objective.measured(), torch.enable_grad():
         for batch in batches(objective):
             if batch.factor:
-                part = _sample_changes.square_at_sites if by_sites else _one_by_one
+                at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
+                part = _rescued(at_sites, _one_by_one)
                 squares += float(_finite(part(objective, batch, vector, full)))
     whole = operators.hessian(objective) if full else operators.gauss_newton(objective)
     mean = (whole @ vector).double() / (objective.share * count)

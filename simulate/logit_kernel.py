@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from simulate import _memory, site_gradients, sites
 from simulate._derivatives import slopes
 from simulate.objectives import Objective
-from simulate.parametric import as_found
 from simulate.sites import Site
 
 __all__ = ["Cosines", "Kernel", "Scales", "logit_kernel"]
@@ -130,7 +129,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     objective = Objective(model, _unasked, (inputs, torch.zeros(len(inputs))))
     if not (sites.covers(objective) and sites.by_sample(objective)):
         raise ValueError("model must act by its affine layers alone, on every sample apart, got another")
-    with as_found(objective.model, objective.training), torch.enable_grad():
+    with objective.measured(), torch.enable_grad():
         (batch,) = objective.batches()
         outputs, found = sites.visited(objective, objective.leaves(), batch)
         n, classes = outputs.shape

@@ -10,6 +10,9 @@ are one batch: then it is never cut, and data in several batches are refused. Se
 The parameters are copied: what is measured belongs to the values they had, and the model is left as found, with its
 mode, its buffers, its gradients and the state of the random generators. While it is measured its parameters are
 exchanged, so that a model is for one thread at a time.
+
+All that takes derivatives asks first, once for each objective, whether those of torch are those of the loss: see
+`simulate.soundness`. `Objective.measured` is where it does so.
 """
 
 from __future__ import annotations
@@ -17,13 +20,15 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from simulate import _checks
+from simulate import _checks, soundness
 from simulate._additivity import SUM, UNKNOWN, chosen, coupling, halves
+from simulate._derivatives import slopes
 from simulate.batches import (
     Tally,
     bounded,
@@ -36,7 +41,7 @@ from simulate.batches import (
     rows,
     window,
 )
-from simulate.parametric import Leaves, as_found, parametric
+from simulate.parametric import Leaves, as_found, in_mode, parametric, standing
 
 __all__ = ["Batch", "Objective", "OtherDataError", "Reduction"]
 
@@ -45,6 +50,8 @@ Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]
 
 _REDUCTIONS = ("mean", "sum")
+_FEW = 3
+"""Samples that questions about a model are put to."""
 
 
 class Batch(NamedTuple):
@@ -95,9 +102,10 @@ class Objective:
     Raises
     ------
     ValueError
-        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite or of
-        several types or devices, the loss of a batch is not one finite number, or the mode is `torch.inference_mode`;
-        if data do not end, are others at the next pass, or come in batches that cannot be put together.
+        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
+        types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
+        `torch.inference_mode`; if data do not end, are others at the next pass, or come in batches that cannot be put
+        together; from what takes derivatives, as `require_sound`.
 
     Examples
     --------
@@ -123,7 +131,13 @@ class Objective:
         training: bool = False,
         chunk: int | None = None,
     ) -> None:
-        self.names, self._own, self._call = parametric(model, parameters)
+        found = parametric(model, parameters)
+        self.names, self._own, self._call = found.names, found.parameters, found.call
+        self.fixed, self.state = found.fixed, found.state
+        self.originals = tuple(zip(found.names, found.originals, strict=True))
+        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+        self._runs_again: bool | None = None
+        self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
         self.training, self.criterion = training, loss
         self._count, self._counted = _counted_by(loss) if count is None else count, count is not None
@@ -208,26 +222,84 @@ class Objective:
         return self._count(targets)
 
     def leaves(self) -> Leaves:
-        """The parameters, to be differentiated by."""
-        return tuple(p.detach().requires_grad_() for p in self._own)
+        """The parameters, to be differentiated by; the same tensors each time."""
+        return self._leaves
 
-    def batches(self, *, empty: bool = False, together: bool = True) -> Iterator[Batch]:
-        """All data once, on the device of the parameters. To be used within `as_found`.
+    @property
+    def runs_again(self) -> bool:
+        """Whether parts of the model run again in a backward pass, see `require_sound`."""
+        if self._runs_again is None:
+            self._runs_again = soundness.runs_again(self)
+        return self._runs_again
 
-        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone. Without `together`
-        also those whose losses do not add up to one of all data.
+    def require_sound(self) -> None:
+        """Refuse what makes derivatives wrong without a word; asked once, by all that takes derivatives too.
 
         Raises
         ------
         ValueError
-            If the data are not those of the first pass, or several batches have no loss `together`.
+            If torch's derivatives of the loss are not those of the loss, see `simulate.soundness`.
         """
-        if together and self._several and not self.training and not self._counted:
+        _ = self.runs_again
+
+    def disown(self, model: nn.Module) -> None:
+        """Refuse a loss that reaches for parameters of this module too, of which that of the objective is a copy."""
+        known = dict(model.named_parameters())
+        self.originals += tuple((name, known[name]) for name in self.names)
+
+    @contextmanager
+    def measured(self, *, draws: bool = True) -> Iterator[None]:
+        """While derivatives are taken, or graphs made for them: the model in its mode, and left as found afterwards.
+
+        Parameters
+        ----------
+        draws
+            Whether anything may draw random numbers: then the states of the generators are put back.
+
+        Raises
+        ------
+        ValueError
+            As `require_sound`.
+        """
+        again = self.runs_again
+        mode = as_found if draws else in_mode
+        with mode(self.model, self.training), self.standing(self._leaves, needed=again):
+            yield
+
+    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
+        """Parameters in their places in the module for as long as it takes, if `needed`: see `parametric.standing`."""
+        if self.model is None or not needed:
+            return nullcontext()
+        return standing(self.model, self.state(leaves))
+
+    def few(self, *, whole: bool = False) -> Batch:
+        """A few samples of the first batch that has several, to try things on.
+
+        All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
+        not asked.
+        """
+        with as_found(self.model, self.training):
+            found = _of_several(self._weighed(*given) for given in self._given())
+        if whole or self.training or not cuttable(found.inputs, found.targets):
+            return found
+        return found.part(slice(0, _FEW))
+
+    def batches(self, *, empty: bool = False) -> Iterator[Batch]:
+        """All data once, on the device of the parameters. To be used within `as_found`.
+
+        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+
+        Raises
+        ------
+        ValueError
+            If the data are not those of the first pass, or come in several batches that have no loss together.
+        """
+        if self._several and not self.training and not self._counted:
             self._require_separable()
         for inputs, targets in self._cut():
-            factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
-            if factor or empty:  # the mean over nothing is no number
-                yield Batch(inputs, targets, factor)
+            batch = self._weighed(inputs, targets)
+            if batch.factor or empty:  # the mean over nothing is no number
+                yield batch
 
     def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
         """What the model gives for these parameters.
@@ -241,6 +313,10 @@ class Objective:
         if not isinstance(outputs, Tensor):
             raise ValueError(
                 f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
+            )
+        if outputs.is_complex():
+            raise ValueError(
+                f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
             )
         if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
             raise ValueError(
@@ -257,7 +333,7 @@ class Objective:
             If the loss function does not give one finite number.
         """
         loss = self.criterion(outputs, batch.targets)
-        if not isinstance(loss, Tensor) or loss.numel() != 1:
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
             shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
             raise ValueError(
                 f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
@@ -268,6 +344,10 @@ class Objective:
 
     def value(self) -> float:
         """Loss of all data."""
+        if not self._unchanged:
+            with torch.no_grad():
+                soundness.require_unchanged(self)
+            self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
             return self._pass()[0]
 
@@ -277,9 +357,9 @@ class Objective:
         Raises
         ------
         ValueError
-            If it is not finite, though the loss is.
+            If it is not finite, though the loss is; and as `require_sound`.
         """
-        with as_found(self.model, self.training), torch.enable_grad():
+        with self.measured(), torch.enable_grad():
             found = self._pass()[1]
         if not bool(found.isfinite().all()):
             raise ValueError(
@@ -289,7 +369,7 @@ class Objective:
 
     def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
         """Loss and gradient of all data, two times in a row: what draws at random draws anew for the second."""
-        with as_found(self.model, self.training), torch.enable_grad():
+        with self.measured(), torch.enable_grad():
             return self._pass(), self._pass()
 
     def flat(self, tensors: Sequence[Tensor]) -> Tensor:
@@ -317,9 +397,12 @@ class Objective:
             loss = self.loss(self.outputs(leaves, batch.inputs), batch)
             value += loss.item()
             if torch.is_grad_enabled():
-                parts = torch.autograd.grad(loss, leaves, materialize_grads=True, allow_unused=True)
-                total += self.flat(parts)
+                total += self.flat(slopes(loss, leaves))
         return value, total
+
+    def _weighed(self, inputs: Any, targets: Any) -> Batch:
+        factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
+        return Batch(inputs, targets, factor)
 
     def _cut(self) -> Iterator[tuple[Any, Any]]:
         most = self.chunk
@@ -361,6 +444,16 @@ class Objective:
                 f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
                 f" another: {self.coupling}; pass all samples as one batch"
             )
+
+
+def _of_several(batches: Iterator[Batch]) -> Batch:
+    """The first that has several samples and adds to the loss; if there is none, one that adds to it."""
+    found = next(batches)
+    for batch in itertools.chain([found], batches):
+        if batch.factor and rows(batch.targets) > 1:
+            return batch
+        found = found if found.factor else batch
+    return found
 
 
 def _require_no_list_of_samples(given: Any, inputs: Any, targets: Any) -> None:

@@ -29,7 +29,7 @@ from simulate._derivatives import directional, held, second_derivative, slopes
 from simulate.batches import cuttable, rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found, in_mode
+from simulate.parametric import Leaves, as_found
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 
@@ -278,8 +278,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
         # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
-        guard = in_mode if graphs.kept else as_found
-        with guard(objective.model, objective.training), torch.enable_grad():
+        with objective.measured(draws=not graphs.kept), torch.enable_grad():
             new = True
             for part in graphs:
                 for row, vector in zip(total, vectors, strict=True):
@@ -345,12 +344,13 @@ class _Graphs:
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
-        size = rows(batch.targets)
-        if size >= 3 and not self._objective.training and cuttable(batch.inputs, batch.targets):
-            with contextlib.suppress(Exception):  # of a model or a loss for one size of batch alone
-                two, three = (self._held(batch.part(slice(n))) for n in (2, 3))
-                return size, max(three - two, 0), max(3 * two - 2 * three, 0)
-        return size, -(-self._held(batch) // size), 0
+        size, objective = rows(batch.targets), self._objective
+        with as_found(objective.model, objective.training):  # what it draws is drawn again for the product
+            if size >= 3 and not objective.training and cuttable(batch.inputs, batch.targets):
+                with contextlib.suppress(Exception):  # of a model or a loss for one size of batch alone
+                    two, three = (self._held(batch.part(slice(n))) for n in (2, 3))
+                    return size, max(three - two, 0), max(3 * two - 2 * three, 0)
+            return size, -(-self._held(batch) // size), 0
 
     def _held(self, batch: Batch) -> int:
         return held(lambda: self._build(self._leaves, batch._replace(factor=0.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,20 +12,45 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.parameter import is_lazy
+from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
-__all__ = ["Leaves", "Parametric", "as_found", "in_mode", "parametric"]
+__all__ = [
+    "Leaves",
+    "Parametric",
+    "as_found",
+    "doubled",
+    "in_mode",
+    "parametric",
+    "require_ready",
+    "standing",
+]
 
 Leaves = tuple[Tensor, ...]
 Call = Callable[[Sequence[Tensor], Any], Any]
+State = Callable[[Sequence[Tensor]], Mapping[str, Tensor]]
 
 
 class Parametric(NamedTuple):
-    """Names and copies of parameters, and the outputs of a model as a function of them and of inputs."""
+    """Names and copies of parameters, and the outputs of a model as a function of them and of inputs.
+
+    Attributes
+    ----------
+    originals
+        The tensors that were copied.
+    fixed
+        Copies of the other parameters of a module, by name.
+    state
+        What stands at each place of a module while it is called with some parameters; nothing for a function.
+    """
 
     names: tuple[str, ...]
     parameters: Leaves
     call: Call
+    originals: Leaves
+    fixed: Mapping[str, Tensor]
+    state: State
 
 
 def parametric(model: Any, parameters: Any = None) -> Parametric:
@@ -51,9 +77,13 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
 
 
 def _of_module(model: nn.Module, parameters: Any) -> Parametric:
-    names = _chosen(model, parameters)
-    known = dict(model.named_parameters())
-    return Parametric(names, tuple(known[n].detach().clone() for n in names), _module_call(model, names))
+    require_ready(model)
+    names, known = _chosen(model, parameters), dict(model.named_parameters())
+    originals = tuple(known[n] for n in names)
+    _require_own_memory(model, names)
+    fixed = {name: p.detach().clone() for name, p in known.items() if name not in names}
+    state = _state(model, names, fixed)
+    return Parametric(names, _copies(originals), _module_call(model, state), originals, fixed, state)
 
 
 def _of_function(function: Any, parameters: Any) -> Parametric:
@@ -67,17 +97,27 @@ def _of_function(function: Any, parameters: Any) -> Parametric:
     ):
         raise ValueError(f"parameters of a function must be a sequence of tensors, got {parameters!r}")
     names = tuple(str(i) for i in range(len(parameters)))
-    return Parametric(names, tuple(p.detach().clone() for p in parameters), function)
+    return Parametric(names, _copies(parameters), function, tuple(parameters), {}, lambda _: {})
+
+
+def _copies(tensors: Sequence[Tensor]) -> Leaves:
+    return tuple(t.detach().clone() for t in tensors)
 
 
 def _twice_differentiable(call: Call) -> Call:
     """The same outputs without fused kernels that have no second derivative, as of attention, or a wrong one."""
 
     def plain(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
+        with _plain_kernels():
             return call(leaves, inputs)
 
     return plain
+
+
+@contextmanager
+def _plain_kernels() -> Iterator[None]:
+    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
+        yield
 
 
 class _PlainWeightNorm(TorchFunctionMode):
@@ -92,21 +132,57 @@ def _weight_norm(directions: Tensor, lengths: Tensor, dim: int = 0) -> Tensor:
     return directions * (lengths / torch.norm_except_dim(directions, 2, dim))
 
 
-def _module_call(model: nn.Module, names: Sequence[str]) -> Call:
-    fixed = {name: p.detach().clone() for name, p in model.named_parameters() if name not in names}
+def _state(model: nn.Module, names: Sequence[str], fixed: Mapping[str, Tensor]) -> State:
     buffers = {name: b.detach().clone() for name, b in model.named_buffers()}
     places = _places(model)
 
+    def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
+        values = {
+            **fixed,
+            **{n: b.clone() for n, b in buffers.items()},
+            **dict(zip(names, leaves, strict=True)),
+        }
+        return {place: values[name] for place, name in places.items()}
+
+    return state
+
+
+def _module_call(model: nn.Module, state: State) -> Call:
     def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        values = (
-            fixed | {name: b.clone() for name, b in buffers.items()} | dict(zip(names, leaves, strict=True))
-        )
-        state = {place: values[name] for place, name in places.items()}
         args = () if isinstance(inputs, Mapping) else inputs if isinstance(inputs, tuple) else (inputs,)
         kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
-        return torch.func.functional_call(model, state, args, kwargs, tie_weights=False)
+        return torch.func.functional_call(model, dict(state(leaves)), args, kwargs, tie_weights=False)
 
     return call
+
+
+@contextmanager
+def standing(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
+    """Parameters and buffers in their places for as long as it takes: for parts that a backward pass runs again.
+
+    Parameters
+    ----------
+    model
+        Left as found.
+    state
+        As `Parametric.state` gives it.
+    """
+    slots = [(_slot(model, place), value) for place, value in state.items()]
+    before = [values[name] for (values, name), _ in slots]
+    try:
+        for (values, name), value in slots:
+            values[name] = value
+        with _plain_kernels():
+            yield
+    finally:
+        for ((values, name), _), value in zip(slots, before, strict=True):
+            values[name] = value
+
+
+def _slot(model: nn.Module, place: str) -> tuple[dict[str, Any], str]:
+    path, _, name = place.rpartition(".")
+    module = model.get_submodule(path)
+    return (module._parameters if name in module._parameters else module._buffers), name
 
 
 def _places(model: nn.Module) -> dict[str, str]:
@@ -132,15 +208,64 @@ def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
             raise ValueError("model must have a parameter that requires a gradient, got none")
         return names
     wanted = [parameters] if isinstance(parameters, str) else list(parameters)
+    # one that is tied has several names, each of them its own
+    everywhere = list(model.named_parameters(remove_duplicate=False))
     for name in wanted or [None]:
-        if not any(_within(name, k) for k in known):
+        if not any(_within(name, k) for k, _ in everywhere):
             rule = f"parameters must name parameters or submodules of the model, such as {', '.join(list(known)[:4])}"
             raise ValueError(f"{rule}; got {name!r}")
-    return tuple(k for k in known if any(_within(name, k) for name in wanted))
+    chosen = {id(p) for k, p in everywhere if any(_within(name, k) for name in wanted)}
+    return tuple(k for k, p in known.items() if id(p) in chosen)
 
 
 def _within(name: Any, parameter: str) -> bool:
     return isinstance(name, str) and (parameter == name or parameter.startswith(f"{name}."))
+
+
+def require_ready(model: nn.Module) -> None:
+    """Refuse a module that has no values, or does not take others for them.
+
+    Raises
+    ------
+    ValueError
+        If it is compiled, or one of its tensors has no values yet, none on this machine, or is not dense.
+    """
+    if isinstance(model, nn.DataParallel):
+        raise ValueError(
+            "model must be the module itself, got it in a DataParallel; give what this has as .module"
+        )
+    for part in model.modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ValueError(f"model must be a module of Python, got a compiled one: {part.original_name!r}")
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if is_lazy(tensor):
+            rule = "model must have initialised parameters"
+            raise ValueError(f"{rule}, got a lazy {name!r}; call the model once where it is built")
+        if tensor.is_meta:
+            raise ValueError(f"model must have values, got {name!r} on the meta device")
+        if tensor.layout != torch.strided:
+            raise ValueError(f"model must have dense parameters and buffers, got {name!r} as {tensor.layout}")
+
+
+def _require_own_memory(model: nn.Module, names: Sequence[str]) -> None:
+    """Refuse parameters that lie where other tensors lie: a step of one would change the other."""
+    tensors = [(n, t) for n, t in [*model.named_parameters(), *model.named_buffers()] if t.numel()]
+    spans = sorted((t.data_ptr(), t.data_ptr() + _extent(t), n) for n, t in tensors)
+    for name, t in tensors:
+        if name in names and _extent(t) < t.nbytes:
+            raise ValueError(f"parameters must have memory for each number, got {name!r} as an expanded view")
+    reach, last = 0, ""
+    for start, end, name in spans:
+        if start < reach and (name in names or last in names):
+            rule = "parameters must not share memory with others"
+            raise ValueError(f"{rule}, got {last!r} and {name!r}; to tie them make them one parameter")
+        reach, last = max((reach, last), (end, name))
+
+
+def _extent(tensor: Tensor) -> int:
+    """Bytes from the first to the last number."""
+    steps = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return (steps + 1) * tensor.element_size()
 
 
 def _require_one_kind(found: Parametric) -> None:
@@ -151,6 +276,11 @@ def _require_one_kind(found: Parametric) -> None:
     for name, p in zip(found.names, found.parameters, strict=True):
         if not bool(p.isfinite().all()):
             raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
+
+
+def doubled(criterion: Any) -> Any:
+    """A loss function that takes double precision: a copy of a module, whose own numbers are of a type."""
+    return copy.deepcopy(criterion).double() if isinstance(criterion, nn.Module) else criterion
 
 
 @contextmanager
@@ -178,6 +308,8 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
         raise ValueError(
             "model must be measured outside of torch.inference_mode, which records no derivatives"
         )
+    if parametrize._cache_enabled:
+        raise ValueError("model must be measured outside of parametrize.cached, which keeps old parameters")
     modes = [] if model is None else [(module, module.training) for module in model.modules()]
     try:
         for module, _ in modes:

@@ -27,7 +27,7 @@ from simulate._derivatives import normal, slopes
 from simulate.batches import cuts, rows
 from simulate.curvature import Terms
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
+from simulate.parametric import Leaves
 from simulate.sites import Site
 
 __all__ = ["projected_terms", "pull"]
@@ -69,9 +69,10 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     (torch.Size([4, 4]), False)
     """
     columns = _columns(objective, frame)
-    if sites.covers(objective) and sites.by_sample(objective):
-        found = _at_sites(objective, columns)
-    else:
+    covered = sites.covers(objective) and sites.by_sample(objective)
+    try:
+        found = _at_sites(objective, columns) if covered else _by_products(objective, columns)
+    except sites.ElsewhereError:  # with some of the samples
         found = _by_products(objective, columns)
     if not all(bool(m.isfinite().all()) for m in found):
         raise ValueError("frame must be finite, and so small that its products do not overflow, got others")
@@ -124,8 +125,8 @@ def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
         _direction(objective, columns[part], i) for i, part in enumerate(objective.blocks().values())
     ]
     g_term, h_term = (columns.new_zeros(count, count, dtype=objective.dtype) for _ in range(2))
-    leaves = tuple(leaf.detach() for leaf in objective.leaves())
-    with as_found(objective.model, objective.training), torch.enable_grad():
+    leaves = objective.leaves()
+    with objective.measured(), torch.enable_grad():
         for batch in objective.batches():
             passes = list(_passes(objective, leaves, batch, count))
             free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()

@@ -22,11 +22,11 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _checks, _memory, sites
-from simulate._derivatives import normal, slopes
+from simulate._derivatives import alike, normal, slopes
 from simulate._homogeneous import Homogeneous
 from simulate.batches import cuts
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
+from simulate.parametric import Leaves
 from simulate.projected import pull
 from simulate.sites import Site
 
@@ -87,8 +87,8 @@ class ProjectedNetwork(Homogeneous):
             rule = "model must be made of layers with weights, and treat each sample on its own"
             raise ValueError(f"{rule}, got {type(model).__name__}")
         directions = _directions(objective, columns)
-        leaves = tuple(leaf.detach() for leaf in objective.leaves())
-        with as_found(model, training=False), torch.enable_grad():
+        leaves = objective.leaves()
+        with objective.measured(), torch.enable_grad():
             batch = next(objective.batches())
             labels = _labels(objective, leaves, batch)
             depth = _degree(objective, leaves, batch)
@@ -166,7 +166,7 @@ def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
         once, twice = objective.outputs(leaves, few), objective.outputs([2 * leaf for leaf in leaves], few)
     ratio = float(twice.norm() / once.norm())
     degree = round(math.log2(ratio)) if 0 < ratio < math.inf else 0
-    if degree < 1 or not sites.alike(twice, 2.0**degree * once):
+    if degree < 1 or not alike(twice, 2.0**degree * once):
         rule = "model must be homogeneous of a whole degree in its parameters, without biases"
         raise ValueError(f"{rule}, got outputs that grow by {ratio:.6g} when these are doubled")
     return degree

@@ -36,7 +36,7 @@ from simulate._samples import Outer
 from simulate.batches import cuts, rows
 from simulate.objectives import Batch, Objective
 from simulate.operators import h_term
-from simulate.parametric import Leaves, as_found
+from simulate.parametric import Leaves
 from simulate.sites import Site
 
 __all__ = ["SampleGrams", "sample_grams", "trace_gauss_newton", "trace_hessian"]
@@ -161,7 +161,7 @@ def trace_hessian(objective: Objective) -> float:
 
 def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
     """Numbers (N, columns) of the samples; `lengths` if nothing but lengths of gradients is asked for."""
-    with as_found(objective.model, objective.training), torch.enable_grad():
+    with objective.measured(), torch.enable_grad():
         covered = sites.covers(objective) and sites.by_sample(objective)
         apart = not objective.training and sites.apart(objective)
         found = [np.zeros((0, columns))]
@@ -182,20 +182,26 @@ def _by_sites(objective: Objective, batch: Batch, lengths: bool) -> Iterator[Par
     """Whole windows of samples."""
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch)
-    if size >= samples:
-        passed = sites.visited(objective, leaves, batch)
-        whole = passed[0]
-    else:
-        passed, whole = None, _outputs_alone(objective, leaves, batch)
+    passed = _visited(objective, leaves, batch) if size >= samples else None
+    whole = passed[0] if passed else _outputs_alone(objective, leaves, batch)
     for part, cotangents, signs in _rooted(Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
-        outputs, found = sites.visited(objective, leaves, only) if passed is None else passed
-        if sites.elsewhere(outputs, leaves):  # only where some samples go, or `covers` had told
-            for one in cuts(len(outputs), 1):
-                row = objective.outputs(leaves, only.part(one).inputs)
-                yield _by_gradients(objective, leaves, row, cotangents[:, one], lengths), signs[one]
-        else:
+        through = passed or _visited(objective, leaves, only)
+        if through:
+            outputs, found = through
             yield list(_pairs(found, _deltas(outputs, found, cotangents), len(outputs))), signs
+            continue
+        for one in cuts(len(signs), 1):
+            row = objective.outputs(leaves, only.part(one).inputs)
+            yield _by_gradients(objective, leaves, row, cotangents[:, one], lengths), signs[one]
+
+
+def _visited(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
+    """Nothing where parameters act elsewhere too: only with some of the samples, or `covers` had told."""
+    try:
+        return sites.visited(objective, leaves, batch)
+    except sites.ElsewhereError:
+        return None
 
 
 def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
@@ -303,7 +309,10 @@ def _largest(gram: Tensor, signs: Tensor, dim: int) -> Tensor:
 
 def _window_size(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     """Samples at once, from what one of them takes."""
-    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
+    passed = _visited(objective, leaves, batch.part(slice(0, 1)))
+    if passed is None:
+        return 1
+    outputs, found = passed
     cotangents = outputs.numel()
     passes = sum((2 * cotangents + 4) * site.nudge.numel() + site.inputs.numel() for site in found)
     products = sum(site_gradients.held(site, cotangents, 1) for site in found)

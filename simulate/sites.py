@@ -6,47 +6,46 @@ input does. A *site* is one call of such a layer with the input it had and a nud
 output. So derivatives by all parameters become derivatives by the nudges, one number for every unit and sample in
 place of one for every parameter: the first layer of a perceptron, which has most of them, then costs nothing.
 
-That the parameters act at the sites and nowhere else, and that no sample sees another, is found out by `covers`.
+That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another by
+`by_sample`.
 """
 
 from __future__ import annotations
 
-import itertools
+import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
-from torch.utils.checkpoint import CheckpointError
 
-from simulate._derivatives import normal, slopes
+from simulate._derivatives import alike, behind, normal, slopes
 from simulate.batches import rows, window
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
 
 __all__ = [
     "NORMALISATIONS",
+    "ElsewhereError",
     "Site",
-    "alike",
     "apart",
     "by_sample",
     "called",
     "covers",
-    "elsewhere",
     "moved",
     "pulled",
     "visited",
 ]
 
 NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
+_OWN = ("weight", "bias")
 _KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
-_ROUNDINGS = 1e4
-"""Outputs of a sample that differ by more than so many roundings depend on the other samples."""
-_FEW = 3
-"""Samples that questions about a model are put to."""
+
+
+class ElsewhereError(ValueError):
+    """Parameters act elsewhere than at the sites."""
 
 
 class Site(NamedTuple):
@@ -71,9 +70,15 @@ class Site(NamedTuple):
 
 
 def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
-    """Outputs of the model and the sites on the way, in their order. To be used within `as_found`.
+    """Outputs of the model and the sites on the way, in their order. To be used within `Objective.measured`.
 
-    The parameters of a site are constants to the graph of the outputs: see `elsewhere`.
+    The parameters of a site are constants to the graph of the outputs.
+
+    Raises
+    ------
+    ElsewhereError
+        If any of the parameters had part in the outputs in another way, or something is kept for the backward pass
+        otherwise than torch does by itself: where `covers` the model, only with some of the samples.
 
     Examples
     --------
@@ -83,6 +88,16 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
     [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
     """
+    with _kept_as_usual():
+        outputs, sites = _passed(objective, leaves, batch)
+    if _elsewhere(outputs, leaves):
+        raise ElsewhereError(
+            "model must act by its layers alone on all samples alike, got parameters that act elsewhere"
+        )
+    return outputs, sites
+
+
+def _passed(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
     sites: list[Site] = []
     with _watched(objective, leaves, sites):
         outputs = objective.outputs(leaves, batch.inputs)
@@ -135,7 +150,8 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
 def covers(objective: Objective) -> bool:
     """Whether all that the parameters do to the outputs they do at sites.
 
-    Asked of the graph of a few outputs, in which nothing else may lead to a parameter, whatever its derivative.
+    Asked of a few outputs: nothing else in their graph may lead to a parameter, whatever its derivative, and the sites
+    must give the derivatives by all parameters.
 
     Examples
     --------
@@ -145,20 +161,36 @@ def covers(objective: Objective) -> bool:
     >>> covers(Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), data, parameters=[model.weight]))
     False
     """
-    if objective.model is None or objective.training:
+    if objective.model is None or objective.training or objective.runs_again:
         return False
-    with as_found(objective.model, objective.training), torch.enable_grad():
-        leaves = objective.leaves()
-        outputs, sites = visited(objective, leaves, _few(objective))
-        return bool(sites) and not elsewhere(outputs, leaves) and not _repeated(outputs, sites)
+    with objective.measured(), torch.enable_grad():
+        leaves, batch = objective.leaves(), objective.few()
+        try:
+            outputs, sites = visited(objective, leaves, batch)
+            return bool(sites) and _agree(objective, batch, outputs, sites)
+        except (
+            ElsewhereError,
+            RuntimeError,
+        ):  # a layer inside a transform of torch.func has no nudge, for one
+            return False
 
 
-def elsewhere(outputs: Tensor, leaves: Leaves) -> bool:
-    """Whether any of the parameters had part in outputs that `visited` gave, other than at the sites."""
-    if not outputs.requires_grad:
-        return False
-    found = torch.autograd.grad(outputs.sum(), leaves, retain_graph=True, allow_unused=True)
-    return any(slope is not None for slope in found)
+def _elsewhere(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
+    """Whether any of the parameters is in the graph of the outputs."""
+    nodes = behind([outputs])
+    found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
+    return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in leaves)
+
+
+def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether the sites say of a few samples what derivatives by the parameters say."""
+    leaves, weights = objective.leaves(), normal(outputs)
+    plain = objective.outputs(leaves, batch.inputs)
+    expected, found = slopes(plain, leaves, weights), [torch.zeros_like(leaf) for leaf in leaves]
+    for site, slope in zip(sites, slopes(outputs, [site.nudge for site in sites], weights), strict=True):
+        for place, part in pulled(site, slope).items():
+            found[place] += part
+    return alike(outputs, plain) and alike(objective.flat(found), objective.flat(expected))
 
 
 def apart(objective: Objective) -> bool:
@@ -170,14 +202,16 @@ def apart(objective: Objective) -> bool:
     >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
     False
     """
-    with as_found(objective.model, objective.training), torch.no_grad():
-        batch, leaves = _few(objective), objective.leaves()
+    with objective.measured(), torch.no_grad():
+        batch, leaves = objective.few(), objective.leaves()
         outputs = objective.outputs(leaves, batch.inputs)
         chosen = rows(batch.targets) // 2
         if outputs.ndim == 0 or len(outputs) != rows(batch.targets):
             return False
-        alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
-        return alike(alone, outputs[chosen : chosen + 1])
+        with suppress(Exception):  # one that takes no sample alone
+            alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
+            return alike(alone, outputs[chosen : chosen + 1])
+        return False
 
 
 def by_sample(objective: Objective) -> bool:
@@ -195,14 +229,15 @@ def by_sample(objective: Objective) -> bool:
     """
     if not apart(objective):
         return False
-    with as_found(objective.model, objective.training), torch.enable_grad():
-        batch = _few(objective)
-        outputs, sites = visited(objective, objective.leaves(), batch)
+    with objective.measured(), torch.enable_grad():
+        batch = objective.few()
+        outputs, sites = _passed(objective, objective.leaves(), batch)
         samples = rows(batch.targets)
         chosen = samples // 2
         weights = torch.zeros_like(outputs)
         weights[chosen] = normal(outputs)[chosen]
-        return all(_only(slope, samples, chosen) for slope in _by_nudges(outputs, weights, sites))
+        found = slopes(outputs, [site.nudge for site in sites], weights)
+        return all(_only(slope, samples, chosen) for slope in found)
 
 
 @contextmanager
@@ -212,7 +247,8 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
     constants, entered = [leaf.detach() for leaf in leaves], []
 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
-        places = {n: i for n, p in layer._parameters.items() for i, leaf in enumerate(leaves) if p is leaf}
+        own = {n: layer._parameters.get(n) for n in _OWN}
+        places = {n: i for n, p in own.items() for i, leaf in enumerate(leaves) if p is leaf}
         entered.append(places if len(inputs) == 1 and not options else {})  # no output size, say
         for name, place in entered[-1].items():
             _put(layer, name, constants[place])
@@ -237,6 +273,21 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
             handle.remove()
 
 
+@contextmanager
+def _kept_as_usual() -> Iterator[None]:
+    """What keeps tensors for the backward pass in a way of its own may run a layer again there, without its nudge."""
+    message = (
+        "model must keep tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
+    )
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks(message):
+            yield
+    except RuntimeError as error:
+        if message in str(error):
+            raise ElsewhereError(message) from error
+        raise
+
+
 def _put(layer: nn.Module, name: str, value: Any) -> None:
     layer._parameters[name] = value  # a tensor, as `torch.func.functional_call` puts there too
 
@@ -249,6 +300,8 @@ def _affine(layer: nn.Module) -> bool:
         layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
     ):
         return False  # writes into its own weights, or has gradients of its own kind
+    if "forward" in vars(layer):
+        return False  # one of its own, put over that of its class
     return any(isinstance(layer, kind) and type(layer).forward is _forward(type(layer)) for kind in _KINDS)
 
 
@@ -270,40 +323,14 @@ def _along(bias: Tensor, change: Tensor, axis: int) -> Tensor:
 
 def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
     """The layer with these values for some of its parameters, and zeros for the others."""
-    values = {n: torch.zeros_like(p) for n, p in site.layer.named_parameters(recurse=False)}
+    # without its hooks, which belong to the rest of the model
+    layer: Any = copy.copy(site.layer)
     # batch normalisation has wrong derivatives for weights that do not lie next to each other
-    values |= {n: value.contiguous() for n, value in own.items()}
-    return torch.func.functional_call(site.layer, values, (inputs,))
-
-
-def _few(objective: Objective) -> Batch:
-    """Of the first batch with more than one sample, if there is one."""
-    batches = list(itertools.islice(objective.batches(together=False), 1))
-    if rows(batches[0].targets) < 2:
-        several = (b for b in objective.batches(together=False) if rows(b.targets) > 1)
-        batches += itertools.islice(several, 1)
-    return batches[-1].part(slice(0, _FEW))
-
-
-def _by_nudges(outputs: Tensor, weights: Tensor, sites: Sequence[Site]) -> Leaves:
-    return slopes(outputs, [site.nudge for site in sites], weights) if sites else ()
-
-
-def alike(found: Tensor, expected: Tensor) -> bool:
-    """Whether two tensors differ by rounding alone."""
-    if found.shape != expected.shape:
-        return False
-    least = _ROUNDINGS * torch.finfo(expected.dtype).eps * float(expected.abs().max())
-    return float((found - expected).abs().max()) <= least
-
-
-def _repeated(outputs: Tensor, sites: Sequence[Site]) -> bool:
-    """Whether parts of the model are run again to differentiate it, then without nudges."""
-    try:
-        _by_nudges(outputs, torch.ones_like(outputs), sites)
-    except CheckpointError:
-        return True
-    return False
+    layer._parameters = {
+        n: own[n].contiguous() if n in own else None if p is None else torch.zeros_like(p)
+        for n, p in site.layer._parameters.items()
+    }
+    return layer.forward(inputs)
 
 
 def _only(slope: Tensor, samples: int, chosen: int) -> bool:

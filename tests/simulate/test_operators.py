@@ -254,7 +254,7 @@ def test_data_that_are_gone_are_no_matrix_of_zeros() -> None:
     matrix = hessian(Objective(model, nn.CrossEntropyLoss(), data))
     data.clear()
     with pytest.raises(ValueError, match="data must be the same at every pass, got 0 samples after 1"):
-        matrix @ torch.ones(6)
+        _ = matrix @ torch.ones(6)
 
 
 @pytest.mark.parametrize(("value", "refused"), [(3e38, False), (torch.inf, True), (torch.nan, True)])

@@ -40,7 +40,9 @@ def test_it_is_unbiased_whatever_row_column_and_diagonal(correlation: float) -> 
     pairs = np.triu(one, 1)
     mirrored = correlation * pairs + np.sqrt(1 - correlation**2) * np.triu(two, 1)
     effects = 7 * rng.normal(size=(2, 40000, 5))
-    entries = pairs + mirrored.swapaxes(-1, -2) + effects[0][:, :, None] + effects[1][:, None, :] + 50 * np.eye(5)
+    entries = (
+        pairs + mirrored.swapaxes(-1, -2) + effects[0][:, :, None] + effects[1][:, None, :] + 50 * np.eye(5)
+    )
     found = pair_scatter.pair_variance(torch.from_numpy(1.3 * entries)).numpy()
     assert abs(found.mean() - 1.69) < 4 * found.std() / 200
 

@@ -319,9 +319,9 @@ def test_some_samples_are_taken_as_all_of_them_are() -> None:
 
     x, y, net = torch.randn(6, 3), torch.randn(6, 2), nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2))
     found = problem(net, (x, y), loss=loss, parameters=["1"], batch_size=2)
-    sizes.clear()
-
     part = found.batch_objective([0, 1, 3, 4, 5])
+    part.value()  # the first time asks a few samples more
+    sizes.clear()
 
     part.value()
     assert part.names == found.objective.names == ("1.weight", "1.bias")
@@ -730,6 +730,31 @@ class _Once(torch.autograd.Function):
 class _Straight(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return _Once.apply(x)
+
+
+def test_a_loss_that_reaches_for_the_weights_is_told() -> None:
+    """Those of the model that was given, of which a copy is measured."""
+    net = nn.Linear(5, 2)
+
+    def penalised(outputs: Tensor, targets: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(outputs, targets) + 0.1 * net.weight.square().sum()
+
+    with pytest.raises(
+        ValueError, match="must reach the parameters through the call of the model alone, got 'weight'"
+    ):
+        problem(net, (torch.randn(4, 5), torch.tensor([0, 1, 1, 0])), loss=penalised)
+
+
+def test_a_part_without_its_derivative_is_told() -> None:
+    net = nn.Sequential(nn.Linear(5, 6), _Frozen(), nn.Linear(6, 2))
+
+    with pytest.raises(ValueError, match="must have the derivatives of their own values, got others by"):
+        problem(net, (torch.randn(4, 5), torch.tensor([0, 1, 1, 0])))
+
+
+class _Frozen(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.detach() * x
 
 
 def test_a_model_without_second_derivatives_is_told() -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from simulate import optimisers
 from simulate.spectra import Estimate
@@ -291,6 +292,34 @@ def test_full_gradients_on_least_squares_hold_up_to_two_over_the_eigenvalue() ->
     assert seen.best <= seen.held
     after = given.objective.value()
     assert after == seen.start
+
+
+class _Rerun(nn.Module):
+    """A first layer that is run again in the backward pass, or not."""
+
+    def __init__(self, again: bool) -> None:
+        super().__init__()
+        self.first, self.second, self.again = nn.Linear(4, 4), nn.Linear(4, 3), again
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(
+            checkpoint(self._hidden, x, use_reentrant=False) if self.again else self._hidden(x)
+        )
+
+    def _hidden(self, x: Tensor) -> Tensor:
+        return self.first(x).tanh()
+
+
+def test_what_is_run_again_has_the_weights_of_its_step() -> None:
+    """And not those that the run began with."""
+    nets, x = (_Rerun(True), _Rerun(False)), torch.linspace(-1, 1, 24).view(6, 4)
+    nets[1].load_state_dict(nets[0].state_dict())
+    given = [problem(net, (x, torch.arange(6) % 3), dtype="float64") for net in nets]
+    steps = [torch.tensor([0, 1, 2]), torch.tensor([3, 4, 5])] * 3
+
+    ends = [trial_runs._final(one, 0.7, steps, 1e9) for one in given]
+
+    assert_allclose(ends[0], ends[1], rtol=1e-12)
 
 
 def test_a_run_takes_the_steps_of_plain_sgd() -> None:

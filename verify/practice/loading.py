@@ -22,10 +22,9 @@ from simulate.batches import moved, rows, window
 from simulate.determinism import require_deterministic
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
-from simulate.parametric import Parametric, as_found, parametric
+from simulate.parametric import Parametric, as_found, parametric, require_ready
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
-from verify.practice.fitness import FEW, require_initialised, require_second_derivatives
 from verify.practice.foreign import build, called, function, measured, restored
 from verify.practice.samples import drawn, each, fitting, gathered
 
@@ -40,6 +39,9 @@ LOSSES: Mapping[str, Callable[[], nn.Module]] = {
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 BATCH = 1000
 """Samples in one pass where nobody says: more are not faster, and take more memory."""
+
+_FEW = 2
+"""Samples of a first call: batch normalisation in training mode needs two."""
 
 _DIGIT_SHAPES = ((1, 28, 28), (784,), (1, 8, 8), (64,), (3, 32, 32))
 
@@ -162,7 +164,7 @@ def problem(
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
-    require_initialised(model)
+    require_ready(model)
     own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
     free = parametric(own, parameters)
     inputs, targets = drawn(*gathered(data, free.parameters[0]), samples, seed)
@@ -175,9 +177,10 @@ def problem(
         objective = Objective(
             own, criterion, [(inputs, targets)], parameters=parameters, training=training, chunk=size
         )
+        objective.disown(model)
         objective.value()
     with measured():
-        require_second_derivatives(objective)
+        objective.require_sound()
         require_deterministic(objective)
     if objective.sums():
         raise ValueError(
@@ -291,7 +294,7 @@ def _dtype(name: str) -> torch.dtype:
 
 def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
     """Shape of the outputs of one sample, by a first call."""
-    few = window(inputs, slice(FEW))
+    few = window(inputs, slice(_FEW))
     with called("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
         outputs = free.call(free.parameters, few)
     if not isinstance(outputs, Tensor):
@@ -324,7 +327,7 @@ def _loss(loss: Any, targets: Tensor) -> Any:
 
 def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
     """The embedded digits in the first shape that the model takes."""
-    require_initialised(net)
+    require_ready(net)
     own = _copied(net).to(_dtype(options.get("dtype", "float32")))
     free, first = parametric(own), ""
     for shape in _DIGIT_SHAPES:
@@ -333,7 +336,7 @@ def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
         pixels = images.images.reshape(-1, *shape)
         try:
             with as_found(own, bool(options.get("training"))):
-                _outputs(free, moved(torch.tensor(pixels[:FEW]), free.parameters[0]))
+                _outputs(free, moved(torch.tensor(pixels[:_FEW]), free.parameters[0]))
         except ValueError as error:
             first = first or str(error)
             continue

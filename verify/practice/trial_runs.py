@@ -182,7 +182,8 @@ def _slopes(problem: Problem, leaves: Leaves, chosen: Tensor) -> tuple[float, li
         outputs = objective.outputs(leaves, batch.inputs)
         loss = objective.criterion(outputs, batch.targets) * batch.factor
         value += loss.item()
-        parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+        with objective.standing(leaves, needed=objective.runs_again):
+            parts = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
         slopes = [slope + part for slope, part in zip(slopes, parts, strict=True)]
     return value, slopes
 

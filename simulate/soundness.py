@@ -1,0 +1,254 @@
+"""Whether the derivatives that torch takes of a loss are those of the loss: asked once, of a few samples.
+
+What a model or a loss does beside its formula makes derivatives wrong without a word: it changes its own parameters,
+keeps something from call to call, reaches for parameters around those that it is given, or has parts whose derivatives
+torch takes for zero or for others. What has a cause that can be seen is refused by its name. For the rest derivatives
+are compared with differences of value and gradient along a few directions, wherever these are conclusive.
+
+| what is refused | seen by |
+|---|---|
+| changes of parameters, inputs or targets; results that differ in a second call | a second call |
+| parameters that are closed over | leaves of the graph that are none of those given |
+| functions that may be differentiated once | nodes of the graph of the gradient |
+| numbers of half precision | types in the graph |
+| detached parts, derivatives that hooks or functions of one's own change | differences |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from simulate._derivatives import alike, behind
+from simulate._differences import contradicted
+from simulate.batches import copied, tensors
+from simulate.parametric import as_found
+
+if TYPE_CHECKING:
+    from simulate.objectives import Batch, Objective
+
+__all__ = ["require_unchanged", "runs_again"]
+
+_HALVES = (torch.float16, torch.bfloat16)
+_OWN_WAY = "tensors for the backward pass are kept in a way of their own"
+
+
+def runs_again(objective: Objective) -> bool:
+    """Whether parts of the model may run again in a backward pass, as checkpoints do; what is unsound is refused.
+
+    Raises
+    ------
+    ValueError
+        If torch's derivatives of the loss are not those of the loss, naming the cause.
+
+    Examples
+    --------
+    >>> from simulate.objectives import Objective
+    >>> model = torch.nn.Linear(3, 2)
+    >>> penalised = lambda outputs, targets: (outputs - targets).square().mean() + model.weight.square().sum()
+    >>> runs_again(Objective(model, penalised, (torch.ones(4, 3), torch.zeros(4, 2))))
+    Traceback (most recent call last):
+    ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
+    """
+    with _differentiable(objective.originals), torch.enable_grad():
+        batch = _called(objective)
+        if batch is None:
+            return False  # what is wrong shows where it is used
+        gradient, loss, again = _differentiated(objective, batch)
+        _require_own(objective, loss, gradient)
+        _require_second(gradient)
+        _require_precision(loss)
+        del loss, gradient
+        _require_own_derivatives(objective, contradicted(objective, batch, again=again))
+    return again
+
+
+def require_unchanged(objective: Objective) -> None:
+    """Refuse calls that change what they are given, or give something else the next time.
+
+    Raises
+    ------
+    ValueError
+        If there is such a change, naming what changed.
+
+    Examples
+    --------
+    >>> from simulate.objectives import Objective
+    >>> loss = lambda outputs, targets: outputs.mul_(2.0).square().mean() + targets.add_(1.0).sum()
+    >>> require_unchanged(Objective(torch.nn.Linear(3, 2), loss, (torch.ones(4, 3), torch.zeros(4, 2))))
+    Traceback (most recent call last):
+    ValueError: model and loss must not write into inputs or targets, got a change; copy them first
+    """
+    _called(objective)
+
+
+# --- calls --------------------------------------------------------------------------------------------------------
+
+
+def _called(objective: Objective) -> Batch | None:
+    """A few samples, or a whole batch where model or loss take no less; nothing where they do not run at all."""
+    for whole in (False, True):
+        batch = objective.few(whole=whole)
+        calls, found = _Calls(objective, batch), None
+        with suppress(Exception):  # whatever code of others raises
+            found = calls.results()
+        if found is None:
+            continue
+        calls.require_unchanged()
+        calls.require_same(found, calls.results())
+        calls.require_unchanged()
+        return batch if isinstance(found[1], Tensor) and found[1].numel() == 1 else None
+    return None
+
+
+class _Calls:
+    """Calls of model and loss with copies of all that they are given."""
+
+    def __init__(self, objective: Objective, batch: Batch) -> None:
+        self._objective, self._batch = objective, batch
+        self._leaves = tuple(leaf.detach().clone().requires_grad_() for leaf in objective.leaves())
+        self._given = copied((batch.inputs, batch.targets))
+        self._known = {**dict(zip(objective.names, self._leaves, strict=True)), **objective.fixed}
+        self._before = {name: (p._version, p.detach().clone()) for name, p in self._known.items()}
+
+    def results(self) -> tuple[Tensor, Any]:
+        """Outputs and loss."""
+        inputs, targets = self._given
+        with as_found(self._objective.model, self._objective.training):
+            outputs = self._objective.outputs(self._leaves, inputs)
+            return outputs.detach().clone(), self._objective.criterion(outputs, targets)
+
+    def require_unchanged(self) -> None:
+        """Refuse what was written into."""
+        for name, p in self._known.items():
+            version, values = self._before[name]
+            if p._version != version or not _equal(p, values):
+                rule = "model must not write into its parameters when it is called"
+                raise ValueError(f"{rule}, got {name!r} written; do so before it is measured")
+        pairs = zip(tensors(self._given), tensors((self._batch.inputs, self._batch.targets)), strict=True)
+        if not all(_equal(after, before) for after, before in pairs):
+            rule = "model and loss must not write into inputs or targets"
+            raise ValueError(f"{rule}, got a change; copy them first")
+
+    def require_same(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> None:
+        """Refuse results that hang on the call."""
+        for what, first, second in zip(("model", "loss"), one, other, strict=True):
+            if isinstance(first, Tensor) and not (_equal(second, first) or alike(second, first)):
+                rule = (
+                    f"{what} must give the same for the same arguments, got something else in a second call"
+                )
+                raise ValueError(f"{rule}: look for what it keeps from call to call or draws on its own")
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """To the last bit, NaN included."""
+    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
+
+
+# --- the graph ----------------------------------------------------------------------------------------------------
+
+
+def _differentiated(objective: Objective, batch: Batch) -> tuple[Sequence[Tensor | None], Tensor, bool]:
+    """Gradient and loss with their graphs, and whether anything may run again on the way back."""
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks(_OWN_WAY):
+            gradient, loss, called = _backward(objective, batch, again=False)
+            if not called:
+                return gradient, loss, False
+    except RuntimeError as error:
+        if _OWN_WAY not in str(error):
+            raise
+    gradient, loss, _ = _backward(objective, batch, again=True)
+    return gradient, loss, True
+
+
+def _backward(
+    objective: Objective, batch: Batch, *, again: bool
+) -> tuple[Sequence[Tensor | None], Tensor, bool]:
+    """Gradient and loss, and whether a module was called on the way back."""
+    leaves = objective.leaves()
+    with ExitStack() as stack:
+        stack.enter_context(as_found(objective.model, objective.training))
+        loss = objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)
+        if not loss.requires_grad:
+            rule = "loss must depend on the parameters, got one that does not"
+            raise ValueError(f"{rule}: look for no_grad and detach")
+        stack.enter_context(objective.standing(leaves, needed=again))
+        calls = stack.enter_context(_calls(objective))
+        gradient = torch.autograd.grad(loss.reshape(()), leaves, create_graph=True, allow_unused=True)
+    return gradient, loss, bool(calls)
+
+
+@contextmanager
+def _calls(objective: Objective) -> Iterator[list[str]]:
+    """Names of the classes of modules that are called meanwhile."""
+    found: list[str] = []
+    modules = [] if objective.model is None else list(objective.model.modules())
+    handles = [
+        m.register_forward_pre_hook(lambda module, _: found.append(type(module).__name__)) for m in modules
+    ]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _differentiable(originals: Sequence[tuple[str, Tensor]]) -> Iterator[None]:
+    """Tensors that leave a trace where they are used."""
+    silent = [t for _, t in originals if not t.requires_grad and not t.is_inference()]
+    try:
+        for tensor in silent:
+            tensor.requires_grad_()
+        yield
+    finally:
+        for tensor in silent:
+            tensor.requires_grad_(False)
+
+
+def _require_own(objective: Objective, loss: Tensor, gradient: Sequence[Tensor | None]) -> None:
+    """No other tensor stands for a parameter: the one that was copied, say, in a penalty."""
+    nodes = behind([loss, *gradient])
+    leaves = {id(node.variable) for node in nodes if hasattr(node, "variable")}
+    for name, original in objective.originals:
+        if id(original) in leaves or original.grad_fn in nodes:
+            rule = "model and loss must reach the parameters through the call of the model alone"
+            cause = (
+                f"got {name!r} in a loss or a function that closes over it, as a penalty on the weights does"
+            )
+            raise ValueError(
+                f"{rule}, {cause}: its derivatives would be left out; measure without, and add those of the penalty"
+            )
+    if all(g is None for g in gradient):
+        raise ValueError("loss must depend on the parameters by functions with derivatives, got none")
+
+
+def _require_second(gradient: Sequence[Tensor | None]) -> None:
+    if any(node.name().endswith("::Error") for node in behind(gradient)):
+        rule = "model and loss must have second derivatives"
+        raise ValueError(f"{rule}, got a function of torch marked once_differentiable")
+
+
+def _require_precision(loss: Tensor) -> None:
+    halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in _HALVES}
+    if halves:
+        got = ", ".join(sorted(str(dtype) for dtype in halves))
+        raise ValueError(
+            f"model and loss must compute in single or double precision, got {got}: look for autocast and half"
+        )
+
+
+def _require_own_derivatives(objective: Objective, wrong: set[int]) -> None:
+    if not wrong:
+        return
+    names = ", ".join(repr(objective.names[i - 1]) for i in sorted(wrong) if i)
+    raise ValueError(
+        "model and loss must have the derivatives of their own values, got others"
+        + (f" by {names}" if names else "")
+        + ": look for detach, no_grad, rounding, hooks, and functions with a backward of their own"
+    )
