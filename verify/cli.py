@@ -1,6 +1,7 @@
 """``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
 
-Exit status 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupted.
+Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a crash, 130
+interrupted. With LOSSCURV_TRACEBACK=1 in the environment the traceback stands above the line of an error.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from verify.practice import commands as practice
+from verify.signals import interruptible
 
 if TYPE_CHECKING:
     from verify.engine import Session
@@ -34,19 +37,45 @@ LONGEST = 1000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; bad input ends in one line that says what to do."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _prepare_streams()
+    status = _ended(words)
+    if arguments is None:
+        _close_off()
+    return status
+
+
+def _prepare_streams() -> None:
+    # one that was closed leads nowhere, or the next file opened would take its number
+    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without Greek letters gets question marks
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _close_off() -> None:
+    """What code of others has left to be done at exit may print: not among the results."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+
+def _ended(words: list[str]) -> int:
+    """Run a command to its end, whatever that is."""
     try:
-        return _flushed(_run(words))
+        with interruptible():
+            return _flushed(_run(words))
     except BrokenPipeError:  # the reader, say `head`, has what it wanted
         _discard(sys.stdout)
         return AS_EXPECTED
-    except (ValueError, OSError, ImportError) as error:
-        return _refuse(_one_line(error))
     except KeyboardInterrupt:
         print("losscurv: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except BaseException as error:  # a crash must not look like a report that came out otherwise
+        _show_traceback(error)
+        return _refuse(_one_line(error))
 
 
 def _run(words: list[str]) -> int:
@@ -87,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="losscurv",
         description="Theory against simulation for the curvature of neural-network losses.",
-        epilog="Exit status: 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupted.",
+        epilog="Exit status: 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a"
+        " crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the traceback of an error.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -234,7 +264,8 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     try:
         written = report.write(results, chosen.report_dir) if chosen.report_dir else None
         problem = ""
-    except (OSError, ValueError) as error:
+    except Exception as error:  # the numbers are printed all the same
+        _show_traceback(error)
         written, problem = None, _one_line(error)
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
@@ -413,12 +444,20 @@ def _discard(stream: TextIO) -> None:
         os.close(nowhere)
 
 
-def _one_line(error: Exception) -> str:
+def _show_traceback(error: BaseException) -> None:
+    if os.environ.get("LOSSCURV_TRACEBACK"):
+        traceback.print_exception(error)
+
+
+def _one_line(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         what = f"{error.filename}" if error.filename else "the output cannot be written"
         hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
         return _told(f"{what}: {error.strerror}{hint}")
-    return _told(str(error))
+    if isinstance(error, ValueError | OSError | ImportError):
+        return _told(str(error))
+    what = traceback.format_exception_only(error)[-1].strip()
+    return _told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
 
 
 def _told(text: str) -> str:

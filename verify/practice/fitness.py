@@ -23,17 +23,21 @@ _ROUNDINGS = 1e4
 
 
 def require_initialised(model: nn.Module) -> None:
-    """Refuse layers that have no parameters before their first call.
+    """Refuse parameters and buffers without values: of layers before their first call, and of the meta device.
 
     Raises
     ------
     ValueError
         If there is one.
     """
-    for name, p in model.named_parameters():
+    for name, p in (*model.named_parameters(), *model.named_buffers()):
         if is_lazy(p):
             raise ValueError(
                 f"model must have initialised parameters, got a lazy {name!r}; call the model once where it is built"
+            )
+        if p.is_meta:
+            raise ValueError(
+                f"model must have values, got {name!r} on the meta device; build it elsewhere or load a checkpoint"
             )
 
 

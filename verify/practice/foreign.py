@@ -1,4 +1,4 @@
-"""Code of others, called so that all it can raise becomes one line, and its draws leave no trace."""
+"""Code of others: all it can raise becomes one line, its draws leave no trace, and what it prints is no result."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ import contextlib
 import importlib
 import importlib.util
 import inspect
+import os
 import random
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 import numpy as np
 import torch
 from torch import nn
 
 from simulate.parametric import as_found
+from verify.signals import by_signal
 
-__all__ = ["build", "called", "function", "measured", "restored"]
+__all__ = ["apart", "build", "called", "function", "measured", "restored"]
 
 _LARGEST_SEED = 2**32
 """Seeds of numpy's old generators are below."""
 
 _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
+_USED = ("torch", "numpy", "scipy")
+"""Installed packages whose errors may be due to our call of them."""
+
 _SHOWN = 6
 """Names in a message."""
 
@@ -41,24 +48,46 @@ def restored(seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """Where code of others runs: what it prints, in Python or in C, goes to standard error, and it cannot end us.
+
+    Afterwards standard output and error are as found, whatever was closed.
+    """
+    with _printing_aside(), _staying(), _one_process():
+        yield
+
+
+@contextlib.contextmanager
 def called(name: str, rule: str) -> Iterator[None]:
     """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
     try:
-        yield
-    except (Exception, SystemExit) as error:
-        if isinstance(error, ValueError) and _is_ours(_frames(error)[-1]):
+        with _one_process():
+            yield
+    except BaseException as error:
+        if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
             raise
         raise ValueError(_memory_line(error) or f"{name} must {rule}, got {_told(error)}") from error
 
 
 @contextlib.contextmanager
 def measured() -> Iterator[None]:
-    """What torch refuses in the middle of a measurement, as a `ValueError`; other errors pass."""
+    """What code of others raises in the middle of a measurement, or torch refuses; our own errors pass."""
     try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        line = f"model and loss must have second derivatives, got {_told(error)}"
-        raise ValueError(_memory_line(error) or line) from error
+        with _one_process():
+            yield
+    except BaseException as error:
+        rule = _broken_rule(error)
+        if by_signal(error) or not rule:
+            raise
+        raise ValueError(_memory_line(error) or f"model and loss must {rule}, got {_told(error)}") from error
+
+
+def _broken_rule(error: BaseException) -> str:
+    """What should have been, to go by who raised it; nothing where that is us."""
+    by_torch = isinstance(error, RuntimeError | MemoryError)
+    if by_torch and ("derivative" in str(error) or not _of_others(error)):
+        return "have second derivatives"
+    return "run on all samples" if _of_others(error) else ""
 
 
 def build(words: str) -> nn.Module:
@@ -163,6 +192,71 @@ def _required(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and not several
 
 
+@contextlib.contextmanager
+def _printing_aside() -> Iterator[None]:
+    found = sys.stdout, sys.stderr
+    lent: Any = _Lent(sys.stderr)
+    kept = {number: os.dup(number) for number in (1, 2)}
+    found[0].flush()
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr = lent
+    try:
+        yield
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        sys.stdout, sys.stderr = (_open(stream, number) for number, stream in enumerate(found, 1))
+
+
+class _Lent:
+    """A stream that who has it cannot close."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def close(self) -> None:
+        """Stays open."""
+
+    detach = close
+
+
+def _open(stream: TextIO, number: int) -> TextIO:
+    """The stream, or a new one in its place if it was closed."""
+    return open(number, "w", encoding=stream.encoding, closefd=False) if stream.closed else stream
+
+
+@contextlib.contextmanager
+def _staying() -> Iterator[None]:
+    """`os._exit`, which nothing can catch, becomes an error; a process that was forked may leave by it."""
+    leave, here = os._exit, os.getpid()
+
+    def stay(status: int) -> NoReturn:
+        if os.getpid() == here:
+            raise SystemExit(f"os._exit({status})")
+        leave(status)
+
+    os._exit = stay
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+@contextlib.contextmanager
+def _one_process() -> Iterator[None]:
+    """A process that code of others has forked does not go on with our work."""
+    here = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != here:
+            os._exit(0)
+
+
 def _memory_line(error: BaseException) -> str:
     short = isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY)
     return "memory must suffice, got none left; use a smaller batch size or fewer samples" if short else ""
@@ -175,10 +269,14 @@ def _told(error: BaseException) -> str:
 
 def _where(error: BaseException) -> str:
     """The line of the code of others that was running, unless the error names one."""
-    frames = [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
+    frames = _of_others(error)
     if not frames or isinstance(error, SyntaxError):
         return ""
     return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _of_others(error: BaseException) -> list[traceback.FrameSummary]:
+    return [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
 
 
 def _frames(error: BaseException) -> traceback.StackSummary:
@@ -191,5 +289,11 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 
 
 def _is_library(frame: traceback.FrameSummary) -> bool:
-    within = {"site-packages", "importlib"} & set(Path(frame.filename).parts)
-    return frame.filename.startswith("<") or bool(within)
+    """Of Python, or of what our own calls go through; another installed package is code of others."""
+    path = Path(frame.filename)
+    installed = [
+        inner for outer, inner in pairwise(path.parts) if outer in ("site-packages", "dist-packages")
+    ]
+    if installed:
+        return installed[-1] in _USED
+    return frame.filename.startswith("<") or path.is_relative_to(sysconfig.get_path("stdlib"))

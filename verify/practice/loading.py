@@ -7,9 +7,7 @@ generators as found, and the model that is given is copied, never changed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import copy
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -168,7 +166,7 @@ def problem(
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     require_initialised(model)
-    own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
+    own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)
     inputs, targets = drawn(*joined(data, free.parameters[0]), samples, seed)
     with as_found(own, training):
@@ -184,7 +182,7 @@ def problem(
     with measured():
         require_second_derivatives(objective)
         require_deterministic(objective)
-    require_mean(objective)
+        require_mean(objective)
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -260,11 +258,6 @@ def from_options(options: argparse.Namespace) -> Problem:
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
-    with contextlib.redirect_stdout(sys.stderr):  # the code of others may print: stdout is for the results
-        return _loaded(options)
-
-
-def _loaded(options: argparse.Namespace) -> Problem:
     return load(
         options.model,
         options.data,
@@ -283,6 +276,12 @@ def _loaded(options: argparse.Namespace) -> Problem:
 def _copied(model: nn.Module) -> nn.Module:
     with called("model", "be such that it can be copied"):
         return copy.deepcopy(model)
+
+
+def _placed(model: nn.Module, device: str, dtype: str) -> nn.Module:
+    place, kind = resolve_device(device), _dtype(dtype)
+    with called("model", f"move to {place} as {dtype}"):
+        return model.to(device=place, dtype=kind)
 
 
 def _dtype(name: str) -> torch.dtype:
