@@ -259,7 +259,7 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 
 def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     """Write the report first and print after: the page is there even if nobody reads the terminal."""
-    from verify import report, suite
+    from verify import replays, report, suite
 
     try:
         written = report.write(results, chosen.report_dir) if chosen.report_dir else None
@@ -269,7 +269,7 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
         written, problem = None, _one_line(error)
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
-    changed = suite.differences(chosen.replay, results) if chosen.replay else []
+    changed = replays.differences(chosen.replay, results, chosen.asked) if chosen.replay else []
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:
@@ -343,9 +343,12 @@ def _claims(options: argparse.Namespace) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from verify import plots, report
     from verify.options import REPORT_DIR, load_results, require_writable
+    from verify.results import edited
 
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
+    if edited(results):
+        _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
     written = plots.save_all(results, folder / "plots")

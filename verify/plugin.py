@@ -160,12 +160,12 @@ class Verification:
         made = bool(self.rows() or self.observations())
         if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
             return
-        from verify import report, suite
+        from verify import replays, report, suite
 
         progress = self._session.progress()
         results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
         if self.plan.replay is not None:
-            self.differences = suite.differences(self.plan.replay, results)
+            self.differences = replays.differences(self.plan.replay, results, self.plan.asked)
             self.notes += [f"replay differs: {line}" for line in self.differences]
             self.notes += [] if self.differences else ["replay: every score and verdict is the same"]
         doubts = suite.doubts(results)
