@@ -16,6 +16,8 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -28,6 +30,18 @@ if TYPE_CHECKING:
     from verify.results import Observed, Results, Row
 
 __all__ = ["main"]
+
+
+def _require_ours() -> None:
+    """Our packages are those beside this one, whatever the current folder or the path holds under their names."""
+    for name in ("simulate", "theory"):
+        spec = PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])
+        if spec is not None and spec.loader is not None and name not in sys.modules:
+            sys.modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[name])
+
+
+_require_ours()
 
 AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 LONGEST = 1000

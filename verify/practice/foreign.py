@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import importlib.util
 import inspect
 import os
 import random
@@ -14,7 +12,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn, TextIO
 
 import numpy as np
@@ -22,6 +19,7 @@ import torch
 from torch import nn
 
 from simulate.parametric import as_found
+from verify.practice.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
 __all__ = ["apart", "build", "called", "function", "measured", "restored"]
@@ -133,37 +131,13 @@ def _named(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
         raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
-    folder = Path(place).parent if place.endswith(".py") else Path()
-    with _searched(str(folder.resolve())), called(f"{what} {words}", "import without an error"):
-        found: Any = _module_at(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    with called(f"{what} {words}", "import without an error"):
+        found: Any = imported(place)
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"{what} {words} must name what {place} holds, got {part!r}; {_held(found)}")
         found = getattr(found, part)
     return found
-
-
-def _module_at(path: Path) -> ModuleType:
-    name = f"_losscurv_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError("no such file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-@contextlib.contextmanager
-def _searched(folder: str) -> Iterator[None]:
-    """A folder, searched first for what is imported."""
-    sys.path.insert(0, folder)
-    importlib.invalidate_caches()  # a file may be younger than the last look
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # taken out by what was imported
-            sys.path.remove(folder)
 
 
 def _held(module: Any) -> str:
@@ -264,7 +238,8 @@ def _memory_line(error: BaseException) -> str:
 
 def _told(error: BaseException) -> str:
     what = "exit()" if isinstance(error, SystemExit) else type(error).__name__
-    return f"{what}: {error}{_where(error)}" if str(error) else f"{what}{_where(error)}"
+    text = str(error).replace(PREFIX, "")
+    return f"{what}: {text}{_where(error)}" if text else f"{what}{_where(error)}"
 
 
 def _where(error: BaseException) -> str:
