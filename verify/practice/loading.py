@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -203,6 +204,7 @@ def load(
     loss: str | None = None,
     checkpoint: str | None = None,
     seed: int = 0,
+    tell: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Problem:
     """The same from the words of the shell.
@@ -220,9 +222,11 @@ def load(
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
-        A ``state_dict``, or a dictionary with one under ``state_dict`` or ``model``. Code in it is never run.
+        A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
     seed
         Of what `model` draws, and of the choice of `samples`.
+    tell
+        Called with a line that says what of the checkpoint was loaded.
     options
         As in `problem`.
 
@@ -240,10 +244,11 @@ def load(
     with restored(require_seed(seed)):
         net = build(model)
         if checkpoint:
-            restore(net, checkpoint)
+            tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
         given = _digits(net, options) if data == DIGITS else _archive(data)
-        return problem(net, given, loss=criterion, seed=seed, name=f"{model} on {data}", **options)
+        name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
+        return problem(net, given, loss=criterion, seed=seed, name=name, **options)
 
 
 def from_options(options: argparse.Namespace) -> Problem:
@@ -270,6 +275,7 @@ def from_options(options: argparse.Namespace) -> Problem:
         seed=options.seed,
         parameters=options.parameters,
         training=options.training,
+        tell=lambda line: sys.stderr.write(f"losscurv: {line}\n"),
     )
 
 
