@@ -28,10 +28,11 @@ from matplotlib.figure import Figure
 
 from verify import wording
 from verify.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.files import replace_files
 from verify.observed_panels import observed_panels
 from verify.overview import draw_overview
 from verify.panels import row_panels
-from verify.results import Observed, Results, Row, replace_files
+from verify.results import Observed, Results, Row
 
 __all__ = [
     "PALETTE",

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from verify import plots, ratios, wording
 from verify.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
+from verify.files import replace_files
 from verify.inventory import PAPERS
-from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, edited, replace_files
+from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, edited
 from verify.store import exclusive
 
 __all__ = ["document", "formula", "write"]

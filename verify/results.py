@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from verify.files import replace_files
 from verify.inventory import Status
 from verify.model import Kind, Verdict
 
@@ -39,7 +39,6 @@ __all__ = [
     "dumps",
     "edited",
     "load",
-    "replace_files",
     "save",
 ]
 
@@ -317,33 +316,6 @@ def save(results: Results, path: Path) -> None:
         If the file cannot be written.
     """
     replace_files({path: dumps(results)})
-
-
-def replace_files(contents: Mapping[Path, str | bytes]) -> None:
-    """Write texts or bytes to files, all of them or none, each in one step: a reader sees the old file or the new.
-
-    Raises
-    ------
-    OSError
-        If one of them cannot be written.
-    """
-    parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in contents}
-    try:
-        for path, part in parts.items():
-            _write_through(part, contents[path])
-        for path, part in parts.items():
-            part.replace(path)
-    except BaseException:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-        raise
-
-
-def _write_through(path: Path, content: str | bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def dumps(results: Results) -> str:

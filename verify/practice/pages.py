@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 
 from simulate.spectra import Estimate
 from verify import plots, wording
+from verify.files import replace_files
 from verify.practice import measure_plots
 from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Number
 from verify.report import DARK
-from verify.results import replace_files
 
 __all__ = ["document", "dumps", "text", "write"]
 

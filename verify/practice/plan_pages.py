@@ -18,12 +18,12 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from simulate.spectra import Estimate
 from verify import plots
 from verify.drawing import PALETTE, STYLE, Floats, Panel, stack
+from verify.files import replace_files
 from verify.gallery.parts import MEASURED, batch_axis, curve
 from verify.practice.plan import Plan
 from verify.practice.rules import Rates
 from verify.practice.trial_runs import GROWTH, Trial
 from verify.report import DARK
-from verify.results import replace_files
 from verify.wording import number, printable
 
 __all__ = ["dumps", "figure", "page", "text", "write"]
