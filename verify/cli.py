@@ -21,6 +21,7 @@ from importlib.util import module_from_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from verify.escapes import escaped
 from verify.practice import commands as practice
 from verify.signals import interruptible
 
@@ -298,7 +299,7 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
 
 
 def _tell(line: str) -> None:
-    print(f"losscurv: {line}", file=sys.stderr)
+    print(f"losscurv: {escaped(line)}", file=sys.stderr)
 
 
 def _print_json(results: Results, changed: list[str]) -> None:
@@ -313,19 +314,20 @@ def _print_table(
     results: Results, chosen: Plan, bad: list[Row | Observed], changed: list[str], written: Path | None
 ) -> None:
     from verify import terminal
+    from verify.wording import legible
 
     if results.rows:
-        terminal.console().print(terminal.table(results.rows))
+        terminal.console().print(terminal.table(legible(results.rows)))
     if results.observations:
-        print("\n" * bool(results.rows) + terminal.observed_block(results.observations))
-    for row in bad:
+        print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
+    for row in legible(bad):
         print(f"\n{row.error}{terminal.surprise_block(row)}")
     for line in changed:
         print(f"replay differs: {_told(line)}")
     if chosen.replay and not changed:
         print("replay: every score and verdict is the same")
     if written:
-        print(f"report: {written}")
+        print(f"report: {escaped(str(written))}")
     print(terminal.tally(results.rows, results.observations))
 
 
@@ -367,8 +369,8 @@ def _plot(options: argparse.Namespace) -> int:
     require_writable(folder, "--output")
     written = plots.save_all(results, folder / "plots")
     page = report.write(results, folder)
-    print(f"{len(written)} plots: {folder / 'plots'}")
-    print(f"report: {page}")
+    print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
+    print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
 
 
@@ -390,7 +392,7 @@ def _gallery(options: argparse.Namespace) -> int:
     for picture in chosen:
         started = time.monotonic()
         _, png = gallery.save(picture, setting, Path(options.output))
-        print(f"{png}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
+        print(f"{escaped(str(png))}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
     return AS_EXPECTED
 
 
@@ -473,13 +475,13 @@ def _one_line(error: BaseException) -> str:
         return _told(f"{what}: {error.strerror}{hint}")
     if isinstance(error, ValueError | OSError | ImportError):
         return _told(str(error))
-    what = traceback.format_exception_only(error)[-1].strip()
+    what = " ".join(traceback.format_exception_only(error)[-1].split())
     return _told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
 
 
 def _told(text: str) -> str:
     """On one line that a terminal can show, cut in the middle if it is too long to be read."""
-    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+    line = escaped(text.strip())
     return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from verify.engine import Session
+from verify.escapes import escaped
 from verify.judge import readings
 from verify.model import AnyClaim, Claim, Identity, Tier
 from verify.observation import Observation
@@ -195,7 +196,7 @@ class Verification:
             return
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             reporter.ensure_newline()
-            reporter.write_line(line)
+            reporter.write_line(escaped(line))
 
 
 KEY = pytest.StashKey[Verification]()
@@ -221,7 +222,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """What is judged and how: what it takes to run the same again."""
     verification = config.stash[KEY]
-    return f"verification: {verification.plan}" if verification.planned else None
+    return escaped(f"verification: {verification.plan}") if verification.planned else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -322,17 +323,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not (rows or observations):
         return
     from verify.terminal import console, observed_block, table, tally
+    from verify.wording import legible
 
-    terminalreporter.section(f"theory against simulation: {verification.plan}")
+    terminalreporter.section(escaped(f"theory against simulation: {verification.plan}"))
     if config.option.verbose >= 0:
         text = io.StringIO()
-        console(text, colour=terminalreporter.hasmarkup).print(table(rows))
+        console(text, colour=terminalreporter.hasmarkup).print(table(legible(rows)))
         for line in text.getvalue().splitlines():
             terminalreporter.write_line(line.rstrip())
         if observations:
-            terminalreporter.write_line(observed_block(observations))
+            terminalreporter.write_line(observed_block(legible(observations)))
     for note in verification.notes:
-        terminalreporter.write_line(note)
+        terminalreporter.write_line(escaped(note))
     terminalreporter.write_line(tally(rows, observations))
 
 
@@ -342,7 +344,7 @@ def _usage_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(escaped(str(error))) from None
 
 
 def _require_one_process(config: pytest.Config, plan: Plan) -> None:

@@ -238,7 +238,7 @@ def _memory_line(error: BaseException) -> str:
 
 def _told(error: BaseException) -> str:
     what = "exit()" if isinstance(error, SystemExit) else type(error).__name__
-    text = str(error).replace(PREFIX, "")
+    text = " ".join(str(error).replace(PREFIX, "").split())  # torch writes several lines
     return f"{what}: {text}{_where(error)}" if text else f"{what}{_where(error)}"
 
 

@@ -22,6 +22,7 @@ from simulate.determinism import require_deterministic
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
 from simulate.parametric import Parametric, as_found, parametric
+from verify.escapes import escaped
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
 from verify.practice.fitness import FEW, require_initialised, require_mean, require_second_derivatives
@@ -275,7 +276,7 @@ def from_options(options: argparse.Namespace) -> Problem:
         seed=options.seed,
         parameters=options.parameters,
         training=options.training,
-        tell=lambda line: sys.stderr.write(f"losscurv: {line}\n"),
+        tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
 
 

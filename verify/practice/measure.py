@@ -26,6 +26,7 @@ from simulate.operators import CurvatureOperator, gauss_newton, h_term, hessian
 from simulate.projected import projected_terms
 from simulate.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.spectra import Estimate, density, frobenius_norm, xtrace
+from verify.escapes import escaped
 from verify.options import require_seed, require_writable
 from verify.practice import zone as zones
 from verify.practice.foreign import apart, measured
@@ -375,5 +376,5 @@ def run(options: argparse.Namespace) -> int:
     finally:  # a full disk does not take away what was measured
         sys.stdout.write(text)
     if not options.json:
-        sys.stdout.write(f"page: {page}\n")
+        sys.stdout.write(f"page: {escaped(str(page))}\n")
     return 0

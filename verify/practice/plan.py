@@ -23,6 +23,7 @@ from simulate.lanczos import Operator
 from simulate.operators import gauss_newton, hessian
 from simulate.sample_grams import SampleGrams
 from simulate.spectra import Estimate
+from verify.escapes import escaped
 from verify.options import require_seed, require_writable
 from verify.practice.foreign import apart, measured
 from verify.practice.loading import Problem, from_options
@@ -376,7 +377,7 @@ def run(options: argparse.Namespace) -> int:
     finally:  # a full disk does not take away what was found
         sys.stdout.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
     if not options.json:
-        sys.stdout.write(f"\npage: {page}\n")
+        sys.stdout.write(f"\npage: {escaped(str(page))}\n")
     return 0
 
 
