@@ -475,6 +475,8 @@ def _one_line(error: BaseException) -> str:
         return _told(f"{what}: {error.strerror}{hint}")
     if isinstance(error, ValueError | OSError | ImportError):
         return _told(str(error))
+    if isinstance(error, MemoryError):
+        return "memory must suffice, got none left; use smaller sizes or fewer workers"
     what = " ".join(traceback.format_exception_only(error)[-1].split())
     return _told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
 

@@ -22,7 +22,8 @@ from torch import nn
 
 from tests.verify.command_line import ROOT, elsewhere
 from verify import cli, signals
-from verify.practice import foreign, measure
+from verify.practice import foreign, measure, plan_pages
+from verify.practice import pages as measure_pages
 from verify.practice.loading import problem
 
 __all__ = ["elsewhere"]
@@ -244,6 +245,44 @@ def test_a_plan_keeps_the_same_rules(tmp_path: Path) -> None:
     assert [found[name].status for name in builds] == [0, 0, 2, 2]
     assert all(json.loads(found[name].out)["samples"] == 6 for name in list(builds)[:2])
     assert all("must run on all samples, got exit()" in found[name].err[-1] for name in list(builds)[2:])
+
+
+@pytest.mark.parametrize("command", ["measure", "plan"])
+def test_results_are_whole_even_if_something_prints_to_the_last(
+    command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a thread of the model may."""
+
+    def document(_: Any) -> str:
+        print("late")
+        os.write(1, b"late")
+        return "a page"
+
+    monkeypatch.setattr(measure_pages, "document", document)
+    monkeypatch.setattr(plan_pages, "page", document)
+    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
+    Path("net.py").write_text("from torch import nn\nnet = nn.Linear(3, 2)\n")
+    np.savez("data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
+    more = ["--top", "1"] if command == "measure" else ["--batch-sizes", "2"]
+
+    assert cli.main([command, "--model", "net.py:net", "--data", "data.npz", "--json", *more]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["samples"] == 6
+    assert "late" in err
+
+
+def test_memory_that_runs_out_is_no_defect(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "_run", run)
+
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err == (
+        "losscurv: memory must suffice, got none left; use smaller sizes or fewer workers\n"
+    )
 
 
 # --- what a signal does is another matter

@@ -46,13 +46,14 @@ def restored(seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def apart() -> Iterator[None]:
+def apart() -> Iterator[TextIO]:
     """Where code of others runs: what it prints, in Python or in C, goes to standard error, and it cannot end us.
 
-    Afterwards standard output and error are as found, whatever was closed.
+    Given is a stream for the results, which leads to standard output. Afterwards standard output and error are as
+    found, whatever was closed.
     """
-    with _printing_aside(), _staying(), _one_process():
-        yield
+    with _printing_aside() as results, _staying(), _one_process():
+        yield results
 
 
 @contextlib.contextmanager
@@ -167,20 +168,37 @@ def _required(parameter: inspect.Parameter) -> bool:
 
 
 @contextlib.contextmanager
-def _printing_aside() -> Iterator[None]:
-    found = sys.stdout, sys.stderr
+def _printing_aside() -> Iterator[TextIO]:
+    found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
     lent: Any = _Lent(sys.stderr)
-    kept = {number: os.dup(number) for number in (1, 2)}
     found[0].flush()
     os.dup2(2, 1)
     sys.stdout = sys.stderr = lent
     try:
-        yield
+        with _leading_to(found[0], kept[1]) as results:
+            yield results
     finally:
         for number, copy in kept.items():
             os.dup2(copy, number)
             os.close(copy)
         sys.stdout, sys.stderr = (_open(stream, number) for number, stream in enumerate(found, 1))
+
+
+@contextlib.contextmanager
+def _leading_to(stream: TextIO, copy: int) -> Iterator[TextIO]:
+    """The stream, or if it writes to number 1, which leads elsewhere now, one that writes to its copy."""
+    if _number(stream) != 1:
+        yield stream
+        return
+    with os.fdopen(os.dup(copy), "w", encoding=stream.encoding, errors=stream.errors) as results:
+        yield results
+
+
+def _number(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):  # of a stream into memory
+        return None
 
 
 class _Lent:

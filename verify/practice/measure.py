@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -365,16 +364,16 @@ def run(options: argparse.Namespace) -> int:
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}")
     folder = Path(options.output)
-    with apart():
+    with apart() as output:
         problem = from_options(options)
         require_writable(folder, "--output")
         with on_terminal("measuring") as tell:
             found = measure(problem, top=options.top, seed=options.seed, tell=tell)
-    text = pages.dumps(found) if options.json else pages.text(found)
-    try:
-        page = pages.write(found, folder)
-    finally:  # a full disk does not take away what was measured
-        sys.stdout.write(text)
-    if not options.json:
-        sys.stdout.write(f"page: {escaped(str(page))}\n")
+        text = pages.dumps(found) if options.json else pages.text(found)
+        try:
+            page = pages.write(found, folder)
+        finally:  # a full disk does not take away what was measured
+            output.write(text)
+        if not options.json:
+            output.write(f"page: {escaped(str(page))}\n")
     return 0

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -358,7 +357,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--adam-rate and --adam-batch must be given together")
     adam = None if options.adam_rate is None else (options.adam_rate, options.adam_batch)
     folder = Path(options.output)
-    with apart():
+    with apart() as output:
         problem = from_options(options)
         _sizes(sizes, problem.samples)
         require_writable(folder, "--output")
@@ -372,12 +371,12 @@ def run(options: argparse.Namespace) -> int:
                 steps=options.steps,
                 tell=tell,
             )
-    try:
-        page = plan_pages.write(made, folder)
-    finally:  # a full disk does not take away what was found
-        sys.stdout.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
-    if not options.json:
-        sys.stdout.write(f"\npage: {escaped(str(page))}\n")
+        try:
+            page = plan_pages.write(made, folder)
+        finally:  # a full disk does not take away what was found
+            output.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
+        if not options.json:
+            output.write(f"\npage: {escaped(str(page))}\n")
     return 0
 
 
