@@ -1,29 +1,35 @@
 """``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
 
-Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a crash, 130
-interrupted. With LOSSCURV_TRACEBACK=1 in the environment the traceback stands above the line of an error.
+How they end, and the exit status, stands in `verify.endings`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
-import io
 import json
-import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from verify.endings import (
+    AS_EXPECTED,
+    BAD_INPUT,
+    INTERRUPTED,
+    SURPRISE,
+    close_off,
+    ended,
+    one_line,
+    refuse,
+    show_traceback,
+    told,
+)
 from verify.escapes import escaped
 from verify.practice import commands as practice
-from verify.signals import interruptible
 
 if TYPE_CHECKING:
     from verify.engine import Session
@@ -44,53 +50,14 @@ def _require_ours() -> None:
 
 _require_ours()
 
-AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-LONGEST = 1000
-"""Characters of a message."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; bad input ends in one line that says what to do."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    _prepare_streams()
-    status = _ended(words)
+    status = ended(lambda: _run(words))
     if arguments is None:
-        _close_off()
+        close_off()
     return status
-
-
-def _prepare_streams() -> None:
-    # one that was closed leads nowhere, or the next file opened would take its number
-    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Greek letters gets question marks
-
-
-def _nowhere() -> TextIO:
-    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-
-
-def _close_off() -> None:
-    """What code of others has left to be done at exit may print: not among the results."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-
-def _ended(words: list[str]) -> int:
-    """Run a command to its end, whatever that is."""
-    try:
-        with interruptible():
-            return _flushed(_run(words))
-    except BrokenPipeError:  # the reader, say `head`, has what it wanted
-        _discard(sys.stdout)
-        return AS_EXPECTED
-    except KeyboardInterrupt:
-        print("losscurv: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BaseException as error:  # a crash must not look like a report that came out otherwise
-        _show_traceback(error)
-        return _refuse(_one_line(error))
 
 
 def _run(words: list[str]) -> int:
@@ -114,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {told(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -245,7 +212,7 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 
     if chosen.report_dir:
         require_writable(chosen.report_dir)
-    _tell(_told(str(chosen)))
+    _tell(told(str(chosen)))
     session, interrupted = None, False
     try:
         with (
@@ -280,8 +247,8 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
         written = report.write(results, chosen.report_dir) if chosen.report_dir else None
         problem = ""
     except Exception as error:  # the numbers are printed all the same
-        _show_traceback(error)
-        written, problem = None, _one_line(error)
+        show_traceback(error)
+        written, problem = None, one_line(error)
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
     changed = replays.differences(chosen.replay, results, chosen.asked) if chosen.replay else []
@@ -294,7 +261,7 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     for doubt in doubts:
         print(f"losscurv: {doubt}", file=sys.stderr)
     if problem:
-        return _refuse(problem)
+        return refuse(problem)
     return SURPRISE if bad or changed or doubts else AS_EXPECTED
 
 
@@ -307,7 +274,7 @@ def _print_json(results: Results, changed: list[str]) -> None:
 
     sys.stdout.write(dumps(results))
     for line in changed:
-        _tell(f"replay differs: {_told(line)}")
+        _tell(f"replay differs: {told(line)}")
 
 
 def _print_table(
@@ -323,7 +290,7 @@ def _print_table(
     for row in legible(bad):
         print(f"\n{row.error}{terminal.surprise_block(row)}")
     for line in changed:
-        print(f"replay differs: {_told(line)}")
+        print(f"replay differs: {told(line)}")
     if chosen.replay and not changed:
         print("replay: every score and verdict is the same")
     if written:
@@ -435,56 +402,6 @@ class _Progress:
         if self.bar.disable and time.monotonic() - self.spoken > self.EVERY:
             self.spoken = time.monotonic()
             print(f"  {progress.done} of {progress.total} {progress.what}, {left}", file=sys.stderr)
-
-
-def _flushed(status: int) -> int:
-    """A full disk or a reader that has gone shows here, not while the interpreter ends."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _discard(sys.stdout)
-    return status
-
-
-def _refuse(line: str) -> int:
-    print(f"losscurv: {line}", file=sys.stderr)
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        return BAD_INPUT
-    _discard(sys.stdout)
-    return BAD_INPUT
-
-
-def _discard(stream: TextIO) -> None:
-    """Send what is still buffered nowhere: the interpreter would complain about it while closing."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
-def _show_traceback(error: BaseException) -> None:
-    if os.environ.get("LOSSCURV_TRACEBACK"):
-        traceback.print_exception(error)
-
-
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        what = f"{error.filename}" if error.filename else "the output cannot be written"
-        hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
-        return _told(f"{what}: {error.strerror}{hint}")
-    if isinstance(error, ValueError | OSError | ImportError):
-        return _told(str(error))
-    if isinstance(error, MemoryError):
-        return "memory must suffice, got none left; use smaller sizes or fewer workers"
-    what = " ".join(traceback.format_exception_only(error)[-1].split())
-    return _told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
-
-
-def _told(text: str) -> str:
-    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
-    line = escaped(text.strip())
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 
 if __name__ == "__main__":

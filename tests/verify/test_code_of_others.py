@@ -349,3 +349,19 @@ def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
 
     assert Path("status").read_text() == "0\n"
     assert run.stderr == "" and ("entries" in run.stdout) == (closing == "2>&-")
+
+
+@pytest.mark.parametrize("where", ["/dev/full", ">(true)"])
+def test_who_does_not_listen_to_messages_still_gets_results_and_status(where: str) -> None:
+    command = f"""
+        losscurv() {{ '{sys.executable}' -m verify.cli "$@"; }}
+        losscurv claims --status nonsense 2> {where}; echo $?
+        losscurv report --tier nonsense 2> {where}; echo $?
+        losscurv plot nowhere 2> {where}; echo $?
+        losscurv report --claim vysogorets2024/softmax-rank --workers 1 --report-dir out > /dev/null 2> {where}
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+
+    assert run.stdout.split() == ["2", "2", "2"] and run.stderr == ""
+    assert run.returncode == 0 and Path("out/report.html").exists()
