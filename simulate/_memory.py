@@ -8,6 +8,8 @@ from pathlib import Path
 
 import torch
 
+from simulate import _limits
+
 __all__ = ["available", "fits", "require"]
 
 _UNASKED = 1 << 26
@@ -48,10 +50,14 @@ def fits(needed: int, device: torch.device | str) -> bool:
 
 
 def available(device: torch.device | str) -> float:
-    """Bytes that can be allocated on a device now; infinite where the system does not tell."""
+    """Bytes to be had on a device now, within the limits of the process; infinite where the system does not tell."""
     device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
+    return min(_free(), _limits.memory())
+
+
+def _free() -> float:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate import _limits
+
 if TYPE_CHECKING:
     import torch
 
@@ -320,8 +322,9 @@ def resolve_device(name: str) -> str:
 
 
 def default_workers() -> int:
-    """One worker per core this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """One worker per core this process may use, no more than its control group grants the time of."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return math.ceil(min(allowed, _limits.cores()))
 
 
 @contextlib.contextmanager

@@ -1,22 +1,34 @@
 """``losscurv``: the report, quick estimates, the inventory, plots and replays from the shell.
 
-Exit status 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupted.
+How they end, and the exit status, stands in `verify.endings`.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
-import io
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from verify.endings import (
+    AS_EXPECTED,
+    BAD_INPUT,
+    INTERRUPTED,
+    SURPRISE,
+    close_off,
+    ended,
+    one_line,
+    refuse,
+    show_traceback,
+    told,
+)
+from verify.escapes import escaped
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
@@ -26,27 +38,26 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-LONGEST = 1000
-"""Characters of a message."""
+
+def _require_ours() -> None:
+    """Our packages are those beside this one, whatever the current folder or the path holds under their names."""
+    for name in ("simulate", "theory"):
+        spec = PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])
+        if spec is not None and spec.loader is not None and name not in sys.modules:
+            sys.modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[name])
+
+
+_require_ours()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; bad input ends in one line that says what to do."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Greek letters gets question marks
-    try:
-        return _flushed(_run(words))
-    except BrokenPipeError:  # the reader, say `head`, has what it wanted
-        _discard(sys.stdout)
-        return AS_EXPECTED
-    except (ValueError, OSError, ImportError) as error:
-        return _refuse(_one_line(error))
-    except KeyboardInterrupt:
-        print("losscurv: interrupted", file=sys.stderr)
-        return INTERRUPTED
+    status = ended(lambda: _run(words))
+    if arguments is None:
+        close_off()
+    return status
 
 
 def _run(words: list[str]) -> int:
@@ -70,7 +81,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(BAD_INPUT, f"{self.prog}: {_told(message)}; see {self.prog} --help\n")
+        self.exit(BAD_INPUT, f"{self.prog}: {told(message)}; see {self.prog} --help\n")
 
 
 class _Version(argparse.Action):
@@ -87,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="losscurv",
         description="Theory against simulation for the curvature of neural-network losses.",
-        epilog="Exit status: 0 as expected, 1 a surprise in a verdict, 2 bad input, 130 interrupted.",
+        epilog="Exit status: 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a"
+        " crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the traceback of an error.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -201,7 +213,7 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
     if chosen.report_dir:
         require_writable(chosen.report_dir)
     for line in (str(chosen), *chosen.waiting):
-        _tell(_told(line))
+        _tell(told(line))
     session, interrupted = None, False
     try:
         with (
@@ -230,16 +242,17 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 
 def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     """Write the report first and print after: the page is there even if nobody reads the terminal."""
-    from verify import report, suite
+    from verify import replays, report, suite
 
     try:
         written = report.write(results, chosen.report_dir) if chosen.report_dir else None
         problem = ""
-    except (OSError, ValueError) as error:
-        written, problem = None, _one_line(error)
+    except Exception as error:  # the numbers are printed all the same
+        show_traceback(error)
+        written, problem = None, one_line(error)
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
-    changed = suite.differences(chosen.replay, results) if chosen.replay else []
+    changed = replays.differences(chosen.replay, results, chosen.asked) if chosen.replay else []
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:
@@ -249,12 +262,12 @@ def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     for doubt in doubts:
         print(f"losscurv: {doubt}", file=sys.stderr)
     if problem:
-        return _refuse(problem)
+        return refuse(problem)
     return SURPRISE if bad or changed or doubts else AS_EXPECTED
 
 
 def _tell(line: str) -> None:
-    print(f"losscurv: {line}", file=sys.stderr)
+    print(f"losscurv: {escaped(line)}", file=sys.stderr)
 
 
 def _print_json(results: Results, changed: list[str]) -> None:
@@ -262,26 +275,27 @@ def _print_json(results: Results, changed: list[str]) -> None:
 
     sys.stdout.write(dumps(results))
     for line in changed:
-        _tell(f"replay differs: {_told(line)}")
+        _tell(f"replay differs: {told(line)}")
 
 
 def _print_table(
     results: Results, chosen: Plan, bad: list[Row | Observed], changed: list[str], written: Path | None
 ) -> None:
     from verify import terminal
+    from verify.wording import legible
 
     if results.rows:
-        terminal.console().print(terminal.table(results.rows))
+        terminal.console().print(terminal.table(legible(results.rows)))
     if results.observations:
-        print("\n" * bool(results.rows) + terminal.observed_block(results.observations))
-    for row in bad:
+        print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
+    for row in legible(bad):
         print(f"\n{row.error}{terminal.surprise_block(row)}")
     for line in changed:
-        print(f"replay differs: {_told(line)}")
+        print(f"replay differs: {told(line)}")
     if chosen.replay and not changed:
         print("replay: every score and verdict is the same")
     if written:
-        print(f"report: {written}")
+        print(f"report: {escaped(str(written))}")
     print(terminal.tally(results.rows, results.observations))
 
 
@@ -313,15 +327,18 @@ def _claims(options: argparse.Namespace) -> int:
 def _plot(options: argparse.Namespace) -> int:
     from verify import plots, report
     from verify.options import REPORT_DIR, load_results, require_writable
+    from verify.results import edited
 
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
+    if edited(results):
+        _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
     written = plots.save_all(results, folder / "plots")
     page = report.write(results, folder)
-    print(f"{len(written)} plots: {folder / 'plots'}")
-    print(f"report: {page}")
+    print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
+    print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
 
 
@@ -343,7 +360,7 @@ def _gallery(options: argparse.Namespace) -> int:
     for picture in chosen:
         started = time.monotonic()
         _, png = gallery.save(picture, setting, Path(options.output))
-        print(f"{png}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
+        print(f"{escaped(str(png))}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
     return AS_EXPECTED
 
 
@@ -386,46 +403,6 @@ class _Progress:
         if self.bar.disable and time.monotonic() - self.spoken > self.EVERY:
             self.spoken = time.monotonic()
             print(f"  {progress.done} of {progress.total} {progress.what}, {left}", file=sys.stderr)
-
-
-def _flushed(status: int) -> int:
-    """A full disk or a reader that has gone shows here, not while the interpreter ends."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _discard(sys.stdout)
-    return status
-
-
-def _refuse(line: str) -> int:
-    print(f"losscurv: {line}", file=sys.stderr)
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-        return BAD_INPUT
-    _discard(sys.stdout)
-    return BAD_INPUT
-
-
-def _discard(stream: TextIO) -> None:
-    """Send what is still buffered nowhere: the interpreter would complain about it while closing."""
-    with contextlib.suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        what = f"{error.filename}" if error.filename else "the output cannot be written"
-        hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
-        return _told(f"{what}: {error.strerror}{hint}")
-    return _told(str(error))
-
-
-def _told(text: str) -> str:
-    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
-    line = "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from verify.engine import Settings
 from verify.images import DIGITS, on_images, unmet
 from verify.model import AnyClaim, Tier
 from verify.observation import Observation
+from verify.replays import INTERRUPTED
 from verify.results import Results, load
 
 __all__ = [
@@ -134,6 +135,11 @@ class Plan:
     selection: str
     observations: tuple[Observation, ...] = ()
     waiting: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> set[str]:
+        """Ids of all that is to be judged and observed."""
+        return {item.id for item in (*self.claims, *self.observations)}
 
     def __str__(self) -> str:
         s = self.settings
@@ -328,6 +334,4 @@ def _between(option: str, least: int, most: int, value: int) -> int:
 
 def _selection(values: Mapping[str, Any], replay: Results | None) -> str:
     parts = [*(values.get("claim") or []), *(values.get("paper") or [])]
-    return ", ".join(parts) or (
-        replay.suite.selection.removesuffix(" (interrupted)") if replay else ALL_CLAIMS
-    )
+    return ", ".join(parts) or (replay.suite.selection.removesuffix(INTERRUPTED) if replay else ALL_CLAIMS)

@@ -28,10 +28,12 @@ from matplotlib.figure import Figure
 
 from verify import wording
 from verify.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.escapes import escaped
+from verify.files import replace_files
 from verify.observed_panels import observed_panels
 from verify.overview import draw_overview
 from verify.panels import row_panels
-from verify.results import Observed, Results, Row, replace_files
+from verify.results import Observed, Results, Row
 
 __all__ = [
     "PALETTE",
@@ -93,7 +95,7 @@ def seconds_chart(results: Results) -> Figure:
     seconds: dict[str, float] = {}
     for run in results.runs:
         known = run.seconds if abs(run.seconds) < LARGEST else 0.0
-        name = wording.printable(run.experiment)
+        name = escaped(run.experiment)
         seconds[name] = seconds.get(name, 0.0) + known
     ordered = sorted(seconds.items(), key=lambda item: (item[1], item[0]))
 
@@ -128,7 +130,7 @@ def stamp(results: Results) -> str:
     """What a figure was drawn from: version, commit and seed."""
     commit = results.suite.host.get("commit", "")
     parts = ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
-    return wording.printable(" · ".join(parts))
+    return escaped(" · ".join(parts))
 
 
 def to_svg(figure: Figure) -> str:

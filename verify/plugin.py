@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from verify.engine import Session
+from verify.escapes import escaped
 from verify.judge import labels
 from verify.model import AnyClaim, Tier
 from verify.observation import Observation
@@ -160,12 +161,12 @@ class Verification:
         made = bool(self.rows() or self.observations())
         if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
             return
-        from verify import report, suite
+        from verify import replays, report, suite
 
         progress = self._session.progress()
         results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
         if self.plan.replay is not None:
-            self.differences = suite.differences(self.plan.replay, results)
+            self.differences = replays.differences(self.plan.replay, results, self.plan.asked)
             self.notes += [f"replay differs: {line}" for line in self.differences]
             self.notes += [] if self.differences else ["replay: every score and verdict is the same"]
         doubts = suite.doubts(results)
@@ -195,7 +196,7 @@ class Verification:
             return
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             reporter.ensure_newline()
-            reporter.write_line(line)
+            reporter.write_line(escaped(line))
 
 
 KEY = pytest.StashKey[Verification]()
@@ -222,7 +223,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is judged and how: what it takes to run the same again; and what is left out."""
     verification = config.stash[KEY]
     told = (str(verification.plan), *verification.plan.waiting) if verification.planned else ()
-    return [f"verification: {line}" for line in told]
+    return [escaped(f"verification: {line}") for line in told]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -323,17 +324,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not (rows or observations):
         return
     from verify.terminal import console, observed_block, table, tally
+    from verify.wording import legible
 
-    terminalreporter.section(f"theory against simulation: {verification.plan}")
+    terminalreporter.section(escaped(f"theory against simulation: {verification.plan}"))
     if config.option.verbose >= 0:
         text = io.StringIO()
-        console(text, colour=terminalreporter.hasmarkup).print(table(rows))
+        console(text, colour=terminalreporter.hasmarkup).print(table(legible(rows)))
         for line in text.getvalue().splitlines():
             terminalreporter.write_line(line.rstrip())
         if observations:
-            terminalreporter.write_line(observed_block(observations))
+            terminalreporter.write_line(observed_block(legible(observations)))
     for note in verification.notes:
-        terminalreporter.write_line(note)
+        terminalreporter.write_line(escaped(note))
     terminalreporter.write_line(tally(rows, observations))
 
 
@@ -343,7 +345,7 @@ def _usage_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from None
+        raise pytest.UsageError(escaped(str(error))) from None
 
 
 def _require_one_process(config: pytest.Config, plan: Plan) -> None:

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 
 from verify import plots, ratios, wording
 from verify.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
+from verify.files import replace_files
 from verify.inventory import PAPERS
-from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, replace_files
+from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, edited
 from verify.store import exclusive
 
 __all__ = ["document", "formula", "write"]
@@ -107,12 +108,13 @@ def write(results: Results, folder: Path) -> Path:
 
 def document(results: Results) -> str:
     """The page as HTML."""
-    results = wording.legible(results)
+    changed, results = edited(results), wording.legible(results)
     cards = _cards(results)
     sights = _sights(results)
     anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
     observed = [card for card in cards if card.first.data]
     return _template().render(
+        edited=changed,
         suite=results.suite,
         host=results.suite.host,
         headlines=_headlines(results.rows),

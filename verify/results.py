@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import os
 import stat
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from verify.files import replace_files
+from verify.inventory import Status
 from verify.lines import strays
+from verify.model import Kind, Standing, Verdict
 
 __all__ = [
     "SCHEMA",
@@ -33,9 +36,10 @@ __all__ = [
     "Spread",
     "Suite",
     "Violation",
+    "canonical",
     "dumps",
+    "edited",
     "load",
-    "replace_files",
     "save",
 ]
 
@@ -53,6 +57,9 @@ MOST_ITEMS, DEEPEST = 10_000, 16
 
 SMALLEST_PLACE = 1e-100
 """Of a curve or an observation: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
+
+_SHOWN = 60
+"""Characters of a word that is not known."""
 
 INTEGERS = 1 << 128
 """Integers of a results file are counts and seeds, at least 0 and below this."""
@@ -284,7 +291,7 @@ class Suite:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A whole run."""
+    """A whole run; `sha256` is the digest of all the rest as the run wrote it, empty until then."""
 
     suite: Suite
     rows: list[Row]
@@ -294,6 +301,18 @@ class Results:
     derivations: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     observations: list[Observed] = field(default_factory=list[Observed])
     schema: int = SCHEMA
+    sha256: str = ""
+
+
+WORDS: dict[tuple[type, str], tuple[str, ...]] = {
+    **{(record, "verdict"): tuple(Verdict) for record in (PointOutcome, Row)},
+    (Row, "expected"): tuple(Verdict),
+    (Row, "reading"): ("theory", "corrected", "as our copy reads"),
+    (Row, "standing"): tuple(Standing),
+    (Row, "kind"): (*Kind, "identity", "exact property", "property", "check"),
+    (InventoryRow, "status"): tuple(Status),
+}
+"""Fields that take some words only."""
 
 
 def save(results: Results, path: Path) -> None:
@@ -307,36 +326,43 @@ def save(results: Results, path: Path) -> None:
     replace_files({path: dumps(results)})
 
 
-def replace_files(contents: Mapping[Path, str | bytes]) -> None:
-    """Write texts or bytes to files, all of them or none, each in one step: a reader sees the old file or the new.
-
-    Raises
-    ------
-    OSError
-        If one of them cannot be written.
-    """
-    parts = {path: path.with_name(f"{path.name}.{os.getpid()}.part") for path in contents}
-    try:
-        for path, part in parts.items():
-            _write_through(part, contents[path])
-        for path, part in parts.items():
-            part.replace(path)
-    except BaseException:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-        raise
-
-
-def _write_through(path: Path, content: str | bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def dumps(results: Results) -> str:
-    """The results as JSON text; NaN and infinity are strings there."""
-    return json.dumps(_plain(asdict(results)), indent=1, allow_nan=False) + "\n"
+    """The results as JSON text, with their digest; NaN and infinity are strings there."""
+    plain = _plain(asdict(results)) | {"sha256": results.sha256 or _digest(results)}
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+def edited(results: Results) -> bool:
+    """Whether something has been changed since the run wrote it."""
+    return bool(results.sha256) and results.sha256 != _digest(results)
+
+
+def _digest(results: Results) -> str:
+    """Of what the file says, however it is laid out."""
+    return hashlib.sha256(canonical(replace(results, sha256="")).encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """A record, or a value of one, as the one text that stands for it: 1 and 1.0 are the same there.
+
+    >>> canonical({"b": (1.0, float("nan")), "a": 2**70}), canonical(0.5)
+    ('{"a":1180591620717411303424,"b":[1,"nan"]}', '0.5')
+    """
+    return json.dumps(_whole(_plain(_as_dict(value))), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_as_dict(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def load(path: Path) -> Results:
@@ -419,6 +445,9 @@ def _record(kind: Any, value: Any, where: str) -> Any:
 
 def _problems(made: Any) -> Iterator[str]:
     """What the types alone do not say and the page relies on."""
+    for (kind, name), words in WORDS.items():
+        if isinstance(made, kind) and getattr(made, name) not in words:
+            yield f"have one of {', '.join(words)} as {name}, got {getattr(made, name)[:_SHOWN]!a}"
     if isinstance(made, Curve):
         if not made.x or not all(map(_drawable, made.x)):
             yield "have places on its axis, all of a size that can be drawn"

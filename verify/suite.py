@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.metadata
-import json
 import platform
 import subprocess
 from collections.abc import Callable
@@ -20,10 +19,11 @@ from verify.engine import Session
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.options import ALL_CLAIMS, Plan
 from verify.planted import PLANTED
-from verify.results import Observed, Results, Row, RunRecord, Suite
+from verify.replays import INTERRUPTED
+from verify.results import Observed, Results, Row, Suite
 from verify.store import Store
 
-__all__ = ["collect", "commit", "differences", "doubts", "failed", "open_store", "version"]
+__all__ = ["collect", "commit", "doubts", "failed", "open_store", "version"]
 
 MOST_UNDECIDED = 0.05
 """Part of a run of all claims that may stay undecided; one always may."""
@@ -81,51 +81,6 @@ def doubts(results: Results) -> list[str]:
     return found
 
 
-def differences(recorded: Results, repeated: Results) -> list[str]:
-    """What a repeated run has otherwise than the recorded one: scores (by hash), measured values, verdicts, tables.
-
-    What was not repeated is not compared. Other claims on the same experiment may have asked for more of the same
-    replicates; then the measured values, each after its own number of replicates, stand for the scores.
-    """
-    again_runs = {_name(run): run for run in repeated.runs}
-    again_rows = {row.id: row for row in repeated.rows}
-    found: list[str] = []
-    for run in recorded.runs:
-        other = again_runs.get(_name(run), run)
-        if run.replicates == other.replicates and run.sha256 != other.sha256:
-            found.append(f"{run.experiment} at {run.parameters}: {run.replicates} replicates, scores differ")
-    for row in recorded.rows:
-        again = again_rows.get(row.id, row)
-        if row.verdict != again.verdict:
-            found.append(f"{row.id}: {row.verdict} was recorded, now {again.verdict}")
-        elif _measured(row) != _measured(again):
-            found.append(f"{row.id}: measured {_measured(row)} was recorded, now {_measured(again)}")
-    again_observed = {o.id: o for o in repeated.observations}
-    changes = [(o.id, _change(o, again_observed.get(o.id, o))) for o in recorded.observations]
-    return found + [f"{name}: {change}" for name, change in changes if change]
-
-
-def _change(recorded: Observed, again: Observed) -> str:
-    if bool(recorded.error) != bool(again.error):
-        return "a table was recorded, now broken" if again.error else "broken was recorded, now a table"
-    return "the table differs" if _cells(recorded) != _cells(again) else ""
-
-
-def _cells(observation: Observed) -> str:
-    """The numbers of a table as text, in which a NaN equals itself."""
-    return repr([row.cells for group in observation.groups for row in group.rows])
-
-
-def _name(run: RunRecord) -> tuple[str, str]:
-    return run.experiment, json.dumps(
-        run.parameters, sort_keys=True
-    )  # a file has lists where a run has tuples
-
-
-def _measured(row: Row) -> str:
-    return ", ".join(f"{point.measured!r} ({point.replicates})" for point in row.points)
-
-
 @cache
 def version() -> str:
     """The installed version of the project."""
@@ -170,7 +125,7 @@ def _suite(session: Session, plan: Plan, interrupted: bool) -> Suite:
         family_error=FAMILY_ERROR,
         intervals=registry.intervals(registry.claims()),
         intervals_allowed=FAMILY_SIZE,
-        selection=plan.selection + (" (interrupted)" if interrupted else ""),
+        selection=plan.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
         data=settings.data,
         host=_host(session, plan),

@@ -9,6 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
+from verify.escapes import escaped, printable
 from verify.intervals import FEWEST
 from verify.judge import PRINTED
 from verify.model import Kind, Standing
@@ -31,7 +32,6 @@ __all__ = [
     "parameters",
     "power_of_ten",
     "prediction",
-    "printable",
     "redraw",
     "rival_tally",
     "shared",
@@ -283,30 +283,23 @@ def slugs(names: Iterable[str]) -> dict[str, str]:
     return taken
 
 
-def printable(text: str) -> str:
-    """Text without what a page in UTF-8, or a drawing in XML, cannot hold.
-
-    >>> printable("a" + chr(0) + "b") == "a" + chr(0xFFFD) + "b"
-    True
-    """
-    return _UNPRINTABLE.sub("\ufffd", text)
-
-
-def legible(record: Any) -> Any:
-    """A record with each of its texts printable, and those of all that is in it."""
+def legible(record: Any, lines: bool = False) -> Any:
+    """A record with each of its texts as it can be shown; all on one line but for those that may have several."""
     if isinstance(record, str):
-        return printable(record)
+        return printable(record) if lines else escaped(record)
     if is_dataclass(record) and not isinstance(record, type):
-        return type(record)(**{f.name: legible(getattr(record, f.name)) for f in fields(record)})
+        shown = {f.name: legible(getattr(record, f.name), f.name in _OF_LINES) for f in fields(record)}
+        return type(record)(**shown)
     if isinstance(record, dict):
-        return {legible(key): legible(value) for key, value in record.items()}
+        return {legible(key): legible(value, key in _OF_LINES) for key, value in record.items()}
     return type(record)(map(legible, record)) if isinstance(record, list | tuple) else record
 
 
 _ABSENT = object()
 _LONGEST_SLUG = 120
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_OF_LINES = ("error", "expression", "statement", "steps")
+"""Tracebacks, formulas and their derivations."""
 
 
 def _size(margins: float) -> float:

@@ -6,7 +6,6 @@ import contextlib
 import multiprocessing
 import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
+from verify.signals import handling, interrupt
 
 __all__ = ["Calls", "Pool", "WorkerLostError", "open_workers"]
 
@@ -36,7 +36,7 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
     terminated counts as an interruption too: what is finished is kept, and no worker stays behind.
     """
     others = set(multiprocessing.active_children())
-    with _opened(workers, address) as executor, _handling(signal.SIGTERM, _interrupt):
+    with _opened(workers, address) as executor, handling(signal.SIGTERM, interrupt):
         try:
             if isinstance(executor, Pool):
                 executor.start()
@@ -64,7 +64,7 @@ class Pool(Executor):
 
         They inherit that it is ignored.
         """
-        with _handling(signal.SIGINT, signal.SIG_IGN):
+        with handling(signal.SIGINT, signal.SIG_IGN):
             for _ in range(self.workers):
                 self._processes.submit(os.getpid)
 
@@ -207,19 +207,3 @@ def _opened(workers: int, address: str | None) -> Iterator[Executor]:
             yield pool
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _handling(number: signal.Signals, handler: Any) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only there may a handler be set
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt

@@ -276,12 +276,28 @@ def test_a_replay_checks_what_the_file_asks_for(field: str, value: Any, message:
 
 def test_a_replay_cannot_write_to_the_terminal() -> None:
     raw = json.loads(Path("good/results.json").read_text())
-    raw["rows"][0]["verdict"] = "agrees\n\x1b[2Jowned"
+    raw["rows"][0]["points"][0]["parameters"]["scale\n\x1b[2J"] = "owned\u202e"
     Path("owned.json").write_text(json.dumps(raw))
     done = run("replay", "owned.json")
     assert done.status == 1
-    assert all("\x1b" not in line for line in done.out)
-    assert "replay differs: beyond/right: agrees ?[2Jowned was recorded, now agrees" in done.out
+    assert all(line.isprintable() for line in done.out)
+    assert any("owned\\u202e" in line for line in done.out)
+
+
+def test_an_edited_file_is_told_by_replay_and_plot() -> None:
+    raw = json.loads(Path("good/results.json").read_text())
+    raw["rows"][0]["finding"] = "something else"
+    Path("edited").mkdir()
+    Path("edited/results.json").write_text(json.dumps(raw))
+    line = "the results file was edited after its run: its sha256 does not fit"
+    assert (done := run("replay", "edited")).status == 1
+    assert f"replay differs: {line}" in done.out
+    for _ in range(2):  # to draw it does not make it a file of a run
+        done = run("plot", "edited")
+        assert done.status == 0
+        expected = "losscurv: results file edited was edited after its run: its sha256 does not fit; the page says so"
+        assert done.err == [expected]
+    assert (done := run("plot", "good")).status == 0 and done.err == []
 
 
 # --- through pytest

@@ -7,6 +7,7 @@ import errno
 import json
 import math
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -650,7 +651,7 @@ def test_an_interrupt_ends_the_command(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(measuring, "measure", interrupt)
 

@@ -39,6 +39,7 @@ from verify.results import (
     Suite,
     Violation,
     dumps,
+    edited,
     load,
     save,
 )
@@ -71,7 +72,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_a_run_comes_back_as_it_was(tmp_path: Path, planted: Results) -> None:
-    assert same(written(tmp_path, sample()), sample())
+    again = written(tmp_path, sample())
+    assert same(dataclasses.replace(again, sha256=""), sample())
     assert dumps(written(tmp_path, planted)) == dumps(planted)
     assert json.loads(dumps(sample()))["schema"] == SCHEMA
     assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
@@ -111,7 +113,7 @@ def test_every_number_comes_back_to_the_bit(tmp_path_factory, a, b, c, needed, s
     made = with_point(point)
     path = tmp_path_factory.getbasetemp() / "numbers.json"
     save(made, path)
-    assert same(load(path), made)
+    assert same(dataclasses.replace(load(path), sha256=""), made)
     raw = json.loads(path.read_text())["rows"][0]["points"][0]
     POINT.validate(raw)
 
@@ -120,11 +122,10 @@ def test_every_number_comes_back_to_the_bit(tmp_path_factory, a, b, c, needed, s
 @given(st.text())
 def test_every_text_comes_back(tmp_path_factory, text: str) -> None:
     """Even one that looks like a number that JSON lacks."""
-    made = with_point(outcome(reason=text, verdict="nan"))
+    made = with_point(outcome(reason=text))
     path = tmp_path_factory.getbasetemp() / "text.json"
     save(made, path)
-    again = load(path).rows[0].points[0]
-    assert (again.reason, again.verdict) == (text, "nan")
+    assert load(path).rows[0].points[0].reason == text
 
 
 def test_the_file_is_plain_json(tmp_path: Path) -> None:
@@ -205,6 +206,69 @@ def test_the_schema_refuses_what_no_run_writes(path: tuple, value: Any) -> None:
         FILE.validate(raw)
 
 
+# --- the digest
+
+
+def numbers_of(raw: Any) -> Any:
+    """The same with whole numbers written the other way."""
+    if isinstance(raw, dict):
+        return {key: numbers_of(value) for key, value in reversed(raw.items())}
+    if isinstance(raw, list):
+        return [numbers_of(value) for value in raw]
+    return int(raw) if isinstance(raw, float) and raw.is_integer() else raw
+
+
+def test_the_digest_fits_what_a_run_wrote_and_however_it_is_laid_out(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save(sample(), path)
+    assert not edited(load(path)) and len(load(path).sha256) == 64
+    path.write_text(json.dumps(numbers_of(json.loads(path.read_text())), indent=4))
+    assert not edited(load(path))
+    again = load(path)
+    save(again, path)
+    assert not edited(load(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rows", 0, "points", 0, "measured"), 0.25),
+        (("rows", 0, "verdict"), "disagrees"),
+        (("rows", 0, "finding"), "other"),
+        (("suite", "seed"), 1),
+        (("suite", "host", "commit"), "0"),
+        (("observations", 0, "groups"), []),
+        (("planted",), []),
+        (("inventory", 0, "claims"), []),
+        (("sha256",), "0" * 64),
+    ],
+)
+def test_any_edit_shows_and_is_not_washed_away_by_writing_again(
+    tmp_path: Path, path: tuple, value: Any
+) -> None:
+    raw = json.loads(dumps(sample()))
+    place(raw, path, value)
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(raw))
+    made = load(file)
+    assert edited(made)
+    save(made, file)
+    assert edited(load(file))
+
+
+@pytest.mark.parametrize("kind", list(results.WORDS), ids=lambda kind: f"{kind[0].__name__}.{kind[1]}")
+def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, str]) -> None:
+    record, name = kind
+    way = {PointOutcome: ("rows", 0, "points", 0), Row: ("rows", 0), InventoryRow: ("inventory", 0)}[record]
+    raw = json.loads(dumps(sample()))
+    place(raw, (*way, name), "perhaps\n\x1b" + "x" * 100)
+    refused(tmp_path, json.dumps(raw), rf"must have one of .* as {name}, got 'perhaps\\n\\x1bx")
+    parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry"}
+    listed = LAYOUT["$defs"][parts[record]]["properties"][name]
+    listed = LAYOUT["$defs"]["verdict"] if "$ref" in listed else listed
+    assert listed["enum"] == [str(word) for word in results.WORDS[kind]]
+
+
 # --- files that are no results
 
 
@@ -242,7 +306,7 @@ def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 2}']
+    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 3}']
 )
 def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
     refused(tmp_path, content, f"must have schema {SCHEMA}; run losscurv report again")

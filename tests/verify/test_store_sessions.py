@@ -16,9 +16,10 @@ from tests.verify.toy_claims import plant
 from verify import origin
 from verify.cli import main
 from verify.engine import Session, Settings
+from verify.files import replace_files
 from verify.model import StatisticalProperty
 from verify.origin import key
-from verify.results import load, replace_files
+from verify.results import load
 from verify.store import FILE, Store
 
 __all__ = ["_forgotten", "plant"]

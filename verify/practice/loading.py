@@ -7,7 +7,6 @@ generators as found, and the model that is given is copied, never changed.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import copy
 import sys
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from simulate.determinism import require_deterministic
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
 from simulate.parametric import Parametric, as_found, parametric, require_ready
+from verify.escapes import escaped
 from verify.options import require_seed
 from verify.practice.checkpoints import restore
 from verify.practice.foreign import build, called, function, measured, restored
@@ -165,7 +165,7 @@ def problem(
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     require_ready(model)
-    own = _copied(model).to(device=resolve_device(device), dtype=_dtype(dtype))
+    own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)
     inputs, targets = drawn(*gathered(data, free.parameters[0]), samples, seed)
     with as_found(own, training):
@@ -182,10 +182,10 @@ def problem(
     with measured():
         objective.require_sound()
         require_deterministic(objective)
-    if objective.sums():
-        raise ValueError(
-            "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
-        )
+        if objective.sums():
+            raise ValueError(
+                "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
+            )
     return Problem(
         name=name or type(model).__name__,
         model=own,
@@ -206,6 +206,7 @@ def load(
     loss: str | None = None,
     checkpoint: str | None = None,
     seed: int = 0,
+    tell: Callable[[str], object] = lambda _: None,
     **options: Any,
 ) -> Problem:
     """The same from the words of the shell.
@@ -223,9 +224,11 @@ def load(
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
-        A ``state_dict``, or a dictionary with one under ``state_dict`` or ``model``. Code in it is never run.
+        A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
     seed
         Of what `model` draws, and of the choice of `samples`.
+    tell
+        Called with a line that says what of the checkpoint was loaded.
     options
         As in `problem`.
 
@@ -243,10 +246,11 @@ def load(
     with restored(require_seed(seed)):
         net = build(model)
         if checkpoint:
-            restore(net, checkpoint)
+            tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
         given = _digits(net, options) if data == DIGITS else _archive(data)
-        return problem(net, given, loss=criterion, seed=seed, name=f"{model} on {data}", **options)
+        name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
+        return problem(net, given, loss=criterion, seed=seed, name=name, **options)
 
 
 def from_options(options: argparse.Namespace) -> Problem:
@@ -261,11 +265,6 @@ def from_options(options: argparse.Namespace) -> Problem:
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
-    with contextlib.redirect_stdout(sys.stderr):  # the code of others may print: stdout is for the results
-        return _loaded(options)
-
-
-def _loaded(options: argparse.Namespace) -> Problem:
     return load(
         options.model,
         options.data,
@@ -278,12 +277,19 @@ def _loaded(options: argparse.Namespace) -> Problem:
         seed=options.seed,
         parameters=options.parameters,
         training=options.training,
+        tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
 
 
 def _copied(model: nn.Module) -> nn.Module:
     with called("model", "be such that it can be copied"):
         return copy.deepcopy(model)
+
+
+def _placed(model: nn.Module, device: str, dtype: str) -> nn.Module:
+    place, kind = resolve_device(device), _dtype(dtype)
+    with called("model", f"move to {place} as {dtype}"):
+        return model.to(device=place, dtype=kind)
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,9 +25,10 @@ from simulate.operators import CurvatureOperator, gauss_newton, h_term, hessian
 from simulate.projected import projected_terms
 from simulate.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.spectra import Estimate, density, frobenius_norm, xtrace
+from verify.escapes import escaped
 from verify.options import require_seed, require_writable
 from verify.practice import zone as zones
-from verify.practice.foreign import measured
+from verify.practice.foreign import apart, measured
 from verify.practice.loading import Problem, from_options
 from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Noise, Number, Spectrum
 from verify.practice.norms import frobenius
@@ -102,7 +101,7 @@ def measure(
     streams = np.random.default_rng(require_seed(seed)).spawn(7)
     spent, work = _Spent(), Work(_costs(problem, count), tell)
     with measured():
-        gradient = objective.gradient()
+        loss, gradient = objective.value(), objective.gradient()
         with work.part(_TRACES):
             whole, traces = _traces(problem, streams[0])
         with work.part(_HESSIAN) as done:
@@ -126,7 +125,7 @@ def measure(
         dtype=str(objective.dtype).removeprefix("torch."),
         device=str(objective.device),
         seed=seed,
-        loss=_exact(objective.value()),
+        loss=_exact(loss),
         gradient_norm=_exact(float(gradient.double().norm())),
         hessian=first.matrix,
         gauss_newton=second.matrix,
@@ -365,15 +364,17 @@ def run(options: argparse.Namespace) -> int:
     require_seed(options.seed)
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}")
-    problem, folder = from_options(options), Path(options.output)
-    require_writable(folder, "--output")
-    with redirect_stdout(sys.stderr), on_terminal("measuring") as tell:
-        found = measure(problem, top=options.top, seed=options.seed, tell=tell)
-    text = pages.dumps(found) if options.json else pages.text(found)
-    try:
-        page = pages.write(found, folder)
-    finally:  # a full disk does not take away what was measured
-        sys.stdout.write(text)
-    if not options.json:
-        sys.stdout.write(f"page: {page}\n")
+    folder = Path(options.output)
+    with apart() as output:
+        problem = from_options(options)
+        require_writable(folder, "--output")
+        with on_terminal("measuring") as tell:
+            found = measure(problem, top=options.top, seed=options.seed, tell=tell)
+        text = pages.dumps(found) if options.json else pages.text(found)
+        try:
+            page = pages.write(found, folder)
+        finally:  # a full disk does not take away what was measured
+            output.write(text)
+        if not options.json:
+            output.write(f"page: {escaped(str(page))}\n")
     return 0

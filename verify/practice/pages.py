@@ -14,10 +14,11 @@ from matplotlib.figure import Figure
 
 from simulate.spectra import Estimate
 from verify import plots, wording
+from verify.escapes import escaped
+from verify.files import replace_files
 from verify.practice import measure_plots
 from verify.practice.measurement import Eigenvalue, Matrix, Measurement, Number
 from verify.report import DARK
-from verify.results import replace_files
 
 __all__ = ["document", "dumps", "text", "write"]
 
@@ -45,7 +46,7 @@ def document(found: Measurement) -> str:
     return environment.get_template("measure.html.j2").render(
         m=found,
         zone=found.zone,
-        name=wording.printable(found.name),
+        name=escaped(found.name),
         figures=[_themed(figure) for figure in drawn if figure is not None],
         histogram=noise and _themed(measure_plots.samples(noise, found.hessian.top[0])),
         light=plots.PALETTE,
@@ -79,7 +80,7 @@ def text(found: Measurement) -> str:
 
 def _heading(found: Measurement) -> Iterator[str]:
     classes = "" if found.classes is None else f", K = {found.classes} classes"
-    yield wording.printable(found.name)
+    yield escaped(found.name)
     yield f"P = {found.parameters} parameters, N = {found.samples} samples{classes}, {found.dtype} on {found.device}"
     yield f"loss {_plain(found.loss.value)}, gradient norm {_plain(found.gradient_norm.value)}"
 

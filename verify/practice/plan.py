@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,8 +22,9 @@ from simulate.lanczos import Operator
 from simulate.operators import gauss_newton, hessian
 from simulate.sample_grams import SampleGrams
 from simulate.spectra import Estimate
+from verify.escapes import escaped
 from verify.options import require_seed, require_writable
-from verify.practice.foreign import measured
+from verify.practice.foreign import apart, measured
 from verify.practice.loading import Problem, from_options
 from verify.practice.norms import frobenius
 from verify.practice.rate_bracket import Bracket, measured_bracket, sample_matrices
@@ -361,19 +360,27 @@ def run(options: argparse.Namespace) -> int:
     if (options.adam_rate is None) != (options.adam_batch is None):
         raise ValueError("--adam-rate and --adam-batch must be given together")
     adam = None if options.adam_rate is None else (options.adam_rate, options.adam_batch)
-    problem, folder = from_options(options), Path(options.output)
-    _sizes(sizes, problem.samples)
-    require_writable(folder, "--output")
-    with redirect_stdout(sys.stderr), on_terminal("plan") as tell, measured():
-        made = plan(
-            problem, sizes, seed=options.seed, adam=adam, check=options.check, steps=options.steps, tell=tell
-        )
-    try:
-        page = plan_pages.write(made, folder)
-    finally:  # a full disk does not take away what was found
-        sys.stdout.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
-    if not options.json:
-        sys.stdout.write(f"\npage: {page}\n")
+    folder = Path(options.output)
+    with apart() as output:
+        problem = from_options(options)
+        _sizes(sizes, problem.samples)
+        require_writable(folder, "--output")
+        with on_terminal("plan") as tell, measured():
+            made = plan(
+                problem,
+                sizes,
+                seed=options.seed,
+                adam=adam,
+                check=options.check,
+                steps=options.steps,
+                tell=tell,
+            )
+        try:
+            page = plan_pages.write(made, folder)
+        finally:  # a full disk does not take away what was found
+            output.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
+        if not options.json:
+            output.write(f"\npage: {escaped(str(page))}\n")
     return 0
 
 

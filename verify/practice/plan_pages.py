@@ -18,13 +18,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from simulate.spectra import Estimate
 from verify import plots
 from verify.drawing import PALETTE, STYLE, Floats, Panel, stack
+from verify.escapes import escaped
+from verify.files import replace_files
 from verify.gallery.parts import MEASURED, batch_axis, curve
 from verify.practice.plan import Plan
 from verify.practice.rules import Rates
 from verify.practice.trial_runs import GROWTH, Trial
 from verify.report import DARK
-from verify.results import replace_files
-from verify.wording import number, printable
+from verify.wording import number
 
 __all__ = ["dumps", "figure", "page", "text", "write"]
 
@@ -90,7 +91,7 @@ def text(made: Plan) -> str:
 
 
 def _facts(made: Plan) -> Iterator[str]:
-    yield f"{printable(made.name)}: N = {made.samples}, P = {made.parameters}, loss {number(made.loss)}"
+    yield f"{escaped(made.name)}: N = {made.samples}, P = {made.parameters}, loss {number(made.loss)}"
     first = _bounded(made.bracket.largest, made.bracket.bound)
     yield f"λ₁ of the Gauss-Newton matrix {first}, of the Hessian {_bounded(made.hessian, made.hessian_bound)}"
     yield f"heaviest single sample {number(made.bracket.heaviest)}, noise |G_i − G|² {_measured(made.variance)}"
@@ -273,7 +274,7 @@ def page(made: Plan) -> str:
     )
     head, *rows = _table(made)
     return environment.get_template("plan.html.j2").render(
-        name=printable(made.name),
+        name=escaped(made.name),
         facts=list(_facts(made)),
         head=head,
         rows=rows,

@@ -1,0 +1,367 @@
+"""Whatever the code of others does, `measure` and `plan` end in their results or in one line, with status 0 or 2.
+
+Each case is a process of its own, forked off one that has loaded the libraries.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.verify.command_line import ROOT, elsewhere
+from verify import cli, signals
+from verify.practice import foreign, measure, plan_pages
+from verify.practice import pages as measure_pages
+from verify.practice.loading import problem
+
+__all__ = ["elsewhere"]
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+SOURCE = """
+import atexit, os, sys
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.calls = 0
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Own(BaseException):
+    pass
+
+def then(act):
+    def build():
+        act()
+        return Net()
+    return build
+
+def in_forward(act, calls):
+    class Acts(Net):
+        def forward(self, x):
+            self.calls += 1
+            if self.calls >= calls:
+                act()
+            return super().forward(x)
+    return Acts
+
+def raised(error):
+    def act():
+        raise error
+    return act
+
+def deep():
+    return deep()
+
+def forked():
+    os.fork()
+
+def forked_child_leaves():
+    if os.fork() == 0:
+        sys.exit(0)
+
+def forked_child_raises():
+    if os.fork() == 0:
+        raise KeyError
+
+def printed():
+    print("printed")
+    sys.stdout.buffer.write(b"bytes")
+    os.write(1, b"written")
+    os.system("echo by a child")
+
+def closed():
+    sys.stdout.close()
+    sys.stderr.close()
+    sys.__stdout__.close()
+
+def closed_numbers():
+    os.close(1)
+
+def later():
+    atexit.register(os.write, 1, b"late")
+
+builds, early, late = then(lambda: None), 1, 20
+exits = lambda: sys.exit(0)
+leaves = lambda: os._exit(0)
+"""
+
+PLAIN = {
+    "prints": "then(printed)",
+    "prints in forward": "in_forward(printed, 1)",
+    "closes": "then(closed)",
+    "closes in forward": "in_forward(closed, 20)",
+    "closes 1": "then(closed_numbers)",
+    "forks": "then(forked)",
+    "forks in forward": "in_forward(lambda: forked() if os.getpid() == here else None, 10**9)",
+    "forks a child that leaves": "then(forked_child_leaves)",
+    "forks a child that raises": "then(forked_child_raises)",
+    "at exit": "then(later)",
+}
+"""What harms nothing."""
+
+ENDS = {
+    "exits": ("then(exits)", "must build without an error, got exit(): 0 (net.py, line "),
+    "exits in forward": ("in_forward(exits, 20)", "must run on all samples, got exit(): 0 (net.py, line "),
+    "leaves": ("then(leaves)", "must build without an error, got exit(): os._exit(0) (net.py, line "),
+    "leaves in forward": (
+        "in_forward(leaves, 20)",
+        "must run on all samples, got exit(): os._exit(0) (net.py",
+    ),
+    "interrupts": (
+        "then(raised(KeyboardInterrupt))",
+        "must build without an error, got KeyboardInterrupt (net",
+    ),
+    "interrupts in forward": ("in_forward(raised(KeyboardInterrupt), 20)", "got KeyboardInterrupt (net.py"),
+    "own error": ("then(raised(Own('odd')))", "must build without an error, got Own: odd (net.py"),
+    "own error at once": (
+        "in_forward(raised(Own('odd')), 1)",
+        "must run on inputs of shape (2, 3), got Own: odd",
+    ),
+    "own error in forward": (
+        "in_forward(raised(Own('odd')), 20)",
+        "must run on all samples, got Own: odd (net",
+    ),
+    "recursion": ("then(deep)", "got RecursionError: maximum recursion depth exceeded (net.py"),
+    "recursion in forward": ("in_forward(deep, 20)", "must run on all samples, got RecursionError"),
+    "value error": (
+        "in_forward(raised(ValueError('bad')), 20)",
+        "must run on all samples, got ValueError: bad (net",
+    ),
+    "exit on import": ("sys.exit(0)", "must import without an error, got exit(): 0 (net.py"),
+    "meta": ("lambda: Net().to('meta')", "model must have values, got 'layer.weight' on the meta device"),
+}
+"""What no results can come of, and the line."""
+
+DRIVER = textwrap.dedent("""
+    import json, os, sys
+    import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
+    import verify.practice.plan, verify.terminal
+    from verify import cli
+    from verify.practice import measure, pages, plan_pages
+
+    measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
+    pages.document = plan_pages.document = lambda found: "a page"  # drawing takes longer than all else
+    plan_pages.plots.save_figure = lambda *words: []
+
+    def child(words, folder):
+        os.chdir(folder)
+        for number, name in ((1, "out"), (2, "err")):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
+        sys.argv = ["losscurv", *words]
+        sys.exit(cli.main())
+
+    for folder, words in json.load(sys.stdin):
+        process = os.fork()
+        if process == 0:
+            child(words, folder)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+""")
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: list[str]
+
+
+def ended(folder: Path, builds: dict[str, str], words: list[str]) -> dict[str, Ended]:
+    """What came of a command for each of these models."""
+    tasks = []
+    for name, build in builds.items():
+        place = folder / name.replace(" ", "-")
+        place.mkdir()
+        (place / "net.py").write_text(f"{SOURCE}\nhere = os.getpid()\nbuild = {build}\n")
+        np.savez(place / "data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
+        tasks.append((str(place), [*words, "--model", "net.py:build", "--data", "data.npz", "--json"]))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps(tasks),
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    statuses = map(int, run.stdout.split())
+    return {
+        name: Ended(status, (place := Path(task[0]) / "out").read_text(), _lines(place.with_name("err")))
+        for name, status, task in zip(builds, statuses, tasks, strict=True)
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if " s left" not in line]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    builds = {**PLAIN, **{name: build for name, (build, _) in ENDS.items()}}
+    return ended(tmp_path_factory.mktemp("measured"), builds, ["measure", "--top", "1"])
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_standard_output_is_json_and_nothing_else(measured: dict[str, Ended], name: str) -> None:
+    status, out, err = measured[name]
+
+    assert status == 0, err
+    assert json.loads(out)["samples"] == 6
+    assert "printed" not in out
+    if name == "prints":
+        assert " ".join(err).split() == ["printed", "byteswrittenby", "a", "child"]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_end_of_others_is_one_line_and_status_2(measured: dict[str, Ended], name: str) -> None:
+    status, out, err = measured[name]
+
+    assert (status, out, len(err)) == (2, "", 1), err
+    assert err[0].startswith("losscurv: ") and ENDS[name][1] in err[0]
+
+
+def test_a_plan_keeps_the_same_rules(tmp_path: Path) -> None:
+    builds = {name: PLAIN[name] for name in ("prints in forward", "forks")}
+    builds |= {name: ENDS[name][0] for name in ("exits in forward", "leaves in forward")}
+
+    found = ended(tmp_path, builds, ["plan", "--batch-sizes", "2"])
+
+    assert [found[name].status for name in builds] == [0, 0, 2, 2]
+    assert all(json.loads(found[name].out)["samples"] == 6 for name in list(builds)[:2])
+    assert all("must run on all samples, got exit()" in found[name].err[-1] for name in list(builds)[2:])
+
+
+@pytest.mark.parametrize("command", ["measure", "plan"])
+def test_results_are_whole_even_if_something_prints_to_the_last(
+    command: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a thread of the model may."""
+
+    def document(_: Any) -> str:
+        print("late")
+        os.write(1, b"late")
+        return "a page"
+
+    monkeypatch.setattr(measure_pages, "document", document)
+    monkeypatch.setattr(plan_pages, "page", document)
+    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
+    Path("net.py").write_text("from torch import nn\nnet = nn.Linear(3, 2)\n")
+    np.savez("data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
+    more = ["--top", "1"] if command == "measure" else ["--batch-sizes", "2"]
+
+    assert cli.main([command, "--model", "net.py:net", "--data", "data.npz", "--json", *more]) == 0
+    out, err = capfd.readouterr()
+    assert json.loads(out)["samples"] == 6
+    assert "late" in err
+
+
+def test_memory_that_runs_out_is_no_defect(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: list[str]) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(cli, "_run", run)
+
+    assert cli.main([]) == 2
+    assert capsys.readouterr().err == (
+        "losscurv: memory must suffice, got none left; use smaller sizes or fewer workers\n"
+    )
+
+
+# --- what a signal does is another matter
+
+
+def test_an_interruption_from_outside_is_none_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(number: signal.Signals) -> Callable[..., Any]:
+        def run(*_: Any) -> int:
+            with foreign.called("model", "build"):
+                signal.raise_signal(number)
+            return 0
+
+        return run
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cli, "_run", stopped(number))
+            assert cli.main([]) == 130
+        assert capsys.readouterr().err == "losscurv: interrupted\n"
+    assert signal.getsignal(signal.SIGINT) is not signals.interrupt
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    """As of a command that nohup has started."""
+    with signals.handling(signal.SIGINT, signal.SIG_IGN), signals.interruptible():
+        signal.raise_signal(signal.SIGINT)
+
+
+# --- our own defects
+
+
+def test_a_defect_of_ours_is_one_line_and_status_2(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: list[str]) -> int:
+        raise TypeError("no such\nthing")
+
+    monkeypatch.setattr(cli, "_run", run)
+    expected = "losscurv: stopped by a defect, TypeError: no such thing; LOSSCURV_TRACEBACK=1 losscurv ... shows where"
+
+    assert cli.main(["claims"]) == 2
+    assert capsys.readouterr().err.splitlines() == [expected]
+    monkeypatch.setenv("LOSSCURV_TRACEBACK", "1")
+    assert cli.main(["claims"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "Traceback (most recent call last):" and told[-1] == expected
+
+
+def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = problem(nn.Linear(1, 1), (torch.ones(2, 1), torch.ones(2, 1)))
+    monkeypatch.setattr(measure, "_traces", measure._count)
+
+    with pytest.raises(TypeError, match="takes 1 positional argument"):
+        measure.measure(line)
+
+
+@pytest.mark.parametrize("closing", ["<&- >&-", "2>&-"])
+def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
+    command = f"'{sys.executable}' -m verify.cli claims --status open {closing}; echo $? > status"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+
+    assert Path("status").read_text() == "0\n"
+    assert run.stderr == "" and ("entries" in run.stdout) == (closing == "2>&-")
+
+
+@pytest.mark.parametrize("where", ["/dev/full", ">(true)"])
+def test_who_does_not_listen_to_messages_still_gets_results_and_status(where: str) -> None:
+    command = f"""
+        losscurv() {{ '{sys.executable}' -m verify.cli "$@"; }}
+        losscurv claims --status nonsense 2> {where}; echo $?
+        losscurv report --tier nonsense 2> {where}; echo $?
+        losscurv plot nowhere 2> {where}; echo $?
+        losscurv report --claim vysogorets2024/softmax-rank --workers 1 --report-dir out > /dev/null 2> {where}
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
+
+    assert run.stdout.split() == ["2", "2", "2"] and run.stderr == ""
+    assert run.returncode == 0 and Path("out/report.html").exists()

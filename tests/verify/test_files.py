@@ -1,0 +1,110 @@
+"""Files are written whole or not at all, and a process that is killed meanwhile leaves nothing for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from verify import files
+from verify.files import replace_files
+from verify.signals import Interrupted
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def forked(act: Callable[[], object]) -> int:
+    """A process that does something and ends; its number."""
+    process = os.fork()
+    if process == 0:
+        try:
+            act()
+        finally:
+            os._exit(0)
+    return process
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_a_kill_has_left_the_next_one_removes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {tmp_path / name: "new" for name in ("page.html", "data [1].json")}
+    for strange in ("page.html.part", "other.html.7.part", "page.html.7.parts"):
+        (tmp_path / strange).touch()
+
+    def killed() -> None:
+        monkeypatch.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        replace_files(texts)
+
+    for _ in range(2):
+        os.waitpid(forked(killed), 0)
+    assert len(names(tmp_path)) == 4  # one of the second, and what was strange
+    replace_files(texts)
+
+    left = ["data [1].json", "other.html.7.part", "page.html", "page.html.7.parts", "page.html.part"]
+    assert names(tmp_path) == left
+
+
+def test_a_file_that_another_process_writes_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, (reader, writer), (heard, told) = tmp_path / "page.html", os.pipe(), os.pipe()
+
+    def slow() -> None:
+        monkeypatch.setattr(os, "fsync", lambda _: (os.write(writer, b"x"), os.read(heard, 1)))
+        replace_files({path: "theirs"})
+
+    process = forked(slow)
+    os.read(reader, 1)  # it has written, and not yet renamed
+    replace_files({path: "ours"})
+    assert path.read_text() == "ours" and len(names(tmp_path)) == 2
+    os.write(told, b"x")
+    assert os.waitpid(process, 0)[1] == 0
+
+    assert path.read_text() == "theirs" and names(tmp_path) == ["page.html"]
+
+
+def test_a_file_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, first = files._lock, iter([True])
+
+    def late(file, *, wait: bool) -> bool:
+        if next(first, False):
+            Path(file.name).unlink()
+        return lock(file, wait=wait)
+
+    monkeypatch.setattr(files, "_lock", late)
+    replace_files({tmp_path / "page.html": "new"})
+
+    assert names(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_text() == "new"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", lambda _: signal.raise_signal(number))
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        replace_files({path: "new", tmp_path / "data.json": "new"})
+
+    assert isinstance(caught.value, Interrupted) == (number is signal.SIGTERM)
+    assert names(tmp_path) == ["page.html"] and path.read_text() == "old"
+
+
+def test_where_there_are_no_locks_files_are_written_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Windows."""
+    monkeypatch.setattr(files, "fcntl", None)
+    for text in ("old", "new"):
+        replace_files({tmp_path / "page.html": text})
+
+    assert names(tmp_path) == ["page.html"] and (tmp_path / "page.html").read_text() == "new"

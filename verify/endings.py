@@ -1,0 +1,148 @@
+"""How a command ends: its exit status, and one line for what went wrong.
+
+Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a crash, 130
+interrupted. With LOSSCURV_TRACEBACK=1 in the environment the traceback stands above the line of an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from verify.escapes import escaped
+from verify.signals import interruptible
+
+__all__ = [
+    "AS_EXPECTED",
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "SURPRISE",
+    "close_off",
+    "ended",
+    "one_line",
+    "refuse",
+    "show_traceback",
+    "told",
+]
+
+AS_EXPECTED, SURPRISE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+LONGEST = 1000
+"""Characters of a message."""
+
+
+def ended(run: Callable[[], int]) -> int:
+    """Run a command to its end, whatever that is, and return its status."""
+    _prepare_streams()
+    told_to: Any = _Forgiving(sys.stderr)
+    with contextlib.redirect_stderr(told_to):
+        try:
+            with interruptible():
+                return _flushed(run())
+        except BrokenPipeError:  # the reader, say `head`, has what it wanted
+            _discard(sys.stdout)
+            return AS_EXPECTED
+        except KeyboardInterrupt:
+            sys.stderr.write("losscurv: interrupted\n")
+            return INTERRUPTED
+        except BaseException as error:  # a crash must not look like a report that came out otherwise
+            show_traceback(error)
+            return refuse(one_line(error))
+
+
+def close_off() -> None:
+    """What code of others has left to be done at exit may print: not among the results."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+
+def refuse(line: str) -> int:
+    """Say what is wrong, and return the status for it."""
+    sys.stderr.write(f"losscurv: {line}\n")
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return BAD_INPUT
+    _discard(sys.stdout)
+    return BAD_INPUT
+
+
+def show_traceback(error: BaseException) -> None:
+    """For who asks for it."""
+    if os.environ.get("LOSSCURV_TRACEBACK"):
+        traceback.print_exception(error)
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong and what to do."""
+    if isinstance(error, OSError) and error.strerror:
+        what = f"{error.filename}" if error.filename else "the output cannot be written"
+        hint = "; free some space and run again" if error.errno == errno.ENOSPC else ""
+        return told(f"{what}: {error.strerror}{hint}")
+    if isinstance(error, ValueError | OSError | ImportError):
+        return told(str(error))
+    if isinstance(error, MemoryError):
+        return "memory must suffice, got none left; use smaller sizes or fewer workers"
+    what = " ".join(traceback.format_exception_only(error)[-1].split())
+    return told(f"stopped by a defect, {what}; LOSSCURV_TRACEBACK=1 losscurv ... shows where")
+
+
+def told(text: str) -> str:
+    """On one line that a terminal can show, cut in the middle if it is too long to be read."""
+    line = escaped(text.strip())
+    return line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
+
+
+class _Forgiving:
+    """A stream whose reader may go: what is said of a command's work must not end it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write if that can be done."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush if that can be done."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
+def _prepare_streams() -> None:
+    # one that was closed leads nowhere, or the next file opened would take its number
+    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters gets question marks
+
+
+def _nowhere() -> TextIO:
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _flushed(status: int) -> int:
+    """A full disk or a reader that has gone shows here, not while the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard(sys.stdout)
+    return status
+
+
+def _discard(stream: TextIO) -> None:
+    """Send what is still buffered nowhere: the interpreter would complain about it while closing."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,142 @@
+"""A repeated run beside the recorded one: all that the seed fixes is compared, to the last bit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
+from typing import Any
+
+from verify.results import Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
+
+__all__ = ["INTERRUPTED", "differences"]
+
+INTERRUPTED = " (interrupted)"
+"""At the end of the selection of a run that was stopped."""
+
+_SETTINGS = ("seed", "tier", "device", "data", "replicates", "alpha", "family_error")
+_ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin", "curves")
+_FIRST = ("measured", "replicates", "predicted", "margin", "verdict")
+_POINT = (*_FIRST, *(f.name for f in fields(PointOutcome) if f.name not in _FIRST))
+_TABLE = ("replicates", "along", "columns", "groups")
+"""What is compared, the most telling first: one difference of a row is told."""
+
+_SHOWN = 100
+"""Characters of a value."""
+
+
+def differences(recorded: Results, repeated: Results, asked: Collection[str] | None = None) -> list[str]:
+    """What a repeated run has otherwise than the recorded one, a line each.
+
+    Compared are the settings, the scores by their hash, and of every row the verdicts, predictions, margins, measured
+    values and all else that its points and curves hold; of observations the tables. What is there in one of the two
+    runs only is a difference too. What was not asked for, or not reached before an interruption, is not compared.
+
+    Parameters
+    ----------
+    recorded
+        As its file has it; that it was edited is a difference.
+    repeated
+        The new run.
+    asked
+        Ids of the claims and observations that were to be repeated; all recorded ones if None.
+    """
+    names = _names(recorded) if asked is None else set(asked)
+    if repeated.suite.selection.endswith(INTERRUPTED):
+        names &= _names(repeated)
+    whole = names >= _names(recorded) and not recorded.suite.selection.endswith(INTERRUPTED)
+    return [
+        *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
+        *_settings(recorded, repeated),
+        *_runs(recorded.runs, repeated.runs, whole=whole),
+        *_rows(recorded.rows, repeated.rows, names),
+        *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}),
+        *_tables(recorded.observations, repeated.observations, names),
+    ]
+
+
+def _names(made: Results) -> set[str]:
+    return {*(row.claim for row in made.rows), *(table.id for table in made.observations)}
+
+
+def _settings(recorded: Results, repeated: Results) -> Iterator[str]:
+    for name in _SETTINGS:
+        change = _change(getattr(recorded.suite, name), getattr(repeated.suite, name))
+        if change:
+            yield f"{name} {change}"
+
+
+def _runs(recorded: Sequence[RunRecord], repeated: Sequence[RunRecord], *, whole: bool) -> Iterator[str]:
+    """Where fewer claims are repeated, the others may have asked for more of the same replicates."""
+    before, now = (
+        {(r.experiment, canonical(r.parameters)): r for r in runs} for runs in (recorded, repeated)
+    )
+    for name, run in before.items():
+        place, again = f"{run.experiment} at {run.parameters}", now.get(name)
+        if again is None or run.replicates != again.replicates:
+            count = again.replicates if again else "none"
+            yield from [f"{place}: {run.replicates} replicates were recorded, now {count}"] * whole
+        elif run.sha256 != again.sha256:
+            yield f"{place}: {run.replicates} replicates, scores differ"
+    for name in now.keys() - before.keys() if whole else ():
+        yield f"{now[name].experiment} at {now[name].parameters}: none was recorded, now it is drawn"
+
+
+def _rows(recorded: Sequence[Row], repeated: Sequence[Row], names: Collection[str]) -> Iterator[str]:
+    before, now = ({row.id: row for row in rows if row.claim in names} for rows in (recorded, repeated))
+    for name in dict.fromkeys((*before, *now)):
+        change = _presence(name, before, now) or _row_change(before[name], now[name])
+        if change:
+            yield f"{name}: {change}"
+
+
+def _row_change(recorded: Row, again: Row) -> str:
+    if recorded.verdict != again.verdict:
+        return f"{recorded.verdict} was recorded, now {again.verdict}"
+    if len(recorded.points) != len(again.points):
+        return f"{len(recorded.points)} points were recorded, now {len(again.points)}"
+    pairs = list(zip(recorded.points, again.points, strict=True))
+    changes = (
+        (name, i, _change(getattr(one, name), getattr(other, name)))
+        for name in _POINT
+        for i, (one, other) in enumerate(pairs)
+    )
+    where = ", at point {}" if len(pairs) > 1 else ""
+    told = next((f"{name} {change}{where.format(i)}" for name, i, change in changes if change), "")
+    return told or _field_change(recorded, again, _ROW)
+
+
+def _field_change(recorded: Any, again: Any, names: Sequence[str]) -> str:
+    changes = ((name, _change(getattr(recorded, name), getattr(again, name))) for name in names)
+    return next((f"{name} {change}" for name, change in changes if change), "")
+
+
+def _tables(
+    recorded: Sequence[Observed], repeated: Sequence[Observed], names: Collection[str]
+) -> Iterator[str]:
+    before, now = ({table.id: table for table in made if table.id in names} for made in (recorded, repeated))
+    for name in dict.fromkeys((*before, *now)):
+        change = _presence(name, before, now) or _table_change(before[name], now[name])
+        if change:
+            yield f"{name}: {change}"
+
+
+def _table_change(recorded: Observed, again: Observed) -> str:
+    if bool(recorded.error) != bool(again.error):
+        return "a table was recorded, now broken" if again.error else "broken was recorded, now a table"
+    return "the table differs" if _field_change(recorded, again, _TABLE) else ""
+
+
+def _presence(name: str, before: Collection[str], now: Collection[str]) -> str:
+    if name not in now:
+        return "recorded, now missing"
+    return "" if name in before else "not recorded, now there"
+
+
+def _change(recorded: Any, again: Any) -> str:
+    """Values as text, in which a NaN equals itself, and a list, as files have it, a tuple."""
+    one, other = canonical(recorded), canonical(again)
+    return f"{_short(one)} was recorded, now {_short(other)}" if one != other else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
