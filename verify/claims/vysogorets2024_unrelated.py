@@ -126,7 +126,7 @@ def _overlap(name: str, score: str, setting: str) -> Claim:
 
 def _similar(name: str, score: str, setting: str) -> Claim:
     return Claim(
-        id=f"vysogorets2024/{name}-in-colour",
+        id=f"vysogorets2024/{name}",
         entries=("A38",),
         source=f"{PAPER}, section 4, figure 5a; in the mean over initialisations",
         passage=SIMILAR,
@@ -165,9 +165,9 @@ def _cancelled(name: str, experiment: Experiment) -> Claim:
 BALANCED, UNBALANCED = r"\alpha = 1,\ \text{balanced}", r"\alpha = 0.01,\ \text{the same unbalanced prior}"
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    _similar("unrelated-gradients", "drawn", BALANCED),
-    _similar("unrelated-gradients-unbalanced", "unbalanced", UNBALANCED),
-    _cancelled("unrelated-gradients-uniform-in-colour", COLOURS),
+    _similar("gradients-in-colour", "drawn", BALANCED),
+    _similar("gradients-in-colour-unbalanced", "unbalanced", UNBALANCED),
+    _cancelled("gradients-in-colour-uniform", COLOURS),
     _overlap("unrelated-gradients", "drawn", BALANCED),
     _overlap("unrelated-gradients-unbalanced", "unbalanced", UNBALANCED),
     _cancelled("unrelated-gradients-uniform", UNRELATED),

@@ -6,8 +6,10 @@ BOUND, NONE = "a declared bound, no formula", "a cosine that vanishes, no formul
 
 WITHOUT_FORM = {
     **{
-        f"vysogorets2024/unrelated-gradients{name}": BOUND
-        for name in ("", "-unbalanced", "-in-colour", "-unbalanced-in-colour")
+        f"vysogorets2024/{name}{prior}": BOUND
+        for name in ("unrelated-gradients", "gradients-in-colour")
+        for prior in ("", "-unbalanced")
     },
-    **{f"vysogorets2024/unrelated-gradients-uniform{name}": NONE for name in ("", "-in-colour")},
+    "vysogorets2024/unrelated-gradients-uniform": NONE,
+    "vysogorets2024/gradients-in-colour-uniform": NONE,
 }
