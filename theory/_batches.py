@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import finite, positive, require, together
 
-__all__ = ["dimension", "over", "sizes"]
+__all__ = ["dimension", "noise_scale", "over", "sizes"]
 
 Floats = NDArray[np.float64]
 
@@ -33,3 +33,8 @@ def dimension(dim: ArrayLike) -> Floats:
     value = finite("dim", dim)
     require((value >= 1) & (value == np.floor(value)), "dim", "an integer >= 1", dim)
     return value
+
+
+def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:
+    """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `sizes` gives them."""
+    return np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))

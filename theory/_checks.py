@@ -245,7 +245,7 @@ def _checked(name: str, value: ArrayLike, rule: str, holds: Callable[[Floats], A
             found = array.astype(np.float64, order="C")
             found += 0.0  # no formula here knows a zero with a sign
     except OverflowError:  # an integer of more than 1024 bits
-        raise ValueError(f"{name} must be at most 1.8e308 in size, got {shown(value)}") from None
+        raise ValueError(f"{name} must be {_REAL}, got {shown(value)}; floats end at 1.8e308") from None
     require(holds(found), name, rule, value)
     return found
 

@@ -55,6 +55,10 @@ class Network:
             self.alpha = float(self.ratios[1:] @ self.ratios[:-1])
         rule = "such that alpha neither overflows nor vanishes"
         _checks.require(0 < self.alpha < math.inf, "width_ratios", rule, width_ratios)
+        with np.errstate(over="ignore"):
+            self.weights = self.ratios / self.alpha
+        rule = "such that no ratio over alpha overflows"
+        _checks.require(np.isfinite(self.weights), "width_ratios", rule, width_ratios)
         self.activations = resolve(activation, self.depth - 1)
         for a in self.activations:
             require_second_derivative(a)
@@ -65,9 +69,8 @@ class Network:
 
     def kappas(self) -> Kappas:
         m = self.moments
-        weights = (self.ratios / self.alpha).tolist()
         rows = zip(
-            weights,
+            self.weights.tolist(),
             m.q_tilde_t,
             m.q_tilde_st,
             m.backward_gap,

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import batch_hessian
-from theory._checks import positive, representable, together
+from theory._batches import dimension, noise_scale, sizes
+from theory._checks import nonnegative, positive, representable, together
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
 
@@ -63,7 +64,7 @@ def outlier_over_edge(
     """
     size = {"sigma": sigma, "dim": dim, "batch_size": batch_size, "dataset_size": dataset_size}
     top = batch_hessian.batch_eigenvalue(positive("eigenvalue", eigenvalue), **size)
-    top, edge = together(eigenvalue=top, batch_size=batch_hessian.batch_eigenvalue(0.0, **size))
+    top, edge = together(eigenvalue=top, batch_size=_edge(**size))
     return (top / edge)[()]
 
 
@@ -105,10 +106,19 @@ def adaptive_limit(
     >>> adaptive_limit(0.5, sigma=0.25, dim=64, batch_size=[4, 16, 64], dataset_size=64).round(4)
     array([0.5164, 1.1547,    inf])
     """
-    edge = batch_hessian.batch_eigenvalue(
-        0.0, sigma=sigma, dim=dim, batch_size=batch_size, dataset_size=dataset_size
-    )
+    edge = _edge(sigma=sigma, dim=dim, batch_size=batch_size, dataset_size=dataset_size)
     own, edge = together(preconditioner=positive("preconditioner", preconditioner), batch_size=edge)
     bounded = np.where(edge > 0, edge, np.inf)
     rate = representable(2 * (own / bounded), preconditioner=preconditioner, sigma=sigma)
     return np.where(edge > 0, rate, np.inf)[()]
+
+
+@np.errstate(over="ignore")
+def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
+    """End of the bulk of the noise, 2 sqrt(P/b) sigma."""
+    batch, rest = sizes(batch_size, dataset_size)
+    sigma, dim, batch, rest = together(
+        sigma=nonnegative("sigma", sigma), dim=dimension(dim), batch_size=batch, dataset_size=rest
+    )
+    edge = 2 * noise_scale(sigma, dim, batch, rest)
+    return representable(edge, sigma=sigma, dim=dim, batch_size=batch)

@@ -28,8 +28,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import outliers
-from theory._batches import dimension, sizes
-from theory._checks import finite, nonnegative, positive, representable, require, scalar, together, within
+from theory._batches import dimension, noise_scale, sizes
+from theory._checks import (
+    finite,
+    nonnegative,
+    positive,
+    representable,
+    require,
+    scalar,
+    shown,
+    together,
+    within,
+)
 from theory.batch_ggn import batch_ggn_eigenvalue, batch_ggn_factor_eigenvalue
 from theory.free_poisson import CompoundFreePoisson
 from theory.ranks import (
@@ -340,9 +350,12 @@ def low_rank_noise(
     samples = scalar("batch_size", positive("batch_size", batch_size))
     share = scalar("positive_share", within("positive_share", positive_share, 0.0, 1.0))
     size = scalar("variance", positive("variance", variance)) * (parameters / samples)
-    return CompoundFreePoisson(
-        rate=samples * (directions / parameters), jumps=(-size, size), weights=(1 - share, share)
-    )
+    rate = samples * (directions / parameters)
+    try:
+        return CompoundFreePoisson(rate=rate, jumps=(-size, size), weights=(1 - share, share))
+    except ValueError as error:
+        names, given = "rank, variance, dim, batch_size, positive_share", (rank, variance, dim, batch_size)
+        raise ValueError(f"{names} must be within reach of the law ({error}), got {shown(given)}") from None
 
 
 def _in_a_data_set(
@@ -379,7 +392,7 @@ def _noisy(
         batch_size=batch,
         dataset_size=rest,
     )
-    scale = np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))
+    scale = noise_scale(sigma, dim, batch, rest)
     largest = np.abs(eigenvalue) + 2 * scale
     representable(largest, eigenvalue=eigenvalue, sigma=sigma, dim=dim, batch_size=batch)
     return outliers.additive_wigner(eigenvalue, sigma=scale)

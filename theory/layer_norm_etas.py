@@ -199,7 +199,7 @@ def inverse_variance_cdf(
     [0.014888, 0.001499, 0.00015]
     """
     y = np.maximum(_checks.within("value", value, -math.inf, math.inf), 0.0)
-    c = _checks.integer("outputs", outputs, least=2)
+    c = _checks.integer("outputs", outputs, least=2, most=2**63 - 1)
     network = normalised_network(activation, depth, weight_variance, bias_variance, None)
     variance, _ = _output_moments(network, weight_variance, bias_variance)
     gammaincc: Callable[..., Floats] = import_module("scipy.special").gammaincc

@@ -55,7 +55,7 @@ def test_integers_beyond_64_bits_stand_beside_floats() -> None:
 
 @pytest.mark.parametrize("long", [10**400, -(10**5000), [1.0, 10**400], [1, 10**400]], ids=range(4))
 def test_integers_beyond_every_float_are_called_too_large(long: Any) -> None:
-    with pytest.raises(ValueError, match=r"sharpness must be at most 1\.8e308 in size, got"):
+    with pytest.raises(ValueError, match=r"sharpness must be real numbers, got .*; floats end at 1\.8e308"):
         learning_rates.stability_limit(long)
 
 

@@ -127,7 +127,6 @@ TABLE: dict[str, Line] = {
     "batch_hessian.low_rank_noise": Line(
         batch_hessian.low_rank_noise,
         {"rank": dims, "variance": sizes, "dim": dims, "batch_size": batches, "positive_share": shares},
-        also=("rate", "jumps"),
     ),
     "batch_hessian.ggn_rank_bound": Line(
         batch_hessian.ggn_rank_bound, {"batch_size": counts, "outputs": counts, "dim": counts}

@@ -118,7 +118,6 @@ TABLE: dict[str, Line] = {
         {"preconditioner": sizes, "sigma": sizes, "dim": dims, **BATCH},
         between(0, math.inf),
         infinite=True,
-        also=("eigenvalue",),
     ),
     "loss_change.quadratic_change": Line(
         loss_change.quadratic_change, {"rate": signed, **QUADRATIC, "preconditioner": preconditioners}, real

@@ -29,11 +29,20 @@ NETWORK = {
     "weight_variance": mostly(log_uniform(1e-3, 30.0), ANY_SIZE),
     "bias_variance": mostly(st.floats(0, 3), ANY_SIZE),
 }
+EXTREME_RATIOS = [
+    [1e200] * 3,
+    [1e-320, 1],
+    [1, 1e-320],
+    [1e-320] * 2,
+    [1e308, 1e-320],
+    [1e-320, 1e308],
+    [1e-160] * 2,
+]
 RATIOS = {
     "width_ratios": st.one_of(
         st.none(),
         st.none(),
-        mostly(st.lists(st.floats(0.5, 2), min_size=1, max_size=4), st.just([1e200] * 3)),
+        mostly(st.lists(st.floats(0.5, 2), min_size=1, max_size=4), st.sampled_from(EXTREME_RATIOS)),
     )
 }
 SAMPLES = {"width": counts, "samples": counts, "outputs": counts, "finite_width": flags}

@@ -54,7 +54,7 @@ TABLE: dict[str, Line] = {
             "input_overlap": mostly(st.floats(-1, 1), ANY_SIZE),
             "digits": st.one_of(st.none(), st.none(), mostly(st.integers(1, 30), st.sampled_from(HUGE))),
         },
-        also=("derivative",),
+        also=OF_NETWORK,
         unsettled=True,
     ),
     "order_parameters.propagate": Line(
