@@ -128,7 +128,9 @@ class Spectrum:
             inverse = 1 / (found[:, None] - self.poles)
             h = 1 - self.rate + found * np.sum(self.rate * self.weights * inverse, axis=1)
             slope = 1 - np.sum(self.strengths * inverse**2, axis=1)
-            found = found - (found * h - z) / slope
+            found = found - np.divide(
+                found * h - z, slope, out=np.zeros_like(found), where=near & (slope != 0)
+            )
         return np.where(near, found, v)
 
     def _eigenvalue(self, z: NDArray[Any]) -> Complexes:

@@ -105,6 +105,8 @@ def normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:
     with np.errstate(over="ignore"):
         precision = (1 / root / size) ** 2
     _checks.representable(precision, preactivations=preactivations)
+    rule = "of a variance whose inverse does not vanish"
+    _checks.require(precision.max() > 0, "preactivations", rule, preactivations)
     return deviation / size / root, precision[:, 0]
 
 

@@ -307,7 +307,8 @@ def information_plus_noise_sd(
     spike, q, variance, n = _rectangular(spike, dim, samples, variance)
     steep = _slope(spike, q, variance)
     with np.errstate(over="ignore"):
-        sd = np.sqrt(variance) * np.sqrt(2 * steep / n * (2 * spike + (1 + q) * variance))
+        both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
+        sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
     return representable(sd, spike=spike, variance=variance)
 
 

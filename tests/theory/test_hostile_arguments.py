@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from theory import _checks, adaptive_rates, fisher, learning_rates, own_direction, rmt
+from theory import _checks, adaptive_rates, finite_size, fisher, learning_rates, own_direction, rmt
 from theory.order_parameters import order_parameters
 
 MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
@@ -115,3 +115,26 @@ def test_checked_numbers_are_arrays_even_alone() -> None:
     """The square of a scalar of numpy is rounded otherwise than that of an array."""
     for alone in (1.5, -0.0, 3, np.float32(2)):
         assert isinstance(_checks.finite("x", alone), np.ndarray)
+
+
+def test_without_noise_an_outlier_does_not_scatter_however_large_it_is() -> None:
+    assert finite_size.information_plus_noise_sd(1.7e308, dim=1.7e308, samples=7, variance=0) == 0
+
+
+def test_a_law_of_hardly_any_atom_has_no_density_at_infinity() -> None:
+    law = rmt.CompoundFreePoisson(rate=1 - 2**-53, jumps=(1.0, 16.721072021071535), weights=(0.75, 0.25))
+    assert law.pdf([np.inf, -np.inf]).tolist() == [0.0, 0.0] and law.cdf(np.inf) == 1
+
+
+def test_outputs_whose_inverse_variance_vanishes_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match="preactivations must be of a variance whose inverse does not vanish"
+    ):
+        fisher.realised_etas([[1e200, 2e200, -1e200]])
+
+
+def test_an_edge_that_overflows_is_not_that_of_an_eigenvalue() -> None:
+    with pytest.raises(
+        ValueError, match=r"^sigma, dim, batch_size must be such that the result does not overflow"
+    ):
+        adaptive_rates.adaptive_limit(0.7, sigma=1.7e308, **SIZE)

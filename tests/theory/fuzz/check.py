@@ -46,7 +46,9 @@ def check(name: str, line: Line, arguments: Mapping[str, Any]) -> str:
 
 def _alone_as_beside_another(name: str, line: Line, arguments: Mapping[str, Any], found: Any) -> None:
     """Where arrays are taken, a number in one has the result that it has alone."""
-    scalars = {key: value for key, value in arguments.items() if type(value) in (int, float)}
+    scalars = {
+        key: value for key, value in arguments.items() if type(value) in (int, float) and abs(value) < 1e308
+    }
     pairs = {key: np.array([value, value], dtype=np.float64) for key, value in scalars.items()}
     if not pairs or any(np.shape(x) for x in _leaves(found)):
         return

@@ -42,4 +42,4 @@ def real(_: Any, value: Any) -> None:
 
 
 def below_the_dataset(arguments: Mapping[str, Any], value: Any) -> None:
-    assert np.all((value >= 0) & (value <= np.asarray(arguments["dataset_size"])))
+    assert np.all((value >= 0) & (value <= np.asarray(arguments["dataset_size"], dtype=np.float64)))
