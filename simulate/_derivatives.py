@@ -15,6 +15,9 @@ Tensors = tuple[Tensor, ...]
 _ROUNDINGS = 1e4
 """Tensors that differ by more than so many roundings of the largest entry differ."""
 
+_PERIOD = 10007
+"""Of numbers drawn at random, which cost more than all that is done with them: a prime, so that no two rows agree."""
+
 
 def slopes(
     ends: Tensor | Sequence[Tensor],
@@ -132,9 +135,17 @@ def alike(found: Tensor, expected: Tensor) -> bool:
 
 
 def normal(like: Tensor, *, seed: int = 0) -> Tensor:
-    """Standard normal numbers, the same each time."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(like.shape, generator=generator, dtype=like.dtype).to(like.device)
+    """Standard normal numbers, the same each time; again and again the same ones in a large tensor.
+
+    Examples
+    --------
+    >>> found = normal(torch.empty(100, 300))
+    >>> int(torch.linalg.matrix_rank(found))
+    100
+    """
+    count, generator = like.numel(), torch.Generator().manual_seed(seed)
+    own = torch.randn(min(count, _PERIOD), generator=generator, dtype=like.dtype).to(like.device)
+    return own.repeat(-(-count // _PERIOD))[:count].view(like.shape)
 
 
 def _several(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:

@@ -8,6 +8,7 @@ in saturation, or where the loss bends within the smallest step. What is not con
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +31,7 @@ _TOLERANCE = 1e-3
 _STEPS = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Of differences in double precision, relative to the parameters."""
 _FIRST = 1e-5
-"""Step that is tried first: of those where neither rounding nor curvature matters much."""
+"""Step to one side that is tried first: of those where neither rounding nor curvature matters much."""
 _SURE = 10.0
 """How many times the doubt about a difference makes it conclusive."""
 _COPIES = 16
@@ -80,10 +81,8 @@ class _Line:
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (moved(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
-        size = torch.cat([p.flatten() for p in self._start]).square().mean().sqrt()
-        free = _free(objective)
-        parts = zip(self._start, free, strict=True)
-        self._along = tuple(normal(p, seed=seed) * _size(p, size) * f for p, f in parts)
+        parts = zip(self._start, _sizes(self._start), _free(objective), strict=True)
+        self._along = tuple(normal(p, seed=seed) * (size * free) for p, size, free in parts)
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """What there is at the parameters, and its derivatives along the line as torch has them."""
@@ -96,7 +95,8 @@ class _Line:
 
     def at(self, step: float) -> Sequence[Tensor]:
         """Loss and parts of its gradient."""
-        with self._guard([p + step * v for p, v in zip(self._start, self._along, strict=True)]) as leaves:
+        ends = zip(self._start, self._along, strict=True)
+        with self._guard([torch.add(p, v, alpha=step) for p, v in ends]) as leaves:
             loss = self._loss(leaves)
             return [loss.detach(), *slopes(loss, leaves)]
 
@@ -127,10 +127,11 @@ class _Line:
             yield leaves
 
 
-def _size(part: Tensor, other: Tensor) -> Tensor:
-    """Typical entry; that of all parameters for one that is zero, and 1 if all are."""
-    own = part.square().mean().sqrt()
-    return next((size for size in (own, other) if float(size) > 0), torch.ones_like(own))
+def _sizes(parts: Sequence[Tensor]) -> Sequence[float]:
+    """Typical entry of each; that of all for one that is zero, and 1 if all are."""
+    squares, counts = [float(part.norm()) ** 2 for part in parts], [part.numel() for part in parts]
+    typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
+    return [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
 
 
 def _free(objective: Objective) -> Sequence[Tensor]:
@@ -149,12 +150,10 @@ def _free(objective: Objective) -> Sequence[Tensor]:
 def _wrong(line: _Line) -> set[int]:
     """Where differences along one line contradict the derivatives."""
     here, expected = line.derivatives()
-    quick = line.change(_FIRST, here, [h.new_zeros(()) for h in here])
-    if not all(bool(t.isfinite().all()) for t in (*here, *expected, *quick.slopes)):
+    quick = [(after - before).div_(_FIRST) for after, before in zip(line.at(_FIRST), here, strict=True)]
+    if not all(bool(t.sum().isfinite()) for t in (*here, *expected, *quick)):
         return set()
-    suspects = [
-        i for i, s in enumerate(quick.slopes) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])
-    ]
+    suspects = [i for i, s in enumerate(quick) if _gap(s, expected[i]) > _TOLERANCE * _larger(s, expected[i])]
     if not suspects:
         return set()
     rounding = line.rounding(here)

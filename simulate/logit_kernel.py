@@ -25,6 +25,7 @@ from simulate import _memory, site_gradients, sites
 from simulate._derivatives import slopes
 from simulate.objectives import Objective
 from simulate.sites import Site
+from simulate.soundness import mean_output
 
 __all__ = ["Cosines", "Kernel", "Scales", "logit_kernel"]
 
@@ -126,7 +127,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     ([[25.0, 24.0], [24.0, 25.0]], False)
     """
     inputs = torch.as_tensor(inputs)
-    objective = Objective(model, _unasked, (inputs, torch.zeros(len(inputs))))
+    objective = Objective(model, mean_output, (inputs, torch.zeros(len(inputs))))
     if not (sites.covers(objective) and sites.by_sample(objective)):
         raise ValueError("model must act by its affine layers alone, on every sample apart, got another")
     with objective.measured(), torch.enable_grad():
@@ -139,11 +140,6 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
         parts = (_of_site(site, torch.stack(steep), n) for site, *steep in zip(found, *rows, strict=True))
         gram = sum(parts, start=torch.zeros((), dtype=outputs.dtype, device=outputs.device))
     return Kernel(outputs.detach(), gram.view(n, classes, n, classes), objective.dim)
-
-
-def _unasked(outputs: Tensor, _: Any) -> Tensor:
-    """A loss, of which only the model is used."""
-    return outputs.mean()
 
 
 def _of_site(site: Site, steep: Tensor, samples: int) -> Tensor:

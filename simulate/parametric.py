@@ -312,12 +312,14 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
         raise ValueError("model must be measured outside of parametrize.cached, which keeps old parameters")
     modes = [] if model is None else [(module, module.training) for module in model.modules()]
     try:
-        for module, _ in modes:
-            module.training = training
+        for module, mode in modes:
+            if mode != training:
+                module.training = training
         yield
     finally:
         for module, mode in modes:
-            module.training = mode
+            if module.training != mode:
+                module.training = mode
 
 
 def _random_states() -> list[tuple[Callable[[Any], None], Any]]:

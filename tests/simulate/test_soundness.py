@@ -12,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
-from simulate import sites
+from simulate import sites, soundness
+from simulate._derivatives import normal
 from simulate.hessian_variance import quadratic_forms, variance_along
+from simulate.networks import LeNet5, Mlp
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.projected import projected_terms
@@ -279,3 +281,103 @@ def test_everything_that_takes_derivatives_refuses(ask: Callable[[Objective], An
             ValueError, match=r"derivatives of their own values, got others.*: look for detach, no_grad"
         ):
             ask(objective)
+
+
+# --- what need not be asked ---------------------------------------------------------------------------------------
+
+
+def classified(model: nn.Module, loss: Any = None) -> Objective:
+    x = torch.randn(4, *((3, 32, 32) if isinstance(model, LeNet5) else (6,)), dtype=torch.float64)
+    return Objective(model, loss or nn.CrossEntropyLoss(), (x, torch.tensor([0, 1, 2, 0])))
+
+
+def mlp(activation: str = "relu") -> Mlp:
+    return Mlp((6, 5, 3), activation, rng=np.random.default_rng(0)).double()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Objective]:
+    found: list[Objective] = []
+    monkeypatch.setattr(soundness, "_called", found.append)
+    return found
+
+
+@pytest.mark.parametrize("model", [mlp(), mlp("gelu"), LeNet5(rng=np.random.default_rng(0)).double()])
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.functional.cross_entropy])
+def test_networks_of_the_suite_are_not_asked(model: nn.Module, loss: Any, asked: list[Objective]) -> None:
+    classified(model, loss).value()
+    classified(model, loss).gradient()
+    assert not asked
+
+
+def _replaced(model: Mlp) -> None:
+    layer: Any = model.layers[0]
+    weight = layer.weight.detach()
+    del layer.weight
+    layer.weight = weight
+
+
+def _buffered(model: Mlp) -> None:
+    model.layers[0].register_buffer("seen", torch.zeros(1))
+
+
+class _Layer(nn.Linear):
+    """One of somebody's own."""
+
+
+ALTERED: dict[str, Callable[[Any], Any]] = {
+    "activation": lambda model: setattr(model, "activation", lambda x: x.detach().relu()),
+    "forward of the model": lambda model: setattr(model, "forward", model.forward),
+    "forward of a layer": lambda model: setattr(model.layers[0], "forward", model.layers[0].forward),
+    "class of a layer": lambda model: setattr(model.layers[0], "__class__", _Layer),
+    "weight": _replaced,
+    "buffer": _buffered,
+    "parametrization": lambda model: nn.utils.parametrizations.weight_norm(model.layers[0]),
+    "forward hook": lambda model: model.layers[0].register_forward_hook(lambda *_: None),
+    "hook before": lambda model: model.register_forward_pre_hook(lambda *_: None),
+    "backward hook": lambda model: model.layers[0].register_full_backward_hook(lambda *_: None),
+    "hook before backward": lambda model: model.register_full_backward_pre_hook(lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_networks_of_the_suite_are_asked_once_they_are_altered(what: str, asked: list[Objective]) -> None:
+    model = mlp()
+    ALTERED[what](model)
+    classified(model).require_sound()
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.CrossEntropyLoss(weight=torch.ones(3, dtype=torch.float64)),
+        type("Own", (nn.CrossEntropyLoss,), {})(),
+        lambda outputs, targets: nn.functional.cross_entropy(outputs, targets),
+    ],
+)
+def test_losses_with_numbers_or_code_of_their_own_are_asked(loss: Any, asked: list[Objective]) -> None:
+    classified(mlp(), loss).require_sound()
+    assert len(asked) == 1
+
+
+def test_what_stands_around_a_network_is_asked(asked: list[Objective]) -> None:
+    class Own(Mlp):
+        pass
+
+    classified(Own((6, 5, 3), rng=np.random.default_rng(0)).double()).require_sound()
+    classified(nn.Sequential(mlp())).require_sound()
+    with torch.autocast("cpu"):
+        classified(mlp()).require_sound()
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        classified(mlp()).require_sound()
+    finally:
+        handle.remove()
+    assert len(asked) == 4
+
+
+def test_a_tensor_of_many_numbers_repeats_them_but_no_row() -> None:
+    found = normal(torch.empty(120, 300, dtype=torch.float64))
+    assert int(torch.linalg.matrix_rank(found)) == 120
+    assert normal(torch.empty(0)).shape == (0,) and normal(torch.empty(())).ndim == 0
