@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from benchmarks.fisher import peak_bytes
-from simulate import _memory, fisher_gram, lanczos, operators, signals
+from simulate import _limits, _memory, fisher_gram, lanczos, operators, signals
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.objectives import Objective
@@ -264,6 +264,7 @@ def test_the_estimate_covers_the_peak(widths: tuple[int, ...], samples: int) -> 
 
 def test_memory_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     here = torch.device("cpu")
+    monkeypatch.setattr(_limits, "memory", lambda: float("inf"))
     told = "MemTotal: 9 kB\nMemAvailable:       4 kB\n"
     monkeypatch.setattr(Path, "read_text", lambda self: told)
     assert _memory.available(here) == 4096

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from tests.verify.small_pictures import GOLDILOCKS
-from verify import cli, gallery, results
+from verify import cli, files, gallery
 from verify.gallery import batch_sizes, networks, parts, spectra, wide_networks, wide_training
 from verify.plots import to_svg
 
@@ -203,16 +204,16 @@ def test_a_picture_that_is_not_finished_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Drawn as SVG, and stopped while the PNG is written."""
-    write = results._write_through
+    write = files._write
 
-    def stopped(path: Path, content: str | bytes) -> None:
-        write(path, content[:100])
+    def stopped(file: BinaryIO, content: str | bytes) -> None:
+        write(file, content[:100])
         if isinstance(content, bytes):
             raise error
 
     assert cli.main(["gallery", "semicircle", "--output", str(tmp_path)]) == 0
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(results, "_write_through", stopped)
+    monkeypatch.setattr(files, "_write", stopped)
     assert (
         cli.main(["gallery", "semicircle", "transition", "--seed", "1", "--output", str(tmp_path)]) == status
     )
