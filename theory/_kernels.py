@@ -72,7 +72,7 @@ def pair_arguments(variance: Any, covariance: Any, gap: Any) -> tuple[float, flo
     """The arguments as floats that belong together, up to the rounding of a long recursion."""
     a = _number("variance", variance)
     b = (
-        covariance
+        covariance + 0.0
         if isinstance(covariance, float)
         else scalar("covariance", finite("covariance", covariance))
     )
@@ -90,6 +90,6 @@ def share_arguments(covariance: Any, gap: Any) -> tuple[float, float]:
 
 def _number(name: str, value: Any) -> float:
     """One number >= 0 whose small multiples do not overflow."""
-    number = value if isinstance(value, float) else scalar(name, nonnegative(name, value))
+    number = value + 0.0 if isinstance(value, float) else scalar(name, nonnegative(name, value))  # no -0.0
     require(number >= 0 and 8 * number < math.inf, name, "non-negative, finite and below 2e307", value)
     return number

@@ -140,7 +140,7 @@ def _batch(
     eigenvalue, variance, dim, batch, rest = together(
         eigenvalue=eigenvalue, variance=variance, dim=dimension(dim), batch_size=batch, dataset_size=rest
     )
-    q = np.where(rest > 0, dim * (rest / batch), 1.0)
+    q = np.where((rest > 0) & (variance > 0), dim * (rest / batch), 1.0)
     largest = eigenvalue + np.sqrt(variance) * (1 + np.sqrt(q)) * np.sqrt(variance) * (1 + np.sqrt(q))
     representable(largest, eigenvalue=eigenvalue, variance=variance, dim=dim, batch_size=batch)
     spike = np.maximum(eigenvalue - variance, 0.0)

@@ -10,7 +10,17 @@ import mpmath
 import numpy as np
 import pytest
 
-from theory import _checks, adaptive_rates, finite_size, fisher, learning_rates, own_direction, rmt
+from theory import (
+    _checks,
+    adaptive_rates,
+    batch_hessian,
+    finite_size,
+    fisher,
+    learning_rates,
+    own_direction,
+    rmt,
+)
+from theory.gaussian_kernels import KinkedQuadrature
 from theory.order_parameters import order_parameters
 
 MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])
@@ -138,3 +148,14 @@ def test_an_edge_that_overflows_is_not_that_of_an_eigenvalue() -> None:
         ValueError, match=r"^sigma, dim, batch_size must be such that the result does not overflow"
     ):
         adaptive_rates.adaptive_limit(0.7, sigma=1.7e308, **SIZE)
+
+
+def test_a_gap_of_minus_zero_is_no_gap() -> None:
+    bent = KinkedQuadrature("bent", np.abs, np.sign, np.zeros_like, kinks=(0.0, 0.3))
+    for value in (bent.value(0.0041, 0.0041, -0.0), bent.value(0.0041, 0.0041, 0.0)):
+        assert value.moment == pytest.approx(0.0041, rel=1e-12)
+
+
+def test_without_noise_the_smallest_batch_has_the_eigenvalue_of_all() -> None:
+    size = {"dim": 1, "batch_size": 5e-324, "dataset_size": 100.0}
+    assert batch_hessian.batch_ggn_factor_eigenvalue(1.5, variance=0, **size) == 1.5
