@@ -59,7 +59,7 @@ def zone(setting: Setting) -> list[Panel]:
     full = _law_of_full_space(setting)
     kinds = (
         _measured("LeNet-300-100", _drawn(setting, lenet_300_100), full),
-        _measured("LeNet-5", _drawn(setting, lenet_5), None),
+        _measured("LeNet-5, max pooled", _drawn(setting, lenet_5), None),
     )
 
     def row(draw: Any) -> Any:
