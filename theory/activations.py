@@ -42,6 +42,7 @@ from theory.gaussian_kernels import (
 
 __all__ = [
     "Activation",
+    "built_in",
     "erf",
     "gaussian_kernels",
     "gelu",
@@ -200,6 +201,17 @@ def named(name: str) -> Activation:
     instance("activation", name, str, rule)
     require(name in _NAMED, "activation", rule, name)
     return _NAMED[name]
+
+
+def built_in(activation: Activation) -> bool:
+    """Whether it is one of those that have a name here: its values never change.
+
+    Examples
+    --------
+    >>> built_in(tanh), built_in(leaky_relu(0.3))
+    (True, False)
+    """
+    return any(activation is own for own in _NAMED.values())
 
 
 def resolve(activation: str | Activation | Sequence[str | Activation], layers: int) -> tuple[Activation, ...]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory.activations import Activation, gaussian_kernels, resolve
+from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.gaussian_kernels import ConvergenceError, Moments
 
 __all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_parameters", "propagate"]
@@ -37,6 +38,9 @@ __all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_paramete
 
 _LOCK = Lock()
 """mpmath keeps the constants it has computed, pi among them, where two threads at once get them wrong."""
+
+_SHALLOW = 100
+"""Layers of a network whose moments are remembered: a thousand of them stay below some megabytes."""
 
 
 class OrderParameters(NamedTuple):
@@ -178,10 +182,19 @@ def propagate(
     """
     _checks.instance("activations", activations, Sequence, "a sequence of Activation")
     sw2, sb2, overlap = _arguments(weight_variance, bias_variance, input_overlap)
-    result = _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
+    if len(activations) <= _SHALLOW and all(built_in(a) for a in activations):
+        result = Propagation(*map(list, _remembered(tuple(activations), sw2, sb2, overlap)))
+    else:  # a function of the user's own may give other values at the next call
+        result = _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
     for numbers in result:
         _checks.require(np.isfinite(numbers), "weight_variance", "small enough not to overflow", sw2)
     return result
+
+
+@lru_cache(maxsize=1024)
+def _remembered(activations: tuple[Activation, ...], sw2: float, sb2: float, overlap: float) -> Propagation:
+    """The recursion of built-in activations: a curve over widths or samples asks for the same one at every point."""
+    return _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
 
 
 def _arguments(
@@ -194,7 +207,7 @@ def _arguments(
     )
     for name, value in values:
         _checks.require(value.ndim == 0, name, "a scalar", value)
-    return float(values[0][1]), float(values[1][1]), float(values[2][1])
+    return float(values[0][1]) + 0.0, float(values[1][1]) + 0.0, float(values[2][1]) + 0.0  # -0.0 is 0.0
 
 
 def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> Propagation:

@@ -243,9 +243,13 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     """Write the report first and print after: the page is there even if nobody reads the terminal."""
     from verify import replays, report, suite
+    from verify.workers import shared
 
     try:
-        written = report.write(results, chosen.report_dir) if chosen.report_dir else None
+        written = None
+        if chosen.report_dir:
+            with shared(len(results.rows), chosen.settings.workers) as each:
+                written = report.write(results, chosen.report_dir, each)
         problem = ""
     except Exception as error:  # the numbers are printed all the same
         show_traceback(error)
@@ -325,9 +329,11 @@ def _claims(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
+    from simulate.monte_carlo import default_workers
     from verify import plots, report
     from verify.options import REPORT_DIR, load_results, require_writable
     from verify.results import edited
+    from verify.workers import shared
 
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
@@ -336,7 +342,8 @@ def _plot(options: argparse.Namespace) -> int:
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
     written = plots.save_all(results, folder / "plots")
-    page = report.write(results, folder)
+    with shared(len(results.rows), default_workers()) as each:
+        page = report.write(results, folder, each)
     print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
     print(f"report: {escaped(str(page))}")
     return AS_EXPECTED

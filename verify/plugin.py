@@ -162,6 +162,7 @@ class Verification:
         if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
             return
         from verify import replays, report, suite
+        from verify.workers import shared
 
         progress = self._session.progress()
         results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
@@ -173,7 +174,8 @@ class Verification:
         self.differences += doubts
         self.notes += doubts
         if self.plan.report_dir is not None:
-            self.notes.append(f"report: {report.write(results, self.plan.report_dir)}")
+            with shared(len(results.rows), self.plan.settings.workers) as each:
+                self.notes.append(f"report: {report.write(results, self.plan.report_dir, each)}")
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""

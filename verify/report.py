@@ -6,8 +6,8 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +47,9 @@ MATHML = re.compile(r"(?:\{[^}]*\})?(?:math|m[a-z]+|semantics)$")
 ACTIVE = re.compile(r"href|src|style|class|id|on.*")
 """Attributes with which a formula could leave its place on the page, or do something there."""
 
+Each = Callable[[Callable[[Row], Markup], Sequence[Row]], Iterable[Markup]]
+"""``map``, or one that shares the calls among processes."""
+
 LONGEST_FORMULA = 5000
 """Characters; beyond, the conversion takes seconds."""
 
@@ -85,10 +88,11 @@ class Chapter(NamedTuple):
         return [(name, Counter(found)) for name, found in whose if found]
 
 
-def write(results: Results, folder: Path) -> Path:
+def write(results: Results, folder: Path, each: Each = map) -> Path:
     """Write ``report.html`` and ``results.json``, both or none of them; returns the page.
 
-    Of two runs that end in one folder at once, both files are those of the one that was later.
+    Of two runs that end in one folder at once, both files are those of the one that was later. The figures are drawn
+    by `each`, a ``map`` that may share them among processes.
 
     Raises
     ------
@@ -98,7 +102,7 @@ def write(results: Results, folder: Path) -> Path:
     page = folder / "report.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        texts = {folder / "results.json": dumps(results), page: document(results)}
+        texts = {folder / "results.json": dumps(results), page: document(results, each)}
         with exclusive(folder):
             replace_files(texts)
     except OSError as error:
@@ -106,10 +110,10 @@ def write(results: Results, folder: Path) -> Path:
     return page
 
 
-def document(results: Results) -> str:
-    """The page as HTML."""
+def document(results: Results, each: Each = map) -> str:
+    """The page as HTML, its figures drawn by `each`."""
     changed, results = edited(results), wording.legible(results)
-    cards = _cards(results)
+    cards = _cards(results, each)
     sights = _sights(results)
     anchors = {reading.row.id: reading.anchor for card in cards for reading in card.readings}
     observed = [card for card in cards if card.first.data]
@@ -223,18 +227,20 @@ def _themed(figure: Figure) -> Markup:
     return Markup(svg)  # noqa: S704 - drawn by matplotlib, which escapes its texts
 
 
-def _cards(results: Results) -> list[Card]:
+def _cards(results: Results, each: Each) -> list[Card]:
     """One card per claim, surprises first, then in the order of papers and of the run."""
     groups: dict[str, list[Row]] = {}
     for row in results.rows:
         groups.setdefault(row.claim, []).append(row)
     ids = _anchors(results)
-    mark = plots.stamp(results)
+    measured = [row for row in results.rows if row.points]
+    drawn = each(partial(_drawn, plots.stamp(results)), measured)
+    figures = dict(zip((row.id for row in measured), drawn, strict=True))
     cards = [
         Card(
             claim=claim,
             anchor=ids[f"claim/{claim}"],
-            readings=[_reading(row, ids[f"row/{row.id}"], mark, results.runs) for row in rows],
+            readings=[_reading(row, ids[f"row/{row.id}"], figures, results.runs) for row in rows],
             entries=[(e, ids.get(f"entry/{rows[0].paper}/{e}")) for e in rows[0].entries],
         )
         for claim, rows in groups.items()
@@ -252,13 +258,17 @@ def _sights(results: Results) -> list[Sight]:
     return found
 
 
-def _reading(row: Row, anchor: str, mark: str, runs: Sequence[RunRecord]) -> Reading:
+def _drawn(mark: str, row: Row) -> Markup:
+    return _themed(plots.agreement(row, mark))
+
+
+def _reading(row: Row, anchor: str, figures: Mapping[str, Markup], runs: Sequence[RunRecord]) -> Reading:
     return Reading(
         row=row,
         anchor=anchor,
         point=wording.telling(row),
         rivals=wording.rival_tally(row),
-        figure=_themed(plots.agreement(row, mark)) if row.points else None,
+        figure=figures.get(row.id),
         replicates=replicates_of(row, runs),
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
-__all__ = ["Calls", "Pool", "WorkerLostError", "open_workers"]
+__all__ = ["Calls", "Pool", "WorkerLostError", "open_workers", "shared"]
 
 DEATHS = 3
 """So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
@@ -45,6 +45,20 @@ def open_workers(workers: int, address: str | None = None) -> Iterator[Executor]
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
+
+
+FEW = 32
+"""Figures that are drawn by the time the workers that could help have started."""
+
+
+@contextlib.contextmanager
+def shared(calls: int, workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """``map`` for so many calls, by local processes if they are worth starting."""
+    if calls <= FEW or workers == 1:
+        yield map
+    else:
+        with open_workers(workers) as pool:
+            yield pool.map
 
 
 class Pool(Executor):
