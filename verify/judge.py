@@ -82,23 +82,24 @@ def readings(claim: Claim) -> tuple[Reading, ...]:
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:
     """The names of its readings: what stands beside a misprint is corrected, beside anything else it is theory."""
-    if not _reads_otherwise(claim):
-        return ("theory",)
-    return ("corrected" if _told(claim) is Standing.MISPRINT else "theory", PRINTED)
+    name = "corrected" if _told(claim) is Standing.MISPRINT else "theory"
+    return (name, PRINTED) if _reads_otherwise(claim) else (name,)
 
 
 def standing(claim: AnyClaim, label: str) -> Standing:
     """How the reading of this name stands to the paper."""
     told = _told(claim)
-    if label == PRINTED or not _reads_otherwise(claim):
+    if label == PRINTED:
         return told
-    return Standing.CORRECTED if told is Standing.MISPRINT else Standing.OURS
+    if told is Standing.MISPRINT:
+        return Standing.CORRECTED
+    return Standing.OURS if _reads_otherwise(claim) else told
 
 
 def passage(claim: AnyClaim, label: str) -> Passage:
     """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
     if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
-        return claim.passage
+        return claim.passage._replace(standing=standing(claim, label))
     return Passage(standing(claim, label))
 
 

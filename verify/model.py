@@ -97,7 +97,8 @@ class Passage(NamedTuple):
     Attributes
     ----------
     standing
-        Any but CORRECTED, which follows from MISPRINT.
+        Any but CORRECTED, which follows from MISPRINT. Of a claim without a form as our copy reads, such as one that
+        has no meaning that could be computed, MISPRINT says that it judges the corrected one.
     words
         A few of them, quoted as our copy has them.
     place

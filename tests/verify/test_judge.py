@@ -180,6 +180,13 @@ def test_only_what_stands_beside_a_misprint_is_called_corrected(
     assert passage(tested, PRINTED) == tested.passage and not passage(tested, names[0]).words
 
 
+def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
+    words = Passage(Standing.MISPRINT, "if wide", "Section 1")
+    tested = claim(passage=words)
+    assert labels(tested) == ("corrected",) and standing(tested, "corrected") is Standing.CORRECTED
+    assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
+
+
 @pytest.mark.parametrize("told", [None, OURS])
 def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | None) -> None:
     tested = claim(passage=told)

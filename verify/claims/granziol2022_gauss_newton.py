@@ -20,7 +20,7 @@ from verify.claims.drawn_networks import (
     on_noise,
     rank_of,
 )
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -193,6 +193,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/hessian-split",
         entries=("B20",),
         source=f"{PAPER}, eq. (12), with the derivative by the output in its second term",
+        passage=Passage(Standing.MISPRINT, "∂σ(f(w)) ∂wk", "Eq 12"),
         statement=r"H = J^\top \frac{\partial^2 \ell}{\partial f^2} J + "
         r"\sum_{k=1}^{d_y} \frac{\partial \ell}{\partial f_k} \nabla^2 f_k",
         routes=split,

@@ -115,6 +115,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/path-sum",
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
+        passage=Passage(Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
         strategies=_small_networks,
@@ -129,6 +130,9 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/path-sum-curvature",
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",
+        passage=Passage(
+            Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"
+        ),
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
         strategies=_small_networks,

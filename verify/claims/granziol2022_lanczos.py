@@ -223,6 +223,7 @@ BOUND_CLAIM = ExactProperty(
     id="granziol2022/kaniel-paige-saad",
     entries=("B63",),
     source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
+    passage=Passage(Standing.MISPRINT, "λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
     r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",

@@ -86,7 +86,10 @@ TABLE: dict[str, Line] = {
     ),
     "activations.leaky_relu": Line(activations.leaky_relu, {"slope": signed}),
     "activations.built_in": Line(
-        activations.built_in, {"activation": kernels_of}, lambda _, found: real(None, float(found)), also=OF_NETWORK
+        activations.built_in,
+        {"activation": kernels_of},
+        lambda _, found: real(None, float(found)),
+        also=OF_NETWORK,
     ),
     "activations.named": Line(activations.named, {"name": any_activation}, also=("activation",)),
     "activations.resolve": Line(
