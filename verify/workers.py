@@ -15,7 +15,7 @@ from typing import Any
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
-__all__ = ["Calls", "Pool", "WorkerLostError", "open_workers", "shared"]
+__all__ = ["FEW", "Calls", "Pool", "WorkerLostError", "open_workers", "shared"]
 
 DEATHS = 3
 """So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""

@@ -119,7 +119,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def _written(made: results.Results, folder: Path) -> Path:
+def _written(made: results.Results, folder: Path, each: object) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     results.save(made, folder / "results.json")
     return folder / "report.html"

@@ -16,6 +16,7 @@ from tests.verify.sample_rows import row
 from verify import plots, report, wording
 from verify.model import Kind
 from verify.results import Results, load, save
+from verify.workers import FEW, shared
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")
@@ -75,6 +76,13 @@ def results() -> Results:
 @pytest.fixture(scope="module")
 def html(results: Results) -> str:
     return report.document(results)
+
+
+def test_figures_drawn_by_workers_are_the_same(results: Results, html: str) -> None:
+    with shared(FEW + 1, 2) as each:
+        assert each is not map and report.document(results, each) == html
+    with shared(FEW, 2) as each:
+        assert each is map
 
 
 @pytest.fixture(scope="module")

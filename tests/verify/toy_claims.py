@@ -138,7 +138,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(registry, "claims", lambda: claims)
         seen = tuple(item for item in items if isinstance(item, Observation))
         monkeypatch.setattr(registry, "observations", lambda: seen)
-        monkeypatch.setattr(report, "document", document if page else lambda made: "no page\n")
+        monkeypatch.setattr(report, "document", document if page else lambda made, each: "no page\n")
 
     monkeypatch.setattr(suite, "PLANTED", ())
     monkeypatch.setattr(suite, "_derivations", list)

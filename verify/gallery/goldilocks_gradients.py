@@ -70,7 +70,8 @@ def gradient(setting: Setting) -> list[Panel]:
     nets = [_drawn(rng, setting) for rng in setting.block("gradient", NETWORKS).streams]
     rng = setting.block("priors", 1).streams[0]
     note = (
-        f"LeNet-5, max pooled, with {IMAGES} images and {NOISE} of Gaussian noise; classes weighted by a prior.\n"
+        f"LeNet-5, max pooled, with {IMAGES} images and {NOISE} of Gaussian noise;\n"
+        "classes weighted by a prior.\n"
         f"above: medians of {NETWORKS} networks, shades from the smallest to the largest, blue: by\n"
         "eq. (9) with its noise floor, as if images and noise had the same class means;\n"
         f"below: {PRIORS} priors, the images of one network; σ_c and σ_e as measured"
