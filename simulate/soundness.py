@@ -119,7 +119,15 @@ def _known(objective: Objective) -> bool:
         return False
     losses = (functional.cross_entropy, functional.mse_loss, mean_output)
     parts = list(model.modules()) if any(loss is known for known in losses) else [*model.modules(), loss]
-    return all(_plain(part) for part in parts) and not module._has_any_global_hook()
+    return all(_plain(part) for part in parts) and not _global_hooks()
+
+
+def _global_hooks() -> bool:
+    """Whether torch calls something with every module: its own function for that is younger than our lowest torch."""
+    kinds = (
+        kind for name, kind in vars(module).items() if name.startswith("_global_") and isinstance(kind, dict)
+    )
+    return any(map(bool, kinds))
 
 
 def _plain(part: Any) -> bool:

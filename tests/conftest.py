@@ -1,12 +1,17 @@
 """What all tests share: two workers, and a garbage collector that looks only at what the tests themselves leave."""
 
 import gc
+import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
 
 import pytest
 
 from simulate.monte_carlo import open_executor
+
+
+# what is started in the background of a shell is deaf to Ctrl-C, and so are the commands that it starts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection() -> None:

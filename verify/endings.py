@@ -54,6 +54,8 @@ def ended(run: Callable[[], int]) -> int:
         except BaseException as error:  # a crash must not look like a report that came out otherwise
             show_traceback(error)
             return refuse(one_line(error))
+        finally:
+            told_to.flush()
 
 
 def close_off() -> None:
@@ -114,9 +116,11 @@ class _Forgiving:
         return len(text)
 
     def flush(self) -> None:
-        """Flush if that can be done."""
-        with contextlib.suppress(OSError):
+        """Flush if that can be done; what cannot be said is not kept."""
+        try:
             self._stream.flush()
+        except OSError:
+            _discard(self._stream)
 
 
 def _prepare_streams() -> None:
@@ -141,8 +145,9 @@ def _flushed(status: int) -> int:
 
 
 def _discard(stream: TextIO) -> None:
-    """Send what is still buffered nowhere: the interpreter would complain about it while closing."""
+    """Send what is still buffered nowhere: the interpreter would complain about it, or say it to others, at its end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        stream.flush()
