@@ -9,7 +9,6 @@ import pytest
 
 from simulate.monte_carlo import open_executor
 
-
 # what is started in the background of a shell is deaf to Ctrl-C, and so are the commands that it starts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
