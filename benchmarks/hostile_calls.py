@@ -20,8 +20,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 from tests.theory.fuzz import merged
 from tests.theory.fuzz.check import check

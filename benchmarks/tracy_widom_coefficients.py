@@ -2,7 +2,7 @@
 
     python -m benchmarks.tracy_widom_coefficients > tables.py
 
-prints the source of `theory._tracy_widom_tables`, on one core in about ten minutes. F_2(s) = det(1 - K) with the
+prints the source of `theory.rmt._tracy_widom_tables`, on one core in about ten minutes. F_2(s) = det(1 - K) with the
 Airy kernel and F_1(s) = det(1 - V) with V(x, y) = Ai((x + y)/2)/2, both on (s, inf), by Gauss-Legendre quadrature
 (Bornemann 2010, On the numerical evaluation of Fredholm determinants; Ferrari and Spohn 2005). Far to the left,
 where F is a product of very small numbers, the asymptotic series of Painleve II takes over, whose coefficients are

@@ -16,7 +16,7 @@ from simulate import fisher_gram, layer_normed
 from simulate.monte_carlo import Block
 from simulate.signals import WideNetwork, wide_network
 from theory import fisher
-from theory.layer_normalisation import layer_norm_largest
+from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.learning_rates import stability_limit
 
 WIDTHS, NETWORKS, OUTPUTS = (20, 40, 80, 160), 6, 8

@@ -67,8 +67,8 @@ def test_laws_of_ours_inside_other_entries_name_theirs(page: str, names: tuple[s
             "docs/plan.md",
             ("2306.07850", "1712.06559", "2103.00065", "2003.02218", "1812.06162", "2205.10287"),
         ),
-        ("theory/mean_square.py", ("2306.07850", "1712.06559")),
-        ("theory/learning_rates.py", ("2306.07850", "1712.06559", "2103.00065", "2003.02218")),
+        ("theory/learning_rates/mean_square.py", ("2306.07850", "1712.06559")),
+        ("theory/learning_rates/__init__.py", ("2306.07850", "1712.06559", "2103.00065", "2003.02218")),
         ("simulate/optimisers.py", ("2306.07850",)),
     ],
 )

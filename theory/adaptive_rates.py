@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import batch_hessian
-from theory._batches import dimension, noise_scale, sizes
 from theory._checks import nonnegative, positive, representable, together
+from theory.batch_hessian._batches import dimension, noise_scale, sizes
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
 

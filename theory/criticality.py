@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from theory import _checks
 from theory._roots import bracketed_root
 from theory.activations import Activation, gaussian_kernels, resolve
-from theory.gaussian_kernels import ConvergenceError, Erf, Kernels, PiecewiseLinear
+from theory.activations.gaussian import ConvergenceError, Erf, Kernels, PiecewiseLinear
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
 

@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import outliers
 from theory._checks import finite, flag, nonnegative, representable, require, together
-from theory._tracy_widom import quadrature
 from theory.outliers import Law, Outlier
-from theory.tracy_widom import TracyWidom
+from theory.rmt._tracy_widom import quadrature
+from theory.rmt.tracy_widom import TracyWidom
 
 __all__ = [
     "EdgeFluctuation",

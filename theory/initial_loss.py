@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory._softmax import argmax, where
+from theory.softmax._softmax import argmax, where
 
 __all__ = ["jensen_bound", "prior_entropy"]
 

@@ -10,7 +10,7 @@ name                symbol (Karakida, Akaho and Amari 2019)
 With :math:`f = v^\top W x` the centred Gram matrix is :math:`X^\top (|v|^2 I + W^\top W) X`, up to the biases, which
 centring removes. So the spectrum is that of a sample covariance matrix whose population is
 :math:`\sigma_w^2 (1 + y)` with y from a Marchenko-Pastur law, and the largest eigenvalue tends to its edge, while for
-other networks `theory.mean_subtraction` has bounds alone.
+other networks `theory.fisher.mean_subtraction` has bounds alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 
 from theory import _checks
 from theory._roots import bracketed_root
-from theory._wide import width_ratios_of
-from theory.tracy_widom import TracyWidom
+from theory.fisher._wide import width_ratios_of
+from theory.rmt.tracy_widom import TracyWidom
 
 __all__ = ["linear_network_edge", "linear_network_largest"]
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
-from theory.gaussian_kernels import ConvergenceError, Moments
+from theory.activations.gaussian import ConvergenceError, Moments
 
 __all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_parameters", "propagate"]
 
@@ -244,7 +244,7 @@ def _precise(
     input_overlap: ArrayLike,
     digits: int,
 ) -> OrderParameters:
-    from theory.precise_kernels import mpmath, precise_kernels
+    from theory.activations.precise_kernels import mpmath, precise_kernels
 
     digits = _checks.integer("digits", digits, least=1, most=1000)
     arguments = _arguments(weight_variance, bias_variance, input_overlap)

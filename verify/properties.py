@@ -112,8 +112,7 @@ def _search(
     check: Callable[[Point], None], strategies: Mapping[str, Any], seed: int, max_examples: int
 ) -> None:
     import hypothesis
-    from hypothesis import HealthCheck, Phase
-    from hypothesis import strategies as st
+    from hypothesis import HealthCheck, Phase, strategies as st
 
     @hypothesis.seed(seed)
     @hypothesis.settings(

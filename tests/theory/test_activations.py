@@ -11,13 +11,12 @@ from itertools import pairwise
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory import _quadrature, activations
-from theory.activations import Activation, gaussian_kernels, leaky_relu, named, resolve
-from theory.gaussian_kernels import ConvergenceError, Kernels, Moments, PiecewiseLinear, Quadrature
+from theory import activations
+from theory.activations import Activation, _quadrature, gaussian_kernels, leaky_relu, named, resolve
+from theory.activations.gaussian import ConvergenceError, Kernels, Moments, PiecewiseLinear, Quadrature
 
 NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
 SMOOTH = ["tanh", "sigmoid", "softplus", "gelu"]

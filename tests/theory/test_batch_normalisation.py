@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 
 from theory import fisher
 from theory.activations import Activation, resolve
-from theory.batch_normalisation import (
+from theory.fisher.batch_normalisation import (
     batch_normalised_constants,
     batch_normalised_statistics,
     deviation_share,
     output_variance,
 )
-from theory.mean_subtraction import mean_subtracted_largest
+from theory.fisher.mean_subtraction import mean_subtracted_largest
 from theory.order_parameters import order_parameters, propagate
 
 RELU = {"activation": "relu", "depth": 3, "weight_variance": 2.0, "bias_variance": 0.3}

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory.activations import Activation, leaky_relu
+from theory.activations.gaussian import ConvergenceError
 from theory.criticality import critical_weight_variance, depth_scales, variance_fixed_point
-from theory.gaussian_kernels import ConvergenceError
 from theory.order_parameters import order_parameters, propagate, resolve
 
 SETTINGS = [

@@ -11,19 +11,16 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import (
-    derivations,
-    descent_derivations,
-    gauss_newton,
-    law_derivations,
-    linear_derivations,
-    softmax,
-    spectral_derivations,
-    wide_derivations,
-    zone,
-    zone_derivations,
+from theory import derivations, gauss_newton, softmax, zone
+from theory.derivations import (
+    descent as descent_derivations,
+    laws as law_derivations,
+    linear as linear_derivations,
+    spectra as spectral_derivations,
+    wide as wide_derivations,
+    zone as zone_derivations,
 )
-from theory._symbolic import require_zero
+from theory.derivations._symbolic import require_zero
 
 
 def numeric(derivation: derivations.Derivation, *arguments: object) -> np.ndarray:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from theory.batch_hessian import low_rank_noise
-from theory.free_poisson import CompoundFreePoisson
 from theory.outliers import additive
 from theory.rmt import MarchenkoPastur, Semicircle
+from theory.rmt.free_poisson import CompoundFreePoisson
 
 SETTINGS = settings(deadline=None, max_examples=40, derandomize=True)
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.theory.fuzz import merged
 from tests.theory.fuzz.check import check
@@ -52,7 +51,7 @@ def test_every_public_name_has_a_line_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", WITHOUT_ARGUMENTS)
 def test_names_left_out_of_the_table_take_no_arguments(name: str) -> None:
-    module, _, function = name.partition(".")
+    module, _, function = name.rpartition(".")
     assert not inspect.signature(getattr(importlib.import_module(f"theory.{module}"), function)).parameters
 
 

@@ -20,7 +20,7 @@ from theory import (
     own_direction,
     rmt,
 )
-from theory.gaussian_kernels import KinkedQuadrature
+from theory.activations.gaussian import KinkedQuadrature
 from theory.order_parameters import order_parameters
 
 MASKED = np.ma.array([1.0, 5.0, 2.0], mask=[False, True, False])

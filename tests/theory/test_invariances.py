@@ -7,21 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.theory.fuzz.strategies import ANY_SIZE, FEW, SOME_SIZE, probability
-from theory import (
-    batch_hessian,
-    fisher,
-    gauss_newton,
-    gaussian_kernels,
-    learning_rates,
-    outliers,
-    rmt,
-    softmax,
-)
+from theory import batch_hessian, fisher, gauss_newton, learning_rates, outliers, rmt, softmax
+from theory.activations import gaussian as gaussian_kernels
 
 powers = st.integers(-900, 900).map(lambda n: 2.0**n)  # exact in binary: relations hold to the last digit
 

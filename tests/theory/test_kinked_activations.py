@@ -9,12 +9,11 @@ from dataclasses import replace
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory.activations import Activation, gaussian_kernels, hard_tanh, leaky_relu, named
-from theory.gaussian_kernels import ConvergenceError, KinkedQuadrature, PiecewiseLinear, Quadrature
+from theory.activations.gaussian import ConvergenceError, KinkedQuadrature, PiecewiseLinear, Quadrature
 from theory.order_parameters import order_parameters, propagate
 
 ALPHA = 1.7

@@ -8,14 +8,14 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 from scipy import integrate
 
-from theory import _layer_normed, fisher
+from theory import fisher
 from theory.activations import Activation, gaussian_kernels, named
-from theory.layer_normalisation import (
+from theory.fisher import _layer_normed
+from theory.fisher.layer_normalisation import (
     expected_etas,
     inverse_variance_cdf,
     layer_norm_kappas,

@@ -9,8 +9,9 @@ import pytest
 import sympy
 from numpy.testing import assert_allclose
 
-from theory import fisher, linear_derivations, linear_network
-from theory._symbolic import Derivation
+from theory import fisher, linear_network
+from theory.derivations import linear as linear_derivations
+from theory.derivations._symbolic import Derivation
 
 
 def numeric(derivation: Derivation, *arguments: object) -> np.ndarray:

@@ -17,7 +17,7 @@ from theory.linear_network import (
     linear_network_edge,
     linear_network_largest,
 )
-from theory.tracy_widom import TracyWidom
+from theory.rmt.tracy_widom import TracyWidom
 
 
 @pytest.mark.parametrize(("ratio", "edge"), [(0.5, 7.789281), (1.0, 9.945659), (2.0, 13.674391)])

@@ -4,16 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from theory import activations, fisher
 from theory.activations import Activation
-from theory.gaussian_kernels import ConvergenceError
-from theory.linear_network import linear_network_largest
-from theory.middle_normalisation import (
+from theory.activations.gaussian import ConvergenceError
+from theory.fisher.middle_normalisation import (
     _edge,
     _population,
     batch_norm_bound,
@@ -21,6 +19,7 @@ from theory.middle_normalisation import (
     batch_norm_largest_odd,
     batch_norm_moments,
 )
+from theory.linear_network import linear_network_largest
 
 SMOOTH = ["tanh", "erf", "sigmoid", "softplus", "gelu"]
 NAMES = ["relu", "leaky_relu", "linear", *SMOOTH]

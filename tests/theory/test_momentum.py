@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory import momentum
+from theory.learning_rates import momentum
 
 METHODS = ["heavy_ball", "nesterov"]
 INTERVALS = [(10.0, 0.1), (100.0, 1.3), (0.9, 0.013), (7.0, 3.0), (1e-3, 1e-7)]

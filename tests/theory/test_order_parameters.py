@@ -7,8 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory.activations import Activation, leaky_relu, resolve
@@ -105,7 +104,7 @@ def test_thirty_digits_of_tanh_match_an_independent_quadrature() -> None:
 
 
 def test_coarse_digits_are_reported_when_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    from theory import precise_kernels
+    from theory.activations import precise_kernels
 
     monkeypatch.setattr(precise_kernels, "_step", lambda scale, digits: mp.mpf(3))
     with pytest.raises(ConvergenceError, match="did not reach 20 digits") as caught:

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from theory import gauss_newton, softmax
-from theory.projection import _mean_inverse_count
+from theory.gauss_newton.projection import _mean_inverse_count
 
 
 def matrix(seed: int, size: int) -> np.ndarray:

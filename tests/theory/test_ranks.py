@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from theory.ranks import dataset_rank_bound, ggn_rank_bound, sample_rank_bound, sample_rank_bound_of_paths
+from theory.batch_hessian.ranks import (
+    dataset_rank_bound,
+    ggn_rank_bound,
+    sample_rank_bound,
+    sample_rank_bound_of_paths,
+)
 
 
 class Network:

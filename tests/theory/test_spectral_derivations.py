@@ -13,10 +13,8 @@ import sympy
 from numpy.testing import assert_allclose
 
 from theory import batch_hessian, learning_rates, outliers, rmt
-from theory import descent_derivations as descent
-from theory import law_derivations as laws
-from theory import spectral_derivations as spectral
-from theory._symbolic import Derivation
+from theory.derivations import descent, laws, spectra as spectral
+from theory.derivations._symbolic import Derivation
 
 SIGMA, BETA = 0.7, np.array([0.13, 1.0, 3.7, 40.0])
 EXCESS = np.array([[1.003], [1.7], [30.0]])  # spike over threshold

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory.activations import Activation
 from theory.fisher import kappas, parameter_count
+from theory.fisher.tangent import tangent_kernel, tangent_kernel_statistics
 from theory.order_parameters import order_parameters
-from theory.tangent_kernel import tangent_kernel, tangent_kernel_statistics
 
 SETTING: dict[str, Any] = {"depth": 3, "weight_variance": 1.7, "bias_variance": 0.6}
 SIZES: dict[str, Any] = {"width": 50, "samples": 7, "outputs": 3}

@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
 from benchmarks import tracy_widom_coefficients as generator
-from theory._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 from theory.rmt import TracyWidom
+from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
 LAWS = [TracyWidom(beta=1), TracyWidom(beta=2)]
 STEP = mp.mpf(1) / 4

@@ -10,9 +10,9 @@ import sympy
 from numpy.testing import assert_allclose
 
 from theory import criticality, fisher
-from theory import wide_derivations as wide
-from theory._symbolic import Derivation
 from theory.activations import erf, gaussian_kernels, relu
+from theory.derivations import wide
+from theory.derivations._symbolic import Derivation
 
 
 def numeric(derivation: Derivation, *arguments: object) -> np.ndarray:

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from verify.cli import main
-from verify.practice import bench as command
-from verify.practice import bench_peers
+from verify.practice import bench as command, bench_peers
 from verify.practice.bench import Bench, Result, bench
 from verify.practice.bench_peers import Library
 from verify.practice.bench_works import COLUMNS, OURS, WORKS, Case, Way

@@ -163,7 +163,9 @@ def test_our_own_reloaded_code_is_new_code(monkeypatch: pytest.MonkeyPatch) -> N
     before = where()
     content = origin._content
     monkeypatch.setattr(
-        origin, "_content", lambda file: content(file) + "edited" * file.endswith("theory/softmax.py")
+        origin,
+        "_content",
+        lambda file: content(file) + "edited" * file.endswith("theory/softmax/__init__.py"),
     )
     origin.refresh()
     assert where() == before

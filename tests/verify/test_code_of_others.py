@@ -22,8 +22,7 @@ from torch import nn
 
 from tests.verify.command_line import ROOT, elsewhere
 from verify import cli, signals
-from verify.practice import foreign, measure, plan_pages
-from verify.practice import pages as measure_pages
+from verify.practice import foreign, measure, pages as measure_pages, plan_pages
 from verify.practice.loading import problem
 
 __all__ = ["elsewhere"]

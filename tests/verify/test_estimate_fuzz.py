@@ -7,8 +7,7 @@ import inspect
 import io
 import json
 
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from verify import estimate
 from verify.cli import main

@@ -12,9 +12,11 @@ from numpy.testing import assert_allclose
 from simulate import curvature, networks
 from simulate.logit_kernel import logit_kernel
 from simulate.monte_carlo import Block, Point, fixture
-from verify.claims import framed_networks as framed
-from verify.claims import vysogorets2024_observations as observed
-from verify.claims import vysogorets2024_zone as zone
+from verify.claims import (
+    framed_networks as framed,
+    vysogorets2024_observations as observed,
+    vysogorets2024_zone as zone,
+)
 from verify.observation import Observation
 
 POINT = Point(images="digits", samples=6, dim=3)

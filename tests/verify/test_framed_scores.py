@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from simulate import data, full_space, networks
 from simulate.monte_carlo import Block, Point, fixture
-from theory import projection
+from theory.gauss_newton import projection
 from verify.claims import vysogorets2024_frames as frames
 
 WIDTHS = (784, 9, 7, 10)

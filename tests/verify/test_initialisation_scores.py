@@ -15,10 +15,12 @@ from torch import nn
 from simulate import curvature, networks
 from simulate.logit_kernel import Kernel, Scales, logit_kernel
 from simulate.monte_carlo import Point, fixture
-from verify.claims import vysogorets2024_initialisations as initialisations
-from verify.claims import vysogorets2024_observations as observed
-from verify.claims import vysogorets2024_priors as priors
-from verify.claims import vysogorets2024_zone as zone
+from verify.claims import (
+    vysogorets2024_initialisations as initialisations,
+    vysogorets2024_observations as observed,
+    vysogorets2024_priors as priors,
+    vysogorets2024_zone as zone,
+)
 
 LABELS = np.array([0, 2, 1, 1, 0, 1])
 PRIOR = np.array([2, 3, 1]) / 6

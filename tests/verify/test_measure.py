@@ -27,8 +27,7 @@ from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import gauss_newton
 from verify import cli
-from verify.practice import measure as measuring
-from verify.practice import pages, zone
+from verify.practice import measure as measuring, pages, zone
 from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure
 from verify.practice.measurement import Eigenvalue, Measurement, Number, Spectrum

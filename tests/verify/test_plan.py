@@ -19,8 +19,7 @@ from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import learning_rates
 from verify import cli
-from verify.practice import plan as planning
-from verify.practice import plan_pages, trial_runs, work
+from verify.practice import plan as planning, plan_pages, trial_runs, work
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan
 from verify.practice.rate_bracket import Bracket, sample_matrices, square_bound

@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
-from verify.claims import vysogorets2024_networks as zone
-from verify.claims import vysogorets2024_priors as priors
-from verify.claims import vysogorets2024_uniform as uniform
-from verify.claims import vysogorets2024_unrelated as unrelated
+from verify.claims import (
+    vysogorets2024_networks as zone,
+    vysogorets2024_priors as priors,
+    vysogorets2024_uniform as uniform,
+    vysogorets2024_unrelated as unrelated,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from simulate.monte_carlo import SerialExecutor
 from tests.verify.sample_results import sample

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-from theory import momentum as formulas
+from theory.learning_rates import momentum as formulas
 from verify.practice.schedule import CurvatureSchedule
 
 EIGENVALUES = (0.5, 1.0, 1.5, 3.0, 4.0, 6.0, 7.5, 9.0)

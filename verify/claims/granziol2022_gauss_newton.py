@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from theory import ranks, softmax
+from theory import softmax
+from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
     COUNTS,
     PAPER,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from theory import ranks
+from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
     COUNTS,
     FINELY_RESOLVED,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import middle_normalisation
 from theory.activations import named
+from theory.fisher import middle_normalisation
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, StatisticalProperty
 
 __all__ = ["CLAIMS", "OWN", "PAPER", "THEOREM", "eq_22", "normed_network", "sizes"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import middle_normalisation
+from theory.fisher import middle_normalisation
 from verify.claims.karakida2019_batch_norm import OWN, PAPER, normed_network
 from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 

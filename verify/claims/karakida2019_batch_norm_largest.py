@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory import middle_normalisation
 from theory.activations import gaussian_kernels, named
+from theory.fisher import middle_normalisation
 from verify.claims.karakida2019_batch_norm import OWN, THEOREM, eq_22, normed_network, sizes
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import batch_normalisation, fisher
+from theory import fisher
+from theory.fisher import batch_normalisation
 from theory.order_parameters import order_parameters
 from verify.claims.wide_networks import kappas, setting, spike, wide_network
 from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory import fisher, layer_normalisation
+from theory import fisher
+from theory.fisher import layer_normalisation
 from verify.claims.wide_networks import PAPER, kappas, setting, wide_network
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from theory import layer_normalisation
+from theory.fisher import layer_normalisation
 from verify.claims.karakida2019_layer_norm import normed_kappas, normed_statistics
 from verify.claims.wide_networks import PAPER, setting
 from verify.model import OURS, AnyClaim, ExactProperty

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import layer_normalisation
+from theory.fisher import layer_normalisation
 from verify.claims.wide_networks import PAPER, setting, wide_network
 from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory import layer_normalisation
+from theory.fisher import layer_normalisation
 from verify.claims.wide_networks import PAPER, setting, wide_network
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 

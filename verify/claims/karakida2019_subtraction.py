@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory import mean_subtraction
+from theory.fisher import mean_subtraction
 from verify.claims.wide_networks import kappas, setting, spike, wide_network
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 

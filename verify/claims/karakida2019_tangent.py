@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import fisher, tangent_kernel
+from theory import fisher
+from theory.fisher import tangent_kernel
 from verify.claims import wide_networks
 from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
 from verify.claims.wide_networks import PAPER, setting

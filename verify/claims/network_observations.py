@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-from theory import batch_ggn, batch_hessian, learning_rates, own_direction
+from theory import batch_hessian, learning_rates, own_direction
+from theory.batch_hessian import batch_ggn
 from verify.model import Tier
 from verify.observation import Column, Observation
 

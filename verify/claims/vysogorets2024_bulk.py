@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory import zone_bulk
 from theory.outliers import Outlier
+from theory.zone import bulk as zone_bulk
 from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import gauss_newton, projection
+from theory import gauss_newton
+from theory.gauss_newton import projection
 from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from theory import projection
+from theory.gauss_newton import projection
 from verify.model import OURS, AnyClaim, Claim, Experiment, Prediction
 
 __all__ = ["CLAIMS"]

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-from theory import marchenko_pastur, projection
+from theory.gauss_newton import projection
+from theory.rmt import marchenko_pastur
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Simulator
 
 __all__ = ["CLAIMS"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from theory import ranks
+from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import COUNTS, ROUNDING, objective, on_noise, rank_of
 from verify.claims.vysogorets2024_blocks import on_real_images
 from verify.model import OURS, AnyClaim, Identity

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from theory import gauss_newton, softmax
-from theory import zone as laws
+from theory import gauss_newton, softmax, zone as laws
 from verify.claims.framed_networks import lenet_300_100, upper_crossing
 from verify.drawing import Floats, Panel, plain_ticks
 from verify.gallery.goldilocks_parts import THIRD, band, drawn_networks, scale_axis

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
-from theory import gauss_newton
-from theory import zone as laws
+from theory import gauss_newton, zone as laws
 from verify.claims.framed_networks import lenet_5, lenet_300_100, uniform_norms
 from verify.drawing import PALETTE, Floats, Panel, decades, plain_ticks
 from verify.gallery.goldilocks_parts import (

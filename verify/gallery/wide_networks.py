@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 
 from simulate.monte_carlo import Block
 from theory import criticality, fisher
-from theory.batch_normalisation import batch_normalised_statistics
-from theory.layer_normalisation import layer_norm_largest
-from theory.middle_normalisation import batch_norm_bound
+from theory.fisher.batch_normalisation import batch_normalised_statistics
+from theory.fisher.layer_normalisation import layer_norm_largest
+from theory.fisher.middle_normalisation import batch_norm_bound
 from theory.order_parameters import order_parameters
 from verify.drawing import PALETTE, Floats, Panel, decades, plain_ticks
 from verify.gallery.parts import MEASURED, Setting, curve, heat, legend, log_axes, points

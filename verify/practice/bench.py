@@ -32,8 +32,7 @@ from simulate.monte_carlo import resolve_device
 from simulate.parametric import as_found
 from verify.practice.bench_peers import Library, installed
 from verify.practice.bench_works import WORKS, Call, Case, Way, Work
-from verify.practice.work import Tell, on_terminal
-from verify.practice.work import Work as Parts
+from verify.practice.work import Tell, Work as Parts, on_terminal
 
 __all__ = ["REPEATS", "SAMPLES", "Bench", "Result", "bench", "run"]
 

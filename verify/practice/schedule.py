@@ -11,8 +11,8 @@ optimiser           learning rate                          momentum
 ``nesterov=True``   :math:`1 / L`                          :math:`(\sqrt L - \sqrt\mu) / (\sqrt L + \sqrt\mu)`
 ==================  =====================================  ====================================================
 
-They are those of `theory.momentum`, where eqs. (24) and (25) of Granziol, Zohren and Roberts (2022) are corrected.
-What the schedule does for a network, and what it does not, is measured in docs/schedule.md.
+They are those of `theory.learning_rates.momentum`, where eqs. (24) and (25) of Granziol, Zohren and Roberts (2022) are
+corrected. What the schedule does for a network, and what it does not, is measured in docs/schedule.md.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from simulate.batches import pair, repeatable
 from simulate.lanczos import Operator, tridiagonal
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-from theory import momentum
+from theory.learning_rates import momentum
 
 __all__ = ["CurvatureSchedule", "Reading"]
 

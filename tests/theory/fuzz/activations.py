@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.theory.fuzz.line import Line, real
 from tests.theory.fuzz.networks import BAD, OF_NETWORK, any_activation, kernels_of
 from tests.theory.fuzz.strategies import HUGE, hostile, log_uniform, mostly, signed
-from theory import activations, gaussian_kernels, precise_kernels
+from theory import activations
+from theory.activations import gaussian as gaussian_kernels, precise_kernels
 
 
 @st.composite
@@ -52,7 +53,7 @@ def moments_are_ordered(_: Any, m: gaussian_kernels.Moments) -> None:
 
 
 def kernels(cls: type, self: st.SearchStrategy[Any], *, unsettled: bool) -> dict[str, Line]:
-    name, more = f"gaussian_kernels.{cls.__name__}", {"unsettled": unsettled, "infinite": not unsettled}
+    name, more = f"activations.gaussian.{cls.__name__}", {"unsettled": unsettled, "infinite": not unsettled}
     also = ("second_derivative", "activation")
     return {
         f"{name}.value": Line(cls.value, with_pair(self), moments_are_ordered, **more),
@@ -68,8 +69,8 @@ def kernels(cls: type, self: st.SearchStrategy[Any], *, unsettled: bool) -> dict
 
 MODULES = {
     "activations": ("erf", "gelu", "hard_tanh", "linear", "relu", "sigmoid", "softplus", "tanh"),
-    "gaussian_kernels": ("ConvergenceError", "Fluctuations", "Kernels", "Moments"),
-    "precise_kernels": (),
+    "activations.gaussian": ("ConvergenceError", "Fluctuations", "Kernels", "Moments"),
+    "activations.precise_kernels": (),
 }
 
 TABLE: dict[str, Line] = {
@@ -100,7 +101,7 @@ TABLE: dict[str, Line] = {
     "activations.gaussian_kernels": Line(
         activations.gaussian_kernels, {"activation": kernels_of}, also=OF_NETWORK
     ),
-    "gaussian_kernels.real_values": Line(
+    "activations.gaussian.real_values": Line(
         gaussian_kernels.real_values,
         {
             "name": st.just("f"),
@@ -110,9 +111,9 @@ TABLE: dict[str, Line] = {
         also=("activation",),
         infinite=True,
     ),
-    "gaussian_kernels.PiecewiseLinear": Line(gaussian_kernels.PiecewiseLinear, {"slope": signed}),
+    "activations.gaussian.PiecewiseLinear": Line(gaussian_kernels.PiecewiseLinear, {"slope": signed}),
     **{
-        f"gaussian_kernels.{cls.__name__}": Line(
+        f"activations.gaussian.{cls.__name__}": Line(
             cls,
             {
                 "name": st.just("sine"),
@@ -126,7 +127,7 @@ TABLE: dict[str, Line] = {
     **kernels(gaussian_kernels.PiecewiseLinear, rectifiers, unsettled=False),
     **kernels(gaussian_kernels.Quadrature, quadratures, unsettled=True),
     **kernels(gaussian_kernels.Erf, erfs, unsettled=False),
-    "gaussian_kernels.KinkedQuadrature": Line(
+    "activations.gaussian.KinkedQuadrature": Line(
         gaussian_kernels.KinkedQuadrature,
         {
             "name": st.just("bent"),
@@ -137,10 +138,10 @@ TABLE: dict[str, Line] = {
         },
     ),
     **kernels(gaussian_kernels.KinkedQuadrature, kinked, unsettled=True),
-    "precise_kernels.precise_kernels": Line(
+    "activations.precise_kernels.precise_kernels": Line(
         precise_kernels.precise_kernels,
         {"activation": kernels_of, "digits": mostly(st.integers(1, 50), st.sampled_from(HUGE))},
     ),
 }
 
-WITHOUT_ARGUMENTS = {"precise_kernels.mpmath": "a module"}
+WITHOUT_ARGUMENTS = {"activations.precise_kernels.mpmath": "a module"}

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.theory.fuzz.line import Line
 from theory import outliers
-from theory.gaussian_kernels import ConvergenceError
+from theory.activations.gaussian import ConvergenceError
 
 __all__ = ["check", "outcome"]
 

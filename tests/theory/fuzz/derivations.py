@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from theory import (
-    derivations,
-    descent_derivations,
-    law_derivations,
-    linear_derivations,
-    spectral_derivations,
-    wide_derivations,
-    zone_derivations,
+from theory import derivations
+from theory.derivations import (
+    descent as descent_derivations,
+    laws as law_derivations,
+    linear as linear_derivations,
+    spectra as spectral_derivations,
+    wide as wide_derivations,
+    zone as zone_derivations,
 )
 
 DERIVATIONS = (
@@ -34,12 +34,12 @@ def derivations_without_arguments() -> list[str]:
 
 MODULES = {
     "derivations": ("Derivation",),
-    "descent_derivations": (),
-    "law_derivations": (),
-    "linear_derivations": (),
-    "spectral_derivations": (),
-    "wide_derivations": (),
-    "zone_derivations": (),
+    "derivations.descent": (),
+    "derivations.laws": (),
+    "derivations.linear": (),
+    "derivations.spectra": (),
+    "derivations.wide": (),
+    "derivations.zone": (),
 }
 
 WITHOUT_ARGUMENTS = dict.fromkeys(derivations_without_arguments(), "sympy's own")

@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 
 from tests.theory.fuzz.objects import LOOK_ALIKES
 

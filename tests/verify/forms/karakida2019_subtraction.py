@@ -6,7 +6,8 @@ from typing import Any
 from simulate.monte_carlo import Point
 from tests.verify.closed_forms import A_NUMBER, SETTING, order_parameters_of
 from tests.verify.mutation import ClosedForm, Quantity
-from theory import batch_normalisation, fisher
+from theory import fisher
+from theory.fisher import batch_normalisation
 
 __all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
 

@@ -1,0 +1,304 @@
+r"""Gaussian averages of the named activations to any number of digits, with mpmath.
+
+The averages are those of :mod:`theory.activations.gaussian`: :math:`E\,\phi(u)^2` and
+:math:`I_\phi[a, b] = E\,\phi(u)\phi(u')` of Karakida, Akaho and Amari (2019), eqs. (5) and (7), and the
+same for :math:`\phi'`. Closed forms where there are any, else the trapezoidal rule with a step for which
+its exponentially small error is below the last digit, checked against a coarser step. An activation with kinks
+is first averaged given the shared part of the two inputs, which leaves an entire function.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from theory import _checks
+from theory.activations import Activation, named
+from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear
+
+__all__ = ["mpmath", "precise_kernels"]
+
+Function = Callable[[Any], Any]
+
+_GUARD = 8  # digits beyond those asked for: poles of fourth order take a few
+_NODES = 10**6  # of a product rule; some ten seconds
+_WORK = 2.5e8  # values times digits squared, about as long
+_ERROR_FUNCTION = 20  # times as dear as the exponential
+
+
+def mpmath() -> Any:
+    """The module, imported late because few callers need it; it has no types.
+
+    >>> mpmath().mpf(2)
+    mpf('2.0')
+    """
+    return importlib.import_module("mpmath")
+
+
+def precise_kernels(activation: Activation, digits: int) -> Any:
+    """Kernels with ``value`` and ``derivative``; call them at a working precision above `digits`.
+
+    They compute in the context of the numbers they are called with.
+
+    Raises
+    ------
+    ValueError
+        If `activation` is not one of the named ones, or `digits` is not an integer from 1 to 1000. The kernels
+        refuse digits and variances that would take minutes.
+
+    Examples
+    --------
+    >>> half = mpmath().mpf(1) / 2
+    >>> with mpmath().workdps(30):
+    ...     print(precise_kernels(named("relu"), 25).derivative(2 * half, half, half).overlap)
+    0.333333333333333333333333333333
+    """
+    _checks.instance("activation", activation, Activation, "an Activation")
+    digits = _checks.integer("digits", digits, least=1, most=1000)
+    if isinstance(activation.kernels, PiecewiseLinear):
+        return _PiecewiseLinear(activation.kernels.slope)
+    if activation.name in _SMOOTH and activation is named(activation.name):
+        cost = _ERROR_FUNCTION if activation.name == "gelu" else 1
+        return _Trapezoid(*_SMOOTH[activation.name], digits, cost)
+    if activation is named("erf"):
+        return _Erf()
+    if activation is named("hard_tanh"):
+        return _HardTanh(digits)
+    raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
+
+
+@dataclass(frozen=True)
+class _PiecewiseLinear:
+    slope: float
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = variance.context
+        o, e, c = self._parts(variance, covariance)
+        even = 2 * variance / mp.pi * (mp.sqrt((1 - c) * (1 + c)) + c * mp.asin(c))
+        return _moments((o + e) * variance, o * covariance + e * even)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = variance.context
+        o, e, c = self._parts(variance, covariance)
+        return _moments(o + e, o + e * 2 / mp.pi * mp.asin(c))
+
+    def _parts(self, variance: Any, covariance: Any) -> tuple[Any, Any, Any]:
+        mp = variance.context
+        s = mp.mpf(self.slope)
+        c = covariance / variance if variance > 0 else mp.mpf(1)
+        return ((1 + s) / 2) ** 2, ((1 - s) / 2) ** 2, min(max(c, -mp.mpf(1)), mp.mpf(1))
+
+
+class _Erf:
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = variance.context
+        return _moments(*(2 / mp.pi * mp.asin(2 * x / (1 + 2 * variance)) for x in (variance, covariance)))
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        mp = variance.context
+        return _moments(
+            *(4 / mp.pi / mp.sqrt((1 + 2 * variance) ** 2 - 4 * x**2) for x in (variance, covariance))
+        )
+
+
+@dataclass(frozen=True)
+class _HardTanh:
+    digits: int
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._moments(_clipped, _clipped_mean, variance, covariance)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._moments(_inside, _inside_mean, variance, covariance)
+
+    def _moments(self, f: Function, mean: Callable[[Any, Any], Any], a: Any, b: Any) -> Moments:
+        mp = a.context
+        own, rest = mp.sqrt(a), a - abs(b)
+        adaptive = 4 * self.digits  # values of the moment's integrand
+        affordable = _affordable(adaptive, self.digits, _ERROR_FUNCTION)
+        _checks.require(affordable, "digits", "at most some hundred for hard_tanh", self.digits)
+        moment = 2 * mp.quad(_weighted_square(f, own), _cuts(own)) if a > 0 else f(own) ** 2
+        if rest <= 0:  # the activation is odd, its slope even
+            return _moments(moment, moment if b >= 0 or f is _inside else -moment)
+        spread = mp.sqrt(rest)
+        sign = 1 if b >= 0 else -1
+        overlap = _entire_average(
+            lambda x: mean(x, spread) * mean(sign * x, spread), abs(b), rest, self.digits
+        )
+        return _moments(moment, overlap)
+
+
+@dataclass(frozen=True)
+class _Trapezoid:
+    function: Function
+    slope: Function
+    digits: int
+    cost: int
+
+    def value(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._settled(self.function, variance, covariance)
+
+    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+        return self._settled(self.slope, variance, covariance)
+
+    def _settled(self, f: Function, a: Any, b: Any) -> Moments:
+        mp = a.context
+        coarse, fine = (_pair(f, a, b, s, self.digits, self.cost) for s in (mp.mpf(3) / 2, mp.mpf(1)))
+        # the error is exp(-const/step) or exp(-const/step^2): a step 3/2 as long keeps 4/9 of the digits
+        slack = mp.mpf(10) ** (-0.4 * self.digits) * fine.moment
+        if max(abs(coarse.moment - fine.moment), abs(coarse.overlap - fine.overlap)) > slack:
+            raise ConvergenceError(f"Gaussian averages did not reach {self.digits} digits", estimate=fine)
+        return fine
+
+
+def _clipped(x: Any) -> Any:
+    mp = x.context
+    return max(-mp.mpf(1), min(x, mp.mpf(1)))
+
+
+def _inside(x: Any) -> Any:
+    mp = x.context
+    return mp.mpf(abs(x) < 1)
+
+
+def _clipped_mean(x: Any, spread: Any) -> Any:
+    """Average of max(-1, min(u, 1)) over u of this mean and standard deviation."""
+    mp = x.context
+    upper, lower = (x + 1) / spread, (x - 1) / spread
+    ramps = [t * mp.ncdf(t) + mp.npdf(t) for t in (upper, lower)]
+    return spread * (ramps[0] - ramps[1]) - 1
+
+
+def _inside_mean(x: Any, spread: Any) -> Any:
+    mp = x.context
+    return mp.ncdf((x + 1) / spread) - mp.ncdf((x - 1) / spread)
+
+
+def _weighted_square(f: Function, scale: Any) -> Function:
+    """Integrand of E f(scale z)^2."""
+    return lambda z: f(scale * z) ** 2 * z.context.npdf(z)
+
+
+def _cuts(scale: Any) -> list[Any]:
+    """Edges for an integral over a positive Gaussian variable times `scale`, with the kink among them."""
+    mp = scale.context
+    far = mp.sqrt(2 * mp.log(10) * mp.dps) + 2
+    return sorted({x for x in (1 / scale, *map(mp.mpf, range(0, int(far), 2)), far) if x <= far})
+
+
+def _entire_average(f: Function, shared: Any, own: Any, digits: int) -> Any:
+    """Average of f(x) over x of variance `shared`; f grows like exp(y^2/own) in the complex plane."""
+    mp = shared.context
+    if shared == 0:
+        return f(shared)
+    needed = (digits + _GUARD) * mp.log(10)
+    scale = mp.sqrt(shared)
+    spacing = scale * mp.pi / mp.sqrt(needed * (mp.mpf(1) / 2 + shared / own))
+    n = _half_width(scale, spacing, digits)
+    _checks.require(_affordable(n, digits, _ERROR_FUNCTION), "digits", _rule(shared + own), digits)
+    weights = _weights(scale, spacing, n)
+    return mp.fdot(weights, [f(x) for x in _grid(spacing, weights)])
+
+
+def _step(scale: Any, digits: int) -> Any:
+    """Step in a Gaussian variable: singularities at a distance of pi/2 or more, and Gaussian growth."""
+    mp = scale.context
+    needed = (digits + _GUARD) * mp.log(10)
+    growth = mp.pi / mp.sqrt(needed * (1 + scale**2))
+    if scale == 0:
+        return growth
+    strip = mp.pi / 2 / scale  # the Gaussian itself grows to exp(strip^2/2) at the singularity
+    return min(2 * mp.pi * strip / (needed + strip**2 / 2), growth)
+
+
+def _pair(f: Function, a: Any, b: Any, coarser: Any, digits: int, cost: int) -> Moments:
+    """Moment and overlap, the latter as the average over z of a squared conditional mean."""
+    mp = a.context
+    scales = [mp.sqrt(x) for x in (a, abs(b), max(a - abs(b), mp.mpf(0)))]
+    own, outer, inner = (coarser * _step(s, digits) * s for s in scales)
+    if min(outer, inner) * 30 > max(outer, inner):  # then one grid of u serves both
+        outer = inner = min(outer, inner)
+    spacings = own, outer, inner
+    nodes = [_half_width(s, x, digits) for s, x in zip(scales, spacings, strict=True)]
+    several = nodes[1] + nodes[2] if outer == inner else nodes[1] * nodes[2]
+    affordable = nodes[1] * nodes[2] <= _NODES and _affordable(nodes[0] + several, digits, cost)
+    _checks.require(affordable, "digits", _rule(a), digits)
+    weights = [_weights(s, x, n) for s, x, n in zip(scales, spacings, nodes, strict=True)]
+    moment = mp.fdot(weights[0], [f(u) ** 2 for u in _grid(own, weights[0])])
+    means = _means(f, outer, inner, weights[1], weights[2])
+    mirrored = means if b >= 0 else means[::-1]
+    return _moments(moment, mp.fdot(weights[1], [x * y for x, y in zip(means, mirrored, strict=True)]))
+
+
+def _half_width(scale: Any, spacing: Any, digits: int) -> int:
+    """Nodes on either side of 0."""
+    mp = scale.context
+    # the integrands grow at most like the fourth power of the Gaussian variable
+    return (
+        int(mp.ceil((mp.sqrt(2 * (digits + _GUARD) * mp.log(10)) + 3) * scale / spacing)) if scale > 0 else 0
+    )
+
+
+def _affordable(values: int, digits: int, cost: int) -> bool:
+    return values * cost * (digits + 20) ** 2 <= _WORK
+
+
+def _rule(variance: Any) -> str:
+    return f"fewer for the trapezoidal rule at variance {variance.context.nstr(variance, 3)}"
+
+
+def _weights(scale: Any, spacing: Any, n: int) -> list[Any]:
+    """Normal weights of standard deviation `scale` on a symmetric grid of this spacing."""
+    mp = scale.context
+    if scale == 0:
+        return [mp.mpf(1)]
+    step = spacing / scale
+    half = [mp.exp(-((step * k) ** 2) / 2) for k in range(n + 1)]
+    total = 2 * mp.fsum(half) - half[0]
+    return [half[abs(k)] / total for k in range(-n, n + 1)]
+
+
+def _grid(spacing: Any, weights: Sequence[Any]) -> list[Any]:
+    n = len(weights) // 2
+    return [spacing * k for k in range(-n, n + 1)]
+
+
+def _means(f: Function, outer: Any, inner: Any, z: Sequence[Any], zeta: Sequence[Any]) -> list[Any]:
+    """Averages of f over zeta at every z."""
+    mp = outer.context
+    if outer == inner:
+        n, m = len(z) // 2, len(zeta)
+        values = [f(outer * k) for k in range(-n - m // 2, n + m // 2 + 1)]
+        return [mp.fdot(zeta, values[i : i + m]) for i in range(2 * n + 1)]
+    shifts = _grid(inner, zeta)
+    return [mp.fdot(zeta, [f(u + x) for x in shifts]) for u in _grid(outer, z)]
+
+
+def _moments(moment: Any, overlap: Any) -> Moments:
+    return Moments(moment, overlap, moment - overlap)
+
+
+def _softplus(x: Any) -> Any:
+    mp = x.context
+    return max(x, mp.mpf(0)) + mp.log1p(mp.exp(-abs(x)))
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + x.context.exp(-x))
+
+
+def _sech_squared(x: Any) -> Any:
+    return x.context.sech(x) ** 2
+
+
+_SMOOTH: dict[str, tuple[Function, Function]] = {
+    "tanh": (lambda x: x.context.tanh(x), _sech_squared),
+    "sigmoid": (_sigmoid, lambda x: _sech_squared(x / 2) / 4),
+    "softplus": (_softplus, _sigmoid),
+    "gelu": (
+        lambda x: x * x.context.ncdf(x),
+        lambda x: x.context.ncdf(x) + x * x.context.npdf(x),
+    ),
+}

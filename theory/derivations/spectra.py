@@ -1,0 +1,386 @@
+r"""Symbolic derivations of where noise moves a spike, and of what is left of its direction.
+
+====================================  ==============================================  ==========================
+name                                  result                                          Granziol, Zohren, Roberts
+                                                                                      (2022)
+====================================  ==============================================  ==========================
+``wigner_outlier``                    :math:`\lambda + \sigma^2/\lambda`              Lemma 5, Theorem 4
+``wishart_outlier``                   its additive Wishart map                        Theorem 7, eq. (16)
+``wishart_threshold``                 where it leaves the bulk                        Theorem 7, corrected
+``information_plus_noise_outlier``    map of :math:`(J + E)(J + E)^\top`              eqs. (14), (15)
+``outlier_gap``                       distance from the edge, all three maps          Theorems 4 and 7
+``additive_overlap``                  overlap, the derivative of the outlier          Theorem 10, and for Wishart
+``information_plus_noise_overlap``    overlap of the left singular vectors            not in the paper
+``noise_free_spike``                  Theorem 4 inverted                              Remark 6
+====================================  ==============================================  ==========================
+
+Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
+`theory.outliers` and `theory.batch_hessian` are tested against these expressions.
+"""
+
+# pyright: reportMissingTypeStubs=false
+# sympy ships none; its objects are Any here.
+
+from __future__ import annotations
+
+from functools import cache
+
+from theory.derivations._symbolic import Derivation, marchenko_pastur_equation, require_zero, sympy_module
+
+__all__ = [
+    "additive_overlap",
+    "information_plus_noise_outlier",
+    "information_plus_noise_overlap",
+    "noise_free_spike",
+    "outlier_gap",
+    "wigner_outlier",
+    "wishart_outlier",
+    "wishart_threshold",
+]
+
+
+@cache
+def wigner_outlier() -> Derivation:
+    r"""Outlier of a spike in Wigner noise, with its threshold and edge, from the R-transform.
+
+    Returns
+    -------
+    Expression in :math:`\lambda` and :math:`\sigma`, for :math:`\lambda > \sigma`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Lemma 5, eq. (10), appendix A.2.
+
+    Examples
+    --------
+    >>> wigner_outlier().expression
+    lambda + sigma**2/lambda
+    """
+    sp = sympy_module()
+
+    lam, sigma, w, z = sp.symbols("lambda sigma w z", positive=True)
+    quadratic = sigma**2 * w**2 - z * w + 1
+    map_of = 1 / w + sigma**2 * w
+    require_zero(quadratic.subs(z, map_of), "transform of the semicircle")
+    outlier = sp.expand(map_of.subs(w, 1 / lam))
+    (threshold,) = sp.solve(sp.diff(outlier, lam), lam)
+    edge = sp.expand(outlier.subs(lam, threshold))
+    require_zero(sp.discriminant(quadratic, w).subs(z, edge), "edge of the semicircle")
+    return Derivation(
+        name="wigner_outlier",
+        statement=rf"\lambda' = {sp.latex(outlier)}, \quad \lambda > {sp.latex(threshold)}",
+        expression=outlier,
+        symbols=(lam, sigma),
+        steps=(
+            r"R(w) = \sigma^2 w, \quad z = 1/w + R(w) \text{ solves } \sigma^2 w^2 - z w + 1 = 0, w = G(z)",
+            r"\det(z - A - W) = 0 \text{ for } A = \lambda v v^\top \text{ where } \lambda G(z) = 1, w = 1/\lambda",
+            rf"\lambda' = {sp.latex(outlier)}, \quad d\lambda'/d\lambda = {sp.latex(sp.diff(outlier, lam))}",
+            rf"d\lambda'/d\lambda = 0 \text{{ at }} \lambda = {sp.latex(threshold)}, \text{{ where }}"
+            rf" \lambda' = {sp.latex(edge)} \text{{ and the discriminant }} z^2 - 4\sigma^2 \text{{ vanishes}}",
+        ),
+    )
+
+
+@cache
+def wishart_outlier() -> Derivation:
+    r"""Outlier of a spike in independent Wishart noise, from the R-transform.
+
+    Returns
+    -------
+    Expression in :math:`\lambda, \beta, \sigma`, beyond `wishart_threshold`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 7, eq. (16), appendix B.
+
+    Examples
+    --------
+    >>> wishart_outlier().expression
+    lambda*sigma**2/(-beta*sigma**2 + lambda) + lambda
+    """
+    sp = sympy_module()
+
+    lam, beta, sigma, w = sp.symbols("lambda beta sigma w", positive=True)
+    map_of = 1 / w + sigma**2 / (1 - beta * sigma**2 * w)
+    outlier = lam + sigma**2 * lam / (lam - beta * sigma**2)
+    require_zero(map_of.subs(w, 1 / lam) - outlier, "outlier in Wishart noise")
+    printed = (lam + sigma**2 * (1 - beta)) / (1 - beta * sigma**2 / lam)
+    require_zero(printed - outlier, "the form of eq. (16)")
+    return Derivation(
+        name="wishart_outlier",
+        statement=rf"\lambda' = {sp.latex(outlier)}",
+        expression=outlier,
+        symbols=(lam, beta, sigma),
+        steps=(
+            r"\kappa_n = \sigma^{2n} \beta^{n-1}, \quad R(w) = \sigma^2 / (1 - \beta \sigma^2 w)",
+            r"\lambda G(\lambda') = 1: \quad \lambda' = 1/w + R(w) \text{ at } w = 1/\lambda",
+            rf"\lambda' = {sp.latex(outlier)} = {sp.latex(printed)}",
+        ),
+    )
+
+
+@cache
+def wishart_threshold() -> Derivation:
+    r"""Spike at which the outlier in Wishart noise leaves the bulk: the stationary point of its map.
+
+    Returns
+    -------
+    Expression in :math:`\beta` and :math:`\sigma`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 7, where threshold and edge read sigma^2 (1 + beta) and twice
+    it in our copy: the map's value at that point, so that nothing looks amiss, but no end of the bulk.
+
+    Examples
+    --------
+    >>> wishart_threshold().expression
+    sqrt(beta)*sigma**2*(sqrt(beta) + 1)
+    """
+    sp = sympy_module()
+
+    beta, sigma, r, t = sp.symbols("beta sigma r t", positive=True)
+    found = wishart_outlier()
+    at_root = found.expression.subs(found.symbols[1], r**2).subs(found.symbols[0], t + r**2 * sigma**2)
+    slope = sp.cancel(sp.diff(at_root, t))
+    (size,) = sp.solve(sp.numer(sp.together(slope)), t)
+    edge = sigma**2 * (1 + r) ** 2
+    require_zero(at_root.subs(t, size) - edge, "edge of the Wishart bulk")
+    require_zero(edge**2 - 2 * edge * sigma**2 * (1 + r**2) + sigma**4 * (1 - r**2) ** 2, "discriminant")
+    printed = found.expression.subs(found.symbols[0], sigma**2 * (1 + beta))
+    require_zero(printed - 2 * sigma**2 * (1 + beta), "what the map gives at the threshold of our copy")
+    threshold = sp.factor(size + r**2 * sigma**2).subs(r, sp.sqrt(beta))
+    return Derivation(
+        name="wishart_threshold",
+        statement=rf"\lambda_c = {sp.latex(threshold)}",
+        expression=threshold,
+        symbols=(beta, sigma),
+        steps=(
+            r"t = \lambda - \beta \sigma^2: \quad \lambda' = t + (1 + \beta) \sigma^2 + \beta \sigma^4 / t",
+            r"d\lambda'/dt = 1 - \beta \sigma^4 / t^2 = 0 \text{ at } t = \sqrt\beta \sigma^2",
+            r"\lambda'_c = \sigma^2 (1 + \sqrt\beta)^2, \text{ where the discriminant }"
+            r" (z - \sigma^2 (1 - \beta))^2 - 4 \beta \sigma^2 z \text{ vanishes}",
+            r"\lambda = \sigma^2 (1 + \beta) \text{ gives } \lambda' = 2 \sigma^2 (1 + \beta) > \lambda'_c"
+            r" \text{ unless } \beta = 1",
+        ),
+    )
+
+
+@cache
+def information_plus_noise_outlier() -> Derivation:
+    r"""Outlier of :math:`(J + E)(J + E)^\top`, from its determinant equation.
+
+    Returns
+    -------
+    Expression in :math:`\lambda, \beta, \sigma`, for :math:`\lambda > \sqrt\beta \sigma^2`.
+
+    References
+    ----------
+    Benaych-Georges and Nadakuditi (2012), section 3.1; Granziol, Zohren and Roberts (2022), eqs. (14), (15).
+
+    Examples
+    --------
+    >>> information_plus_noise_outlier().expression
+    (lambda + sigma**2)*(beta*sigma**2 + lambda)/lambda
+    """
+    sp = sympy_module()
+
+    lam, beta, sigma, z, g = sp.symbols("lambda beta sigma z G", positive=True)
+    quadratic = marchenko_pastur_equation(g, z, beta, sigma)
+    secular = lam * z * g * (beta * g + (1 - beta) / z) - 1
+    resolvent = (lam + sigma**2) / (lam * z)
+    require_zero(sigma**2 * secular - lam * quadratic - (lam * (z * g - 1) - sigma**2), "elimination of G^2")
+    (outlier,) = sp.solve(sp.numer(sp.together(quadratic.subs(g, resolvent))), z)
+    outlier = sp.factor(outlier)
+    additive = wishart_outlier()
+    shifted = additive.expression.subs(additive.symbols[0], lam + beta * sigma**2)
+    require_zero(shifted - outlier, "additive map at a larger spike")
+    return Derivation(
+        name="information_plus_noise_outlier",
+        statement=rf"\lambda' = {sp.latex(outlier)}, \quad \lambda > \sqrt\beta \sigma^2",
+        expression=outlier,
+        symbols=(lam, beta, sigma),
+        steps=(
+            r"\lambda z G (\beta G + (1 - \beta)/z) = 1 \text{ with }"
+            r" \beta \sigma^2 z G^2 - (z - \sigma^2 (1 - \beta)) G + 1 = 0",
+            rf"\text{{The squares cancel: }} \lambda (z G - 1) = \sigma^2, \quad G = {sp.latex(resolvent)}",
+            rf"\lambda' = {sp.latex(outlier)}",
+            r"\text{It is the additive map at } \lambda + \beta \sigma^2",
+        ),
+    )
+
+
+@cache
+def outlier_gap() -> Derivation:
+    r"""Distance of the outlier from the edge, :math:`(t - t_c)^2/t`, in all three models.
+
+    Returns
+    -------
+    Expression in t and :math:`t_c`: :math:`\lambda, \sigma` for Wigner, :math:`\lambda - \beta \sigma^2,
+    \sqrt\beta \sigma^2` for additive Wishart and :math:`\lambda, \sqrt\beta \sigma^2` for information plus noise.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorems 4 and 7.
+
+    Examples
+    --------
+    >>> outlier_gap().expression
+    (t - t_c)**2/t
+    """
+    sp = sympy_module()
+
+    t, t_c, sigma, r = sp.symbols("t t_c sigma r", positive=True)
+    gap = (t - t_c) ** 2 / t
+    bulk, root = sigma**2 * (1 + r) ** 2, {t_c: r * sigma**2}
+    wigner, wishart = wigner_outlier(), wishart_outlier()
+    both = information_plus_noise_outlier()
+    found = wigner.expression.subs(dict(zip(wigner.symbols, (t, t_c), strict=True)))
+    require_zero(found - 2 * t_c - gap, "gap of Wigner noise")
+    at = (t + r**2 * sigma**2, r**2, sigma)
+    found = wishart.expression.subs(dict(zip(wishart.symbols, at, strict=True)))
+    require_zero(found - bulk - gap.subs(root), "gap of additive Wishart noise")
+    found = both.expression.subs(dict(zip(both.symbols, (t, r**2, sigma), strict=True)))
+    require_zero(found - bulk - gap.subs(root), "gap of information plus noise")
+    slope, bend = (sp.diff(gap, t, order).subs(t, t_c) for order in (1, 2))
+    require_zero(slope, "slope at the threshold")
+    require_zero(bend - 2 / t_c, "bend at the threshold")
+    return Derivation(
+        name="outlier_gap",
+        statement=rf"\lambda' - \mathrm{{edge}} = {sp.latex(gap)}",
+        expression=gap,
+        symbols=(t, t_c),
+        steps=(
+            r"\text{Wigner: } \lambda + s^2/\lambda - 2 s = (\lambda - s)^2/\lambda",
+            r"\text{Wishart: } t = \lambda - \beta \sigma^2, t_c = \sqrt\beta \sigma^2",
+            r"\text{Information plus noise: } t = \lambda, t_c = \sqrt\beta \sigma^2",
+            r"\text{At } t_c \text{ value and slope vanish and the second derivative is } 2/t_c:"
+            r" \text{ eigenvalue and overlap are continuous there, the overlap with a kink}",
+        ),
+    )
+
+
+@cache
+def additive_overlap() -> Derivation:
+    r"""Squared overlap of a spike's eigenvector, :math:`d\lambda'/d\lambda`, here for additive Wishart noise.
+
+    Returns
+    -------
+    Expression in :math:`\lambda, \beta, \sigma`, beyond `wishart_threshold`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Theorem 10 for Wigner noise; the paper gives none for Wishart noise.
+
+    Examples
+    --------
+    >>> additive_overlap().expression
+    -beta*sigma**4/(-beta*sigma**2 + lambda)**2 + 1
+    """
+    sp = sympy_module()
+
+    found, wigner = wishart_outlier(), wigner_outlier()
+    lam, beta, sigma = found.symbols
+    rise = sp.Symbol("rise", positive=True)
+    transform_slope = sp.diff(1 / lam, lam) / rise
+    require_zero(1 / (-(lam**2) * transform_slope) - rise, "residue of the resolvent")
+    overlap = 1 - beta * sigma**4 / (lam - beta * sigma**2) ** 2
+    require_zero(sp.diff(found.expression, lam) - overlap, "overlap in Wishart noise")
+    x, s = wigner.symbols
+    theorem_10 = sp.diff(wigner.expression, x)
+    require_zero(theorem_10 - (1 - s**2 / x**2), "overlap in Wigner noise")
+    return Derivation(
+        name="additive_overlap",
+        statement=rf"|\phi'^\top \phi|^2 = {sp.latex(overlap)}",
+        expression=overlap,
+        symbols=(lam, beta, sigma),
+        steps=(
+            r"\text{Residue of } v^\top (z - M)^{-1} v = G/(1 - \lambda G) \text{ at } \lambda':"
+            r" \quad |\phi'^\top \phi|^2 = 1/(-\lambda^2 G'(\lambda'))",
+            r"G(\lambda'(\lambda)) = 1/\lambda: \quad G' \, d\lambda'/d\lambda = -1/\lambda^2, \quad"
+            r" |\phi'^\top \phi|^2 = d\lambda'/d\lambda",
+            rf"\text{{Wigner: }} {sp.latex(theorem_10)}",
+            rf"\text{{Wishart: }} {sp.latex(overlap)}",
+        ),
+    )
+
+
+@cache
+def information_plus_noise_overlap() -> Derivation:
+    r"""Squared overlap of the left singular vectors of J and J + E.
+
+    Returns
+    -------
+    Expression in :math:`\lambda, \beta, \sigma`, for :math:`\lambda > \sqrt\beta \sigma^2`.
+
+    References
+    ----------
+    Benaych-Georges and Nadakuditi (2012), theorem 2.9.
+
+    Examples
+    --------
+    >>> information_plus_noise_overlap().expression
+    (-beta*sigma**4/lambda**2 + 1)/(beta*sigma**2/lambda + 1)
+    """
+    sp = sympy_module()
+
+    found = information_plus_noise_outlier()
+    lam, beta, sigma = found.symbols
+    rho, g, rise = sp.symbols("rho G rise", positive=True)
+    slope = 2 * rho * sp.diff(1 / lam, lam) / rise
+    residue = -2 * rho * g / (lam * slope)
+    require_zero(residue - lam * g * rise, "residue of the singular vectors")
+    at = {g: (lam + sigma**2) / (lam * found.expression), rise: sp.diff(found.expression, lam)}
+    overlap = (1 - beta * sigma**4 / lam**2) / (1 + beta * sigma**2 / lam)
+    require_zero((lam * g * rise).subs(at) - overlap, "overlap of the left singular vectors")
+    return Derivation(
+        name="information_plus_noise_overlap",
+        statement=rf"|u'^\top u|^2 = {sp.latex(overlap)}",
+        expression=overlap,
+        symbols=(lam, beta, sigma),
+        steps=(
+            r"\varphi = \rho G(\rho^2), \quad D = \varphi \tilde\varphi = 1/\lambda \text{ at }"
+            r" \rho = \sqrt{\lambda'}, \quad |u'^\top u|^2 = -2 \varphi / (\lambda D'(\rho))",
+            r"D' = 2 \rho \cdot (-1/\lambda^2) / (d\lambda'/d\lambda), \quad"
+            r" |u'^\top u|^2 = \lambda G \, d\lambda'/d\lambda",
+            r"\lambda G = (\lambda + \sigma^2)/\lambda'",
+            rf"|u'^\top u|^2 = {sp.latex(overlap)}",
+        ),
+    )
+
+
+@cache
+def noise_free_spike() -> Derivation:
+    r"""Spike whose outlier in Wigner noise is a given eigenvalue.
+
+    Returns
+    -------
+    Expression in :math:`\lambda_1` and s, for :math:`\lambda_1 \ge 2 s`.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), Remark 6.
+
+    Examples
+    --------
+    >>> noise_free_spike().expression
+    lambda_1/2 + sqrt(lambda_1**2 - 4*s**2)/2
+    """
+    sp = sympy_module()
+
+    top, s = sp.symbols("lambda_1 s", positive=True)
+    spike = (top + sp.sqrt(top**2 - 4 * s**2)) / 2
+    require_zero(sp.expand(spike**2 - top * spike + s**2), "inverse of the outlier map")
+    require_zero(spike.subs(top, 2 * s) - s, "spike at the edge")
+    return Derivation(
+        name="noise_free_spike",
+        statement=rf"\lambda = {sp.latex(spike)}",
+        expression=sp.expand(spike),
+        symbols=(top, s),
+        steps=(
+            r"\lambda_1 = \lambda + s^2/\lambda, \quad s^2 = P \sigma^2/N",
+            r"\lambda^2 - \lambda_1 \lambda + s^2 = 0, \text{ the root } \ge s",
+            r"\text{A batch adds } P \sigma^2 (1/B - 1/N) \text{ to } s^2: \quad"
+            r" \lambda_1' = \lambda + P \sigma^2/(B \lambda)",
+        ),
+    )

@@ -1,0 +1,321 @@
+r"""The largest stable learning rate from the curvature, and the best constant momentum.
+
+=====================  ===========================  =====================================================
+name                   symbol                       Granziol, Zohren and Roberts (2022)
+=====================  ===========================  =====================================================
+``sharpness``          lambda_1                     top eigenvalue of the Hessian
+`stability_limit`      alpha < 2/lambda_1           eq. (22)
+`sgd_limit`            2/lambda_1'                  section 10.1, Theorem 4 without its simplification
+`mean_square_limit`                                 not in the paper; in `theory.learning_rates.mean_square`
+`square_root`          alpha ~ b^(1/2)              footnote 6, section 11
+``crossover``          B*                           batch size above which a rate is flat
+=====================  ===========================  =====================================================
+
+Theorem 4 gives a learning rate that grows like B^(1/2) while the batch size B is below
+`theory.batch_hessian.crossover_batch_size` and then saturates: nowhere linear. `mean_square_limit` is linear,
+then flat, without a threshold. It stands with all that belongs to it in `theory.learning_rates.mean_square`, and rates
+with momentum in `theory.learning_rates.momentum`; both are offered here. Preconditioned steps are in
+`theory.adaptive_rates`.
+
+Prior art of the mean-square limit: Mulayoff and Michaeli (COLT 2024, arXiv 2306.07850), exactly; Ma, Bassily and Belkin
+(2018, arXiv 1712.06559), its shape. That training with full gradients hovers at 2/lambda_1: Cohen et al. (2021, arXiv
+2103.00065); that it survives rates somewhat above it by leaving for flatter places: Lewkowycz et al. (2020, arXiv
+2003.02218).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import batch_hessian
+from theory._checks import nonnegative, positive, representable, require, together, within
+from theory.learning_rates._rates import inverse_size, saturating
+from theory.learning_rates.mean_square import (
+    RateBracket,
+    gaussian_least_squares_growth,
+    gaussian_least_squares_limit,
+    mean_square_bracket,
+    mean_square_crossover,
+    mean_square_exponent,
+    mean_square_limit,
+)
+from theory.learning_rates.momentum import (
+    MomentumRates,
+    best_nesterov,
+    heavy_ball,
+    heavy_ball_contraction,
+    nesterov,
+    nesterov_contraction,
+)
+
+__all__ = [
+    "MomentumRates",
+    "RateBracket",
+    "best_nesterov",
+    "gaussian_least_squares_growth",
+    "gaussian_least_squares_limit",
+    "heavy_ball",
+    "heavy_ball_contraction",
+    "linear_then_flat",
+    "marchenko_pastur_exponent",
+    "mean_square_bracket",
+    "mean_square_crossover",
+    "mean_square_exponent",
+    "mean_square_limit",
+    "nesterov",
+    "nesterov_contraction",
+    "sgd_exponent",
+    "sgd_limit",
+    "square_root",
+    "stability_limit",
+]
+
+Floats = NDArray[np.float64]
+
+
+@np.errstate(over="ignore")
+def stability_limit(sharpness: ArrayLike) -> Floats:
+    r"""Largest learning rate at which gradient descent is stable on a quadratic, :math:`2/\lambda_{max}`.
+
+    Parameters
+    ----------
+    sharpness
+        Largest Hessian eigenvalue, positive and finite; any shape.
+
+    Returns
+    -------
+    Learning rate, of the shape of `sharpness`.
+
+    Raises
+    ------
+    ValueError
+        If `sharpness` is not positive and finite, or so small that the rate is larger than any float.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eq. (22).
+
+    Examples
+    --------
+    >>> stability_limit([0.5, 4.0])
+    array([4. , 0.5])
+    """
+    sharpness = positive("sharpness", sharpness)
+    return representable(2 / sharpness, sharpness=sharpness)
+
+
+@np.errstate(over="ignore")
+def sgd_limit(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Learning rate :math:`2/\lambda_1'` from the mini-batch eigenvalue of Theorem 4.
+
+    Parameters
+    ----------
+    eigenvalue
+        Largest eigenvalue of the full-data Hessian, positive.
+    sigma, dim, batch_size, dataset_size
+        As in `theory.batch_hessian.batch_eigenvalue`.
+
+    Returns
+    -------
+    Learning rate, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Notes
+    -----
+    The local exponent d log rate / d log b is 1/2 below the crossover b_c and 1/(1 + b/b_c) above it.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 10.1, with eq. (9) in place of eq. (23), whose premise lies
+    outside the range of eq. (9).
+
+    Examples
+    --------
+    >>> sgd_limit(2.0, sigma=0.1, dim=100, batch_size=[0.01, 0.04, 10.0], dataset_size=10).round(4)
+    array([0.1001, 0.2004, 1.    ])
+    """
+    top = batch_hessian.batch_eigenvalue(
+        positive("eigenvalue", eigenvalue),
+        sigma=sigma,
+        dim=dim,
+        batch_size=batch_size,
+        dataset_size=dataset_size,
+    )
+    return representable(2 / top, eigenvalue=eigenvalue)
+
+
+@np.errstate(over="ignore")
+def sgd_exponent(
+    eigenvalue: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Local exponent d log alpha / d log b of `sgd_limit`: 1/2 below the crossover, 1/(1 + b/b_c) above it.
+
+    Parameters
+    ----------
+    eigenvalue, sigma, dim, batch_size, dataset_size
+        As in `sgd_limit`.
+
+    Returns
+    -------
+    Exponent in [0, 1/2], 0 at B = N and without noise, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), section 10.1, where it is 1 for small b.
+
+    Examples
+    --------
+    >>> sgd_exponent(2.0, sigma=0.5, dim=48, batch_size=[1, 3, 9], dataset_size=float("inf"))
+    array([0.5 , 0.5 , 0.25])
+    """
+    crossover = batch_hessian.crossover_batch_size(
+        positive("eigenvalue", eigenvalue), sigma=sigma, dim=dim, dataset_size=float("inf")
+    )
+    inverse = inverse_size("batch_size", batch_size, dataset_size)
+    crossover, inverse = together(eigenvalue=crossover, batch_size=inverse)
+    return np.minimum(saturating(crossover * inverse), 0.5)[()]
+
+
+def marchenko_pastur_exponent(q: ArrayLike) -> Floats:
+    r"""Local exponent in the batch size of one over the Marchenko-Pastur edge: sqrt(q) / (1 + sqrt(q)).
+
+    The edge :math:`\sigma^2 (1 + \sqrt{q})^2` with q = P/b. Unlike that of Theorem 4 it comes near 1, linear
+    scaling, while the batch is much smaller than the dimension.
+
+    Parameters
+    ----------
+    q
+        Dimension over effective batch size, >= 0 and finite.
+
+    Returns
+    -------
+    Exponent in [0, 1), of the shape of `q`.
+
+    Raises
+    ------
+    ValueError
+        If `q` is negative or not finite.
+
+    Examples
+    --------
+    >>> marchenko_pastur_exponent([0.0, 1.0, 81.0])
+    array([0. , 0.5, 0.9])
+    """
+    root = np.sqrt(nonnegative("q", q))
+    return (root / (1 + root))[()]
+
+
+@np.errstate(over="ignore")
+def linear_then_flat(
+    rate: ArrayLike,
+    *,
+    known: ArrayLike,
+    batch_size: ArrayLike,
+    crossover: ArrayLike,
+    dataset_size: ArrayLike,
+) -> Floats:
+    r"""Rate at another batch size, as alpha is proportional to 1/(1 + b*/b).
+
+    Parameters
+    ----------
+    rate
+        Learning rate at batch size `known`, positive.
+    known, batch_size
+        B where the rate is known and B where it is wanted, positive and at most `dataset_size`.
+    crossover
+        B of the crossover b* (`mean_square_crossover`), from 0 (flat) to N, or infinite (linear).
+    dataset_size
+        N, positive, may be infinite.
+
+    Returns
+    -------
+    Learning rate, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the rule is linear in b and B = N.
+
+    Notes
+    -----
+    The exact mean-square limit of positive semidefinite samples is at least the curve of this form through any
+    two of its values, between these; and at most the curve beyond them.
+
+    Examples
+    --------
+    >>> sizes = {"batch_size": [1, 8, 64, 512], "dataset_size": float("inf")}
+    >>> linear_then_flat(0.01, known=1, crossover=63, **sizes).round(4)
+    array([0.01  , 0.0721, 0.3225, 0.5699])
+    >>> linear_then_flat(0.01, known=1, crossover=float("inf"), **sizes)
+    array([0.01, 0.08, 0.64, 5.12])
+    """
+    rate, before, after, part, total = together(
+        rate=positive("rate", rate),
+        known=inverse_size("known", known, dataset_size),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+        crossover=within("crossover", crossover, 0, float("inf")),
+        dataset_size=positive("dataset_size", dataset_size, infinite=True),
+    )
+    linear = np.isinf(part)
+    require(linear | (part <= total), "crossover", "at most dataset_size, or infinite", crossover)
+    part = np.where(linear, 1.0, part)
+    flat = np.where(linear, 0.0, 1 - part / total)
+    largest = np.maximum(before, after)
+    unit = np.where(np.isfinite(part * largest), 1.0, largest)
+    above, below = (flat / unit + part * (inverse / unit) for inverse in (before, after))
+    for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
+        require(flat + inverse > 0, name, "below dataset_size where the rule is linear", size)
+    ratio = above / below
+    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)
+
+
+@np.errstate(over="ignore")
+def square_root(
+    rate: ArrayLike, *, known: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
+) -> Floats:
+    r"""Rate at another batch size, as alpha is proportional to sqrt(b).
+
+    Parameters
+    ----------
+    rate, known, batch_size, dataset_size
+        As in `linear_then_flat`; both batch sizes below `dataset_size`.
+
+    Returns
+    -------
+    Learning rate, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), footnote 6 (no eigenvalue outside of the bulk) and section 11.
+
+    Examples
+    --------
+    >>> square_root(0.01, known=4, batch_size=[1, 16], dataset_size=float("inf"))
+    array([0.005, 0.02 ])
+    """
+    rate, before, after = together(
+        rate=positive("rate", rate),
+        known=inverse_size("known", known, dataset_size),
+        batch_size=inverse_size("batch_size", batch_size, dataset_size),
+    )
+    for name, inverse, size in (("known", before, known), ("batch_size", after, batch_size)):
+        require(inverse > 0, name, "below dataset_size", size)
+    ratio = np.sqrt(before) / np.sqrt(after)
+    return representable(rate * ratio, rate=rate, known=known, batch_size=batch_size)

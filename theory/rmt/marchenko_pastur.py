@@ -1,0 +1,318 @@
+"""The Marchenko-Pastur law, by its angle on the bulk."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory._checks import integer, representable, require, within
+from theory.rmt._bulk import bulk_angle, bulk_share, bulk_tails
+from theory.rmt._laws import (
+    LARGEST_ORDER,
+    SCALE_RANGE,
+    between,
+    blockwise,
+    log,
+    one_scale,
+    plane,
+    points,
+    scale_parameter,
+)
+
+__all__ = ["MarchenkoPastur"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, init=False)
+class MarchenkoPastur:
+    r"""The Marchenko-Pastur law: the spectrum of :math:`X X^\top / n`, X p x n with independent entries.
+
+    Density :math:`\sqrt{(x_+ - x)(x - x_-)} / (2\pi q \sigma^2 x)` between
+    :math:`x_\pm = \sigma^2 (1 \pm \sqrt q)^2`, and for q > 1 an atom of mass :math:`1 - 1/q` at 0, the null
+    space of X^T. `cdf` counts the atom, `pdf` does not; the density is infinite at 0 for q = 1.
+
+    Parameters
+    ----------
+    q
+        Aspect ratio p / n, positive.
+    sigma, variance
+        Exactly one: standard deviation or variance of an entry of X, positive. The variance, `q` and their
+        product lie between 1e-270 and 1e270.
+
+    Raises
+    ------
+    ValueError
+        If `q` or the scale is not a positive number in that range, or not exactly one scale is given.
+
+    Notes
+    -----
+    With c = min(sqrt(q), 1/sqrt(q)) and x proportional to 1 + c^2 - 2 c cos(phi), the bulk holds
+    :math:`\frac{2}{\pi} \int_0^\phi \sin^2 t / (1 + c^2 - 2 c \cos t) \, dt` of its mass below phi. The law
+    of 1/q is the same bulk with less weight, and seen from the upper edge c changes its sign.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), appendix B, eqs. (50)-(52). In our copy (51) and (52) carry
+    z + sigma^2 (1 - beta) where z - sigma^2 (1 - beta) is needed, and (52) lacks 1/pi and the atom.
+
+    Examples
+    --------
+    >>> law = MarchenkoPastur(q=4.0, variance=1.0)
+    >>> law.edges, law.atom, law.support()
+    ((1.0, 9.0), 0.75, (0.0, 9.0))
+    >>> law.cdf([-1.0, 0.0, 1.0, 9.0])
+    array([0.  , 0.75, 0.75, 1.  ])
+    """
+
+    q: float
+    variance: float
+
+    def __init__(self, *, q: float, sigma: float | None = None, variance: float | None = None) -> None:
+        object.__setattr__(self, "q", scale_parameter("q", q))
+        object.__setattr__(self, "variance", one_scale(sigma, variance)[1])
+        require(
+            self._scale <= SCALE_RANGE[1],
+            "q times variance",
+            f"at most {SCALE_RANGE[1]:g}",
+            (q, self.variance),
+        )
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of an entry of X."""
+        return math.sqrt(self.variance)
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Lower and upper end of the bulk."""
+        low, width = self._shape()
+        return self._scale * low, self._scale * (low + width)
+
+    @property
+    def atom(self) -> float:
+        """Mass at 0."""
+        return 1 - self._weight
+
+    def support(self) -> tuple[float, float]:
+        """Smallest closed interval of full mass; it begins at 0 where there is an atom."""
+        low, high = self.edges
+        return (0.0 if self.q > 1 else low), high
+
+    def mean(self) -> float:
+        """Mean: the variance of an entry."""
+        return self.variance
+
+    def var(self) -> float:
+        """Variance, q times the mean squared."""
+        return float(
+            representable(np.float64(self.variance * self.q * self.variance), variance=self.variance)
+        )
+
+    def moment(self, k: int) -> float:
+        """Moment of order `k` about 0, the atom included: a Narayana polynomial in q times variance^k.
+
+        >>> [MarchenkoPastur(q=2.0, variance=1.0).moment(k) for k in (0, 1, 2, 3)]
+        [1.0, 1.0, 3.0, 11.0]
+        """
+        k = integer("k", k, least=0, most=LARGEST_ORDER)
+        term = total = 1.0
+        for r in range(k - 1):
+            term *= self.q * (k - r) * (k - 1 - r) / ((r + 1) * (r + 2))
+            total += term
+        power = k * math.log(self.variance)
+        plain = total < math.inf and abs(power) < 600
+        value = total * self.variance**k if plain else _exp(self._log_narayana(k) + power)
+        return float(representable(np.float64(value), k=k, q=self.q, variance=self.variance))
+
+    def _log_narayana(self, k: int) -> float:
+        """Logarithm of the Narayana polynomial of order `k` >= 1 in q, which may be larger than any float."""
+        r = np.arange(1, k, dtype=np.float64)
+        steps = math.log(self.q) + np.log((k - r + 1) / r) + np.log((k - r) / (r + 1))
+        logs = np.concatenate([np.zeros(1), np.cumsum(steps)])
+        return float(logs.max() + np.log(np.exp(logs - logs.max()).sum()))
+
+    def pdf(self, x: ArrayLike) -> Floats:
+        """Density of the bulk: 0 outside it and on the atom, inf at x = 0 for q = 1."""
+        outside, y, below, above = self._inside(x)
+        hard = below == 0 if self.q == 1 else False  # only q = 1 reaches 0
+        slope = 1 / np.where(hard, 1.0, below) if self.q == 1 else below / y
+        with np.errstate(over="ignore"):
+            density = slope * above / self._c**2 * (self._weight / (2 * math.pi)) / self._scale
+        density = representable(density, x=x, q=self.q, variance=self.variance)
+        return np.where(outside, 0.0, np.where(hard, np.inf, density))[()]
+
+    def logpdf(self, x: ArrayLike) -> Floats:
+        """Logarithm of `pdf`."""
+        outside, y, below, above = self._inside(x)
+        hard = below == 0 if self.q == 1 else False
+        slope = -log(np.where(hard, 1.0, below)) if self.q == 1 else log(below) - np.log(y)
+        root = slope + log(above)
+        constant = math.log(self._weight / (2 * math.pi)) - math.log(self._scale) - 2 * math.log(self._c)
+        return np.where(outside, -np.inf, np.where(hard, np.inf, root + constant))[()]
+
+    def cdf(self, x: ArrayLike) -> Floats:
+        """Probability of values <= `x`, the atom included."""
+        return blockwise(lambda t: self._tails(t)[0], points("x", x))
+
+    def sf(self, x: ArrayLike) -> Floats:
+        """Probability of values > `x`; small values keep their relative accuracy."""
+        return blockwise(lambda t: self._tails(t)[1], points("x", x))
+
+    def ppf(self, u: ArrayLike) -> Floats:
+        """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
+
+        >>> MarchenkoPastur(q=4.0, variance=1.0).ppf([0.0, 0.5, 0.75, 1.0])
+        array([0., 0., 0., 9.])
+        """
+        u = within("u", u, 0.0, 1.0)
+        return blockwise(lambda t: np.where(t <= self.atom, self.support()[0], self._quantile(t, 1 - t)), u)
+
+    def isf(self, u: ArrayLike) -> Floats:
+        """Inverse of `sf`: the smallest x of the support with sf(x) <= `u`."""
+        u = within("u", u, 0.0, 1.0)
+        return blockwise(
+            lambda t: np.where(t >= self._weight, self.support()[0], self._quantile(1 - t, t)), u
+        )
+
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
+        r"""Stieltjes transform :math:`G(z) = \int \rho(x) dx / (z - x)`, the atom included.
+
+        Parameters
+        ----------
+        z
+            Real and not inside the bulk (an edge is allowed), or complex and not on the cut.
+
+        Returns
+        -------
+        float64 for real `z`, complex128 for complex `z`.
+
+        Raises
+        ------
+        ValueError
+            If `z` is not finite, lies on the cut, or is 0 where q >= 1.
+
+        References
+        ----------
+        Granziol, Zohren and Roberts (2022), eq. (51), with z - sigma^2 (1 - beta).
+        """
+        z = plane("z", z)
+        low, high = self.edges
+        require(~between(z, low, high), "z", f"off the cut ({low:g}, {high:g})", z)
+        require((self.q < 1) | (z != 0), "z", "non-zero for q >= 1", z)
+        far, near = np.abs(z) > 1e18 * high, (np.abs(z) < 1e-40 * self._scale) & (self.q == 1)
+        near |= np.abs(z) < 1e-18 * low * self.atom
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = self._quadratic_root(np.where(far | near, self._scale * 1e2, z), low, high)
+            ends = np.where(far, 0.25 / (np.where(far, z, 1.0) / 4), self._near_zero(np.where(near, z, -1.0)))
+        return representable(np.where(far | near, ends, middle), z=z)
+
+    def _near_zero(self, z: NDArray[Any]) -> NDArray[Any]:
+        """Stieltjes transform where the atom, or the hard edge at q = 1, outweighs all else."""
+        return self.atom / z if self.q > 1 else -1 / np.sqrt(-z) / math.sqrt(self._scale)
+
+    def _quadratic_root(self, z: NDArray[Any], low: float, high: float) -> NDArray[Any]:
+        """Stieltjes transform from its quadratic equation."""
+        y = z / self._scale
+        below, above = self._offsets(z)
+        root = _bulk_root(np.where(z == low, 0.0, below), np.where(z == high, 0.0, above)) / 2
+        c2 = self._c**2
+        middle = (y + 1 - c2 if self.q > 1 else (z - self._scale) / self._scale + c2) / 2
+        # the two roots of the quadratic multiply to 1/(q sigma^2 z): take the form without cancellation
+        add = np.abs(middle + root) >= np.abs(middle - root)
+        plain = 1 / np.where(add, middle + root, 1.0)
+        other = np.where(add, 0.0, middle - root) / np.where(add, 1.0, y) / min(self.q, 1.0)
+        return np.where(add, plain, other) / self._scale
+
+    def r_transform(self, w: ArrayLike) -> NDArray[Any]:
+        """R-transform, variance / (1 - q variance `w`), real or complex; its pole is refused.
+
+        References
+        ----------
+        Granziol, Zohren and Roberts (2022), eq. (50), there in the convention of the opposite sign.
+        """
+        w = plane("w", w)
+        with np.errstate(over="ignore", invalid="ignore"):
+            denominator = 1 - self.q * self.variance * w
+            require(denominator != 0, "w", "different from 1 / (q variance)", w)
+            far = ~np.isfinite(denominator)
+            limit = -1 / self.q / np.where(far, w, 1.0)
+            value = np.where(far, limit, self.variance / np.where(far, 1.0, denominator))
+        return representable(value, w=w)
+
+    @property
+    def _c(self) -> float:
+        return math.sqrt(min(self.q, 1 / self.q))
+
+    @property
+    def _scale(self) -> float:
+        return self.variance * max(self.q, 1.0)
+
+    @property
+    def _weight(self) -> float:
+        """Mass of the bulk."""
+        return min(1.0, 1 / self.q)
+
+    def _shape(self) -> tuple[float, float]:
+        """Lower edge and width of the bulk over the scale."""
+        c = self._c
+        return (abs(1 - self.q) / max(self.q, 1.0) / (1 + c)) ** 2, 4 * c
+
+    def _offsets(self, x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Signed distances of `x` from the lower and from the upper edge, over the scale."""
+        c = self._c
+        if c > 0.5:  # the lower edge may be near 0 and `x` with it
+            y = x / self._scale
+            low, width = self._shape()
+            return y - low, y - (low + width)
+        deviation = (x - self._scale) / self._scale  # exact near the centre of a narrow bulk
+        return deviation - (c - 2) * c, deviation - (c + 2) * c
+
+    def _inside(self, x: ArrayLike) -> tuple[NDArray[np.bool_], Floats, Floats, Floats]:
+        """Whether `x` lies outside the bulk; its position, and roots of its distances from the edges.
+
+        Lengths are in units of the scale. At q = 1 the lower edge is 0 and the position may underflow.
+        """
+        low, high = self.edges
+        x = points("x", x)
+        clipped = np.clip(x, low, high)
+        below, above = self._offsets(clipped)
+        below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))
+        above = np.where(clipped == high, 0.0, np.maximum(-above, 0.0))
+        root = np.sqrt(clipped) / math.sqrt(self._scale) if self.q == 1 else np.sqrt(below)
+        return (x < low) | (x > high), clipped / self._scale, root, np.sqrt(above)
+
+    def _tails(self, x: Floats) -> tuple[Floats, Floats]:
+        """Probabilities of values <= `x` and > `x`."""
+        _, _, below, above = self._inside(x)
+        lower, upper = bulk_tails(below, above, self._c)
+        beyond = x >= self.edges[1]  # a bulk narrower than the spacing of floats has but one edge
+        lower, upper = np.where(beyond, 1.0, lower), np.where(beyond, 0.0, upper)
+        cdf = np.where(lower <= upper, self.atom + self._weight * lower, 1 - self._weight * upper)
+        sf = self._weight * upper
+        return np.where(x < 0, 0.0, cdf), np.where(x < 0, 1.0, sf)
+
+    def _quantile(self, u: Floats, v: Floats) -> Floats:
+        """The point of the bulk with probability `u` below it and `v` above."""
+        upper = np.clip(v / self._weight, 0.0, 1.0)
+        lower = np.clip(bulk_share(u, v, self.q), 0.0, 1.0) if self.q > 1 else u
+        near_low = lower <= upper
+        low, width = self._shape()
+        rise = width * np.sin(bulk_angle(np.where(near_low, lower, 0.0), self._c) / 2) ** 2
+        fall = width * np.sin(bulk_angle(np.where(near_low, 0.0, upper), -self._c) / 2) ** 2
+        return self._scale * np.where(near_low, low + rise, low + width - fall)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709.7 else math.inf
+
+
+def _bulk_root(below: NDArray[Any], above: NDArray[Any]) -> NDArray[Any]:
+    """Square root of (z - low)(z - high) on the branch that grows like z, from the two distances."""
+    if np.iscomplexobj(below):
+        return np.sqrt(below) * np.sqrt(above)
+    return np.copysign(np.sqrt(np.abs(below)) * np.sqrt(np.abs(above)), above)

@@ -1,0 +1,280 @@
+r"""The covariance of a softmax output: its spectrum, and how close it is to a single direction.
+
+=====================  ===========================================  =====================================
+name                   symbol                                       Vysogorets, Dawid and Kempe (2024)
+=====================  ===========================================  =====================================
+``covariance``         :math:`M = \mathrm{diag}(p) - p p^\top`      Section 3, Eq. (4)
+``eigenvalues``        :math:`\tilde\lambda_i`                      Appendix B
+``gamma``              :math:`\Gamma_p`                             Section 4, Appendix C, Eq. (10)
+``gamma_from_logits``  :math:`\Gamma_{\sigma_T(z)}`                 Eqs. (1) and (10)
+``collapse_limit``     :math:`\lim \Gamma_p` as p turns one-hot     Appendix C, Eq. (11)
+=====================  ===========================================  =====================================
+
+`p` has shape (..., K) with K >= 2. Its largest entry carries no information near one-hot, so every formula
+here reads :math:`1 - p_{\max}` as the sum of the other entries, and nothing else is ever subtracted from
+something of its own size: results keep their digits however confident `p` is. Batches stand in
+`theory.softmax.batches`, the approach to one-hot in `theory.softmax.collapse`; both are offered here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import _checks
+from theory.softmax._softmax import block, excess, excess_of_rows, split, subtractable, where
+from theory.softmax.batches import BatchGammas, batch_gammas, batch_gammas_from_logits
+from theory.softmax.collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma
+
+__all__ = [
+    "BatchGammas",
+    "batch_gammas",
+    "batch_gammas_from_logits",
+    "collapse_limit",
+    "covariance",
+    "eigenvalues",
+    "equal_tail_eigenvalues",
+    "equal_tail_gamma",
+    "gamma",
+    "gamma_from_logits",
+]
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+def covariance(p: ArrayLike) -> Floats:
+    r"""Covariance of a one-hot label drawn from `p`: :math:`M = \mathrm{diag}(p) - p p^\top`.
+
+    It is also the Hessian of the cross-entropy with respect to the logits. Positive semi-definite, rows
+    sum to zero, rank one less than the number of non-zero entries.
+
+    Parameters
+    ----------
+    p
+        Probabilities, shape (..., K).
+
+    Returns
+    -------
+    Shape (..., K, K); the diagonal is :math:`p_k \sum_{j \ne k} p_j`.
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability vector along its last axis, or the matrices do not fit into memory.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Section 3, Eq. (4).
+
+    Examples
+    --------
+    >>> covariance([0.5, 0.5])
+    array([[ 0.25, -0.25],
+           [-0.25,  0.25]])
+    """
+    rest, top, at_top = split(p)
+    full = rest + at_top * top[..., None]
+    _checks.fits("p", 24 * full.size * full.shape[-1], full.shape)
+    matrix = 0.0 - full[..., :, None] * full[..., None, :]
+    k = np.arange(full.shape[-1], dtype=np.intp)
+    matrix[..., k, k] = full * _complement(rest, at_top)
+    return matrix
+
+
+def eigenvalues(p: ArrayLike) -> Floats:
+    r"""Eigenvalues of :math:`\mathrm{diag}(p) - p p^\top`, each to full relative accuracy.
+
+    With the entries in descending order they interlace,
+    :math:`p_{(i)} \ge \tilde\lambda_i \ge p_{(i+1)}`, and solve
+    :math:`\sum_k p_k / (p_k - \tilde\lambda) = 0`; an entry that occurs m times is an eigenvalue m - 1 times,
+    and the last one is zero. O(K^2) time, no matrix is formed.
+
+    Parameters
+    ----------
+    p
+        Probabilities, shape (..., K).
+
+    Returns
+    -------
+    Shape (..., K), descending, the last one exactly 0.
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability vector along its last axis.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Appendix B. The iteration is that of Li (1993), "Solving secular
+    equations stably and efficiently", safeguarded by bisection.
+
+    Examples
+    --------
+    >>> eigenvalues([0.25, 0.25, 0.25, 0.25])
+    array([0.25, 0.25, 0.25, 0.  ])
+    >>> eigenvalues([1.0, 1e-300, 1e-300])
+    array([3.e-300, 1.e-300, 0.e+000])
+    """
+    rest, top, at_top = split(p)
+    poles = -np.sort(-(rest + at_top * top[..., None]), axis=-1)
+    size = poles.shape[-1]
+    rows = poles.reshape(-1, size)
+    spectrum = np.zeros_like(rows)
+    lanes = block(size)
+    number = np.arange(rows.shape[0] * (size - 1), dtype=np.intp)
+    row, index = number // (size - 1), number % (size - 1)
+    for start in range(0, row.size, lanes):
+        r, i = row[start : start + lanes], index[start : start + lanes]
+        spectrum[r, i] = _secular_roots(rows[r], i)
+    return spectrum.reshape(poles.shape)
+
+
+def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
+    r"""Excess :math:`\Gamma_p = \mathrm{Tr} M / \|M\|_F` of the softmax covariance M of `p`.
+
+    The inverse square is the participation of its eigenvalues: :math:`\sqrt{K - 1}` for uniform `p`, 1 if
+    exactly two entries are non-zero, always in between. O(K) time and memory.
+
+    Parameters
+    ----------
+    p
+        Probabilities, shape (..., K).
+    average
+        Take the excess of the mean of the matrices over axis -2, a batch, instead of one value each.
+        It is neither the mean of the values nor the value of the mean probability. Needs O(K^2) time per
+        member of the batch; members that are one-hot count as zero matrices.
+
+    Returns
+    -------
+    Shape (...), without axis -2 too if `average`; in :math:`[1, \sqrt{K-1}]` up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If `p` is not a probability vector along its last axis, or is one-hot (M = 0), with `average` in
+        every member of a batch; if `average` is not a bool, or asked of a single vector or an empty batch.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Section 4 and Eq. (10), which simplifies to
+    :math:`(1-s_2)^2/(s_2 - 2 s_3 + s_2^2)` with :math:`s_n = \sum_k p_k^n`. That form loses all digits near
+    one-hot and is not the one computed here.
+
+    Examples
+    --------
+    >>> gamma([0.2, 0.2, 0.2, 0.2, 0.2]).round(12)
+    np.float64(2.0)
+    >>> gamma([1.0, 3e-300, 2e-300, 1e-300, 1e-300]).round(12)
+    np.float64(1.443989744762)
+    """
+    if _checks.flag("average", average):
+        return batch_gammas(p).mean
+    rest, top, _ = split(p)
+    scale = rest.max(axis=-1)
+    _checks.require(scale > 0, "p", "not one-hot", p)
+    return excess(rest / scale[..., None], top, scale)
+
+
+def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:
+    r"""Excess :math:`\Gamma_p` at :math:`p = \mathrm{softmax}(z / T)`, exact to rounding however saturated.
+
+    Only differences of logits enter, the off-mode ones measured from the runner-up, so the value is right
+    where `p` itself rounds to one-hot or its entries underflow.
+
+    Parameters
+    ----------
+    z
+        Logits, shape (..., K), K >= 2, any finite size.
+    temperature
+        :math:`T > 0`, broadcast against the leading axes of `z`, same unit as the logits.
+
+    Returns
+    -------
+    Leading shape of `z`, broadcast with `temperature`; in :math:`[1, \sqrt{K-1}]` up to rounding.
+
+    Raises
+    ------
+    ValueError
+        If a logit is not finite, there are fewer than two, or `temperature` is not positive.
+
+    References
+    ----------
+    Vysogorets, Dawid and Kempe (2024), Eqs. (1) and (10).
+
+    Examples
+    --------
+    >>> gamma_from_logits([1e6, 1e6 - 1.0, 1e6 - 2.0]).round(12)
+    np.float64(1.256984579372)
+    >>> gamma_from_logits([1e6, 0.0, 0.0]).round(12) == collapse_limit([1.0, 1.0]).round(12)
+    np.True_
+    """
+    logits = _checks.finite("z", z)
+    _checks.require(logits.ndim >= 1 and logits.shape[-1] >= 2, "z", "at least two logits (..., K)", z)
+    heat = _checks.positive("temperature", temperature)
+    leading, heat = _checks.together(z=logits[..., 0], temperature=heat)
+    _checks.fits("z", 8.0 * leading.size * logits.shape[-1], logits.shape)
+    rows = np.broadcast_to(logits, (*leading.shape, logits.shape[-1])).reshape(-1, logits.shape[-1])
+    return excess_of_rows(*subtractable(rows, heat.ravel())).reshape(leading.shape)[()]
+
+
+def _complement(rest: Floats, at_top: NDArray[np.bool_]) -> Floats:
+    """The sum of all other entries, 1 - p_k."""
+    return where(at_top, rest.sum(axis=-1, keepdims=True), 1.0 - rest)
+
+
+def _secular_roots(poles: Floats, index: NDArray[np.intp]) -> Floats:
+    """Root number `index` of sum_k p_k / (p_k - x), for each row of `poles` (descending).
+
+    A root x is a float strictly between two poles, where every p_k - x and so the sign of the sum is exact
+    enough to place x to a few units in the last place; no shift of origin is needed for the root itself.
+    """
+    lane = np.arange(index.size)
+    upper, low = poles[lane, index], poles[lane, index + 1]
+    # Each of the index + 1 poles above x adds at least 1, and each one below at least low / (low - x).
+    high = np.minimum(upper, low * (poles.shape[-1] / (index + 1.0)) * (1.0 + 4.0 * _EPS))
+    root = low + (high - low) / 2.0
+    for count in range(100):  # 30 rational steps, then enough halvings for any bracket of floats
+        live = np.flatnonzero((low < root) & (root < high))
+        if live.size == 0:
+            break
+        x = root[live]
+        value, step = _rational_step(poles[live], x, index[live])
+        below, above = np.where(value <= 0, x, low[live]), np.where(value >= 0, x, high[live])
+        moved = x + step
+        inside = (below <= moved) & (moved <= above) & (count < 30)
+        root[live] = np.where(inside, moved, below + (above - below) / 2.0)
+        settled = inside & (np.abs(step) <= 4.0 * _EPS * x)
+        low[live], high[live] = np.where(settled, root[live], below), np.where(settled, root[live], above)
+    return root
+
+
+def _rational_step(poles: Floats, x: Floats, index: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """The secular sum at x, and the step to the root of r + s/(lower - x) + t/(upper - x) fitted to it.
+
+    The two fractions match the value and the slope of the sums over the poles below and above x. Lengths are
+    in units of x; a meaningless step (a quotient of zeros) is caught by the bracket.
+    """
+    gaps = poles - x[:, None]
+    terms = poles / gaps
+    value = terms.sum(axis=1)
+    terms *= np.divide(x[:, None], gaps, out=gaps)
+    above, below = _partial_sums(terms, index + 1)
+    lane = np.arange(x.size)
+    a = poles[lane, index + 1] / x - 1.0
+    b = np.minimum(poles[lane, index], 1e8 * x) / x - 1.0  # a pole that far acts as a constant
+    linear = (a + b) * value - a * b * (above + below)
+    constant = value - a * below - b * above
+    product = a * b * value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        root = np.sqrt(linear * linear - 4.0 * product * constant)
+        step = where(linear > 0, 2.0 * product / (linear + root), (linear - root) / (2.0 * constant))
+    return value, step * x
+
+
+def _partial_sums(terms: Floats, border: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Sums of each row before and from its border, 0 < border < row length."""
+    start = np.arange(border.size) * terms.shape[1]
+    sums = np.add.reduceat(terms.ravel(), np.stack([start, start + border], axis=1).ravel())
+    return sums[::2], sums[1::2]
