@@ -154,11 +154,11 @@ def whole_loss(objective: Objective) -> Callable[[Tensor], Tensor]:
 def dense_hessian(objective: Objective) -> Tensor:
     with as_found(objective.model, objective.training):
         vector = objective.flat(objective.leaves()).detach()
-        return torch.func.jacrev(torch.func.grad(whole_loss(objective)))(vector)
+        return torch.func.jacrev(torch.func.grad(whole_loss(objective)))(vector).detach()
 
 
 def dense_jacobian(objective: Objective, inputs: Any) -> Tensor:
     """Of the outputs, flattened, by the parameters: (outputs, dim)."""
     with as_found(objective.model, objective.training):
         vector = objective.flat(objective.leaves()).detach()
-        return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(vector)
+        return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(vector).detach()
