@@ -22,9 +22,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.laws import table
-from simulate import fisher_gram, lanczos, signals
+from simulate import lanczos
 from simulate.monte_carlo import Block, fixture, one_thread
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, signals
+from simulate.wide.signals import WideNetwork
 
 ACTIVATION = "relu"
 DEPTH = 3

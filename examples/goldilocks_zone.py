@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from simulate import curvature, data
+from simulate import data
 from simulate.networks import mlp_weights
+from simulate.perceptrons import curvature
 from theory import gauss_newton, softmax
 
 WIDTHS, SAMPLES, DIM = (64, 100, 50, 10), 200, 50

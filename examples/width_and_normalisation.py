@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from simulate import fisher_gram, layer_normed
 from simulate.monte_carlo import Block
-from simulate.signals import WideNetwork, wide_network
+from simulate.wide import fisher_gram, layer_normed
+from simulate.wide.signals import WideNetwork, wide_network
 from theory import fisher
 from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.learning_rates import stability_limit

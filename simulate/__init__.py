@@ -1,1 +1,67 @@
-"""Measurements: draws, networks and curvature. Import the module of a topic: ``from simulate import ensembles``."""
+"""Measurements: draws, networks and curvature, which know no formula. ``import simulate; simulate.operators``.
+
+=================  =============================================================================================
+`operators`        matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
+`objectives`       what they belong to: a model, its loss and its data as one function of the parameters
+`eigenvalues`      extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
+`modules`          single samples and random frames of any `nn.Module`, by the sites where parameters act
+`perceptrons`      fast routes for fully connected networks given as matrices
+`wide`             wide random networks: signals, gradients, the Fisher spectrum under normalisation
+`matrices`         random matrices: noise, spikes, samples
+`training`         gradient descent at many learning rates at once
+`networks`         the networks of the papers and their initial scales; `activations` theirs
+`data`             images and labels
+`monte_carlo`      replicates with streams of their own, blocks of them, and who runs these
+=================  =============================================================================================
+
+A topic is loaded when it is first used: torch takes seconds.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simulate import (
+        activations,
+        data,
+        eigenvalues,
+        lanczos,
+        matrices,
+        modules,
+        monte_carlo,
+        networks,
+        objectives,
+        operators,
+        perceptrons,
+        spectra,
+        training,
+        wide,
+    )
+
+__all__ = [
+    "activations",
+    "data",
+    "eigenvalues",
+    "lanczos",
+    "matrices",
+    "modules",
+    "monte_carlo",
+    "networks",
+    "objectives",
+    "operators",
+    "perceptrons",
+    "spectra",
+    "training",
+    "wide",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"simulate.{name}")
+    raise AttributeError(f"module 'simulate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._chain import GROWTH, Chain, Found, Pairs, numbers
 from simulate.lanczos import AnyMatrix, Operator, as_operator
+from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
+from simulate.lanczos.products import numbers
 
 __all__ = ["Extremes", "extremes"]
 

@@ -25,11 +25,11 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate._derivatives import directional, held, second_derivative, slopes
-from simulate.batches import cuttable, rows
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.parametric import Leaves, as_found
+from simulate.objectives.batches import cuttable, rows
+from simulate.objectives.derivatives import directional, held, second_derivative, slopes
+from simulate.objectives.parameters import Leaves, as_found
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 

@@ -69,7 +69,7 @@ def test_laws_of_ours_inside_other_entries_name_theirs(page: str, names: tuple[s
         ),
         ("theory/learning_rates/mean_square.py", ("2306.07850", "1712.06559")),
         ("theory/learning_rates/__init__.py", ("2306.07850", "1712.06559", "2103.00065", "2003.02218")),
-        ("simulate/optimisers.py", ("2306.07850",)),
+        ("simulate/training/optimisers.py", ("2306.07850",)),
     ],
 )
 def test_the_literature_that_a_reader_expects_is_named_where_it_belongs(

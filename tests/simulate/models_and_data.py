@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 
 N = 9
 
@@ -161,4 +161,6 @@ def dense_jacobian(objective: Objective, inputs: Any) -> Tensor:
     """Of the outputs, flattened, by the parameters: (outputs, dim)."""
     with as_found(objective.model, objective.training):
         vector = objective.flat(objective.leaves()).detach()
-        return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(vector).detach()
+        return torch.func.jacrev(lambda v: objective.outputs(objective.split(v), inputs).flatten())(
+            vector
+        ).detach()

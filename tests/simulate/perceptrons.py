@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import curvature, trained_perceptrons
 from simulate.networks import mlp_logits, mlp_weights
 from simulate.objectives import Objective
+from simulate.perceptrons import curvature, trained as trained_perceptrons
 
 WIDTHS = {1: (6, 5), 2: (6, 7, 5), 3: (6, 7, 6, 5), 4: (5, 6, 5, 6, 4)}
 SCALES = [(1.0, 1.0), (0.4, 1.0), (1.3, 1.7), (2.5, 4.0)]

@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from simulate import _memory, curvature, ensembles, full_space, networks, per_sample, signals
+from simulate import _memory, networks
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point, stream
+from simulate.perceptrons import curvature, full_space, per_sample
+from simulate.wide import signals
 
 BLOCK = Block(tuple(stream(0, "test", Point(), i) for i in range(2)))
 NO_SIZE = (

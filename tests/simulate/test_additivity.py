@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate._additivity import SAMPLES, chosen
-from simulate.batches import rows
+from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
+from simulate.objectives.additivity import SAMPLES, chosen
+from simulate.objectives.batches import rows
 from simulate.operators import hessian
-from simulate.sample_grams import sample_grams
 from tests.simulate.perceptrons import assert_same
 
 N, CLASSES = 300, 5

@@ -8,8 +8,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory, autodiff, curvature
+from simulate import _memory
 from simulate.operators import hessian
+from simulate.perceptrons import autodiff, curvature
 from tests.simulate.perceptrons import WIDTHS, assert_same, flat, flat_logits, problem
 
 

@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _memory, batch_normed, fisher_gram, signals
+from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import batch_normed, fisher_gram, signals
+from simulate.wide.signals import WideNetwork
 
 SHAPES = [
     ((3, 2), 4),

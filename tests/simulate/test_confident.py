@@ -5,10 +5,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory, confident
-from simulate.confident import ConfidentMlp
-from simulate.curvature import ProjectedMlp, haar
+from simulate import _memory
 from simulate.networks import mlp_logits, mlp_weights, parameter_count
+from simulate.perceptrons import confident
+from simulate.perceptrons.confident import ConfidentMlp
+from simulate.perceptrons.curvature import ProjectedMlp, haar
 
 
 def problem(widths: tuple[int, ...], samples: int = 300):

@@ -12,9 +12,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import _relu, _softmax, curvature, networks
-from simulate.curvature import ProjectedMlp
-from simulate.projected import projected_terms
+from simulate import networks
+from simulate.modules.projected import projected_terms
+from simulate.perceptrons import curvature, relu as _relu, softmax as _softmax
+from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.perceptrons import (
     SCALES,
     WIDTHS,

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, TensorDataset
 
-from simulate import batches
-from simulate.objectives import Objective
+from simulate.objectives import Objective, batches
 from simulate.operators import hessian
 from tests.simulate.losses import LABELS, TARGETS, N, X, network
 from tests.simulate.perceptrons import assert_same

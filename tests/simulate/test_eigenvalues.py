@@ -14,9 +14,9 @@ from scipy.sparse import linalg
 from torch import nn
 
 from simulate import _memory, eigenvalues, networks, operators
-from simulate._chain import Chain, Found
 from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
+from simulate.lanczos.chain import Chain, Found
 from simulate.objectives import Objective
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import ensembles
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point, fixture, stream
 
 

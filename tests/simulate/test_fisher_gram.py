@@ -12,11 +12,12 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from benchmarks.fisher import peak_bytes
-from simulate import _limits, _memory, fisher_gram, lanczos, operators, signals
+from simulate import _limits, _memory, lanczos, operators
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
 from simulate.objectives import Objective
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, signals
+from simulate.wide.signals import WideNetwork
 
 SHAPES = [
     ((3, 2), 4),

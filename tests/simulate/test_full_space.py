@@ -9,9 +9,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import curvature, full_space, networks, operators
-from simulate.curvature import ProjectedMlp
-from simulate.sample_grams import trace_hessian
+from simulate import networks, operators
+from simulate.modules.sample_grams import trace_hessian
+from simulate.perceptrons import curvature, full_space
+from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.perceptrons import (
     SCALES,
     WIDTHS,

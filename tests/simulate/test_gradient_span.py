@@ -5,9 +5,9 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import fisher_gram, gradient_span, signals
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, gradient_span, signals
+from simulate.wide.signals import WideNetwork
 
 
 def network_of(widths: tuple[int, ...], samples: int) -> WideNetwork:

@@ -6,10 +6,10 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate.full_space import norms
-from simulate.gram_excess import gram_excess
-from simulate.logit_kernel import logit_kernel
+from simulate.modules.logit_kernel import logit_kernel
 from simulate.networks import Mlp
+from simulate.perceptrons.full_space import norms
+from simulate.perceptrons.gram_excess import gram_excess
 
 
 def jacobian(samples: int = 4, classes: int = 3, dim: int = 20) -> Tensor:

@@ -7,10 +7,11 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory, fisher_gram, gram_variants, signals
+from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, gram_variants, signals
+from simulate.wide.signals import WideNetwork
 
 VARIANCES = {"weight_variance": 1.9, "bias_variance": 0.3}
 SHAPES = [

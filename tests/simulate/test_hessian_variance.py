@@ -14,11 +14,12 @@ from numpy.testing import assert_allclose
 from scipy.linalg import hadamard
 from torch import Tensor, nn
 
-from simulate import _samples, hessian_variance, operators
-from simulate.hessian_variance import bilinear_forms, quadratic_forms, total_variance, variance_along
+from simulate import operators
+from simulate.modules import hessian_variance, samples as _samples
+from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, total_variance, variance_along
 from simulate.networks import Mlp
 from simulate.objectives import Objective
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 from tests.simulate.layer_kinds import LAYERS, centred, layered
 from tests.simulate.models_and_data import BUILDERS, case
 

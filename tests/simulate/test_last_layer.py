@@ -9,10 +9,11 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import fisher_gram, lanczos, last_layer, signals
-from simulate.last_layer import Normalisation
+from simulate import lanczos
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, last_layer, signals
+from simulate.wide.last_layer import Normalisation
+from simulate.wide.signals import WideNetwork
 
 SHAPES = [((3, 2), 4), ((4, 6, 1), 3), ((4, 6, 5, 3), 5), ((1, 1, 1), 3), ((2, 3, 3, 3, 3, 2), 2)]
 ACTIVATIONS = ["tanh", "erf", "linear", "softplus", "leaky_relu"]

@@ -11,8 +11,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory, curvature
-from simulate.layer_blocks import layer_block
+from simulate import _memory
+from simulate.perceptrons import curvature
+from simulate.perceptrons.layer_blocks import layer_block
 from tests.simulate.perceptrons import (
     SCALES,
     WIDTHS,

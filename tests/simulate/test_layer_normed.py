@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from benchmarks.fisher import peak_bytes
-from simulate import _memory, fisher_gram, layer_normed, signals
+from simulate import _memory
 from simulate.activations import ACTIVATIONS, named
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import fisher_gram, layer_normed, signals
+from simulate.wide.signals import WideNetwork
 
 SHAPES = [
     ((3, 4), 4),

@@ -8,8 +8,9 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import _memory, learnable_rates, networks
-from simulate.learnable_rates import Classifiers
+from simulate import _memory, networks
+from simulate.training import learnable_rates
+from simulate.training.learnable_rates import Classifiers
 
 
 def stack(widths: tuple[int, ...] = (4, 9, 8, 3), count: int = 3, samples: int = 6) -> Classifiers:

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from simulate import operators
-from simulate.determinism import require_deterministic
-from simulate.hessian_variance import quadratic_forms, total_variance, variance_along
+from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import sample_grams, trace_hessian
 from simulate.objectives import Objective
-from simulate.projected import projected_terms
-from simulate.sample_grams import sample_grams, trace_hessian
+from simulate.objectives.determinism import require_deterministic
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(5) % 4

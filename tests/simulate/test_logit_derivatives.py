@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from simulate import _memory, curvature, networks, operators
-from simulate.logit_derivatives import logit_derivatives
+from simulate import _memory, networks, operators
+from simulate.modules.logit_derivatives import logit_derivatives
 from simulate.objectives import Objective
+from simulate.perceptrons import curvature
 
 WIDTHS = (5, 7, 6, 4)
 CLASSES = WIDTHS[-1]

@@ -8,8 +8,9 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate import _memory, logit_kernel, networks
-from simulate.logit_kernel import Kernel
+from simulate import _memory, networks
+from simulate.modules import logit_kernel
+from simulate.modules.logit_kernel import Kernel
 
 
 class Convolutional(nn.Module):

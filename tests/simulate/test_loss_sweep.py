@@ -10,8 +10,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.batches import window
 from simulate.objectives import Objective
+from simulate.objectives.batches import window
 from simulate.operators import gauss_newton, hessian
 from tests.simulate.losses import ADDITIVE, COUPLED, MIXING, ONCE, TARGETS, Case, X, network
 

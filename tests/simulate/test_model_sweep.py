@@ -16,11 +16,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from simulate.hessian_variance import quadratic_forms, total_variance
+from simulate.modules.hessian_variance import quadratic_forms, total_variance
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, h_term, hessian
-from simulate.projected import projected_terms
-from simulate.sample_grams import sample_grams, trace_gauss_newton
 from tests.simulate.sweep.listing import N, Swept
 from tests.simulate.sweep.recomputed import RECOMPUTATION
 from tests.simulate.sweep.shared import SHARED

@@ -19,7 +19,8 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 from threadpoolctl import threadpool_info
 
-from simulate import ensembles, monte_carlo
+from simulate import monte_carlo
+from simulate.matrices import ensembles
 from simulate.monte_carlo import BLOCK, Block, Point, SerialExecutor, run_block
 
 ROOT = Path(__file__).parents[2]

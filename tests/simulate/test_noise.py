@@ -7,7 +7,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import noise
+from simulate.matrices import noise
 from simulate.monte_carlo import Block, Point, stream
 
 

@@ -12,11 +12,11 @@ from scipy.sparse import linalg
 from torch import nn
 
 from simulate import operators
-from simulate._derivatives import held, second_derivative
-from simulate.hessian_variance import quadratic_forms
+from simulate.modules.hessian_variance import quadratic_forms
 from simulate.objectives import Objective
+from simulate.objectives.derivatives import held, second_derivative
+from simulate.objectives.parameters import as_found
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
-from simulate.parametric import as_found
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 from tests.simulate.perceptrons import assert_same
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simulate import optimisers
 from simulate.monte_carlo import Block, fixture
+from simulate.training import optimisers
 
 
 def samples(count: int, dim: int, rank: int, seed: int = 0) -> np.ndarray:

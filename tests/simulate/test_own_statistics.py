@@ -9,10 +9,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import eigenvalues, own_direction, per_sample
+from simulate import eigenvalues
 from simulate.operators import hessian
-from simulate.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.trained_perceptrons import objective
+from simulate.perceptrons import own_direction, per_sample
+from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
+from simulate.perceptrons.trained import objective
 from tests.theory.test_own_direction import numbers_of
 
 WIDTHS = (6, 5, 4)

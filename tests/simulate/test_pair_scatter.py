@@ -5,7 +5,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import pair_scatter
+from simulate.wide import pair_scatter
 
 
 def rest(entries: np.ndarray, sign: int) -> np.ndarray:

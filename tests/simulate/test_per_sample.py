@@ -9,11 +9,11 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import curvature, per_sample
-from simulate.hessian_variance import variance_along
+from simulate.modules.hessian_variance import variance_along
+from simulate.modules.sample_grams import sample_grams
 from simulate.operators import hessian
-from simulate.sample_grams import sample_grams
-from simulate.trained_perceptrons import objective
+from simulate.perceptrons import curvature, per_sample
+from simulate.perceptrons.trained import objective
 from tests.simulate.perceptrons import assert_same
 
 FLAT = torch.zeros(per_sample.parameter_count((4, 3)), dtype=torch.float64)

@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from simulate import ensembles, populations
+from simulate.matrices import ensembles, populations
 from simulate.monte_carlo import Block, Point, stream
 
 BLOCK = Block(tuple(stream(3, "test", Point(), i) for i in range(4)))

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from simulate import projected, sites
-from simulate.curvature import ProjectedMlp, Terms
+from simulate.modules import projected, sites
+from simulate.modules.projected import projected_terms
 from simulate.networks import Mlp
 from simulate.objectives import Objective
+from simulate.objectives.parameters import as_found
 from simulate.operators import gauss_newton
-from simulate.parametric import as_found
-from simulate.projected import projected_terms
+from simulate.perceptrons.curvature import ProjectedMlp, Terms
 from tests.simulate.layer_kinds import LAYERS, SAMPLES, centred, layered
 from tests.simulate.models_and_data import BUILDERS, case, whole_loss
 

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate import _memory
-from simulate.curvature import ProjectedMlp, haar, hessian
 from simulate.networks import mlp_logits, mlp_weights, parameter_count
-from simulate.projected_mlps import projected_mlps
+from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian
+from simulate.perceptrons.projected_mlps import projected_mlps
 
 COUNT, SAMPLES, COLUMNS = 3, 7, 4
 

@@ -8,12 +8,12 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate import projected_network
-from simulate.curvature import ProjectedMlp, excess, haar, hessian
+from simulate.modules import projected_network
+from simulate.modules.projected import projected_terms
+from simulate.modules.projected_network import ProjectedNetwork
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives import Objective
-from simulate.projected import projected_terms
-from simulate.projected_network import ProjectedNetwork
+from simulate.perceptrons.curvature import ProjectedMlp, excess, haar, hessian
 
 LABELS = np.array([2, 0, 1, 2, 1])
 

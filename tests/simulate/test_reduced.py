@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 from scipy import stats
 
-from simulate import ensembles, noise, reduced
+from simulate.matrices import ensembles, noise, reduced
+from simulate.matrices.reduced import Extreme
 from simulate.monte_carlo import Block, Point, stream
-from simulate.reduced import Extreme
 
 Floats = NDArray[np.float64]
 

@@ -11,12 +11,12 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate import sample_grams, sites
-from simulate.hessian_variance import quadratic_forms
+from simulate.modules import sample_grams, sites
+from simulate.modules.hessian_variance import quadratic_forms
+from simulate.modules.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from simulate.objectives import Batch, Objective
+from simulate.objectives.parameters import as_found
 from simulate.operators import gauss_newton
-from simulate.parametric import as_found
-from simulate.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 
 ALL = sorted(BUILDERS)

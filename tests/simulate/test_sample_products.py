@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from simulate import networks, per_sample
+from simulate import networks
 from simulate.operators import hessian
-from simulate.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.trained_perceptrons import objective
+from simulate.perceptrons import per_sample
+from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
+from simulate.perceptrons.trained import objective
 from tests.simulate.perceptrons import assert_same
 
 NETWORKS = [((4, 3, 5), "tanh"), ((5, 4, 3, 3), "gelu"), ((4, 6, 5, 3), "relu"), ((4, 3), "tanh")]

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from simulate import _memory, networks
-from simulate.parametric import parametric
-from simulate.scaled_training import descent, inner, uniform
+from simulate.objectives.parameters import parametric
+from simulate.training.scaled_training import descent, inner, uniform
 
 WIDTHS = (5, 7, 4)
 

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import signals
 from simulate.activations import ACTIVATIONS, Activation
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.wide import signals
+from simulate.wide.signals import WideNetwork
 
 
 def block_of(count: int, *, seed: int = 0) -> Block:

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simulate import site_gradients, sites
+from simulate.modules import site_gradients, sites
+from simulate.modules.sample_grams import trace_gauss_newton
+from simulate.modules.sites import Site, by_sample, covers, visited
 from simulate.objectives import Objective
+from simulate.objectives.parameters import as_found
 from simulate.operators import gauss_newton
-from simulate.parametric import as_found
-from simulate.sample_grams import trace_gauss_newton
-from simulate.sites import Site, by_sample, covers, visited
 from tests.simulate.models_and_data import BUILDERS, case
 from tests.simulate.perceptrons import assert_same
 

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.utils.checkpoint import checkpoint
 
-from simulate import sites, soundness
-from simulate._derivatives import normal
-from simulate.hessian_variance import quadratic_forms, variance_along
+from simulate.modules import sites
+from simulate.modules.hessian_variance import quadratic_forms, variance_along
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LeNet5, Mlp
-from simulate.objectives import Objective
+from simulate.objectives import Objective, soundness
+from simulate.objectives.derivatives import normal
 from simulate.operators import gauss_newton, hessian
-from simulate.projected import projected_terms
-from simulate.sample_grams import trace_gauss_newton, trace_hessian
 from tests.simulate.perceptrons import assert_same
 
 ACTIVATIONS = [torch.tanh, torch.sigmoid, torch.relu, nn.functional.gelu, nn.functional.silu, torch.sin]

@@ -8,8 +8,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simulate import _memory, ensembles, lanczos, spectra
+from simulate import _memory, lanczos, spectra
 from simulate.lanczos import Operator
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point, stream
 
 

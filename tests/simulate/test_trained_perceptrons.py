@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from simulate import networks, per_sample
-from simulate.trained_perceptrons import loss, objective, trained
+from simulate import networks
+from simulate.perceptrons import per_sample
+from simulate.perceptrons.trained import loss, objective, trained
 
 WIDTHS = (4, 5, 3)
 

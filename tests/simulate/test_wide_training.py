@@ -10,10 +10,12 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from benchmarks.fisher import peak_bytes
-from simulate import _memory, fisher_gram, signals, wide_training
+from simulate import _memory
 from simulate.activations import ACTIVATIONS
 from simulate.monte_carlo import Block, Point, stream
-from simulate.signals import WideNetwork
+from simulate.training import wide_training
+from simulate.wide import fisher_gram, signals
+from simulate.wide.signals import WideNetwork
 
 SHAPES = [((3, 1), 1), ((1, 1, 1), 2), ((4, 6, 5, 3), 4), ((3, 2, 7, 4, 2), 5)]
 

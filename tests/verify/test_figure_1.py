@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import fisher_gram, signals
 from simulate.monte_carlo import Block, fixture
+from simulate.wide import fisher_gram, signals
 from verify.claims.karakida2019_figure_1 import OBSERVATIONS, figure_1
 
 (FIGURE,) = OBSERVATIONS

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simulate import fisher_gram, signals, wide_training
 from simulate.monte_carlo import Block, fixture
+from simulate.training import wide_training
+from simulate.wide import fisher_gram, signals
 from verify.claims.karakida2019_figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
 from verify.claims.karakida2019_layer_norm_etas import WIDTHS, etas_by_width
 from verify.claims.karakida2019_layer_norm_two_outputs import TWO, two_outputs

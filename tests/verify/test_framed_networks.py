@@ -9,9 +9,10 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import curvature, networks
-from simulate.logit_kernel import logit_kernel
+from simulate import networks
+from simulate.modules.logit_kernel import logit_kernel
 from simulate.monte_carlo import Block, Point, fixture
+from simulate.perceptrons import curvature
 from verify.claims import (
     framed_networks as framed,
     vysogorets2024_observations as observed,
@@ -103,7 +104,7 @@ def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pyt
         return zone._upper_edge(rng, weights, frame, samples)
 
     few = edge(400)
-    from simulate import confident
+    from simulate.perceptrons import confident
 
     whole = confident.ConfidentMlp
     monkeypatch.setattr(confident, "ConfidentMlp", lambda *args, near: whole(*args, near=400))

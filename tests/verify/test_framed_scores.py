@@ -9,8 +9,9 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import data, full_space, networks
+from simulate import data, networks
 from simulate.monte_carlo import Block, Point, fixture
+from simulate.perceptrons import full_space
 from theory.gauss_newton import projection
 from verify.claims import vysogorets2024_frames as frames
 

@@ -126,7 +126,7 @@ def test_cells_meet_half_way_in_logarithms() -> None:
 
 def _realised_limit(width: int) -> float:
     """2 / largest eigenvalue with mean subtraction, of the same network."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     law = {**wide_training.LAW, "samples": 6}
     block = gallery.Setting().block(f"training {width}", 1)

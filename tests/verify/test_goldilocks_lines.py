@@ -12,7 +12,7 @@ import torch
 from matplotlib.axes import Axes
 from numpy.testing import assert_allclose
 
-from simulate.logit_kernel import Kernel
+from simulate.modules.logit_kernel import Kernel
 from verify.gallery import goldilocks_gradients, goldilocks_initialisations, goldilocks_zone
 
 PARAMETERS, SIGMA_C, SIGMA_E = 50, 0.7, 1.9

@@ -10,7 +10,7 @@ import torch
 from matplotlib.text import Text
 from numpy.testing import assert_allclose
 
-from simulate.logit_kernel import Kernel
+from simulate.modules.logit_kernel import Kernel
 from tests.verify.small_pictures import GOLDILOCKS
 from theory import gauss_newton, softmax
 from verify import gallery
@@ -98,7 +98,7 @@ def _net(rng: np.random.Generator) -> Any:
 
 def test_plain_products_are_right_until_probabilities_round(net: Any) -> None:
     """And then lose what a positive semidefinite matrix cannot: an excess of at least one."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     alphas = np.array([0.3, 1.0, 2.0, 300.0])
     naive = goldilocks_zone._naive_excess(net, alphas)
@@ -110,7 +110,7 @@ def test_plain_products_are_right_until_probabilities_round(net: Any) -> None:
 
 def test_the_law_is_of_the_networks_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are drawn from the same streams: in many dimensions the law is what each network shows."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
     from verify.claims.framed_networks import lenet_300_100
 
     monkeypatch.setattr(goldilocks_zone, "DIM", 40)
@@ -148,7 +148,7 @@ def test_smaller_frames_are_parts_of_the_largest(
     lenet: goldilocks_lenet.Lenet, rng: np.random.Generator
 ) -> None:
     """Of a network in d dimensions, G by products: the same as from the derivatives of the logits."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     state = rng.bit_generator.state
     found = goldilocks_gamma._projected(lenet, [rng])
@@ -220,7 +220,7 @@ def test_random_probabilities_are_well_inside_floats(rng: np.random.Generator) -
 def test_weighted_gradients_are_those_of_the_weighted_loss(rng: np.random.Generator) -> None:
     """Norm from the kernel against automatic differentiation; sums of weights as of the prior."""
     from simulate import networks
-    from simulate.logit_kernel import logit_kernel
+    from simulate.modules.logit_kernel import logit_kernel
 
     model = networks.Mlp((4, 6, 3), rng=rng)
     x, labels = torch.from_numpy(rng.standard_normal((7, 4))), np.array([0, 1, 2, 0, 1, 2, 0])

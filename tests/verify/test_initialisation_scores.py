@@ -12,9 +12,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import nn
 
-from simulate import curvature, networks
-from simulate.logit_kernel import Kernel, Scales, logit_kernel
+from simulate import networks
+from simulate.modules.logit_kernel import Kernel, Scales, logit_kernel
 from simulate.monte_carlo import Point, fixture
+from simulate.perceptrons import curvature
 from verify.claims import (
     vysogorets2024_initialisations as initialisations,
     vysogorets2024_observations as observed,

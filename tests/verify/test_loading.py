@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from simulate import _memory
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 from verify import cli
 from verify.practice import loading
 from verify.practice.loading import load, problem

@@ -18,11 +18,11 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from simulate import curvature
 from simulate.eigenvalues import extremes
 from simulate.lanczos import as_operator
 from simulate.objectives import Objective
 from simulate.operators import hessian
+from simulate.perceptrons import curvature
 from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import gauss_newton

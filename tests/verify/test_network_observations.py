@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from simulate import networks, own_direction, per_sample
-from simulate.hessian_variance import quadratic_forms, variance_along
+from simulate import networks
+from simulate.modules.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
-from simulate.sample_products import PerceptronSamples
-from simulate.trained_perceptrons import objective
+from simulate.perceptrons import own_direction, per_sample
+from simulate.perceptrons.sample_products import PerceptronSamples
+from simulate.perceptrons.trained import objective
 from verify.claims import network_observations as observed
 from verify.claims.granziol2022_networks import _copies
 from verify.claims.granziol2022_typical_batches import typical_batches

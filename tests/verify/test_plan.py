@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simulate import optimisers
 from simulate.spectra import Estimate
+from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import learning_rates
 from verify import cli

@@ -38,7 +38,7 @@ def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
 
 def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
     """All rates of one population at one batch size; the statistics are those that a network would give."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     size = {"batch_size": batch_size, "dataset_size": len(matrices)}
     population = optimisers.population(matrices)
@@ -71,7 +71,7 @@ def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -
 
     Over every batch there is. Directions without curvature stand still at any rate.
     """
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     matrices = samples_of(rng, point)
     batches, rate = (
@@ -211,7 +211,7 @@ def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
 
 def sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
     """SGD from weights with the second moment that the limiting rate keeps, at a multiple of that rate."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     matrices = _fixed(point.samples, point.dim)
     limit = optimisers.mean_square_limit(optimisers.population(matrices), point.batch_size)

@@ -39,7 +39,8 @@ def lenet_300_100(rng: np.random.Generator, point: Point, device: str = "cpu") -
     """
     import torch
 
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -79,8 +80,9 @@ def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu") -> Draw
 
     Max pooled, unless the point has another `pooling`.
     """
-    from simulate import curvature, data, networks
-    from simulate.projected_network import ProjectedNetwork
+    from simulate import data, networks
+    from simulate.modules.projected_network import ProjectedNetwork
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (3, 32, 32))
     images = data.sample(source, rng, point.samples)
@@ -106,7 +108,7 @@ def uniform_norms(net: Any, order: float | str = 2) -> tuple[float, float]:
 
 def log_ratio(net: Any, alphas: Floats) -> Floats:
     """Logarithm of |G'|_2 / |Ht'|_2 at these scales, also where G is below the range of float64."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     g_term, log_scale = net.scaled_g_term(alphas)
     g_norm, h_norm = (curvature.spectral_norm(m).log() for m in (g_term, net.h_term(alphas)))

@@ -25,7 +25,7 @@ def spiked_wigner(block: Block, point: Point) -> Mapping[str, Any]:
     The scores of the top eigenvalue leave out v' W v, its term of first order: that has mean exactly 0 (v and W
     are independent) and most of the variance.
     """
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
     noise = spread * ensembles.wigner(block, point.dim, law=point.law)
@@ -34,7 +34,7 @@ def spiked_wigner(block: Block, point: Point) -> Mapping[str, Any]:
 
 def additive_wishart(block: Block, point: Point) -> Mapping[str, Any]:
     """One direction of curvature `spike`, plus a Wishart matrix of as many samples as the effective batch."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     samples = round(1 / (1 / point.batch_size - 1 / point.dataset_size))
     noise = point.variance * ensembles.wishart(block, point.dim, samples)
@@ -46,7 +46,7 @@ def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
 
     Independent samples need no shuffling: their first B are a batch drawn without replacement.
     """
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     gradients = point.variance**0.5 * block.normal(point.dim, point.dataset_size)
     directions = ensembles.unit_vectors(block, point.dim)
@@ -59,7 +59,7 @@ def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _top(noise: Any, directions: Any, spike: float, *, mean: float) -> Mapping[str, Any]:
     """Top eigenvalue, less the fluctuation of v' noise v around its known mean, and overlap with v."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     first_order = (directions[:, None] @ noise @ directions[:, :, None]).squeeze() - mean
     value, vector = ensembles.top_eigenpair(ensembles.spiked(noise, directions, spike))
@@ -272,7 +272,8 @@ HIDDEN = 8
 
 def algorithm_1(block: Block, point: Point) -> Mapping[str, Any]:
     """The estimator of the noise of per-sample Hessians, and its target from all of their elements."""
-    from simulate import data, per_sample
+    from simulate import data
+    from simulate.perceptrons import per_sample
 
     source = data.opened(point.images, (1, 4, 4))
     widths = (16, HIDDEN, source.classes)

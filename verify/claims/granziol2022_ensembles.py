@@ -22,7 +22,8 @@ PAPER = "Granziol, Zohren and Roberts (2022)"
 
 def universal_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """Distribution function of the eigenvalues of noise of edge 2 s, s^2 = P sigma^2 / b, from entries of any law."""
-    from simulate import noise, spectra
+    from simulate import spectra
+    from simulate.matrices import noise
 
     draw = {
         "student": lambda: noise.student(block, point.dim, degrees=5),
@@ -40,7 +41,7 @@ def signed_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _signed(block: Block, point: Point) -> Any:
-    from simulate import noise
+    from simulate.matrices import noise
 
     drawn = noise.signed_projections(block, point.dim, samples=point.batch_size, rank=point.rank)
     return point.dim * point.variance * drawn
@@ -163,7 +164,7 @@ def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
 
     What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0.
     """
-    from simulate import noise
+    from simulate.matrices import noise
 
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
     return {"fourth": _fourth(point.sigma * noise.profiled(block, profile), second=point.sigma**2)}
@@ -171,7 +172,7 @@ def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
 
 def few_entries(block: Block, point: Point) -> Mapping[str, Any]:
     """The same with a few entries in a row, signs of one size at random places."""
-    from simulate import noise
+    from simulate.matrices import noise
 
     matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
     return {"fourth": _fourth(matrices, second=point.sigma**2)}
@@ -186,7 +187,7 @@ def wishart_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Third moment of the spectrum of a mean of rank-one samples g g' less its expectation."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     unit = torch.eye(point.dim, dtype=torch.float64, device=block.device)
     noise = point.variance * (ensembles.wishart(block, point.dim, point.batch_size) - unit)
@@ -375,7 +376,7 @@ def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
     """Outlier of a spike in noise of signs of edge 2 sigma, in a random direction or along one coordinate."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     noise = point.sigma * ensembles.wigner(block, point.dim, law="rademacher")
     if point.place == "axis":

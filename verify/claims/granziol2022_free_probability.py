@@ -56,7 +56,7 @@ def inverse_derivative(_: np.random.Generator, point: Point) -> Mapping[str, Any
 
 def mixed_moment(block: Block, point: Point) -> Mapping[str, Any]:
     """Normalised trace of A^2 B^2 A^2 B^2 for two independent Gaussian matrices."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     a, b = (s * ensembles.wigner(block, point.dim) for s in (point.sigma_a, point.sigma_b))
     product = a @ a @ b @ b
@@ -234,7 +234,7 @@ def spike_in_transform(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     noise = point.sigma * ensembles.wigner(block, point.dim)
     v = ensembles.unit_vectors(block, point.dim)

@@ -30,7 +30,7 @@ def _piecewise_linear(weights: Any, x: Any, labels: Any) -> Any:
     """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     size = sum(weight.numel() for weight in weights)
     return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
@@ -65,7 +65,8 @@ def split(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gauss-Newton matrix by its products; second moments of gradients over labels of three kinds, one by one."""
-    from simulate import autodiff, networks, operators
+    from simulate import networks, operators
+    from simulate.perceptrons import autodiff
 
     weights, x, labels = on_images(rng, point)
     p = _probabilities(networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy())
@@ -86,7 +87,8 @@ def fisher(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def root(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gauss-Newton matrix of one sample, and products of factors with a matrix root and with element-wise ones."""
-    from simulate import autodiff, operators
+    from simulate import operators
+    from simulate.perceptrons import autodiff
 
     weights, x, labels = on_noise(rng, (point.inputs, point.hidden, point.classes), 1)
     found = autodiff.logit_derivatives(weights, x)
@@ -108,7 +110,7 @@ def imaginary_roots(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     """Entries of the output Hessian, by automatic differentiation, whose square root is imaginary."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     logits = torch.from_numpy(rng.standard_normal(point.classes))
     outer = curvature.hessian(lambda z: torch.logsumexp(z, 0))(logits).numpy()
@@ -134,7 +136,7 @@ def _eq_20_with(change: Callable[[Array, int, Array, Array], Array]) -> Violatio
     """
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
+        from simulate.perceptrons import autodiff
 
         weights, x, labels = on_noise(rng, point.widths, point.samples)
         derivatives = autodiff.logit_derivatives(weights, x, point.activation)
@@ -163,7 +165,8 @@ def _rank_is(bound: Callable[[int, int, int], int]) -> Violation:
     """How far the rank of a batch is from a number, on a tanh network wide enough not to limit it."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import operators, per_sample, trained_perceptrons
+        from simulate import operators
+        from simulate.perceptrons import per_sample, trained as trained_perceptrons
 
         widths = (point.inputs, point.samples + point.spare, point.classes)
         theta = per_sample.initial_parameters(rng, widths)

@@ -88,7 +88,7 @@ def _forward_against(outputs: Callable[[list[Array], Array], Array]) -> Violatio
 
 def _autodiff_against(second: Callable[[list[Array], Array], Array]) -> Violation:
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
+        from simulate.perceptrons import autodiff
 
         weights, x, _ = on_noise(rng, point.widths, point.samples)
         expected = autodiff.logit_derivatives(weights, x).second.numpy()
@@ -156,7 +156,8 @@ GAP = 16.0
 
 def small_loss(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
-    from simulate import autodiff, operators
+    from simulate import operators
+    from simulate.perceptrons import autodiff
 
     weights, images, labels = on_images(rng, point)
     found: dict[str, list[Array]] = {}
@@ -264,7 +265,7 @@ def _of_samples(bound: Callable[[Point], int]) -> Violation:
     """By how much the rank of a sample's Hessian exceeds a bound."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
+        from simulate.perceptrons import autodiff
 
         hessians = autodiff.loss_hessians(*on_noise(rng, point.widths, point.samples), point.activation)
         return max(0, max(rank_of(h) for h in hessians) - bound(point))
@@ -285,7 +286,7 @@ def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
     """By how much the rank of the mean Hessian exceeds a bound, made of the widths and of the ranks of the samples."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import autodiff
+        from simulate.perceptrons import autodiff
 
         hessians = autodiff.loss_hessians(*on_noise(rng, point.widths, point.samples))
         return max(0, rank_of(hessians.mean(0)) - bound(point, [rank_of(h) for h in hessians]))

@@ -30,7 +30,7 @@ def _definite_populations() -> Mapping[str, Any]:
 
 def _inverse_gaps(rng: np.random.Generator, point: Point) -> Array:
     """Eigenvalues of E H^-1 - (E H)^-1, over the largest of the mean inverse."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     samples = populations.definite_matrices(rng, point.dataset_size, point.dim, least=point.least)
     of_inverses = np.linalg.inv(samples).mean(axis=0)
@@ -113,7 +113,7 @@ def _symmetric_populations() -> Mapping[str, Any]:
 
 def _extremes(rng: np.random.Generator, point: Point) -> tuple[list[Array], float]:
     """Lowest and top eigenvalues of all batches, for B = 1..N; and how far the mean trace moves with B."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total = point.dataset_size
     samples = populations.symmetric_matrices(rng, total, point.dim)
@@ -156,7 +156,7 @@ EVERY_BATCH = ExactProperty(
 
 def _squares(rng: np.random.Generator, point: Point) -> tuple[Array, Array, Array]:
     """Largest squared element, squared Frobenius and squared spectral norm of the noise of all batches of half."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
     size = (point.dataset_size + 1) // 2
@@ -214,7 +214,7 @@ def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float
 
     `opposed`: one sample -L in every direction, all others +L; else norm L each, in random directions.
     """
-    from simulate import populations
+    from simulate.matrices import populations
 
     total = point.dataset_size
     size = min(point.batch_size, total)

@@ -46,7 +46,7 @@ def network_batches(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _batches_of_one(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     samples = network_observations.small_network(rng, point)
     vectors = measured.top_eigenvectors(samples, point.directions)
@@ -203,8 +203,8 @@ class Studied(NamedTuple):
 
 
 def _studied(rng: np.random.Generator, point: Point) -> Studied:
-    from simulate import own_direction as measured
-    from simulate.sample_products import PerceptronSamples
+    from simulate.perceptrons import own_direction as measured
+    from simulate.perceptrons.sample_products import PerceptronSamples
 
     network = perceptron(rng, point)
     samples = PerceptronSamples(*network, matrix=point.matrix)
@@ -215,7 +215,7 @@ def _studied(rng: np.random.Generator, point: Point) -> Studied:
 
 def _matrices(network: tuple[Any, ...], matrix: str) -> Floats:
     """Of every sample, by automatic differentiation."""
-    from simulate import per_sample
+    from simulate.perceptrons import per_sample
 
     curvature = per_sample.hessians if matrix == "hessian" else per_sample.gauss_newtons
     return curvature(*network).numpy()
@@ -225,7 +225,7 @@ def full_batch(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """All samples as the batch. In a data set of a thousand copies of them x is 1/B."""
     from simulate import operators
     from simulate.eigenvalues import extremes
-    from simulate.trained_perceptrons import objective
+    from simulate.perceptrons.trained import objective
 
     found = _studied(rng, point)
     matrix = operators.hessian if point.matrix == "hessian" else operators.gauss_newton
@@ -271,9 +271,9 @@ def uneven_coupling(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     """Samples in pairs that cancel in the mean, a few of them coupled to V by much more than one direction."""
     import torch
 
-    from simulate import own_direction as measured
-    from simulate.populations import batches
-    from simulate.sample_products import DenseSamples
+    from simulate.matrices.populations import batches
+    from simulate.perceptrons import own_direction as measured
+    from simulate.perceptrons.sample_products import DenseSamples
 
     matrices = _pairs(rng, point)
     samples = DenseSamples(torch.from_numpy(matrices))
@@ -329,7 +329,7 @@ def all_but_one(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def all_elements(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean square of every element of the noise over all batches."""
-    from simulate.populations import batches
+    from simulate.matrices.populations import batches
 
     matrices = _matrices(perceptron(rng, point), point.matrix)
     noise = matrices[batches(len(matrices), point.batch_size)].mean(axis=1) - matrices.mean(axis=0)
@@ -346,7 +346,7 @@ def all_elements(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def _mean_gain(rng: np.random.Generator, point: Point) -> float:
     """Mean top eigenvalue of disjoint batches of a network's images, over that of all of them."""
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     samples = network_observations.small_network(rng, point | {"samples": point.batches * point.batch_size})
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)

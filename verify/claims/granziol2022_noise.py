@@ -21,7 +21,8 @@ PAPER = "Granziol, Zohren and Roberts (2022)"
 
 def wigner_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """Distribution function of the eigenvalues of noise of variance sigma^2 (1/B - 1/N) in every element."""
-    from simulate import ensembles, spectra
+    from simulate import spectra
+    from simulate.matrices import ensembles
 
     spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
     noise = spread * ensembles.wigner(block, point.dim, law=point.law)
@@ -32,7 +33,8 @@ def low_rank_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """The same for an average of rank-one samples g g', less its mean."""
     import torch
 
-    from simulate import ensembles, spectra
+    from simulate import spectra
+    from simulate.matrices import ensembles
 
     noise = point.variance * ensembles.wishart(block, point.dim, point.batch_size)
     centred = noise - point.variance * torch.eye(point.dim, dtype=noise.dtype, device=noise.device)
@@ -43,7 +45,7 @@ def wigner_sizes(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of min(|lambda|, 1) over the eigenvalues, at each size."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     spectra = [torch.linalg.eigvalsh(ensembles.wigner(block, dim)) for dim in point.dims]
     return {"capped": torch.stack([values.abs().clamp(max=1.0).mean(dim=1) for values in spectra], dim=1)}
@@ -194,7 +196,7 @@ def noise_edge(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue of Gaussian noise of edge 2, at every size; *centred*: on the scale of P - 1/2."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     edges = [ensembles.goe_top_eigenvalue(block, dim) for dim in point.dims]
     centred = [edge * math.sqrt(dim / (dim - 0.5)) for dim, edge in zip(point.dims, edges, strict=True)]

@@ -20,7 +20,7 @@ PAPER = "Granziol, Zohren and Roberts (2022)"
 
 def several_spikes(block: Block, point: Point) -> Mapping[str, Any]:
     """Outlier and overlap of each of several spikes in one noise matrix of edge 2 sigma."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     found = reduced.several_spikes(block, point.dim, spikes=[v / point.sigma for v in point.spikes])
     return {"eigenvalue": point.sigma * found.eigenvalue, "overlap": found.overlap}
@@ -33,7 +33,7 @@ def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
     the data set. Independent samples need no shuffling: their first B are a batch drawn without replacement. The
     noise of the batch along the direction, a term of first order and mean 0, is left out.
     """
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     v = ensembles.unit_vectors(block, point.dim)
     spread, whole, batch = point.sigma * math.sqrt(point.dim), 0.0, 0.0
@@ -49,7 +49,7 @@ def sampled_hessians(block: Block, point: Point) -> Mapping[str, Any]:
 
 def one_spike(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue with one spike in noise of variance sigma^2 (1/B - 1/N) in every element."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     s = _scale(point)
     return {"eigenvalue": s * reduced.wigner(block, point.dim, spike=point.eigenvalue / s).eigenvalue}
@@ -57,7 +57,7 @@ def one_spike(block: Block, point: Point) -> Mapping[str, Any]:
 
 def uneven_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """The same in noise of edge 2 sigma with +-`along` added to v' W v, a term that has mean 0 and is left out."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     extra = block.stack(lambda rng: point.along * (2.0 * rng.integers(0, 2) - 1))
     spikes = (point.spike + extra.cpu().numpy()) / point.sigma
@@ -277,7 +277,7 @@ def other_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Outlier on the side of the spike, less the term v' W v of first order and mean 0; edge of the noise 2 sigma."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     noise = point.sigma * _noise(block, point)
     if point.place == "axis":
@@ -291,7 +291,7 @@ def other_noise(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _noise(block: Block, point: Point) -> Any:
-    from simulate import ensembles, noise
+    from simulate.matrices import ensembles, noise
 
     if point.law == "student":
         return noise.student(block, point.dim, degrees=5)
@@ -302,7 +302,7 @@ def _noise(block: Block, point: Point) -> Any:
 
 def few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue of a spike plus the mean of B samples, each of a few projections +-P tau^2 u u'."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     found = reduced.signed_projections(
         block,

@@ -37,7 +37,7 @@ def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
     The exponent is that of two independent batches. That a batch has noise of variance sigma^2/b is put in here, and
     judged where batches are drawn (`granziol2022/batch-sizes`).
     """
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     def top(noise: Block, batch_size: float, eigenvalue: float) -> Any:
         scale = _scale(point, batch_size)
@@ -333,7 +333,7 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
 
 def least_squares(block: Block, point: Point) -> Mapping[str, Any]:
     """SGD on Gaussian inputs, over many runs: growth of the squared distance, and what one step is made of."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     found = optimisers.least_squares_paths(block, **point)
     twice = {"twice trace": 2 * found["trace"], "two": np.full(len(block), 2.0)}

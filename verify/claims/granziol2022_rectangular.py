@@ -19,7 +19,7 @@ PAPER = "Granziol, Zohren and Roberts (2022)"
 
 def rectangular(block: Block, point: Point) -> Mapping[str, Any]:
     """One spike with the same rectangular noise added, inside the factor, and in the samples of a covariance."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     shape, spike = (point.dim, point.samples), point.spike / point.variance
     models = {
@@ -36,7 +36,7 @@ def rectangular(block: Block, point: Point) -> Mapping[str, Any]:
 
 def drowned_in_wishart(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue of Wishart noise with a weak spike added."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     found = reduced.additive_wishart(block, point.dim, point.samples, spike=point.spike / point.variance)
     return {"eigenvalue": point.variance * found.eigenvalue}

@@ -45,7 +45,7 @@ def any_additive_wishart(block: Block, point: Point) -> Mapping[str, Any]:
 
 def any_information(block: Block, point: Point) -> Mapping[str, Any]:
     """The largest eigenvalue with noise inside the factor, the spike in units of its threshold."""
-    from simulate import reduced
+    from simulate.matrices import reduced
 
     p = _above_information(point)
     found = reduced.information_plus_noise(block, p.dim, p.samples, spike=p.spike / p.variance)

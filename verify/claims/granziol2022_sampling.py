@@ -39,7 +39,7 @@ def _inverse(batch_size: float, dataset_size: float) -> float:
 
 def batch_and_rest(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Noise of every batch of a population of matrices: as defined, and from the batch and the rest of it."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, size = point.dataset_size, point.batch_size
     samples = populations.symmetric_matrices(rng, total, point.dim)
@@ -72,7 +72,7 @@ def _central(values: Array, power: int, divisor: int) -> Fraction:
 
 def element_moments(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean and mean square of one noise element over all batches of a population of whole numbers."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, size = point.dataset_size, point.batch_size
     values = _whole_numbers(rng, total)
@@ -92,7 +92,7 @@ def element_moments(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 def redrawn_moments(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean squares of one noise element over every population that can be drawn from a few equally likely values."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, size = point.dataset_size, point.batch_size
     values = _whole_numbers(rng, point.outcomes)
@@ -114,7 +114,7 @@ def redrawn_moments(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 def with_replacement(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean square of one noise element over all sequences of draws from a population, and from redrawn ones."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, size = point.dataset_size, point.batch_size
     values = _whole_numbers(rng, total)
@@ -131,7 +131,7 @@ def with_replacement(rng: np.random.Generator, point: Point) -> Mapping[str, Any
 
 def effective_sizes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Variance of the samples over mean square of the noise, at every batch size below N."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total = point.dataset_size
     values, sizes = _whole_numbers(rng, total), np.arange(1, total)
@@ -148,7 +148,7 @@ def effective_sizes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 def every_element(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean square of every noise element over all batches of matrices whose elements vary unequally."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, size = point.dataset_size, point.batch_size
     scale = 1 + np.arange(point.dim)
@@ -287,7 +287,7 @@ NOISE_CLAIMS: tuple[AnyClaim, ...] = (
 
 def element_skewness(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Third moment of one noise element over all batches of a population of whole numbers, at every B."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total = point.dataset_size
     values, sizes = _whole_numbers(rng, total), range(1, total)
@@ -308,7 +308,7 @@ def element_skewness(rng: np.random.Generator, point: Point) -> Mapping[str, Any
 
 def nested_batches(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Mean square of the step from a batch to a larger one that holds it, both in units of their deviation."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total, small, large = point.dataset_size, point.batch_size, point.larger
     values = _whole_numbers(rng, total).astype(float)

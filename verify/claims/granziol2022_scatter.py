@@ -47,7 +47,7 @@ def nested_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    from simulate import ensembles, populations
+    from simulate.matrices import ensembles, populations
 
     noise = point.sigma * populations.nested_means(block, point.dim, point.samples)
     directions = ensembles.unit_vectors(block, point.dim)
@@ -141,7 +141,7 @@ TRUE_RISK_CLAIMS: tuple[AnyClaim, ...] = (
 
 def batch_scatter(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Standard deviation of the top eigenvalue over all batches, against that at B = 1, for weak noise."""
-    from simulate import populations
+    from simulate.matrices import populations
 
     total = point.dataset_size
     samples = np.diag(1.0 + np.arange(point.dim)) + point.strength * populations.symmetric_matrices(
@@ -164,7 +164,7 @@ def scatter_of_sizes(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of the top eigenvalue over several Gaussian matrices, at a small and at a large size."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     small, large = (
         torch.stack(
@@ -179,7 +179,7 @@ def spectral_distance(block: Block, point: Point) -> Mapping[str, Any]:
     """Exponent at which the largest distance of the spectrum from the semicircle falls, from two matrices."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     logs = []
     for dim in point.dims:
@@ -438,7 +438,7 @@ BEND = ExactProperty(
 
 def edges_of_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue at three batch sizes, with a weak spike: at the middle one, and the mean of the others."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     spread = point.sigma * np.sqrt(point.dim * (1 / np.array(point.batch_sizes) - 1 / point.dataset_size))
     low, middle, high = (

@@ -95,7 +95,7 @@ def _along_the_hessian(g: Any, h: Any, a: Any, rate: float) -> float:
 
 def _spread_of_samples(scales: tuple[float, ...], batch_size: int) -> tuple[Any, Any, Any]:
     """Largest eigenvalue, and mean |g|^2 and g'H g over all directions of the weights, of every batch of s x x'."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     turns = math.pi * np.arange(len(scales)) / len(scales)
     x = np.stack([np.cos(turns), np.sin(turns)], axis=1)
@@ -242,7 +242,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
 
 def momentum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Contraction of products of 2^48 steps, with the best constants, as our copy reads, and with others."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     top, low = point.largest, point.smallest
     values = tuple(np.geomspace(low, top, 7))
@@ -275,7 +275,7 @@ def momentum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
-    from simulate import optimisers
+    from simulate.training import optimisers
 
     low = p.share * p.largest
     step = (optimisers.nesterov if p.look_ahead else optimisers.heavy_ball)(p.rate, p.momentum)

@@ -24,7 +24,7 @@ def typical_batches(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _one_network(rng: np.random.Generator, point: Point) -> dict[str, float]:
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     samples = network_observations.small_network(rng, point)
     batches = measured.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]

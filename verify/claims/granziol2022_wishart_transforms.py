@@ -195,7 +195,7 @@ def wishart_transform(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of 1 / (z - eigenvalue) for Wishart noise, along a line of complex z."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     values = torch.linalg.eigvalsh(point.variance * ensembles.wishart(block, point.dim, point.samples))
     z = torch.tensor(point.x, dtype=torch.complex128, device=values.device) + 1j * point.height

@@ -23,7 +23,7 @@ PAPER = "Karakida, Akaho and Amari (2019)"
 
 def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
     """Measured order parameters: forward in the last hidden layer, backward in the first."""
-    from simulate import signals
+    from simulate.wide import signals
 
     network = signals.wide_network(
         block,
@@ -154,7 +154,7 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
 
 def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix, hence unbiased: traces and the Rayleigh quotient at equal weights."""
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,
@@ -294,7 +294,7 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
 
 def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> float:
     """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = small_network(rng, point)
     found = fisher_gram.gram(network, point.activation, **options)[0]
@@ -303,7 +303,7 @@ def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> 
 
 def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Products of the gradients of all outputs at all samples, from signals and by automatic differentiation."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = small_network(rng, point)
     with_biases, without = (

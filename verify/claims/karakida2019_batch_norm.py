@@ -26,7 +26,7 @@ WEIGHTS = {"weight_variance": 1.7, "bias_variance": 0.4}
 
 def normed_network(block: Block, *, widths: tuple[int, ...], samples: int) -> Any:
     """Networks whose hidden layers are to be normalised."""
-    from simulate import signals
+    from simulate.wide import signals
 
     return signals.wide_network(block, widths=widths, samples=samples, **WEIGHTS)
 
@@ -54,7 +54,7 @@ def _own(p: Point) -> float:
 
 def normed_activations(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moments of the activations of the last hidden layer, and the squared length of their sample mean."""
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     signals = batch_normed.forward(
         normed_network(block, widths=(*point.layers, 1), samples=point.samples), point.activation
@@ -249,7 +249,7 @@ def _property_prediction(p: Point) -> float:
 
 def one_normed_layer(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient of the block of the last layer, one hidden layer."""
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     network = normed_network(block, widths=(*point.widths, 1), samples=point.samples)
     return {"rayleigh": batch_normed.last_layer_rayleigh(batch_normed.forward(network, point.activation))}

@@ -66,7 +66,7 @@ def _gram_difference(rng: np.random.Generator, point: Point, held: tuple[str, ..
     """Largest difference of the closed Gram matrix and J J' by automatic differentiation, relative."""
     import torch
 
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     network = _single(rng, point)
     flat = torch.cat([part for group in _jacobian(network, point.activation, held=held) for part in group], 2)
@@ -86,7 +86,7 @@ def _moved(
     rng: np.random.Generator, point: Point, *, layers: int | None = None, normalised: bool = True
 ) -> float:
     """Change of the Gram matrix when biases are drawn anew and the weights of `layers` layers are multiplied."""
-    from simulate import batch_normed, fisher_gram, signals
+    from simulate.wide import batch_normed, fisher_gram, signals
 
     network = _single(rng, point)
     gram = batch_normed.gram if normalised else fisher_gram.gram
@@ -103,7 +103,7 @@ def _two_samples(rng: np.random.Generator, point: Point) -> float:
     """Largest difference of the Gram matrix and what the last layer contributes, relative."""
     import torch
 
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     network = _single(rng, point)
     h = batch_normed.forward(network, point.activation).activations[-1][0]
@@ -114,14 +114,14 @@ def _two_samples(rng: np.random.Generator, point: Point) -> float:
 
 def _last_moment(network: Any, name: str) -> float:
     """A second moment of the activations of the last hidden layer, of ReLU."""
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     return float(batch_normed.measured_moments(batch_normed.forward(network, "relu"))[name][0, -1])
 
 
 def _mirrored(rng: np.random.Generator, point: Point, name: str = "q_hat_t", total: float = 1.0) -> float:
     """A moment summed over a network and the one with the signs of its last hidden layer changed."""
-    from simulate import signals
+    from simulate.wide import signals
 
     network = _single(rng, point)
     signs = [1.0] * (network.depth - 2) + [-1.0, 1.0]

@@ -17,7 +17,8 @@ __all__ = ["CLAIMS"]
 
 def _largest(network: Any, activation: str) -> tuple[Any, Any]:
     """Largest Fisher eigenvalue of one output, and the Rayleigh quotient of the block of W^L at equal weights."""
-    from simulate import batch_normed, ensembles
+    from simulate.matrices import ensembles
+    from simulate.wide import batch_normed
 
     gram = batch_normed.gram(network, activation)
     rayleigh = batch_normed.last_layer_rayleigh(batch_normed.forward(network, activation))
@@ -26,7 +27,7 @@ def _largest(network: Any, activation: str) -> tuple[Any, Any]:
 
 def normed_networks(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest Fisher eigenvalue, what it exceeds, and the trace of the block of W^L."""
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     network = normed_network(block, widths=(*point.layers, 1), samples=point.samples)
     largest, rayleigh = _largest(network, point.activation)

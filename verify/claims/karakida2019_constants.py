@@ -40,7 +40,7 @@ def scatter_by_width(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _scatter(block: Block, point: Point, width: int) -> Any:
-    from simulate import fisher_gram, pair_scatter
+    from simulate.wide import fisher_gram, pair_scatter
 
     gram = fisher_gram.gram(network_at(block, point, width), point.activation)
     norms = gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).mean(2)

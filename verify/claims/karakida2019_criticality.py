@@ -28,7 +28,7 @@ def travelling_pairs(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    from simulate import signals
+    from simulate.wide import signals
 
     network = signals.wide_network(
         block,

@@ -30,7 +30,8 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    from simulate import ensembles, fisher_gram, gram_variants, signals
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram, gram_variants, signals
 
     network = wide_networks.wide_network(block, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
@@ -64,7 +65,8 @@ def _by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point:
 
 
 def _quotient_over_largest(block: Block, point: Point, width: int) -> Any:
-    from simulate import ensembles, fisher_gram, gram_variants, signals
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram, gram_variants, signals
 
     network = wide_networks.wide_network(block, point, width=width)
     logits = signals.forward(network, point.activation).preactivations[-1]
@@ -86,7 +88,7 @@ def softmax_outliers(block: Block, point: Point) -> Mapping[str, Any]:
 def _softmax_ratios(block: Block, point: Point, width: int) -> Any:
     import torch
 
-    from simulate import fisher_gram, gram_variants, signals
+    from simulate.wide import fisher_gram, gram_variants, signals
 
     network = wide_networks.wide_network(block, point, width=width, samples=width)
     logits = signals.forward(network, point.activation).preactivations[-1]
@@ -108,7 +110,7 @@ def _mean_covariance(logits: Any) -> Any:
 
 def _dual(gram: Any, logits: Any) -> Any:
     """The cross-entropy's Gram as matrices."""
-    from simulate import gram_variants
+    from simulate.wide import gram_variants
 
     return gram_variants.cross_entropy_gram(gram, logits).transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
@@ -326,7 +328,7 @@ def softmax_gram_difference(rng: np.random.Generator, point: Point, *, mean: boo
     """The same for the Gram of the cross-entropy, the Jacobian being that of twice the root of the softmax."""
     import torch
 
-    from simulate import fisher_gram, gram_variants, signals
+    from simulate.wide import fisher_gram, gram_variants, signals
 
     network = small_network(rng, point)
     logits = signals.forward(network, point.activation).preactivations[-1]

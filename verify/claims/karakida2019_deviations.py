@@ -26,7 +26,7 @@ WIDE = "at most 3 % for wide networks; the bias is O(1/M)"
 
 def deviations(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of an output over the samples, averaged over the outputs."""
-    from simulate import last_layer
+    from simulate.wide import last_layer
 
     outputs = last_layer.outputs_of(wide_network(block, point), point.activation)
     return {"variance": outputs.var(-1, correction=0).mean(1)}
@@ -99,7 +99,7 @@ DEVIATION_CLAIMS: tuple[AnyClaim, ...] = (
 
 def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and spread of the spectrum with batch-normalised outputs; Q_1 and Q_2."""
-    from simulate import fisher_gram, last_layer
+    from simulate.wide import fisher_gram, last_layer
 
     drawn = wide_network(block, point)
     normalisation = last_layer.batch_normalisation(
@@ -293,7 +293,7 @@ NORMALISED_CLAIMS: tuple[AnyClaim, ...] = (
 
 def lost_shares(block: Block, point: Point) -> Mapping[str, Any]:
     """Share of the trace that differentiating the deviations takes out, times T - 1."""
-    from simulate import fisher_gram, last_layer
+    from simulate.wide import fisher_gram, last_layer
 
     drawn = wide_network(block, point)
     outputs = last_layer.outputs_of(drawn, point.activation)

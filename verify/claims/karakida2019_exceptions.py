@@ -44,7 +44,7 @@ def _rayleighs(block: Block, point: Point, inputs: Any) -> Any:
 
     import torch
 
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     found = []
     for width in point.widths:
@@ -143,7 +143,7 @@ NARROW_CLAIMS: tuple[AnyClaim, ...] = (
 
 def centred_network(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at equal weights, and mean square over mean of the eigenvalues."""
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,
@@ -256,7 +256,8 @@ def centred_networks(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _largest(block: Block, point: Point, width: int) -> Any:
-    from simulate import ensembles, fisher_gram, signals
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram, signals
 
     samples = round(width / point.rho)
     network = signals.wide_network(

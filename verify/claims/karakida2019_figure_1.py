@@ -24,7 +24,8 @@ def figure_1(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _figure_1(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate import ensembles, fisher_gram, signals
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,

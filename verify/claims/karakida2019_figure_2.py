@@ -21,7 +21,7 @@ def above_the_limit(block: Block, point: Point) -> Mapping[str, Any]:
     """Training above 2 / lambda_max without mean subtraction: whether the loss grows, and whether it comes back."""
     import torch
 
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, point.width)
     limits = 2 / wide_training.sharpness(student, point.activation)
@@ -45,7 +45,7 @@ def with_subtraction(block: Block, point: Point) -> Mapping[str, Any]:
     """Training with mean subtraction: below the line of figure 2, and above 2 / lambda_max."""
     import torch
 
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, point.width)
     limits = 2 / wide_training.sharpness(student, point.activation, subtracted=True)
@@ -169,7 +169,7 @@ def figure_2(block: Block, point: Point) -> Mapping[str, Any]:
 def _figure_2(block: Block, point: Point, width: int) -> dict[str, Any]:
     import torch
 
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, width)
     how: dict[str, Any] = {"subtracted": point.subtracted}

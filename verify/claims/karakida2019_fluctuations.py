@@ -31,7 +31,7 @@ def pairs_of_networks(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _pair(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate import signals
+    from simulate.wide import signals
 
     networks = [network_at(block, point, width) for _ in range(2)]
     passed = [signals.forward(network, point.activation) for network in networks]
@@ -42,7 +42,7 @@ def _pair(block: Block, point: Point, width: int) -> dict[str, Any]:
 
 def _overlaps(network: Any, point: Point, passed: Any) -> Any:
     """Inner products of the derivatives by the first layer, (n, C, T, T), back through this network's weights."""
-    from simulate import signals
+    from simulate.wide import signals
 
     *_, delta = signals.backward(network, point.activation, passed)
     return delta @ delta.mT
@@ -122,7 +122,7 @@ PAIR_CLAIMS: tuple[AnyClaim, ...] = (
 
 def fresh_weights(block: Block, point: Point) -> Mapping[str, Any]:
     """Backward order parameter and the variance of its cosines over pairs, with true and with other weights."""
-    from simulate import pair_scatter, signals
+    from simulate.wide import pair_scatter, signals
 
     network, other = (network_at(block, point, point.width) for _ in range(2))
     passed = signals.forward(network, point.activation)
@@ -222,7 +222,7 @@ def bounds_by_width(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _bounds(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = network_at(block, point | {"samples": round(width / point.rho)}, width)
     gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))

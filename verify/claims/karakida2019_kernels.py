@@ -28,7 +28,7 @@ def signals_of_every_layer(block: Block, point: Point) -> Mapping[str, Any]:
     """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
     import torch
 
-    from simulate import signals
+    from simulate.wide import signals
 
     network = signals.wide_network(
         block,
@@ -232,7 +232,7 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
 
 def read_out(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moment of many outputs."""
-    from simulate import signals
+    from simulate.wide import signals
 
     outputs = signals.forward(wide_network(block, point), point.activation).preactivations[-1]
     return {"output": outputs.square().mean((1, 2))}

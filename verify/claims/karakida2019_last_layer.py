@@ -55,7 +55,7 @@ class _Small(NamedTuple):
 def _small(rng: np.random.Generator, point: Point) -> _Small:
     import torch
 
-    from simulate import signals
+    from simulate.wide import signals
 
     network = signals.wide_network(
         Block((rng,)),
@@ -91,8 +91,8 @@ def _hessian_difference(
     import torch
 
     from simulate import operators
-    from simulate.curvature import hessian
     from simulate.objectives import Objective
+    from simulate.perceptrons.curvature import hessian
 
     network, outputs, theta = _small(rng, point)
     labels = torch.from_numpy(rng.standard_normal((network.outputs, point.samples)))
@@ -126,7 +126,7 @@ def _readout(kind: str) -> Callable[[Any], Any]:
 
 
 def _matrices(outputs: Any, kind: str) -> Any:
-    from simulate import last_layer
+    from simulate.wide import last_layer
 
     if kind == "mean subtraction":
         return last_layer.mean_subtraction(outputs)
@@ -142,7 +142,7 @@ class _Normalised(NamedTuple):
 
 
 def _normalised_gram(small: _Small, point: Point, kind: str) -> _Normalised:
-    from simulate import fisher_gram, last_layer
+    from simulate.wide import fisher_gram, last_layer
 
     outputs = last_layer.outputs_of(small.network, point.activation)
     gram, matrices = fisher_gram.gram(small.network, point.activation), _matrices(outputs, kind)
@@ -182,7 +182,7 @@ def _dual_difference(rng: np.random.Generator, point: Point, *, factor: float = 
     """Eigenvalues of J^T J / T, of the size of the parameters, against those of the Gram matrix, zeros added."""
     import torch
 
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     small = _small(rng, point)
     found = _normalised_gram(small, point, point.last_layer)
@@ -201,7 +201,7 @@ def _with_trained_parameters(rng: np.random.Generator, point: Point, *, further:
     """
     import torch
 
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     small, kind = _small(rng, point), point.last_layer
     gains = kind == "batch normalisation"
@@ -252,7 +252,7 @@ def _nothing_left(rng: np.random.Generator, point: Point, *, further: int = 0, k
 
 def _outside_bounds(rng: np.random.Generator, point: Point, *, swapped: bool = False) -> float:
     """By how much the largest eigenvalue leaves Tr F^2 / Tr F and the root of Tr F^2, over the unprojected scale."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     found = _normalised_gram(_small(rng, point), point, point.last_layer)
     squares = float(fisher_gram.trace_of_square(found.gram))
@@ -270,7 +270,7 @@ def _not_interlaced(rng: np.random.Generator, point: Point, *, by: int = 0, uppe
     """
     import torch
 
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     small = _small(rng, point)
     fixed, full = (

@@ -17,7 +17,7 @@ __all__ = ["CLAIMS", "normed_kappas", "normed_statistics"]
 
 def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
-    from simulate import fisher_gram, layer_normed
+    from simulate.wide import fisher_gram, layer_normed
 
     network = wide_network(block, point)
     signals = layer_normed.forward(network, point.activation)

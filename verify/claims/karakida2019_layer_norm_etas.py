@@ -20,7 +20,7 @@ __all__ = ["CLAIMS"]
 
 def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
     """The first eta, and its squared deviation over its expected square."""
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     signals = layer_normed.forward(wide_network(block, point), point.activation)
     etas = layer_normed.etas(signals)
@@ -33,7 +33,7 @@ def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
 
 def small_variances(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether 1/sigma^2 of the first sample exceeds a threshold."""
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     signals = layer_normed.forward(wide_network(block, point), point.activation)
     return {"exceeds": (signals.inverses[-1][:, 0].square() > point.threshold).double()}
@@ -66,7 +66,7 @@ def etas_by_width(block: Block, point: Point) -> Mapping[str, Any]:
     """The three etas of one network at each width."""
     import torch
 
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     networks = (wide_network(block, point, width=width) for width in point.widths)
     found = [layer_normed.etas(layer_normed.forward(network, point.activation)) for network in networks]

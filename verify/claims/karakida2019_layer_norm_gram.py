@@ -38,8 +38,8 @@ def _gram_difference(
     """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
     import torch
 
-    from simulate import layer_normed
     from simulate.activations import named
+    from simulate.wide import layer_normed
 
     network = _network(rng, point)
     parameters = [t[0] for pair in zip(network.weights, network.biases, strict=True) for t in pair]
@@ -65,7 +65,7 @@ def _rank_difference(rng: np.random.Generator, point: Point, *, lost: int = 2) -
     """By how much the rank of some sample's block differs if normalisation takes so many dimensions from it."""
     import torch
 
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     gram = layer_normed.gram(_network(rng, point), point.activation)[0]
     own = torch.linalg.eigvalsh(gram.diagonal(dim1=2, dim2=3).movedim(2, 0))
@@ -75,7 +75,7 @@ def _rank_difference(rng: np.random.Generator, point: Point, *, lost: int = 2) -
 
 def _of_two_outputs(rng: np.random.Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
     """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     network = _network(rng, point | {"outputs": outputs})
     found = layer_normed.forward(network, point.activation)

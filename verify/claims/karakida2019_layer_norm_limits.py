@@ -24,7 +24,7 @@ def growing_squares(block: Block, point: Point) -> Mapping[str, Any]:
 def _squares(block: Block, point: Point, width: int) -> Any:
     import torch
 
-    from simulate import fisher_gram, layer_normed
+    from simulate.wide import fisher_gram, layer_normed
 
     network = wide_network(block, point, width=width)
     etas = layer_normed.etas(layer_normed.forward(network, point.activation))
@@ -47,7 +47,7 @@ def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue, what the theory makes of the outputs of each network, and its bounds from their etas."""
     import torch
 
-    from simulate import fisher_gram, layer_normed
+    from simulate.wide import fisher_gram, layer_normed
 
     network = wide_network(block, point)
     signals = layer_normed.forward(network, point.activation)

@@ -14,7 +14,7 @@ __all__ = ["CLAIMS"]
 
 def two_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether a constant in the variances, as libraries have it, leaves the matrix sharper than no normalisation."""
-    from simulate import fisher_gram, layer_normed
+    from simulate.wide import fisher_gram, layer_normed
 
     network = wide_network(block, point)
     normed = layer_normed.gram(network, point.activation, eps=point.eps)

@@ -19,7 +19,8 @@ __all__ = ["CLAIMS"]
 
 def linear_edges(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest Fisher eigenvalue after mean subtraction over the trace per unit of width."""
-    from simulate import ensembles, fisher_gram
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram
 
     network = wide_networks.wide_network(block, point)
     matrix = fisher_gram.centred(fisher_gram.gram(network, "linear"))[:, 0, 0]

@@ -40,8 +40,8 @@ def zero_mean_at_unit_variance(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient of the Fisher matrix at equal weights, for |x| less its mean at unit variance."""
     import torch
 
-    from simulate import fisher_gram
     from simulate.activations import Activation as Simulated
+    from simulate.wide import fisher_gram
 
     shifted = Simulated(lambda u: u.abs() - math.sqrt(2 / math.pi), torch.sign)
     return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(wide_network(block, point), shifted))}

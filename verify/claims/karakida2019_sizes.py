@@ -29,7 +29,8 @@ def largest_over_rayleigh(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest Fisher eigenvalue over the Rayleigh quotient at equal weights, at every width."""
     import torch
 
-    from simulate import ensembles, fisher_gram
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram
 
     ratios = []
     for width in point.widths:
@@ -40,7 +41,8 @@ def largest_over_rayleigh(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _at_width(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate import ensembles, fisher_gram
+    from simulate.matrices import ensembles
+    from simulate.wide import fisher_gram
 
     gram = _gram(block, point, width)
     subtracted = fisher_gram.centred(gram)[:, 0, 0] / width
@@ -54,7 +56,7 @@ def _at_width(block: Block, point: Point, width: int) -> dict[str, Any]:
 
 
 def _gram(block: Block, point: Point, width: int) -> Any:
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,

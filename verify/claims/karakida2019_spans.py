@@ -27,7 +27,7 @@ def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate import fisher_gram, gradient_span
+    from simulate.wide import fisher_gram, gradient_span
 
     gram = fisher_gram.gram(network_at(block, point, width), point.activation)
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2

@@ -30,7 +30,7 @@ LINEAR = "linear in the Gram matrix: unbiased up to O(1/M); at most 3 % for wide
 
 def network_at(block: Block, point: Point, width: int) -> Any:
     """Networks whose layers have `width` times the ratios of the point."""
-    from simulate import signals
+    from simulate.wide import signals
 
     return signals.wide_network(
         block,
@@ -43,7 +43,7 @@ def network_at(block: Block, point: Point, width: int) -> Any:
 
 def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean entry of the Gram matrix of one output on and off its diagonal, per unit of width."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     gram = fisher_gram.gram(network_at(block, point, point.width), point.activation)
     diagonal = fisher_gram.trace(gram) / point.outputs
@@ -236,7 +236,7 @@ def any_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
 
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,
@@ -318,7 +318,7 @@ def _gradients(network: Any, activation: str) -> Any:
     """Derivatives of all outputs at all samples of one network by all parameters, (C T, P), by autograd."""
     import torch
 
-    from simulate import signals
+    from simulate.wide import signals
 
     def outputs(weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
         moved = signals.WideNetwork(
@@ -340,7 +340,7 @@ def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
     """
     import torch
 
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         Block((rng,)),

@@ -19,7 +19,7 @@ PAPER = "Karakida, Akaho and Amari (2019)"
 
 def few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     gram = fisher_gram.gram(wide_network(block, point), point.activation)
     left = point.outputs * (point.samples - 1)
@@ -106,7 +106,7 @@ def widening(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves, and the largest over it."""
     import torch
 
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     means, over_mean = [], []
     for width in point.widths:
@@ -184,7 +184,7 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
 
 def two_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the only eigenvalue left by mean subtraction lies below the line of figure 1."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     gram = fisher_gram.gram(wide_network(block, point), point.activation)
     line = spike(point) * point.width / point.samples

@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import fisher
-from theory.fisher import tangent_kernel
+from theory.fisher import tangent
 from verify.claims import wide_networks
 from verify.claims.small_networks import SMALL, architectures, distance, jacobian_gram, small_network
 from verify.claims.wide_networks import PAPER, setting
@@ -31,7 +31,7 @@ SETTINGS = (
 
 def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix of the tangent parameters."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = wide_networks.wide_network(block, point)
     gram = _tangent_gram(network, point)
@@ -43,7 +43,7 @@ def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at equal weights over the mean of the C largest eigenvalues, at every width."""
     import torch
 
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     ratios = []
     for width in point.widths:
@@ -54,7 +54,7 @@ def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _tangent_gram(network: Any, point: Point) -> Any:
-    from simulate import gram_variants
+    from simulate.wide import gram_variants
 
     return gram_variants.tangent_gram(
         network, point.activation, weight_variance=point.weight_variance, bias_variance=point.bias_variance
@@ -91,15 +91,15 @@ TANGENT_SIZES = Experiment(
 
 
 @cache
-def _tangent(p: Point) -> tangent_kernel.TangentKernelStatistics:
-    return tangent_kernel.tangent_kernel_statistics(
+def _tangent(p: Point) -> tangent.TangentKernelStatistics:
+    return tangent.tangent_kernel_statistics(
         **setting(p), width=p.width, samples=p.samples, outputs=p.outputs
     )
 
 
 @cache
-def _kernel(p: Point) -> tangent_kernel.TangentKernel:
-    return tangent_kernel.tangent_kernel(**setting(p))
+def _kernel(p: Point) -> tangent.TangentKernel:
+    return tangent.tangent_kernel(**setting(p))
 
 
 def _parameters(p: Point) -> int:
@@ -221,7 +221,7 @@ TANGENT_CLAIMS: tuple[AnyClaim, ...] = (
 
 def tangent_gram_difference(rng: np.random.Generator, point: Point, *, biases: bool = True) -> float:
     """Largest difference of the layer-wise tangent Gram and J J' by automatic differentiation, relative."""
-    from simulate import gram_variants
+    from simulate.wide import gram_variants
 
     network = small_network(rng, point)
     offsets = point.bias_variance if biases else 0.0

@@ -21,7 +21,7 @@ FIGURE_2 = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_vari
 
 def student_and_targets(block: Block, point: Mapping[str, Any], width: int) -> tuple[Any, Any]:
     """Networks with one output, and what teachers of the same law make of their inputs."""
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     student = _network(block, point, width, point["samples"])
     teacher = _network(block, point, width, 1)
@@ -29,7 +29,7 @@ def student_and_targets(block: Block, point: Mapping[str, Any], width: int) -> t
 
 
 def _network(block: Block, point: Mapping[str, Any], width: int, samples: int) -> Any:
-    from simulate import signals
+    from simulate.wide import signals
 
     return signals.wide_network(
         block,
@@ -63,7 +63,8 @@ def contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Factor per step of a small displacement along the top eigenvector, by training and by the formula."""
     import torch
 
-    from simulate import fisher_gram, signals, wide_training
+    from simulate.training import wide_training
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         Block((rng,)),
@@ -140,7 +141,7 @@ def _architectures() -> Mapping[str, Any]:
 
 def _spectra(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
     """Eigenvalues without and with mean subtraction, descending, and the Rayleigh quotient at equal weights."""
-    from simulate import fisher_gram, signals
+    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         Block((rng,)),
@@ -220,7 +221,7 @@ UNDER_LINE = ExactProperty(
 
 def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     grams = (
         fisher_gram.gram(_network(block, point, w, point.samples), point.activation) for w in point.widths
@@ -230,7 +231,7 @@ def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
 
 def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
     """The largest eigenvalue with mean subtraction."""
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     networks = (_network(block, point, width, point.samples) for width in point.widths)
     return {

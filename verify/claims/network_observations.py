@@ -39,8 +39,9 @@ class Noise(NamedTuple):
 
 def perceptron(rng: np.random.Generator, point: Point) -> tuple[tuple[int, ...], Any, Floats, Any]:
     """Widths, parameters, inputs and labels of a tanh network on images pooled to 4 x 4, each pixel standardised."""
-    from simulate import data, per_sample
-    from simulate.trained_perceptrons import trained
+    from simulate import data
+    from simulate.perceptrons import per_sample
+    from simulate.perceptrons.trained import trained
 
     source = data.opened(point.images, (1, 4, 4))
     images = data.sample(source, rng, point.samples).flat()
@@ -52,7 +53,7 @@ def perceptron(rng: np.random.Generator, point: Point) -> tuple[tuple[int, ...],
 
 def small_network(rng: np.random.Generator, point: Point) -> Any:
     """Per-sample curvature of `perceptron`."""
-    from simulate.sample_products import PerceptronSamples
+    from simulate.perceptrons.sample_products import PerceptronSamples
 
     return PerceptronSamples(*perceptron(rng, point), matrix=point.matrix)
 
@@ -62,8 +63,8 @@ def wide_network(rng: np.random.Generator, point: Point) -> Any:
     import torch
 
     from simulate import data, networks
-    from simulate.sample_products import PerceptronSamples
-    from simulate.trained_perceptrons import trained
+    from simulate.perceptrons.sample_products import PerceptronSamples
+    from simulate.perceptrons.trained import trained
 
     source = data.opened(point.images, (1, 28, 28))
     images = data.sample(source, rng, point.samples).flat()
@@ -155,7 +156,7 @@ def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     vectors = measured.top_eigenvectors(samples, 10)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)
@@ -185,7 +186,7 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
 
 def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) -> float:
     """The competitor: all samples once, in disjoint batches, a few Lanczos steps on each."""
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     if size == 1:
         return float(measured.sample_pairs(samples, steps=passes, tolerance=0.0).values.mean())
@@ -195,7 +196,7 @@ def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) ->
 
 def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
     """Of single samples the eigenvalues are there already."""
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     if batches.shape[1] == 1:
         return pairs.values.double().numpy()[batches[:, 0]]
@@ -226,10 +227,10 @@ def outliers_of_classes(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _spectrum(rng: np.random.Generator, point: Point, distance: float) -> tuple[float, ...]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
-    from simulate import per_sample
     from simulate.eigenvalues import extremes
     from simulate.operators import hessian
-    from simulate.trained_perceptrons import objective, trained
+    from simulate.perceptrons import per_sample
+    from simulate.perceptrons.trained import objective, trained
 
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
@@ -272,7 +273,8 @@ def stable_rates(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _rates(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate import optimisers, own_direction, per_sample
+    from simulate.perceptrons import own_direction, per_sample
+    from simulate.training import optimisers
 
     matrices = per_sample.gauss_newtons(*perceptron(rng, point)).numpy()
     samples = optimisers.population(matrices)

@@ -20,7 +20,7 @@ SMALL = (
 
 def small_network(rng: np.random.Generator, point: Point) -> Any:
     """One network of any widths."""
-    from simulate import signals
+    from simulate.wide import signals
 
     return signals.wide_network(
         Block((rng,)),
@@ -37,7 +37,7 @@ def jacobian_gram(
     """J J' of one network by all its parameters, or by those of the tangent parameterisation."""
     import torch
 
-    from simulate import signals
+    from simulate.wide import signals
 
     pairs = list(zip(network.weights, network.biases, strict=True))
     scales = [

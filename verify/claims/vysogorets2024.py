@@ -23,7 +23,7 @@ def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     p = torch.tensor(point.p, dtype=torch.float64, device=block.device)
     c, e = ensembles.logit_gradients(

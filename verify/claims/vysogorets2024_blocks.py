@@ -72,7 +72,7 @@ def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Trace of the Hessian, products having certified that its H-term has none; from the gradients of all logits."""
     import torch
 
-    from simulate.sample_grams import trace_hessian
+    from simulate.modules.sample_grams import trace_hessian
 
     loss = on_real_images(rng, point)
     leaves, (batch, *_) = loss.leaves(), list(loss.batches())
@@ -110,7 +110,7 @@ FEW_IMAGES = tuple(point | {"samples": 7} for point in NETWORKS)
 
 def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
-    from simulate import autodiff
+    from simulate.perceptrons import autodiff
 
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     hessian = autodiff.loss_hessians(weights, x, labels).mean(0)
@@ -123,7 +123,7 @@ def _closed(weights: Any, x: Any, labels: Any) -> Any:
     """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     size = sum(weight.numel() for weight in weights)
     return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))

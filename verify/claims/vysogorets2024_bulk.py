@@ -18,7 +18,7 @@ PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 def top_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalue of one spike over a semicircle of a given norm, and the overlap of its vector with the spike."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     half = point.bulk_norm / 2  # the matrices drawn have norm 2
     spike = point.spike / half
@@ -124,7 +124,7 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
 
 def excess_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of k equal spikes over a semicircle of a given norm."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     half = point.bulk_norm / 2
     trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)

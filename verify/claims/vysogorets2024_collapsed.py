@@ -33,7 +33,7 @@ def differences(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """
     import mpmath as mp
 
-    from simulate.layer_blocks import layer_block
+    from simulate.perceptrons.layer_blocks import layer_block
 
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     directions = rng.standard_normal((point.directions, weights[0].numel()))
@@ -98,7 +98,7 @@ def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     import torch
 
     from simulate import networks
-    from simulate.layer_blocks import layer_block
+    from simulate.perceptrons.layer_blocks import layer_block
 
     weights, images, _ = lenet(rng, point)
     before = (images @ weights[0].T).requires_grad_()
@@ -126,7 +126,7 @@ def collapse(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of the projected G-term, as it is and as float64 multiplies it out; of the Hessian at the last scale."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     found = []
     for rng in block.streams:
@@ -147,7 +147,8 @@ NEAR = 0.01
 
 def _small_network(rng: np.random.Generator, point: Point) -> Any:
     """A network 64-40-30-K as drawn, with images of 8 x 8, along a random frame."""
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
@@ -169,7 +170,7 @@ def multiplied_out(net: Any, alpha: float, dtype: str = "float64") -> Any:
 
 def excess_of(matrix: Any) -> float:
     """Excess, 0 of a matrix that has come out as zero."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     return float(curvature.excess(matrix)) if bool(matrix.any()) else 0.0
 

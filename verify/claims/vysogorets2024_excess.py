@@ -23,7 +23,7 @@ def _low_rank(rng: np.random.Generator, point: Point) -> Any:
     """A symmetric matrix of the rank of the point, in random directions."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     frame = curvature.haar(rng, point.rank + point.beyond, point.rank)
     values = torch.from_numpy(rng.standard_normal(point.rank) + point.shift)
@@ -31,13 +31,13 @@ def _low_rank(rng: np.random.Generator, point: Point) -> Any:
 
 
 def _excess(matrix: Any) -> float:
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     return float(curvature.excess(matrix))
 
 
 def _turned(rng: np.random.Generator, matrix: Any) -> Any:
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     frame = curvature.haar(rng, len(matrix), len(matrix))
     return frame.T @ matrix @ frame
@@ -139,7 +139,7 @@ def _expected(rng: np.random.Generator, point: Point) -> tuple[float, float, flo
     """Excess of the mean G-term as a dense matrix in d and in d + 1 dimensions; Gamma; Eq. (8)."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     p = torch.softmax(torch.from_numpy(point.sharpness * rng.standard_normal(point.classes)), 0)
     covariance, dim = torch.diag(p) - torch.outer(p, p), point.classes + point.beyond

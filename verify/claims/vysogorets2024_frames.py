@@ -33,7 +33,7 @@ def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) 
     """
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     order = values.abs().argsort(descending=True)
     nonzero = int((values.abs() > 1e-12 * values.abs().max()).sum())
@@ -49,7 +49,8 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
     """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model."""
     import torch
 
-    from simulate import data, full_space, networks
+    from simulate import data, networks
+    from simulate.perceptrons import full_space
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -75,7 +76,7 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _seen(matrices: Any, parameters: int, point: Point) -> dict[str, Any]:
     """Mean squared norms by dimension, in units of (d/P)^2, and the mean excess in the largest."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     squares = [float(_blocks(matrices, d).square().sum((-2, -1)).mean()) for d in point.dims]
     units = [(parameters / d) ** 2 for d in point.dims]
@@ -89,8 +90,8 @@ def _fitted(network: Any, inputs: Any) -> dict[str, float]:
     """Standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean matrix."""
     import torch
 
-    from simulate import curvature
-    from simulate.logit_kernel import logit_kernel
+    from simulate.modules.logit_kernel import logit_kernel
+    from simulate.perceptrons import curvature
 
     kernel = logit_kernel(network, inputs)
     scales, p = kernel.scales(), kernel.logits.softmax(1)
@@ -181,7 +182,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
 
 def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean squared excess of the H-term of a small network in fresh frames, by dimension."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     found = []
     for rng in block.streams:
@@ -197,7 +198,8 @@ def _h_term_eigenvalues(rng: np.random.Generator, point: Point) -> tuple[Any, in
     """Those of one network that need not vanish, and the number of its parameters."""
     import torch
 
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (784, *point.hidden, source.classes)

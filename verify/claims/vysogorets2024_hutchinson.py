@@ -56,7 +56,7 @@ def _matrices(block: Block, point: Point) -> Any:
     """Symmetric noise with a strong diagonal, and spikes in random directions."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     noise = point.noise * ensembles.wigner(block, point.dim) * math.sqrt(point.dim)
     own = torch.diag_embed(point.diagonal * block.normal(point.dim) + point.mean)
@@ -184,8 +184,9 @@ def hessian_both_ways(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
     from torch import nn
 
-    from simulate import curvature, data, full_space, networks, operators
+    from simulate import data, networks, operators
     from simulate.objectives import Objective
+    from simulate.perceptrons import curvature, full_space
 
     source = data.opened(point.images, (1, 8, 8))
     widths = (64, *point.hidden, source.classes)

@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 
     def derivatives(self, frame: Any, alpha: float = 1.0) -> Any:
         """Those of the logits along a frame."""
-        from simulate.logit_derivatives import logit_derivatives
+        from simulate.modules.logit_derivatives import logit_derivatives
 
         return logit_derivatives(self.scaled(alpha), self.x, frame)
 
@@ -88,7 +88,7 @@ def drawn(rng: np.random.Generator, point: Point) -> Drawn:
 
 def frame_of(rng: np.random.Generator, case: Drawn, point: Point) -> Any:
     """Orthonormal directions of all weights, (P, dim)."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     return curvature.haar(rng, len(case.theta), point.dim)
 
@@ -112,7 +112,7 @@ def latent_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """R' H R of a frame whose columns are neither unit nor orthogonal, and differences of the gradient along them."""
     import torch
 
-    from simulate.projected import projected_terms
+    from simulate.modules.projected import projected_terms
 
     case = drawn(rng, point)
     mixing = torch.from_numpy(rng.standard_normal((point.dim, point.dim))) + 1.0
@@ -173,7 +173,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
 
 def permuted_labels(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """G-term, and what is left of H less Ht with the labels moved by one image, or with those of one of them only."""
-    from simulate.projected import projected_terms
+    from simulate.modules.projected import projected_terms
 
     case = drawn(rng, point)
     frame = frame_of(rng, case, point)

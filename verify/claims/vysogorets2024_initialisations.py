@@ -70,7 +70,9 @@ def _initialisations(rng: np.random.Generator, point: Point, device: str) -> dic
     """
     import torch
 
-    from simulate import batches, curvature, data, networks, projected_mlps
+    from simulate import data, networks
+    from simulate.objectives import batches
+    from simulate.perceptrons import curvature, projected_mlps
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -104,7 +106,8 @@ def _first_order(weights: Sequence[Any], x: Any, labels: Any) -> dict[str, Float
     """Confidence, loss and gradient norm of all networks at once."""
     import torch
 
-    from simulate import learnable_rates, networks
+    from simulate import networks
+    from simulate.training import learnable_rates
 
     inputs, targets = (t.expand(len(weights[0]), *t.shape) for t in (x, labels))
     losses, gradients, _ = learnable_rates.losses_and_gradients(
@@ -123,7 +126,7 @@ def _confidence(logits: Any, labels: Any) -> dict[str, float]:
     """Mean entropy, excess of the mean softmax covariance, |Qhat - Q| and the bound of the loss by Jensen."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     log_p = logits.log_softmax(-1)
     p, q = log_p.exp(), torch.nn.functional.one_hot(labels, logits.shape[-1]).double().mean(0)

@@ -22,9 +22,10 @@ def temperature_scaling(rng: np.random.Generator, point: Point) -> Mapping[str, 
     """Projected Hessians of one network: as drawn, and scaled by alpha at two temperatures, each measured anew."""
     from torch import nn
 
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.modules.projected import projected_terms
     from simulate.objectives import Objective
-    from simulate.projected import projected_terms
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -59,7 +60,7 @@ def zone(block: Block, point: Point) -> Mapping[str, Any]:
     """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, and the lower edge, by network."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     alphas = np.logspace(-2, 2, point.alphas)
     found, edges = [], []
@@ -92,7 +93,7 @@ FINER = 8
 
 def edges(block: Block, point: Point) -> Mapping[str, Any]:
     """Steps of the grid between the edges of |G| > |Ht| and of exc(H) > 1: lower, upper, the larger; by network."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     alphas, found = np.logspace(-2, 2, FINER * (point.alphas - 1) + 1), []
     for rng in block.streams:
@@ -116,7 +117,8 @@ def _run(holds: NDArray[np.bool_], place: Any) -> tuple[int, int]:
 
 def full_space(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network each."""
-    from simulate import data, full_space, networks
+    from simulate import data, networks
+    from simulate.perceptrons import full_space
 
     source = data.opened(point.images, (1, 8, 8))
     found = []

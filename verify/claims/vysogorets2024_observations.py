@@ -40,7 +40,7 @@ def by_network(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, Any]:
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
-    from simulate.logit_kernel import logit_kernel
+    from simulate.modules.logit_kernel import logit_kernel
 
     drawn = framed_networks.NETWORKS[point.network](rng, point, device)
     return drawn.net, logit_kernel(drawn.model, drawn.inputs)
@@ -61,8 +61,8 @@ def eq_8_as_our_copy_reads(gamma: Floats, dim: int, sigma_c: float, sigma_e: flo
 
 
 def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
-    from simulate import curvature
-    from simulate.gram_excess import gram_excess
+    from simulate.perceptrons import curvature
+    from simulate.perceptrons.gram_excess import gram_excess
 
     g_term, _ = net.scaled_g_term(alphas)
     measured = curvature.excess(g_term).numpy(force=True)

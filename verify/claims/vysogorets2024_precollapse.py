@@ -28,7 +28,7 @@ def least_confident(block: Block, point: Point) -> Mapping[str, Any]:
 def _of_one_network(rng: np.random.Generator, point: Point) -> dict[str, Any]:
     import torch
 
-    from simulate.layer_blocks import layer_block
+    from simulate.perceptrons.layer_blocks import layer_block
 
     weights, images, _ = lenet(rng, point)
     least = _least_confident(weights, images)
@@ -83,8 +83,8 @@ def plateau(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _plateau_of_one(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate import curvature
-    from simulate.layer_blocks import layer_block
+    from simulate.perceptrons import curvature
+    from simulate.perceptrons.layer_blocks import layer_block
 
     weights, images, labels = lenet(rng, point)
     net = _along_a_frame(rng, weights, images, labels, point.dim)
@@ -104,7 +104,7 @@ def _along_a_frame(rng: np.random.Generator, weights: Any, images: Any, labels: 
     """A network along a random frame, of which the directions that no image sees are never drawn."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     first, *others = weights
     span, coordinates = torch.linalg.qr(images.T)

@@ -51,7 +51,8 @@ def priors(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _lenet_300_100(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, NDArray[np.int64], int]:
     """Kernel, labels and depth."""
-    from simulate import data, logit_kernel, networks
+    from simulate import data, networks
+    from simulate.modules import logit_kernel
 
     source = data.opened(point.images, (1, 28, 28))
     images = data.sample(source, rng, point.samples, balanced=True).flat()
@@ -60,7 +61,8 @@ def _lenet_300_100(rng: np.random.Generator, point: Point, device: str) -> tuple
 
 
 def _lenet_5(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, NDArray[np.int64], int]:
-    from simulate import data, logit_kernel, networks
+    from simulate import data, networks
+    from simulate.modules import logit_kernel
 
     source = data.opened(point.images, (3, 32, 32))
     images = data.sample(source, rng, point.samples, balanced=True)

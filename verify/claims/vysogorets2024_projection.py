@@ -44,7 +44,7 @@ def _gram(block: Block, point: Point) -> Any:
     """R'R of independent unit columns."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     if point.columns == "sparse":
         drawn = torch.stack([curvature.sparse_frame(g, point.parameters, point.dim) for g in block.streams])
@@ -156,7 +156,7 @@ def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
     """Squared norm of R'HR, mean over sparse frames R."""
     import torch
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     matrix = torch.from_numpy(_in_axes(point))
 
@@ -240,7 +240,7 @@ def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and squared norm of R'HR for a fixed H, means over orthonormal frames; traces of two frames multiplied."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     values = torch.from_numpy(_spectrum(point)).to(block.device)
     frames = ensembles.haar_frames(block, len(values), point.dim, count=point.frames)

@@ -41,7 +41,8 @@ def g_term_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """The same for a network on images, from the derivatives of its logits along a random frame."""
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()

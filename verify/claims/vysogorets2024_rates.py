@@ -30,7 +30,7 @@ def base_rates(block: Block, point: Point) -> Mapping[str, Any]:
 def _log_base_rates(networks: Any, alpha: float, block: Block, point: Point) -> Any:
     import torch
 
-    from simulate import learnable_rates
+    from simulate.training import learnable_rates
 
     offsets = torch.from_numpy(np.array([rng.uniform() for rng in block.streams])).to(block.device)
     rates = learnable_rates.largest_rates(
@@ -47,7 +47,8 @@ def _classifiers(block: Block, point: Point) -> Any:
     """Networks on images pooled to 4 x 4; float32, since all that is read off is whether a run learns."""
     import torch
 
-    from simulate import data, learnable_rates, networks
+    from simulate import data, networks
+    from simulate.training import learnable_rates
 
     source = data.opened(point.images, (1, 4, 4))
     widths = (16, *[point.width] * (point.depth - 1), source.classes)

@@ -20,7 +20,7 @@ UNBIASED = "unbiased; at most 1 % for random matrices"
 
 def logit_gradients_at(block: Block, point: Point, samples: int) -> Any:
     """Class means and residuals of the random logit model at a point: (n, K, d) and (n, samples, K, d)."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     return ensembles.logit_gradients(
         block,
@@ -47,7 +47,7 @@ def repeated(block: Block, draws: int) -> Block:
 
 def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     p = predictions_at(point, block.device)
     c, e = logit_gradients_at(repeated(block, point.draws), point, len(p))
@@ -62,7 +62,7 @@ def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
 
 def shared_means(block: Block, point: Point) -> Mapping[str, Any]:
     """The same of the mean of G over residuals: products of two batches around the same class means."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     p = predictions_at(point, block.device)
     c, e = logit_gradients_at(repeated(block, point.draws), point, 2 * len(p))

@@ -125,7 +125,7 @@ def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
     """Spectral norm of the Hessian far above the zone, and of the H-term as drawn at one-hot predictions."""
     from torch.nn import functional
 
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     case, a = drawn(rng, point), point.alpha
     frame = frame_of(rng, case, point)

@@ -28,8 +28,8 @@ def _path(case: Drawn, point: Point, *, alpha: float = 1.0, **how: Any) -> tuple
     """Weights over alpha after the last step, mini-batches in the order of the images, and what was predicted."""
     import torch
 
-    from simulate.parametric import parametric
-    from simulate.scaled_training import descent
+    from simulate.objectives.parameters import parametric
+    from simulate.training.scaled_training import descent
 
     own = parametric(case.scaled(alpha))
     batches = list(zip(case.x.split(point.batch), case.labels.split(point.batch), strict=True))
@@ -157,7 +157,7 @@ def _quadratics() -> Mapping[str, SearchStrategy[Any]]:
 
 def _unstable(rng: np.random.Generator, point: Point, *, times: float) -> float:
     """How far descent grows below `times` the limit 2 / |H|, or falls short above it of the growth along the top."""
-    from simulate.optimisers import descent
+    from simulate.training.optimisers import descent
 
     basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
     values = point.scale * np.geomspace(1.0, 1 / point.condition, point.dim)

@@ -34,7 +34,7 @@ def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Weights after training as if outputs were uniform, and of a network scaled so far down that they round to it."""
     import torch
 
-    from simulate.scaled_training import descent, uniform
+    from simulate.training.scaled_training import descent, uniform
 
     weights, x, labels = perceptrons(Block((rng,)), point, (point.hidden,) * (point.depth - 1))
     start, batches = [point.alpha * w for w in weights], [(x, labels)]
@@ -58,7 +58,7 @@ def deviations(block: Block, point: Point) -> Any:
     """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
     import torch
 
-    from simulate.scaled_training import descent, uniform
+    from simulate.training.scaled_training import descent, uniform
 
     weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
     alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
@@ -112,7 +112,7 @@ def first_step(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the norm of a scaled-down network grows at first: the sign of -theta . grad."""
     import torch
 
-    from simulate.scaled_training import descent, inner
+    from simulate.training.scaled_training import descent, inner
 
     weights, x, labels = perceptrons(block, point, (14, 11))
     start = [point.alpha * w for w in weights]
@@ -154,7 +154,7 @@ def _courses(block: Block, point: Point, steps: int) -> tuple[Any, Any, Any]:
     """Norm of the weights, norm of the gradient and cosine of weights and step, before each step: (n, steps + 1)."""
     import torch
 
-    from simulate.scaled_training import descent, inner, uniform
+    from simulate.training.scaled_training import descent, inner, uniform
 
     weights, x, labels = perceptrons(block, point, (14, 11))
     rows = [
@@ -180,8 +180,8 @@ def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, An
     """Product of weights and step at uniform predictions, image by image, and logit of the label less their mean."""
     import torch
 
-    from simulate.parametric import parametric
-    from simulate.scaled_training import descent, inner, uniform
+    from simulate.objectives.parameters import parametric
+    from simulate.training.scaled_training import descent, inner, uniform
 
     case = drawn(rng, point)
     own = parametric(case.network)

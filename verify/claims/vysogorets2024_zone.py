@@ -25,7 +25,8 @@ def small_scales(block: Block, point: Point) -> Mapping[str, Any]:
 
     Measured on networks with scaled weights; nothing is taken from the scaling of derivatives.
     """
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source, found = data.opened(point.images, (1, 8, 8)), []
     for rng in block.streams:
@@ -170,7 +171,8 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
 
 def upper_edges(block: Block, point: Point) -> Mapping[str, Any]:
     """Growth of the upper crossing of one network with the number of its inputs."""
-    from simulate import curvature, networks
+    from simulate import networks
+    from simulate.perceptrons import curvature
 
     growth = []
     for rng in block.streams:
@@ -184,7 +186,7 @@ def upper_edges(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _upper_edge(rng: np.random.Generator, weights: Any, frame: Any, samples: int) -> float:
     """Read off with as many samples near a tie as it takes to reach down to it."""
-    from simulate.confident import ConfidentMlp
+    from simulate.perceptrons.confident import ConfidentMlp
 
     x = rng.standard_normal((samples, weights[0].shape[1]))
     labels = rng.integers(0, len(weights[-1]), samples)
@@ -215,7 +217,8 @@ def near_ties(block: Block, point: Point) -> Mapping[str, Any]:
 
 def population_decay(block: Block, point: Point) -> Mapping[str, Any]:
     """Local exponent of Tr G(p'), derivatives unscaled, between two large scales with many samples near a tie."""
-    from simulate import curvature, networks
+    from simulate import networks
+    from simulate.perceptrons import curvature
 
     slopes = []
     for rng in block.streams:

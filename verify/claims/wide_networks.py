@@ -23,7 +23,7 @@ def wide_network(
     outputs: int | None = None,
 ) -> Any:
     """Random networks with inputs, all layers but the last as wide as the input; sizes of the point if not given."""
-    from simulate import signals
+    from simulate.wide import signals
 
     return signals.wide_network(
         block,

@@ -46,7 +46,7 @@ def _random_population(setting: Setting) -> tuple[list[Floats], float]:
     """Top eigenvalues of batches at each size, and that of the whole population."""
     import torch
 
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     noise = SIGMA * DIM**0.5 * ensembles.wigner(setting.block("population", SAMPLES), DIM)
     vector = ensembles.unit_vectors(setting.block("population direction", 1), DIM)
@@ -136,7 +136,7 @@ def _one_step_rates(setting: Setting, size: int) -> Floats:
 
 def _broadened(setting: Setting) -> list[Floats]:
     """Top eigenvalues of a unit spike with Wigner noise of the size theorem 4 is fed with."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     block = setting.block("broadened", DRAWS)
     noise = ensembles.wigner(block, RATE_DIM)

@@ -39,7 +39,7 @@ def excess_law(setting: Setting) -> list[Panel]:
 
 
 def _excess(axes: Axes, *, nets: list[Any]) -> None:
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     measured = [curvature.excess(net.scaled_g_term(ALPHAS)[0]).numpy(force=True) for net in nets]
     forms = {name: np.median(rows, 0) for name, rows in _formulas(nets).items()}
@@ -124,7 +124,8 @@ def _drawn_edges(setting: Setting, hidden: tuple[int, ...]) -> tuple[Floats, flo
 
 
 def _perceptron(rng: np.random.Generator, setting: Setting, hidden: tuple[int, ...], samples: int) -> Any:
-    from simulate import curvature, data, networks
+    from simulate import data, networks
+    from simulate.perceptrons import curvature
 
     source = data.opened(setting.data, (1, 8, 8))
     widths = (64, *hidden, source.classes)

@@ -47,7 +47,8 @@ def gamma(setting: Setting) -> list[Panel]:
 
 def _projected(net: Lenet, streams: Any) -> list[Floats]:
     """Excesses of G in frames of every dimension, the smaller ones within the largest."""
-    from simulate import curvature, operators
+    from simulate import operators
+    from simulate.perceptrons import curvature
 
     g_term, found = operators.gauss_newton(net.objective()), []
     for rng in streams:

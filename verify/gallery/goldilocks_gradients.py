@@ -86,7 +86,7 @@ def _drawn(rng: np.random.Generator, setting: Setting) -> _Gradients:
     import torch
 
     from simulate import data, networks
-    from simulate.logit_kernel import logit_kernel
+    from simulate.modules.logit_kernel import logit_kernel
 
     source = data.opened(setting.data, (3, 32, 32))
     images = data.sample(source, rng, IMAGES)

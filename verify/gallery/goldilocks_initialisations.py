@@ -63,8 +63,9 @@ def _initialised(setting: Setting) -> tuple[list[_Initialisation], float]:
 def _one(rng: np.random.Generator, images: Any, frequencies: Floats, device: str) -> _Initialisation:
     import torch
 
-    from simulate import full_space, networks
-    from simulate.logit_kernel import logit_kernel
+    from simulate import networks
+    from simulate.modules.logit_kernel import logit_kernel
+    from simulate.perceptrons import full_space
 
     widths = (images.images.shape[1], *networks.LENET_300_100[1:-1], len(frequencies))
     x, labels = images.tensors(device)

@@ -53,7 +53,7 @@ def first_layer(setting: Setting) -> list[Panel]:
 
 def _drawn(rng: np.random.Generator, setting: Setting) -> _Network:
     from simulate import data, networks
-    from simulate.layer_blocks import layer_block
+    from simulate.perceptrons.layer_blocks import layer_block
 
     source = data.opened(setting.data, (1, 28, 28))
     images, _ = data.sample(source, rng, SAMPLES).flat().tensors(setting.device)

@@ -34,27 +34,27 @@ class Lenet:
 
     def norms(self, alpha: float = 1.0) -> Any:
         """Traces and norms of the Hessian and its terms in full space."""
-        from simulate import full_space
+        from simulate.perceptrons import full_space
 
         return full_space.norms(self.weights, self.x, self.labels, alpha)
 
     def scales(self) -> Any:
         """Standard deviations of means and residuals of the gradients of logits."""
-        from simulate.logit_kernel import logit_kernel
+        from simulate.modules.logit_kernel import logit_kernel
 
         kernel = logit_kernel(self.objective().model, self.x)
         return kernel._replace(dim=self.parameters).scales()
 
     def frame(self, rng: np.random.Generator, dim: int) -> Any:
         """Those rows of a random frame of the full space that the images see."""
-        from simulate import curvature
+        from simulate.perceptrons import curvature
 
         seen = sum(w.numel() for w in self.weights)
         return curvature.haar(rng, seen, dim, total=self.parameters, device=self.device)
 
     def frame_excess(self, rng: np.random.Generator, dim: int, alphas: Floats) -> Floats:
         """Excess of the Hessian in one random frame at these scales."""
-        from simulate import curvature
+        from simulate.perceptrons import curvature
 
         net = curvature.ProjectedMlp(self.weights, self.x, self.labels, self.frame(rng, dim))
         return curvature.excess(net.terms(alphas).hessian).numpy(force=True)

@@ -87,7 +87,7 @@ def _drawn(setting: Setting, build: Any) -> list[Any]:
 
 
 def _measured(name: str, nets: list[Any], law: Floats | None) -> _Network:
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     def excess(matrix: Any) -> Floats:
         return curvature.excess(matrix).numpy(force=True)
@@ -125,7 +125,8 @@ def _naive_excess(net: Any, alphas: Floats) -> Floats:
 
 def _law_of_full_space(setting: Setting) -> Floats:
     """What the projected excess has to be by the norms of both terms in full space, network by network."""
-    from simulate import data, full_space, networks
+    from simulate import data, networks
+    from simulate.perceptrons import full_space
 
     source = data.opened(setting.data, (1, 28, 28))
     found = []
@@ -170,7 +171,7 @@ def _edges(axes: Axes, kind: _Network) -> None:
 
 def _collapse(axes: Axes, *, kinds: tuple[_Network, ...]) -> None:
     """One network of each kind: T is turned at three scales, and the scale at T = 1."""
-    from simulate import curvature
+    from simulate.perceptrons import curvature
 
     reach: Floats = np.logspace(-6, 6, 121)
     for kind, colour in zip(kinds, (MEASURED, THIRD), strict=True):

@@ -54,7 +54,7 @@ def _state(setting: Setting, name: str, steps: int, *, last: bool) -> Panel:
 
 def _measured(samples: Any, rng: np.random.Generator, sizes: Any, grid: Any) -> Any:
     """Top eigenvalues of batches, the own-direction law for them, lambda_1, and the formulas on a grid."""
-    from simulate import own_direction as measured
+    from simulate.perceptrons import own_direction as measured
 
     vectors = measured.top_eigenvectors(samples, DIRECTIONS)
     pairs = measured.sample_pairs(samples, tolerance=1e-6)

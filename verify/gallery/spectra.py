@@ -23,7 +23,7 @@ ZERO = 1e-9
 
 def semicircle(setting: Setting) -> list[Panel]:
     """Wigner noise of one matrix; two of its four spikes are too weak, or nearly so, to be seen."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     sigma, spikes = 0.7, np.array([-2.1, 0.45, 0.95, 1.7])
     block = setting.block("semicircle", 1)
@@ -43,7 +43,7 @@ def wishart(setting: Setting) -> list[Panel]:
 
 
 def _wishart(setting: Setting, q: float, spikes: Floats) -> list[Panel]:
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     variance = 1.3
     block = setting.block(f"wishart {q}", 1)
@@ -140,7 +140,7 @@ RATIO = 0.4
 
 def transition(setting: Setting) -> list[Panel]:
     """Outlier over edge, and overlap, for spikes around the threshold of two kinds of noise."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     models = (
         _Model(
@@ -190,7 +190,7 @@ def _around_threshold(
     setting: Setting, model: _Model, strengths: Floats
 ) -> tuple[list[Floats], list[Floats]]:
     """Top eigenvalue over the limiting edge, and overlap: for each strength one value per draw."""
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     block = setting.block(f"transition {model.name}", DRAWS)
     noise, directions = model.noise(block), ensembles.unit_vectors(block, TRANSITION_DIM)

@@ -34,7 +34,7 @@ def _titled(title: str, law: Mapping[str, Any]) -> str:
 def _networks(
     block: Block, law: Mapping[str, Any], *, width: int, samples: int, outputs: int, depth: int
 ) -> Any:
-    from simulate.signals import wide_network
+    from simulate.wide.signals import wide_network
 
     variances = {name: law[name] for name in ("weight_variance", "bias_variance")}
     return wide_network(block, widths=(width,) * depth + (outputs,), samples=samples, **variances)
@@ -51,7 +51,7 @@ def signals(setting: Setting) -> list[Panel]:
 
 
 def _signals(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
-    from simulate.signals import measured_order_parameters
+    from simulate.wide.signals import measured_order_parameters
 
     block = setting.block(f"signals {law['activation']}", DRAWS)
     size = {"width": SIGNAL_WIDTH, "samples": SIGNAL_SAMPLES, "outputs": 4, "depth": LAYERS}
@@ -161,7 +161,7 @@ def _cut(setting: Setting, named: Any) -> Panel:
 
 def _measured_kappas(setting: Setting, weight_variance: float) -> dict[str, Floats]:
     """From the diagonal of the Gram matrix of the weights, and from what is off it."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     law = {"activation": "tanh", "weight_variance": weight_variance, "bias_variance": CUT}
     block = setting.block(f"constants {weight_variance:g}", DRAWS)
@@ -181,7 +181,7 @@ SPECTRUM_WIDTH, SPECTRUM_OUTPUTS = 240, 4
 
 def spectrum(setting: Setting) -> list[Panel]:
     """All eigenvalues of one network before and after mean subtraction, and what theory says of the top."""
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     size: dict[str, Any] = {"width": SPECTRUM_WIDTH, "samples": SPECTRUM_WIDTH, "outputs": SPECTRUM_OUTPUTS}
     network = _networks(setting.block("spectrum", 1), RELU, depth=DEPTH, **size)
@@ -291,7 +291,7 @@ def _size(law: Mapping[str, Any], width: int) -> dict[str, Any]:
 
 
 def _top(gram: Any) -> Floats:
-    from simulate import ensembles
+    from simulate.matrices import ensembles
 
     n, outputs, _, samples, _ = gram.shape
     flat = gram.transpose(2, 3).reshape(n, outputs * samples, outputs * samples)
@@ -299,7 +299,7 @@ def _top(gram: Any) -> Floats:
 
 
 def _plain(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = _drawn(setting, law, width, "plain", OUTPUTS)
     theory = fisher.eigenvalue_statistics(**_size(law, width)).largest
@@ -307,7 +307,7 @@ def _plain(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats
 
 
 def _subtracted(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate import fisher_gram
+    from simulate.wide import fisher_gram
 
     network = _drawn(setting, law, width, "plain", OUTPUTS)
     theory = fisher.mean_subtracted_statistics(**_size(law, width)).lower
@@ -315,7 +315,7 @@ def _subtracted(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[F
 
 
 def _last_layer(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate import fisher_gram, last_layer
+    from simulate.wide import fisher_gram, last_layer
 
     network = _drawn(setting, law, width, "plain", OUTPUTS)
     gram = fisher_gram.gram(network, law["activation"])
@@ -325,7 +325,7 @@ def _last_layer(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[F
 
 
 def _middle_layers(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate import batch_normed
+    from simulate.wide import batch_normed
 
     network = _drawn(setting, law, width, "plain", OUTPUTS)
     theory = batch_norm_bound(law["activation"], width=width, samples=width)
@@ -333,7 +333,7 @@ def _middle_layers(setting: Setting, law: Mapping[str, Any], width: int) -> tupl
 
 
 def _layers(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate import layer_normed
+    from simulate.wide import layer_normed
 
     network = _drawn(setting, law, width, "layers", LAYER_OUTPUTS)
     signals = layer_normed.forward(network, law["activation"])

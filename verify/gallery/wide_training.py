@@ -52,7 +52,7 @@ def _runs(setting: Setting, subtracted: bool) -> _Runs:
 def _at_width(setting: Setting, width: int, subtracted: bool) -> tuple[Floats, Floats, float, float]:
     import torch
 
-    from simulate import wide_training
+    from simulate.training import wide_training
 
     law = {**LAW, "samples": SAMPLES}
     student, targets = student_and_targets(setting.block(f"training {width}", 1), law, width)

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.monte_carlo import resolve_device
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 from verify.practice.bench_peers import Library, installed
 from verify.practice.bench_works import WORKS, Call, Case, Way, Work
 from verify.practice.work import Tell, Work as Parts, on_terminal

@@ -16,15 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate import data, fisher_gram
-from simulate.curvature import haar
+from simulate import data
 from simulate.eigenvalues import extremes
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.networks import LENET_300_100, Mlp
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
-from simulate.projected import projected_terms
-from simulate.sample_grams import trace_gauss_newton, trace_hessian
-from simulate.signals import WideNetwork
+from simulate.perceptrons.curvature import haar
+from simulate.wide import fisher_gram
+from simulate.wide.signals import WideNetwork
 
 __all__ = ["COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Call", "Case", "Way", "Work"]
 

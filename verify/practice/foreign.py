@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 from verify.practice.own_modules import PREFIX, imported
 from verify.signals import by_signal
 

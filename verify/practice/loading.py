@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from simulate import data as archives
-from simulate.batches import moved, rows, window
-from simulate.determinism import require_deterministic
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
-from simulate.parametric import Parametric, as_found, parametric, require_ready
+from simulate.objectives.batches import moved, rows, window
+from simulate.objectives.determinism import require_deterministic
+from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
 from verify.escapes import escaped
 from verify.options import require_seed
 from verify.practice.checkpoints import restore

@@ -16,14 +16,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from simulate import curvature, sites
 from simulate.eigenvalues import Extremes, extremes
-from simulate.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.lanczos import Operator
+from simulate.modules import sites
+from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
 from simulate.operators import CurvatureOperator, gauss_newton, h_term, hessian
-from simulate.projected import projected_terms
-from simulate.sample_grams import trace_gauss_newton, trace_hessian
+from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, density, frobenius_norm, xtrace
 from verify.escapes import escaped
 from verify.options import require_seed, require_writable

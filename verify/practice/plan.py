@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
+from simulate.modules.sample_grams import SampleGrams
 from simulate.operators import gauss_newton, hessian
-from simulate.sample_grams import SampleGrams
 from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.options import require_seed, require_writable

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simulate.eigenvalues import Extremes, extremes
-from simulate.hessian_variance import quadratic_forms
+from simulate.modules.hessian_variance import quadratic_forms
+from simulate.modules.sample_grams import SampleGrams, sample_grams
 from simulate.operators import gauss_newton
-from simulate.sample_grams import SampleGrams, sample_grams
 from theory import learning_rates
 from theory.learning_rates import RateBracket
 from verify.practice.loading import Problem

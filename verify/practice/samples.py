@@ -9,8 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from simulate.batches import as_tensor, cuttable, held, joined, lengths, moved, pair, repeatable, rows
-from simulate.parametric import as_found
+from simulate.objectives.batches import (
+    as_tensor,
+    cuttable,
+    held,
+    joined,
+    lengths,
+    moved,
+    pair,
+    repeatable,
+    rows,
+)
+from simulate.objectives.parameters import as_found
 from verify.practice.foreign import called
 
 __all__ = ["drawn", "each", "fitting", "gathered"]

@@ -27,9 +27,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from simulate.batches import pair, repeatable
 from simulate.lanczos import Operator, tridiagonal
 from simulate.objectives import Objective
+from simulate.objectives.batches import pair, repeatable
 from simulate.operators import gauss_newton
 from theory.learning_rates import momentum
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simulate.objectives import Objective
-from simulate.parametric import Leaves, as_found
+from simulate.objectives.parameters import Leaves, as_found
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import torch
 
-from simulate.parametric import as_found
+from simulate.objectives.parameters import as_found
 from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem

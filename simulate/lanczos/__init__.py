@@ -1,0 +1,27 @@
+"""Lanczos with full re-orthogonalisation: Gauss quadrature of the spectrum that a vector sees, by products alone.
+
+A symmetric matrix A of order `dim` is given as a dense array or as an `Operator`, a function from blocks of vectors
+to blocks of vectors. With a unit start q, after m steps the nodes (Ritz values) theta and weights w satisfy
+sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1. Several starts run side by side, each
+by itself, so that the operator is called once per step with all of them.
+
+What a user asks of a spectrum (density, trace, norm, extreme eigenpairs) is in `simulate.spectra`.
+"""
+
+from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
+from simulate.lanczos.pairs import Eigenpairs, extreme_eigenpairs
+from simulate.lanczos.products import AnyMatrix, Operator, Product, as_operator, one_by_one
+
+__all__ = [
+    "AnyMatrix",
+    "Eigenpairs",
+    "Operator",
+    "Product",
+    "Quadrature",
+    "Tridiagonal",
+    "as_operator",
+    "extreme_eigenpairs",
+    "one_by_one",
+    "quadrature",
+    "tridiagonal",
+]

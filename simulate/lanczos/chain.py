@@ -1,0 +1,254 @@
+"""One chain of Lanczos vectors from one start, orthogonal to what was found before, and what is to be read from it.
+
+The rows of a chain are those found before, Y, and its own, Q. With P the projector on the complement of Y, the matrix
+of P A P in Q is tridiagonal; that of A in both is the Ritz values of Y beside it, coupled by Y A Q'. What products
+with Y leave outside of Y lies in a few vectors, the tails, one for each chain before, so that residuals of every
+combination of Y and Q are known without a further product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy import linalg, optimize
+from torch import Tensor
+
+from simulate.lanczos.products import EXHAUSTED, Floats, numbers
+
+__all__ = ["GROWTH", "Chain", "Found", "Pairs"]
+
+GROWTH = 16
+"""Vectors of a chain for which memory is taken at once."""
+
+_ROUNDINGS = 16
+"""Roundings of the largest product that a bound allows for beside the asymmetry that is seen."""
+
+
+class Pairs(NamedTuple):
+    """Ritz values, descending, and their columns of coordinates in the rows of a chain."""
+
+    values: Floats
+    residuals: Floats
+    bounds: Floats
+    coordinates: Floats
+
+
+class Found(NamedTuple):
+    """Orthonormal rows with A rows = values rows + shares tails, where the tails are orthogonal to the rows."""
+
+    rows: Tensor
+    values: Floats
+    residuals: Floats
+    bounds: Floats
+    shares: Floats
+    tails: Tensor
+
+    def remainder(self) -> Tensor:
+        """The largest residual, as a vector."""
+        return torch.from_numpy(self.shares[self.residuals.argmax()]).to(self.tails) @ self.tails
+
+
+class _Rows:
+    """Orthonormal rows whose number grows, in blocks that stay where they are."""
+
+    def __init__(self, first: Tensor) -> None:
+        self._blocks, self._filled = [first], [len(first)]
+
+    def __len__(self) -> int:
+        return sum(self._filled)
+
+    @property
+    def full(self) -> bool:
+        """Whether the next row needs memory."""
+        return self._filled[-1] == len(self._blocks[-1])
+
+    def append(self, row: Tensor) -> None:
+        """Take in a unit vector that is orthogonal to all rows."""
+        if self.full:
+            self._blocks.append(row.new_empty(GROWTH, len(row)))
+            self._filled.append(0)
+        self._blocks[-1][self._filled[-1]] = row
+        self._filled[-1] += 1
+
+    def split(self, vector: Tensor) -> tuple[Tensor, Floats]:
+        """What of a vector is orthogonal to all rows, and its coordinates in them."""
+        inside = torch.zeros(len(self), dtype=torch.float64)
+        for _ in range(2):  # once loses digits, twice is enough
+            parts = []
+            for block in self._parts():
+                parts.append(block @ vector)
+                vector = torch.addmv(vector, block.mT, parts[-1], alpha=-1)
+            inside += torch.cat(parts).cpu()
+        return vector, inside.numpy()
+
+    def combined(self, coordinates: Floats) -> Tensor:
+        """Columns of coordinates (len, n) to the rows (n, dim) that they stand for."""
+        first = self._blocks[0]
+        columns = torch.as_tensor(coordinates, dtype=first.dtype, device=first.device)
+        total = first.new_zeros(columns.shape[1], first.shape[1])
+        for block, part in zip(self._parts(), columns.split(self._filled), strict=True):
+            total.addmm_(part.mT, block)
+        return total
+
+    def _parts(self) -> list[Tensor]:
+        return [block[:filled] for block, filled in zip(self._blocks, self._filled, strict=True)]
+
+
+class Chain:
+    """A tridiagonal matrix from one start, orthogonal to what was found before, and its coupling to that.
+
+    `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `beside` its entries beside the diagonal, the
+    last of which leads out of the chain; `scale` is the largest length of a product or node and `rounding` the
+    length of all entries that symmetry says vanish, both with those of the chains before.
+    """
+
+    def __init__(self, found: Found, start: Tensor, scale: float, rounding: float) -> None:
+        self.found, self.scale, self.rounding = found, scale, rounding
+        self.rows = _Rows(found.rows)
+        self._tails = found.tails.clone()
+        self._next = _unit(self.rows.split(start)[0])
+        self._diagonal: list[float] = []
+        self.beside: list[float] = []
+        self._coupling: list[Floats] = []
+        self._remainder = 0.0  # of the last product, be it rounding or not
+        self.nodes: Floats = np.zeros(0)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether products lead to nothing new."""
+        return self.beside[-1] == 0
+
+    @property
+    def noise(self) -> float:
+        """What rounding of the products may do to a value."""
+        return self.rounding + _ROUNDINGS * torch.finfo(self._next.dtype).eps * self.scale
+
+    def grow(self, product: Callable[[Tensor], Tensor]) -> None:
+        """Take in the next vector, by one product."""
+        row, known = self._next, len(self.found.values)
+        hidden = self._tails @ row
+        self._tails -= torch.outer(hidden, row)
+        self.rows.append(row)
+        products = product(row)
+        rest, inside = self.rows.split(products)
+        expected = np.zeros(len(inside))  # what a symmetric matrix makes of the vectors before
+        expected[:known] = self.found.shares @ numbers(hidden)
+        expected[known:][-2:] = [*self.beside[-1:], inside[-1]]
+        self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
+        self._diagonal.append(inside[-1])
+        self._coupling.append(inside[:known])
+        self.nodes = np.asarray(linalg.eigvalsh_tridiagonal(self._diagonal, self.beside))
+        self.scale = max(self.scale, float(products.norm()), float(np.abs(self.nodes).max()))
+        self._continue(rest)
+
+    def _continue(self, rest: Tensor) -> None:
+        length = self._remainder = float(rest.norm())
+        reach = EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
+        ended = length <= reach or len(self.rows) == len(rest)
+        self.rounding = math.hypot(self.rounding, length if ended else 0.0)
+        self._next = torch.zeros_like(rest) if ended else rest / length
+        self.beside.append(0.0 if ended else length)
+
+    def pairs(self, top: int, bottom: int) -> Pairs:
+        """The wanted Ritz pairs of all rows, or as many as there are."""
+        values, coordinates = self._decomposed()
+        residuals = self._remainders(coordinates) + self.noise
+        bounds = _bounds(values, residuals) + self.noise
+        last = len(values) - 1
+        chosen = [*range(last, last - top, -1), *range(bottom - 1, -1, -1)]
+        chosen = chosen if len(chosen) <= len(values) else [*range(last, -1, -1)]
+        return Pairs(values[chosen], residuals[chosen], bounds[chosen], coordinates[:, chosen])
+
+    def kept(self) -> Pairs:
+        """What was found before, with gaps no wider than the nodes leave."""
+        found = self.found
+        gaps = np.abs(found.values[:, None] - self.nodes).min(1)
+        bounds = np.maximum(found.bounds, _second_order(found.residuals, gaps) + self.noise)
+        return Pairs(found.values, found.residuals, bounds, np.eye(len(self.rows), len(found.values)))
+
+    def locked(self, pairs: Pairs) -> Found:
+        """Pairs with their vectors."""
+        rows, tails = self.rows.combined(pairs.coordinates), torch.cat([self._tails, self._next[None]])
+        return Found(rows, *pairs[:3], self._shares(pairs.coordinates).T, tails)
+
+    def _decomposed(self) -> tuple[Floats, Floats]:
+        known = len(self.found.values)
+        if not known:
+            decomposed: Any = linalg.eigh_tridiagonal(self._diagonal, self.beside[:-1])
+            return decomposed
+        matrix = np.diag([*self.found.values, *self._diagonal])
+        matrix[:known, known:] = np.transpose(self._coupling)
+        matrix[known:, known:] += np.diag(self.beside[:-1], 1)
+        return np.linalg.eigh(matrix, UPLO="U")
+
+    def _shares(self, coordinates: Floats) -> Floats:
+        """Products with columns of coordinates outside of the rows, in terms of the tails and of the next vector."""
+        known = len(self.found.values)
+        return np.vstack([self.found.shares.T @ coordinates[:known], self.beside[-1] * coordinates[-1:]])
+
+    def _remainders(self, coordinates: Floats) -> Floats:
+        tails = torch.cat([self._tails, self._next[None]])
+        shares = self._shares(coordinates)
+        return np.sqrt(np.maximum((shares * (numbers(tails @ tails.mT) @ shares)).sum(0), 0))
+
+    def ceiling(self, top: int, doubt: float) -> float:
+        """Above all but `top` eigenvalues, unless the start hides one, which has the probability `doubt`."""
+        return self._highest(self.nodes, self.found.values[top:], self.found.residuals[top:], doubt)
+
+    def floor(self, bottom: int, doubt: float) -> float:
+        """Below all but `bottom` eigenvalues, in the same sense."""
+        others = len(self.found.values) - min(bottom, len(self.found.values))
+        return -self._highest(-self.nodes, -self.found.values[:others], self.found.residuals[:others], doubt)
+
+    def _highest(self, nodes: Floats, others: Floats, residuals: Floats, doubt: float) -> float:
+        """Of the complement of the rows found, and of those among them that belong to the other end."""
+        dim = len(self._next) - len(self.found.values)
+        beside = [*self.beside[:-1], self._remainder if len(self.rows) < len(self._next) else 0.0]
+        highest = float(nodes.max()) + _reach(nodes, beside, dim, doubt) + self.noise
+        if not len(others):
+            return highest
+        highest_other = float(others.max()) + self.noise
+        middle, half = (highest + highest_other) / 2, (highest - highest_other) / 2
+        return float(middle + np.hypot(half, np.linalg.norm(residuals)))
+
+
+def _bounds(values: Floats, residuals: Floats) -> Floats:
+    """The residual, or its square over the gap to the intervals of the other values, ascending, if that is less."""
+    below = np.maximum.accumulate(np.r_[-np.inf, (values + residuals)[:-1]])
+    above = np.minimum.accumulate(np.r_[np.inf, (values - residuals)[:0:-1]])[::-1]
+    gaps = np.minimum(values - below, above - values)
+    return _second_order(residuals, np.where(np.isfinite(gaps), gaps, 0.0))
+
+
+def _second_order(residuals: Floats, gaps: Floats) -> Floats:
+    wide = gaps > residuals
+    return residuals * np.where(wide, residuals / np.where(wide, gaps, 1.0), 1.0)
+
+
+def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
+    """How far above the largest node det(lambda - T) t reaches the product of the entries beside the diagonal.
+
+    t is what the part of the start along an eigenvector exceeds but for the probability `doubt`.
+    """
+    if beside[-1] == 0:
+        return 0.0
+    gaps = nodes.max() - nodes
+    log_gaps = np.log(gaps, where=gaps > 0, out=np.full(len(gaps), -np.inf))
+    least = math.log(doubt) + math.log(math.pi / (2 * dim)) / 2
+    level = float(np.log(beside).sum()) - least
+
+    def excess(log_distance: float) -> float:
+        return float(np.logaddexp(log_distance, log_gaps).sum()) - level
+
+    most = level / len(nodes)  # where all gaps are zero
+    least = most - excess(most)  # the slope is at least one
+    log_distance: Any = optimize.brentq(excess, least, most) if excess(most) > 0 else most
+    return math.exp(log_distance)
+
+
+def _unit(vector: Tensor) -> Tensor:
+    return vector / vector.norm()

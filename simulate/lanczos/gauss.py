@@ -1,0 +1,160 @@
+"""Gauss quadrature of the spectrum that a vector sees: tridiagonal matrices, their nodes and weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Floats, Operator, as_operator, lengths, numbers
+
+__all__ = ["Quadrature", "Tridiagonal", "quadrature", "tridiagonal"]
+
+
+class Quadrature(NamedTuple):
+    """Nodes, ascending, and weights, which sum to one, of each start: (m, steps) both."""
+
+    nodes: Floats
+    weights: Floats
+
+
+def quadrature(matrix: AnyMatrix, starts: Any, steps: int) -> Quadrature:
+    """Gauss quadrature of the spectral measure of each start: f(A) as seen by the start, for polynomials f.
+
+    Parameters
+    ----------
+    matrix
+        Symmetric: dense, or an `Operator`.
+    starts
+        Vectors (m, dim), of any length: what is integrated is their direction.
+    steps
+        Nodes, at most `dim`. A start with parts along fewer eigenspaces has further nodes, of weight zero.
+
+    Returns
+    -------
+    Ritz values and the squared first components of their vectors, float64.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a start is zero or not finite, there are more steps than rows, the products are not
+        finite, or the vectors do not fit into memory.
+
+    References
+    ----------
+    Golub and Welsch (1969), Calculation of Gauss quadrature rules; Granziol, Zohren and Roberts (2022), eq. (54)
+    and Theorem 13.
+
+    Examples
+    --------
+    >>> nodes, weights = quadrature(np.diag([0.0, 0.0, 0.0, 5.0]), [[1.0, 1.0, 1.0, 1.0]], steps=2)
+    >>> nodes.round(12) + 0.0, weights.round(12)
+    (array([[0., 5.]]), array([[0.75, 0.25]]))
+    """
+    return tridiagonal(matrix, starts, steps).quadrature()
+
+
+class Tridiagonal(NamedTuple):
+    """Diagonals (m, steps) and the entries beside them (m, steps - 1), one symmetric matrix for each start."""
+
+    diagonal: Floats
+    beside: Floats
+
+    def dense(self) -> Floats:
+        """The matrices, (m, steps, steps)."""
+        rows = np.arange(self.diagonal.shape[1])
+        matrix = np.zeros((len(self.diagonal), len(rows), len(rows)))
+        matrix[:, rows, rows] = self.diagonal
+        matrix[:, rows[1:], rows[:-1]] = matrix[:, rows[:-1], rows[1:]] = self.beside
+        return matrix
+
+    def leading(self, steps: int) -> Tridiagonal:
+        """What fewer steps would have given."""
+        return Tridiagonal(self.diagonal[:, :steps], self.beside[:, : steps - 1])
+
+    def quadrature(self) -> Quadrature:
+        """Ritz values and the squared first components of their vectors."""
+        nodes, vectors = np.linalg.eigh(self.dense())
+        return Quadrature(nodes, vectors[:, 0] ** 2)
+
+
+def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
+    """The matrix in the orthonormal basis that grows from each start; every vector is orthogonal to all before it.
+
+    One call of the operator per step, with a block of one vector for each start. A start that lies in a smaller
+    invariant subspace stops there: its matrix goes on with the first diagonal entry and nothing beside it.
+
+    Parameters
+    ----------
+    matrix
+        Symmetric: dense, or an `Operator`.
+    starts
+        Vectors (m, dim), of any length: what counts is their direction.
+    steps
+        At most `dim`; so many vectors are kept for every start.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a start is zero or not finite, there are more steps than rows, the products are not
+        finite, or the vectors do not fit into memory.
+
+    References
+    ----------
+    Paige (1972), Computational variants of the Lanczos method for the eigenproblem.
+
+    Examples
+    --------
+    >>> tridiagonal(np.diag([1.0, 2.0, 3.0]), [[1.0, 1.0, 1.0]], steps=3).diagonal.round(12)
+    array([[2., 2., 2.]])
+    """
+    operator = as_operator(matrix)
+    vectors = _unit(operator.vectors(starts))
+    return _grown(operator, vectors, _affordable(operator, vectors, steps))
+
+
+def _grown(operator: Operator, vectors: Tensor, steps: int) -> Tridiagonal:
+    basis = vectors.new_zeros(len(vectors), steps, operator.dim)
+    diagonal, beside = basis.new_zeros(len(vectors), steps), basis.new_zeros(len(vectors), steps)
+    scale = basis.new_zeros(len(vectors))
+    for j in range(steps):
+        basis[:, j] = vectors
+        products = operator(vectors)
+        # nothing left to go on from: a node of weight zero, which must not lie outside of the spectrum
+        stopped = ~vectors.any(dim=1)
+        diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
+        scale = torch.maximum(scale, lengths(products))
+        vectors, beside[:, j] = _next(products, basis[:, : j + 1], scale)
+    return Tridiagonal(numbers(diagonal), numbers(beside[:, :-1]))
+
+
+def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Unit vectors along what is left of products (m, dim) beside known rows (m, j, dim), and its length."""
+    rest = products
+    for _ in range(2):  # once loses digits, twice is enough
+        rest = rest - ((known @ rest[:, :, None]).mT @ known)[:, 0]
+    length = lengths(rest)
+    exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
+    rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
+    return rest, length.masked_fill(exhausted, 0.0)
+
+
+def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:
+    steps = _checks.count("steps", steps)
+    if steps > operator.dim:
+        raise ValueError(f"steps must be at most the dimension, {operator.dim}, got {steps}")
+    what = f"{steps} vectors of {operator.dim} numbers for each of {len(vectors)} starts"
+    needed = vectors.element_size() * (steps + 4) * vectors.numel()
+    _memory.require("steps", needed, what, device=vectors.device, advice="use fewer steps or starts")
+    return steps
+
+
+def _unit(starts: Tensor) -> Tensor:
+    norms = lengths(starts)
+    if not bool((starts.isfinite().all(dim=1) & (norms > 0)).all()):
+        raise ValueError(f"starts must be finite and not zero, got norms {norms.tolist()}")
+    largest = starts.abs().amax(dim=1, keepdim=True)
+    return starts / largest / (starts / largest).norm(dim=1, keepdim=True)

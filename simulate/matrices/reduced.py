@@ -1,0 +1,341 @@
+"""Extreme eigenvalues of spiked random matrices, from a smaller matrix that has them: any size in a millisecond.
+
+Reflections that leave the direction of the spike alone make a Gaussian matrix tridiagonal, with independent entries of
+known laws; the spike stays in the first one. An extreme eigenvector lives on the first rows, as many as a few times
+the cube root of the size, and has died out to rounding where the rest begins: only these are drawn. Of a sum of a few
+projections the part inside their span is drawn. Nothing is approximated but what rounding loses.
+
+| function | matrix | drawn |
+|---|---|---|
+| `wigner` | theta u u' + W, W symmetric with off-diagonal variance 1/dim | first rows, tridiagonal |
+| `several_spikes` | the same with several directions | first rows, a band as wide as there are spikes |
+| `additive_wishart` | theta u u' + X X'/n, X dim x n standard normal | first rows, tridiagonal |
+| `information_plus_noise` | (J + X/sqrt n)(J + X/sqrt n)', J J' = theta u u' | the same |
+| `spiked_covariance` | covariance of n samples of N(0, I + theta u u') | the same |
+| `signed_projections` | theta u u' + a sum of projections +-v v' | their triangular factor |
+
+References
+----------
+Dumitriu and Edelman (2002), Matrix models for beta ensembles; Bloemendal and Virag (2013, 2016), Limits of spiked
+random matrices I and II, for one spike and for several.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.matrices import ensembles
+from simulate.monte_carlo import Block
+
+__all__ = [
+    "Extreme",
+    "additive_wishart",
+    "information_plus_noise",
+    "several_spikes",
+    "signed_projections",
+    "spiked_covariance",
+    "wigner",
+]
+
+# In units of size^(1/3) an eigenvector of the edge falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
+_ROWS = 12.0
+
+# An outlier falls off by the factor 1/spike from one row of blocks to the next: 1.4^-80 is 2e-12.
+_NEAREST, _BLOCK_ROWS = 1.4, 80
+
+Floats = NDArray[np.float64]
+Strength = float | Sequence[float] | Floats
+"""Of the spike: one number, or one for each replicate."""
+
+
+class Extreme(NamedTuple):
+    """Extreme eigenvalue of each replicate and squared overlap of its eigenvector with the spike: both (n,)."""
+
+    eigenvalue: Tensor
+    overlap: Tensor
+
+
+def wigner(block: Block, dim: int, *, spike: Strength, bottom: bool = False) -> Extreme:
+    """Largest (at the `bottom`: smallest) eigenvalue of a Gaussian Wigner matrix (GOE) with a spike.
+
+    Parameters
+    ----------
+    block
+        Streams to draw from, and the device of what is returned.
+    dim
+        Rows of the matrix; entries off its diagonal have variance 1/dim.
+    spike
+        Eigenvalue of the added matrix of rank one, either sign, one number or one for each replicate.
+    bottom
+        Look at the smallest eigenvalue.
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive, or `spike` not finite or of another length than the block.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> top = wigner(Block((fixture(0, "a"),)), 10**6, spike=2.5)
+    >>> round(float(top.eigenvalue), 2), round(float(top.overlap), 2)
+    (2.9, 0.84)
+    """
+    dim = _checks.count("dim", dim)
+    spikes = _strengths(spike, len(block))
+    rows = _rows(dim, dim)
+
+    def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
+        diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
+        diagonal[0] += theta
+        return diagonal, np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
+
+    return _extreme(block, spikes, draw, bottom=bottom)
+
+
+def several_spikes(block: Block, dim: int, *, spikes: Sequence[float]) -> Extreme:
+    """Outliers of a Gaussian Wigner matrix with several spikes in orthogonal directions, each with its own spike.
+
+    The matrix is reduced to a band as wide as there are spikes. The j-th largest eigenvalue belongs to the j-th
+    largest of the positive spikes, the j-th smallest to the j-th smallest of the negative ones.
+
+    Parameters
+    ----------
+    block, dim
+        As in `wigner`.
+    spikes
+        Different numbers, each at least 1.4 in size: eigenvectors nearer to the threshold, 1, reach beyond the rows.
+
+    Returns
+    -------
+    Eigenvalues and squared overlaps in the order of `spikes`, both of shape (n, len(spikes)).
+
+    Raises
+    ------
+    ValueError
+        If `dim` is not positive or less than the number of spikes, or `spikes` is not as said.
+    """
+    dim = _checks.count("dim", dim)
+    values = np.asarray(spikes, dtype=np.float64)
+    if values.ndim != 1 or not values.size or len(set(values.tolist())) < values.size:
+        raise ValueError(f"spikes must be different numbers, at least one, got {spikes}")
+    if not (np.abs(values) >= _NEAREST).all() or not np.isfinite(values).all():
+        raise ValueError(f"spikes must be finite and at least {_NEAREST} in size, got {spikes}")
+    if values.size > dim:
+        raise ValueError(f"dim must be at least the number of spikes, got {dim} for {values.size}")
+    found = [_outliers(_band(rng, dim, values), values) for rng in block.streams]
+    eigenvalues, overlaps = (torch.from_numpy(np.array(part)) for part in zip(*found, strict=True))
+    return Extreme(eigenvalues.to(block.device), overlaps.to(block.device))
+
+
+def additive_wishart(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+    """Largest eigenvalue of a Wishart matrix of unit variance plus a spike.
+
+    Parameters
+    ----------
+    block, dim
+        As in `wigner`.
+    samples
+        Columns n of the noise.
+    spike
+        Eigenvalue of the added matrix, >= 0, one number or one for each replicate.
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive, or `spike` not finite and >= 0 or of another length than the block.
+    """
+    shape = _shape(dim, samples)
+    spikes = _positive(spike, len(block))
+    return _wishart(block, shape, spikes, lambda rng, _: rng.chisquare(samples), added=True)
+
+
+def information_plus_noise(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+    """Largest eigenvalue of the square of a matrix of rank one plus noise: arguments as in `additive_wishart`.
+
+    `spike` is the eigenvalue of J J'; an element of the noise has variance 1/samples.
+
+    Raises
+    ------
+    ValueError
+        As in `additive_wishart`.
+    """
+    shape = _shape(dim, samples)
+    spikes = _positive(spike, len(block))
+    return _wishart(
+        block, shape, spikes, lambda rng, theta: rng.noncentral_chisquare(samples, samples * theta)
+    )
+
+
+def spiked_covariance(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+    """Largest eigenvalue of the covariance of normal samples, of variance 1 + `spike` in one direction and 1 else.
+
+    Arguments as in `additive_wishart`.
+
+    Raises
+    ------
+    ValueError
+        As in `additive_wishart`.
+    """
+    shape = _shape(dim, samples)
+    spikes = _positive(spike, len(block))
+    return _wishart(block, shape, spikes, lambda rng, theta: (1 + theta) * rng.chisquare(samples))
+
+
+def signed_projections(
+    block: Block, dim: int, *, samples: int, rank: int, spike: Strength, scale: float = 1.0
+) -> Extreme:
+    """Largest eigenvalue of a spike plus `scale` times the matrices of `simulate.matrices.noise.signed_projections`.
+
+    Parameters
+    ----------
+    block, dim
+        As in `wigner`.
+    samples, rank
+        The matrix is an average over `samples`, each with `rank` projections; more dimensions than projections.
+    spike
+        Eigenvalue of the added matrix, positive, one number or one for each replicate.
+    scale
+        Eigenvalue of the projections, either sign.
+
+    Raises
+    ------
+    ValueError
+        If a count is not positive, there are not more dimensions than projections, `spike` is not finite and
+        >= 0 or of another length than the block, `scale` is not finite, or the factors do not fit into memory.
+    """
+    sizes = {"dim": dim, "samples": samples, "rank": rank}
+    dim, samples, rank = (_checks.count(name, value) for name, value in sizes.items())
+    terms = samples * rank
+    if dim <= terms:
+        raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
+    if not math.isfinite(scale):
+        raise ValueError(f"scale must be finite, got {scale!r}")
+    spikes = torch.from_numpy(_positive(spike, len(block)))
+    what = f"{len(block)} replicates of {terms} projections"
+    _memory.require("samples and rank", 48 * len(block) * (terms + 1) ** 2, what)
+    factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1)).cpu()
+    signs = Block(block.streams).stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
+    weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
+    values, vectors = ensembles.top_eigenpair((factor * weights[:, None]) @ factor.mT)
+    return Extreme(values.to(block.device), (vectors[:, 0] ** 2).to(block.device))
+
+
+def _triangular(rng: np.random.Generator, dim: int, count: int) -> Floats:
+    """Uniform unit vectors in the basis that the QR decomposition of all of them finds: columns."""
+    factor = np.triu(rng.standard_normal((count, count)), 1)
+    factor[np.diag_indices(count)] = np.sqrt(rng.chisquare(dim - np.arange(count)))
+    return factor / np.linalg.norm(factor, axis=0)
+
+
+def _wishart(
+    block: Block,
+    shape: tuple[int, int],
+    spikes: Floats,
+    first: Callable[[np.random.Generator, float], float],
+    *,
+    added: bool = False,
+) -> Extreme:
+    """From the lower bidiagonal factor, whose first entry is the length of the first row of the noise."""
+    dim, samples = shape
+    rows = min(_rows(dim, min(shape)), samples + 1)
+
+    def draw(rng: np.random.Generator, theta: float) -> tuple[Floats, Floats]:
+        along = np.concatenate([[first(rng, theta)], _chi_squares(rng, samples - np.arange(1.0, rows))])
+        beside = _chi_squares(rng, dim - np.arange(1.0, rows))
+        diagonal = (along + np.concatenate([[0.0], beside])) / samples
+        diagonal[0] += theta if added else 0.0
+        return diagonal, np.sqrt(along[:-1] * beside) / samples
+
+    return _extreme(block, spikes, draw)
+
+
+def _extreme(
+    block: Block,
+    spikes: Floats,
+    draw: Callable[[np.random.Generator, float], tuple[Floats, Floats]],
+    *,
+    bottom: bool = False,
+) -> Extreme:
+    pairs = [
+        _pair(*draw(rng, float(theta)), bottom=bottom)
+        for rng, theta in zip(block.streams, spikes, strict=True)
+    ]
+    values, overlaps = torch.tensor(pairs, dtype=torch.float64, device=block.device).unbind(dim=1)
+    return Extreme(values, overlaps)
+
+
+def _band(rng: np.random.Generator, dim: int, spikes: Floats) -> Floats:
+    """The first rows of the matrix in lower banded form: row k holds the k-th diagonal."""
+    width = spikes.size
+    rows = min(dim, _BLOCK_ROWS * width)
+    band = np.zeros((width + 1, rows))
+    band[0] = rng.standard_normal(rows) * math.sqrt(2 / dim)
+    band[0, :width] += spikes
+    for k in range(1, width):
+        band[k, : rows - k] = rng.standard_normal(rows - k) / math.sqrt(dim)
+    if rows > width:
+        degrees = dim - width - np.arange(rows - width)
+        band[width, : rows - width] = np.sqrt(rng.chisquare(degrees) / dim)
+    return band
+
+
+def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues at both ends and their overlaps with the first unit vectors."""
+    values, overlaps = np.empty(spikes.size), np.empty(spikes.size)
+    rows = band.shape[1]
+    order = np.argsort(spikes)
+    below = int((spikes < 0).sum())
+    for which, ends in (
+        (order[:below], (0, below - 1)),
+        (order[below:], (rows - spikes.size + below, rows - 1)),
+    ):
+        if which.size:
+            found: Any = scipy.linalg.eig_banded(band, lower=True, select="i", select_range=ends)
+            values[which] = found[0]
+            overlaps[which] = found[1][which, np.arange(which.size)] ** 2
+    return values, overlaps
+
+
+def _pair(diagonal: Floats, beside: Floats, *, bottom: bool) -> tuple[float, float]:
+    wanted = 0 if bottom else len(diagonal) - 1
+    found: Any = scipy.linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(wanted, wanted))
+    return float(found[0][0]), float(found[1][0, 0]) ** 2
+
+
+def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:
+    """0 for no degree of freedom, where the generator's own chi-square refuses."""
+    return 2 * rng.standard_gamma(degrees / 2)
+
+
+def _rows(dim: int, scale: int) -> int:
+    return min(dim, 16 + math.ceil(_ROWS * scale ** (1 / 3)))
+
+
+def _shape(dim: int, samples: int) -> tuple[int, int]:
+    return _checks.count("dim", dim), _checks.count("samples", samples)
+
+
+def _strengths(spike: Strength, count: int) -> Floats:
+    values = np.asarray(spike, dtype=np.float64)
+    if values.shape not in ((), (count,)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"spike must be one finite number, or one for each of {count} replicates, got {spike}"
+        )
+    return np.full(count, values)
+
+
+def _positive(spike: Strength, count: int) -> Floats:
+    values = _strengths(spike, count)
+    if (values < 0).any():
+        raise ValueError(f"spike must be non-negative, got {spike}")
+    return values

@@ -1,0 +1,1 @@
+"""Curvature of any `nn.Module`, by the sites at which its parameters act: frames, single samples, kernels of logits."""

@@ -1,0 +1,378 @@
+r"""How the curvature of single samples varies about its mean, for any model and without a matrix.
+
+H_i is the second derivative of what sample i adds to the loss, divided by the `share` of a sample, so that
+share * sum H_i = H: the mean of the H_i is H for a plain mean over samples. A sample is a row of the targets; an
+ignored one has H_i = 0. What a sample adds is meant in the loss of all data: where that divides by weights of its own,
+the H_i are right, but batches divide by other weights, and their Hessians are not the means of the H_i
+(`objectives.Objective.separable` tells). With z_i its outputs, s_i and A_i first and second derivative of its loss in
+them,
+
+| matrix | w' H_i v |
+|---|---|
+| gauss_newton | dz_i(w)' A_i dz_i(v) |
+| hessian | the same, and s_i' ddz_i(w, v) |
+
+where dz and ddz are derivatives of the outputs along vectors. Both come for all samples at once, as derivatives in u
+of derivatives of <u, z>, to which every sample adds its own. The whole of H_i v comes at the sites of the model
+(`simulate.modules.sites`): a layer with input h and derivative delta of the loss by its output has delta h' for a
+gradient, so that a product is changed delta times h and delta times changed h, whose length is had without writing it
+out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, operators
+from simulate.modules import sample_changes as _sample_changes, sites
+from simulate.modules.samples import Outer, batches, outer_of, windows
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import rows, window
+from simulate.objectives.derivatives import held, second_derivative, slopes
+from simulate.objectives.parameters import Leaves
+from simulate.spectra import Estimate
+
+__all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "variance_along"]
+
+Matrix = Literal["hessian", "gauss_newton"]
+Floats = NDArray[np.float64]
+
+_MATRICES = ("hessian", "gauss_newton")
+
+
+def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hessian") -> Floats:
+    """Curvature of every sample along each of some vectors, exact.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, a sum (or mean) of what the samples add, none of which sees another.
+    vectors
+        Columns v_k, (dim, k).
+    matrix
+        ``hessian`` or ``gauss_newton``.
+
+    Returns
+    -------
+    v_k' H_i v_k, float64 (N, k), samples in the order of the data.
+
+    Raises
+    ------
+    ValueError
+        If `vectors` is of another shape or the matrix unknown; if the objective is in training mode, has not one row
+        of outputs for each sample, couples samples in the model or the loss, has derivatives that are not finite, or
+        one batch does not fit into memory.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> quadratic_forms(line, torch.eye(2))  # 2 x^2
+    array([[18., 32.],
+           [ 2.,  0.]])
+    """
+    columns = _columns("vectors", objective, vectors)
+    return _forms(objective, [([column], column) for column in columns], matrix)
+
+
+def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matrix = "hessian") -> Floats:
+    """Entries w_k' H_i v of the curvature of every sample, exact.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    left, right
+        Columns w_k, (dim, k), and one vector v, (dim,).
+
+    Returns
+    -------
+    float64 (N, k), samples in the order of the data.
+
+    Raises
+    ------
+    ValueError
+        As `quadratic_forms`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> bilinear_forms(line, torch.eye(2), [1.0, 0.0])  # 2 x x_1
+    array([[18., 24.],
+           [ 2.,  0.]])
+    """
+    return _forms(
+        objective, [(_columns("left", objective, left), _vector("right", objective, right))], matrix
+    )
+
+
+def total_variance(
+    objective: Objective, rng: np.random.Generator, *, probes: int, matrix: Matrix = "hessian"
+) -> Estimate:
+    """Sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
+
+    It is the variance of one element summed over all of them. The mean over B of the N samples, drawn without
+    replacement, has (1/B - 1/N) times as much; the Hessian of their loss, if it is a mean over positions too, has that
+    times the square of `objective.share` N. Where `sites.covers` the model a probe v gives |(H_i - mean) v|^2; else two
+    probes give (w' (H_i - mean) v)^2, whose error is larger.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    rng
+        Source of the probes.
+    probes
+        At least 2.
+
+    Returns
+    -------
+    Mean over the probes and its standard error: that of the probes alone, the samples are as they are.
+
+    Raises
+    ------
+    ValueError
+        If `probes` is below 2 or there is only one sample; and as `quadratic_forms`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x), parameters=[weight])
+    >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
+    Estimate(value=128.0, standard_error=0.0)
+    """
+    probes = _checks.count("probes", probes)
+    if probes < 2:
+        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    _require_several(objective)
+    by_sites = _at_sites(objective)
+    found = np.empty(probes)
+    for probe in range(probes):
+        signs = _signs(objective, rng)
+        if by_sites:
+            found[probe] = _variance_along(objective, signs, matrix, by_sites=True)
+        else:
+            forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
+            found[probe] = forms.var(ddof=1)
+    return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))
+
+
+def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
+    """Sum of |(H_i - mean) v|^2 over the samples divided by N - 1, exact.
+
+    Where the sites do not cover the model it takes some passes for every single sample.
+
+    Parameters
+    ----------
+    objective, matrix
+        As for `quadratic_forms`.
+    vector
+        v, (dim,), of any length.
+
+    Raises
+    ------
+    ValueError
+        If there is only one sample; and as `quadratic_forms`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> variance_along(line, [1.0, 0.0])  # of (18, 24) and (2, 0)
+    416.0
+    """
+    _require_several(objective)
+    return _variance_along(
+        objective, _vector("vector", objective, vector), matrix, by_sites=_at_sites(objective)
+    )
+
+
+# --- arguments ----------------------------------------------------------------------------------------------------
+
+
+def _columns(name: str, objective: Objective, value: Any) -> list[Tensor]:
+    columns = torch.as_tensor(value)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        raise ValueError(
+            f"{name} must be of shape ({objective.dim}, k) with k >= 1, got {tuple(columns.shape)}"
+        )
+    return [_vector(name, objective, column) for column in columns.mT]
+
+
+def _vector(name: str, objective: Objective, value: Any) -> Tensor:
+    vector = torch.as_tensor(value)
+    if vector.shape != (objective.dim,):
+        raise ValueError(f"{name} must be of shape ({objective.dim},), got {tuple(vector.shape)}")
+    if vector.is_complex() or not bool(vector.isfinite().all()):
+        raise ValueError(f"{name} must be real and finite, got others")
+    return vector.detach().to(dtype=objective.dtype, device=objective.device)
+
+
+def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
+    return _vector("probes", objective, 2.0 * rng.integers(0, 2, objective.dim) - 1.0)
+
+
+def _full(matrix: str) -> bool:
+    if matrix not in _MATRICES:
+        raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
+    return matrix == "hessian"
+
+
+def _require_several(objective: Objective) -> None:
+    if objective.rows < 2:
+        raise ValueError(f"data must hold at least 2 samples to have a variance, got {objective.rows}")
+
+
+def _at_sites(objective: Objective) -> bool:
+    return sites.covers(objective) and sites.by_sample(objective)
+
+
+def _rescued(at_sites: Callable[..., Tensor], by_parameters: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """One way, and the other where parameters act elsewhere with some of the samples."""
+
+    def part(*arguments: Any) -> Tensor:
+        try:
+            return at_sites(*arguments)
+        except sites.ElsewhereError:
+            return by_parameters(*arguments)
+
+    return part
+
+
+def _finite(numbers: Tensor) -> Tensor:
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("objective must have finite derivatives along the vectors, got NaN or infinity")
+    return numbers
+
+
+# --- forms --------------------------------------------------------------------------------------------------------
+
+
+class _Tangents:
+    """Outputs z of some samples, and the derivative of <u, z> by the parameters, which is linear in u."""
+
+    def __init__(self, objective: Objective, leaves: Leaves, inputs: Any) -> None:
+        self._objective, self._leaves = objective, leaves
+        outputs = objective.outputs(leaves, inputs).reshape(rows(inputs), -1)
+        self._weights = torch.zeros_like(outputs, requires_grad=True)
+        self._pulled = slopes(outputs, leaves, self._weights, again=True)
+
+    def along(self, vector: Tensor) -> Tensor:
+        """<u, dz(v)>, one number."""
+        parts = zip(self._pulled, self._objective.split(vector), strict=True)
+        return torch.stack([(p * v).sum() for p, v in parts]).sum()
+
+    def of(self, number: Tensor) -> Tensor:
+        """Its derivative in u, one row for each sample."""
+        return slopes(number, self._weights)[0]
+
+    def forms(
+        self, left: Sequence[Tensor], right: Tensor, outer: Outer, part: slice, *, full: bool
+    ) -> list[Tensor]:
+        """Entries w' H_i v for every w on the left, (n,) each."""
+        along = self.along(right)
+        tangent = self.of(along)
+        bent, slope = outer.bent(tangent, part), outer.slope[part]
+        lefts = [tangent if w is right else self.of(self.along(w)) for w in left]
+        found = [_rowwise(t, bent) for t in lefts]
+        second = self._second(along) if full else None
+        if second is None:
+            return found
+        return [f + _rowwise(slope, self.of(second(w))) for f, w in zip(found, left, strict=True)]
+
+    def _second(self, along: Tensor) -> Callable[[Tensor], Tensor] | None:
+        """<u, ddz(v, w)> as a function of w; nothing where outputs are linear."""
+        gradient = slopes(along, self._leaves, again=True)
+        if not any(g.requires_grad for g in gradient):
+            return None
+
+        def second(vector: Tensor) -> Tensor:
+            parts = zip(gradient, self._objective.split(vector), strict=True)
+            return torch.stack([(g * p).sum() for g, p in parts]).sum()
+
+        return second
+
+
+def _rowwise(left: Tensor, right: Tensor) -> Tensor:
+    return (left.double() * right.double()).sum(1)
+
+
+def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
+    full, by_sites = _full(matrix), _at_sites(objective)
+    at_sites = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
+    part = _rescued(at_sites, _forms_by_parameters)
+    found: list[Tensor] = []
+    with objective.measured(), torch.enable_grad():
+        for batch in batches(objective):
+            if batch.factor:
+                columns = [part(objective, batch, left, right, full) for left, right in pairs]
+                found.append(_finite(torch.cat(columns, dim=1)))
+            else:
+                count = sum(len(left) for left, _ in pairs)
+                found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
+    return np.concatenate([f.detach().cpu().numpy() for f in found])
+
+
+def _forms_by_parameters(
+    objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
+) -> Tensor:
+    """Entries w' H_i v for every w on the left, (N, k)."""
+    outer, leaves = outer_of(objective, batch), objective.leaves()
+    found: list[Tensor] = []
+    for part in windows(batch, lambda i: _graph(objective, leaves, i), objective):
+        tangents = _Tangents(objective, leaves, window(batch.inputs, part))
+        found.append(torch.stack(tangents.forms(left, right, outer, part, full=full), dim=1))
+    return torch.cat(found)
+
+
+def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
+    """Bytes of the graph of the second derivatives, the parameters themselves left out."""
+    size = held(lambda: _Tangents(objective, leaves, inputs))
+    return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
+
+
+# --- lengths ------------------------------------------------------------------------------------------------------
+
+
+def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sites: bool) -> float:
+    full, count = _full(matrix), objective.rows
+    squares = 0.0
+    with objective.measured(), torch.enable_grad():
+        for batch in batches(objective):
+            if batch.factor:
+                at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
+                part = _rescued(at_sites, _one_by_one)
+                squares += float(_finite(part(objective, batch, vector, full)))
+    whole = operators.hessian(objective) if full else operators.gauss_newton(objective)
+    mean = (whole @ vector).double() / (objective.share * count)
+    return max(0.0, (squares - count * float(mean.square().sum())) / (count - 1))
+
+
+def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
+    """Sum of |H_i v|^2 over a batch, by gradients of single samples."""
+    outer, leaves = outer_of(objective, batch), objective.leaves()
+    total = torch.zeros((), dtype=torch.float64, device=objective.device)
+    for i in range(rows(batch.targets)):
+        part = slice(i, i + 1)
+        inputs = window(batch.inputs, part)
+        tangents = _Tangents(objective, leaves, inputs)
+        bent = outer.bent(tangents.of(tangents.along(vector)), part)
+        outputs = objective.outputs(leaves, inputs).reshape(1, -1)
+        product = objective.flat(slopes(outputs, leaves, bent))
+        if full:
+            second = second_derivative((outer.slope[part] * outputs).sum(), leaves)
+            product = product + objective.flat(second(objective.split(vector)))
+        total += product.double().square().sum()
+    return total

@@ -1,0 +1,103 @@
+r"""First and second derivatives of the logits of any model along a frame, and the two curvature terms made of them.
+
+With z(t) the logits at parameters theta + R t, R a frame of shape (P, d), the terms are written down from their
+definitions, each sample and pair of classes by itself, at any temperature and any mixing of the classes; they share
+nothing with the products of `simulate.operators` but the model. For few directions and few samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _memory
+from simulate.objectives.parameters import as_found, parametric
+
+__all__ = ["LogitDerivatives", "logit_derivatives"]
+
+
+class LogitDerivatives(NamedTuple):
+    """Logits z (N, K), Jacobian dz/dt (N, K, d) and second derivatives (N, K, d, d) along d directions."""
+
+    logits: Tensor
+    jacobian: Tensor
+    second: Tensor
+
+    def gradient(self, residuals: Tensor) -> Tensor:
+        """Mean over the samples of sum_k r_k dz_k/dt for weights (N, K): (d,)."""
+        return torch.einsum("nk,nki->i", residuals, self.jacobian) / len(residuals)
+
+    def g_term(self, mixing: Tensor) -> Tensor:
+        """Mean over the samples of sum_kc dz_k/dt_i M_kc dz_c/dt_j for matrices (N, K, K): (d, d)."""
+        return torch.einsum("nki,nkc,ncj->ij", self.jacobian, mixing, self.jacobian) / len(mixing)
+
+    def h_term(self, residuals: Tensor) -> Tensor:
+        """Mean over the samples of sum_k r_k d2z_k/dt_i dt_j for weights (N, K): (d, d)."""
+        return torch.einsum("nk,nkij->ij", residuals, self.second) / len(residuals)
+
+
+def logit_derivatives(model: nn.Module, x: Any, frame: Tensor) -> LogitDerivatives:
+    """Derivatives of the logits of a model along the columns of a frame, by automatic differentiation.
+
+    With u free weights of the logits, the derivative of <u, z> by t is linear in u: its own derivative by u is the
+    Jacobian, and that of one more derivative by t the second derivatives. So d + d^2 backward passes do, whatever the
+    number of samples and classes.
+
+    Parameters
+    ----------
+    model
+        Logits (N, K) of inputs; not changed.
+    x
+        Inputs, of the type of the parameters.
+    frame
+        R of shape (P, d), any matrix; its rows are ordered as the flat parameters.
+
+    Raises
+    ------
+    ValueError
+        If the frame is of another shape, or the derivatives do not fit into memory.
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 3, bias=False, dtype=torch.float64)
+    >>> found = logit_derivatives(model, torch.eye(2, dtype=torch.float64), torch.eye(6, 4, dtype=torch.float64))
+    >>> found.jacobian.shape, bool(found.second.any())  # linear in the parameters
+    (torch.Size([2, 3, 4]), False)
+    """
+    own = parametric(model)
+    sizes = [p.numel() for p in own.parameters]
+    if frame.ndim != 2 or frame.shape[0] != sum(sizes) or frame.shape[1] == 0:
+        raise ValueError(f"frame must be of shape ({sum(sizes)}, d) with d >= 1, got {tuple(frame.shape)}")
+    with as_found(model, training=False), torch.enable_grad():
+        t = frame.new_zeros(frame.shape[1], requires_grad=True)
+        moved = (frame @ t).split(sizes)
+        leaves = [p + m.view_as(p) for p, m in zip(own.parameters, moved, strict=True)]
+        logits = own.call(leaves, x)
+        _require_memory(logits, len(t))
+        u = torch.zeros_like(logits, requires_grad=True)
+        slope = _slope(logits, t, u)
+        jacobian = torch.stack([_by(s, u) for s in slope], dim=-1)
+        rows = [torch.stack([_by(b, u) for b in _slope(s, t)], dim=-1) for s in slope]
+    return LogitDerivatives(logits.detach(), jacobian, torch.stack(rows, dim=-2))
+
+
+def _slope(outputs: Tensor, by: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Derivative that can be differentiated again; zero where there is none, connected to nothing."""
+    if not outputs.requires_grad:
+        return torch.zeros_like(by)
+    (found,) = torch.autograd.grad(outputs, by, weights, create_graph=True, materialize_grads=True)
+    return found
+
+
+def _by(scalar: Tensor, weights: Tensor) -> Tensor:
+    if not scalar.requires_grad:
+        return torch.zeros_like(weights)
+    return torch.autograd.grad(scalar, weights, retain_graph=True, materialize_grads=True)[0]
+
+
+def _require_memory(logits: Tensor, directions: int) -> None:
+    what = f"the second derivatives of {logits.numel()} logits along {directions} directions"
+    needed = 2 * logits.element_size() * logits.numel() * directions**2
+    _memory.require("frame", needed, what, device=logits.device, advice="use fewer columns or samples")

@@ -1,0 +1,171 @@
+r"""Inner products of the logit gradients of all samples, and what clusters of them and of gradients follow from it.
+
+The kernel of a model with K outputs at N samples is the Gram matrix (N, K, N, K) of the gradients J_nk of logit k at
+sample n by all parameters. It is a sum over the layers (`simulate.modules.sites`); with it every gradient of a loss, of
+whatever samples at whatever weight, is known up to a rotation:
+
+| of | is |
+|---|---|
+| class means c_k, mean of J_nk over samples | residuals e_nk = J_nk - c_k |
+| gradient of the cross-entropy | sum over n, k of w_n (p_nk - y_nk) J_nk, weights w_n of sum one |
+
+Not to be confused with the kernel of wide networks, of unit variance, in `simulate.wide.fisher_gram`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from simulate import _memory
+from simulate.modules import site_gradients, sites
+from simulate.modules.sites import Site
+from simulate.objectives import Objective
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.soundness import mean_output
+
+__all__ = ["Cosines", "Kernel", "Scales", "logit_kernel"]
+
+Floats = NDArray[np.float64]
+
+
+class Scales(NamedTuple):
+    """Standard deviations per parameter of class means and residuals, unbiased, and the lengths |c_k|, (K,).
+
+    The lengths are those of the sample means; the spread of the residuals is taken off from `sigma_c` alone.
+    """
+
+    sigma_c: float
+    sigma_e: float
+    lengths: Floats
+
+
+class Cosines(NamedTuple):
+    """Mean cosines of logit gradients of different samples, of one logit and of two; and those of class means.
+
+    Attributes
+    ----------
+    same, different
+        Over all pairs of samples.
+    means
+        (K (K - 1) / 2,), of c_k and c_l.
+    """
+
+    same: float
+    different: float
+    means: Floats
+
+
+class Kernel(NamedTuple):
+    """Inner products of logit gradients.
+
+    Attributes
+    ----------
+    logits
+        (N, K).
+    gram
+        (N, K, N, K).
+    dim
+        Number of parameters P.
+    """
+
+    logits: Tensor
+    gram: Tensor
+    dim: int
+
+    def scales(self) -> Scales:
+        """Scales of the model c_k + e_nk; needs two samples."""
+        n, classes = _two_samples(self.logits)
+        means = self.gram.diagonal(dim1=1, dim2=3).mean((0, 1))  # |c_k|^2
+        squares = self.gram.flatten(2).flatten(0, 1).diagonal().mean()  # of |J_nk|
+        error = (squares - means.mean()) / self.dim * n / (n - 1)
+        return Scales(
+            float((means.mean() / self.dim - error / n).clamp(min=0).sqrt()),
+            float(error.clamp(min=0).sqrt()),
+            means.sqrt().cpu().numpy()[:classes],
+        )
+
+    def cosines(self) -> Cosines:
+        """How logit gradients cluster by logit; needs two samples."""
+        n, classes = _two_samples(self.logits)
+        flat = self.gram.reshape(n * classes, n * classes)
+        lengths = flat.diagonal().sqrt()
+        by_pair = (flat / torch.outer(lengths, lengths)).view(n, classes, n, classes)
+        total = by_pair.sum((0, 2)) - by_pair.diagonal(dim1=0, dim2=2).sum(-1)
+        mean = total / (n * (n - 1))
+        means = self.gram.mean((0, 2))
+        sizes = means.diagonal().sqrt()
+        apart = (means / torch.outer(sizes, sizes))[tuple(torch.triu_indices(classes, classes, 1))]
+        same = float(mean.diagonal().mean())
+        different = float((mean.sum() - mean.diagonal().sum()) / (classes * (classes - 1)))
+        return Cosines(same, different, apart.cpu().numpy())
+
+    def sample_gram(self, slope: Tensor) -> Tensor:
+        """Inner products (N, N) of sum_k slope_nk J_nk, the gradients of single samples for residuals (N, K)."""
+        return torch.einsum("nk,nkml,ml->nm", slope, self.gram, slope)
+
+
+def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
+    """Logits and kernel of a module on inputs (N, ...), float64 on its device.
+
+    Raises
+    ------
+    ValueError
+        If the parameters of the module act elsewhere than at affine layers, a sample sees another, or the kernel does
+        not fit into memory.
+
+    Examples
+    --------
+    A linear model: the gradients are the inputs, each in the row of its own logit.
+
+    >>> x = torch.tensor([[3.0, 4.0], [4.0, 3.0]], dtype=torch.float64)
+    >>> found = logit_kernel(nn.Linear(2, 2, bias=False, dtype=torch.float64), x)
+    >>> found.gram[:, 0, :, 0].tolist(), bool(found.gram[:, 0, :, 1].any())
+    ([[25.0, 24.0], [24.0, 25.0]], False)
+    """
+    inputs = torch.as_tensor(inputs)
+    objective = Objective(model, mean_output, (inputs, torch.zeros(len(inputs))))
+    if not (sites.covers(objective) and sites.by_sample(objective)):
+        raise ValueError("model must act by its affine layers alone, on every sample apart, got another")
+    with objective.measured(), torch.enable_grad():
+        (batch,) = objective.batches()
+        outputs, found = sites.visited(objective, objective.leaves(), batch)
+        n, classes = outputs.shape
+        _require_memory(found, n, classes)
+        units = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
+        rows = [slopes([outputs], [s.nudge for s in found], [u.expand_as(outputs)]) for u in units]
+        parts = (_of_site(site, torch.stack(steep), n) for site, *steep in zip(found, *rows, strict=True))
+        gram = sum(parts, start=torch.zeros((), dtype=outputs.dtype, device=outputs.device))
+    return Kernel(outputs.detach(), gram.view(n, classes, n, classes), objective.dim)
+
+
+def _of_site(site: Site, steep: Tensor, samples: int) -> Tensor:
+    """Part of a layer in the kernel, (N K, N K), from the slopes (K, N, ...) of the logits in its output."""
+    total = steep.new_zeros(samples * len(steep), samples * len(steep))
+    for name in site.places:
+        if name == "weight" and isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2:
+            signal, delta = site.inputs.detach(), steep.transpose(0, 1).flatten(0, 1)
+            overlaps = (signal @ signal.mT).repeat_interleave(len(steep), 0).repeat_interleave(len(steep), 1)
+            total.add_((delta @ delta.mT).mul_(overlaps))
+        else:
+            gradients = site_gradients.per_sample(site, name, steep, samples).flatten(0, 1)
+            total.addmm_(gradients, gradients.mT)
+    return total
+
+
+def _two_samples(logits: Tensor) -> tuple[int, int]:
+    n, classes = logits.shape
+    if n < 2:
+        raise ValueError(f"logits must be of at least two samples, got {n}")
+    return n, classes
+
+
+def _require_memory(found: list[Site], samples: int, classes: int) -> None:
+    held = max(site_gradients.held(site, classes, samples) for site in found)
+    needed = 8 * (5 * (samples * classes) ** 2 + samples * held)
+    what = f"the inner products of {samples} samples and {classes} outputs"
+    _memory.require("inputs", needed, what, device=found[0].nudge.device, advice="use fewer samples")

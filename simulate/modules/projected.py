@@ -1,0 +1,283 @@
+r"""Curvature of any model seen through a frame: R'GR and R'HtR for the columns of R as directions of its parameters.
+
+Both follow from what the directions V_1..V_d change at the sites of the model (`simulate.modules.sites`). With e_i the
+change that V_i makes there directly, c the loss linearised in the outputs, and delta its derivative by the nudges,
+
+| term | entry |
+|---|---|
+| G | z_i' A z_j, with z_i = dz/de . e_i the change of the outputs and A the curvature of the loss in them |
+| Ht | e_i' C e_j + m_ij + m_ji, C the second derivative of c by the nudges |
+
+where m_ij sums <delta, layer with V_j applied to the change of its input along V_i> over the sites. It is the
+derivative along e_i of a scalar, so that one backward pass for each direction gives a row. Changes of the first layer,
+which has most of the parameters, cost one matrix product, and no derivative by parameters is ever taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import grad
+
+from simulate import _memory, operators
+from simulate.modules import sites
+from simulate.modules.sites import Site
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import cuts, rows
+from simulate.objectives.derivatives import normal, slopes
+from simulate.objectives.parameters import Leaves
+from simulate.perceptrons.curvature import Terms
+
+__all__ = ["projected_terms", "pull"]
+
+_BYTES = 1 << 28
+"""Of the changes at the sites that are held at once."""
+
+
+def projected_terms(objective: Objective, frame: Any) -> Terms:
+    """Gauss-Newton and H-term along the columns of a frame.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data. Where `sites.covers` it and samples do not see each other, the cost is that of about
+        one product of all layers with each direction; else of two products with a curvature matrix for each.
+    frame
+        R of shape (dim, d), any matrix; its rows are ordered as the flat parameters.
+
+    Returns
+    -------
+    R'GR and R'HtR, each (d, d), symmetric to the last bit, of the type of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If the frame is of another shape or not finite, or the changes of one sample do not fit into memory.
+
+    References
+    ----------
+    Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 3, dtype=torch.float64)
+    >>> objective = Objective(model, nn.CrossEntropyLoss(), (torch.eye(2), torch.tensor([0, 2])))
+    >>> terms = projected_terms(objective, torch.eye(9, 4))
+    >>> terms.g_term.shape, bool(terms.h_term.any())  # linear in the parameters
+    (torch.Size([4, 4]), False)
+    """
+    columns = _columns(objective, frame)
+    covered = sites.covers(objective) and sites.by_sample(objective)
+    try:
+        found = _at_sites(objective, columns) if covered else _by_products(objective, columns)
+    except sites.ElsewhereError:  # with some of the samples
+        found = _by_products(objective, columns)
+    if not all(bool(m.isfinite().all()) for m in found):
+        raise ValueError("frame must be finite, and so small that its products do not overflow, got others")
+    return Terms(*((m + m.mT) / 2 for m in found))
+
+
+def _columns(objective: Objective, frame: Any) -> Tensor:
+    columns = torch.as_tensor(frame)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        shape = tuple(columns.shape)
+        raise ValueError(f"frame must be of shape ({objective.dim}, d) with d >= 1, got {shape}")
+    if columns.is_complex():
+        raise ValueError(f"frame must be real, got {columns.dtype}")
+    return columns.detach().to(device=objective.device)
+
+
+def _by_products(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
+    columns = columns.to(objective.dtype)
+    matrices = operators.gauss_newton(objective), operators.h_term(objective)
+    g_term, h_term = (columns.mT @ (matrix @ columns) for matrix in matrices)
+    return g_term, h_term
+
+
+# --- by the sites -------------------------------------------------------------------------------------------------
+
+
+class _Pass(NamedTuple):
+    """Some samples on their way through the model: `size` of them."""
+
+    outputs: Tensor
+    sites: Sequence[Site]
+    samples: slice
+
+    @property
+    def size(self) -> int:
+        return self.samples.stop - self.samples.start
+
+    @property
+    def nudges(self) -> list[Tensor]:
+        return [site.nudge for site in self.sites]
+
+
+def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
+    count = columns.shape[1]
+    what, size = f"{count} directions, apart by parameters", torch.finfo(objective.dtype).bits // 8
+    _memory.require(
+        "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
+    )
+    directions = [
+        _direction(objective, columns[part], i) for i, part in enumerate(objective.blocks().values())
+    ]
+    g_term, h_term = (columns.new_zeros(count, count, dtype=objective.dtype) for _ in range(2))
+    leaves = objective.leaves()
+    with objective.measured(), torch.enable_grad():
+        for batch in objective.batches():
+            passes = list(_passes(objective, leaves, batch, count))
+            free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
+            (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
+            tangents: list[Tensor] = []
+            for part in passes:
+                changes = [_by_sample(sites.moved(s, directions), 1, part.size) for s in part.sites]
+                tangents.append(_tangents(part, changes))
+                h_term += _half_h_term(part, slope.detach()[part.samples], directions, changes)
+            g_term += _g_term(slope, free, torch.cat(tangents))
+    return g_term, h_term + h_term.mT
+
+
+def _direction(objective: Objective, rows: Tensor, place: int) -> Tensor:
+    """The directions of one parameter, (d, *shape), each in one piece."""
+    return rows.to(objective.dtype).mT.contiguous().unflatten(1, objective.shapes[place])
+
+
+def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> Iterator[_Pass]:
+    """A batch cut so that its changes along all directions fit into memory."""
+    size = rows(batch.targets)
+    outputs, found = sites.visited(objective, leaves, batch)
+    most = _samples_at_once(objective, outputs, found, count)
+    if most >= size:
+        yield _Pass(outputs, found, slice(0, size))
+        return
+    del outputs, found
+    for part in cuts(size, most):
+        yield _Pass(*sites.visited(objective, leaves, batch.part(part)), part)
+
+
+def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site], count: int) -> int:
+    """The changes, the rows of Ht before they are contracted (twice), and what comes back through convolutions."""
+    numbers = sum(3 * site.nudge.numel() for site in found) + 2 * outputs.numel()
+    numbers += sum(site.inputs.numel() for site in found if _plain(site.layer))
+    each = -(-count * numbers // len(outputs)) * torch.finfo(objective.dtype).bits // 8
+    what = f"the changes of one sample along {count} directions"
+    _memory.require("frame", each, what, device=objective.device, advice="use fewer columns")
+    return max(1, _BYTES // each)
+
+
+def _by_sample(tensor: Tensor, axis: int, size: int) -> Tensor:
+    """One row for each sample and direction: (d, size * blocks, ...) or its like to (size, d, units)."""
+    return tensor.unflatten(axis, (size, -1)).movedim(axis, 0).flatten(2)
+
+
+def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
+    """Changes of the outputs (N, d, o) about the curvature of the loss."""
+    rows = tangents.movedim(1, 0)
+    if not slope.requires_grad:  # a loss of straight pieces
+        return tangents.new_zeros(len(rows), len(rows))
+    bent = [torch.autograd.grad(slope, free, t.reshape_as(free), retain_graph=True)[0] for t in rows]
+    return rows.flatten(1) @ torch.stack(bent).flatten(1).mT
+
+
+def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
+    """Change of the outputs along every direction, (size, d, o), by the shorter of two ways."""
+    outputs, count = part.outputs.numel() // part.size, changes[0].shape[1]
+    return _by_jacobian(part, changes) if outputs <= count else _by_pulling(part, changes)
+
+
+def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
+    """One backward pass for each output of a sample."""
+    flat = part.outputs.reshape(part.size, -1)
+    units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
+    rows = [slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
+    total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
+    for change, *row in zip(changes, *rows, strict=True):
+        jacobian = torch.stack([r.reshape(part.size, -1) for r in row], dim=1)
+        total.baddbmm_(change, jacobian.mT)
+    return total
+
+
+def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
+    """Derivative in u of the derivative of <u, outputs>, two backward passes' worth for each direction."""
+    weights = torch.zeros_like(part.outputs, requires_grad=True)
+    pulled = slopes(part.outputs, part.nudges, weights, again=True)
+    directions = [_shaped(changes, i, pulled) for i in range(changes[0].shape[1])]
+    rows = [slopes(pulled, [weights], direction)[0] for direction in directions]
+    return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
+
+
+def _half_h_term(
+    part: _Pass, slope: Tensor, directions: Sequence[Tensor], changes: Sequence[Tensor]
+) -> Tensor:
+    """m_ij + e_i' C e_j / 2, (d, d): as many as there are directions of backward passes to the nudges."""
+    delta = slopes(part.outputs, part.nudges, slope, again=True)
+    inner = [(s, d.detach()) for s, d in zip(part.sites, delta, strict=True) if s.inputs.requires_grad]
+    bent = [k for k, d in enumerate(delta) if d.requires_grad] if _curved(delta, part.nudges) else []
+    total = slope.new_zeros(changes[0].shape[1], changes[0].shape[1])
+    if not inner and not bent:
+        return total
+    ends = [site.inputs for site, _ in inner] + [delta[k] for k in bent]
+    pulls = [pull(site, d, directions) for site, d in inner]
+    found = [torch.empty_like(change) for change in changes]
+    for i in range(len(total)):
+        change = _shaped(changes, i, delta) if bent else []
+        starts = [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
+        for across, row in zip(found, slopes(ends, part.nudges, starts), strict=True):
+            across[:, i] = row.reshape(part.size, -1)
+    for change, across in zip(changes, found, strict=True):
+        total += torch.bmm(change, across.mT).sum(0)
+    return total
+
+
+def pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[int], Tensor]:
+    """Derivative by its input of <delta, the layer with direction i in place of its parameters>."""
+    layer, own = site.layer, {name: directions[place] for name, place in site.places.items()}
+    if "weight" in own and isinstance(layer, nn.Linear):
+        return lambda i: delta @ own["weight"][i]
+    if "weight" in own and _plain(layer):
+        pulled = _through_convolution(layer, site.inputs, own["weight"], delta)
+        return lambda i: pulled[:, i]
+    return lambda i: _differentiated(site, delta, {name: v[i] for name, v in own.items()})
+
+
+def _plain(layer: nn.Module) -> bool:
+    """A convolution of whose transpose torch makes no secret."""
+    if not isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
+        return False
+    return layer.groups == 1 and layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+
+
+def _through_convolution(layer: Any, inputs: Tensor, weights: Tensor, delta: Tensor) -> Tensor:
+    """All directions (d, out, in, *kernel) stacked as channels of the input: (n, d, in, *size)."""
+    size, count = inputs.shape, len(weights)
+    back = getattr(grad, f"conv{len(layer.kernel_size)}d_input")
+    stacked = weights.transpose(0, 1).flatten(1, 2)
+    found = back(
+        (size[0], count * size[1], *size[2:]), stacked, delta, layer.stride, layer.padding, layer.dilation
+    )
+    return found.unflatten(1, (count, -1))
+
+
+def _differentiated(site: Site, delta: Tensor, own: Mapping[str, Tensor]) -> Tensor:
+    inputs = site.inputs.detach().requires_grad_()
+    output = sites.called(site, own, inputs)
+    if not output.requires_grad:  # a bias alone
+        return torch.zeros_like(inputs)
+    return torch.autograd.grad(output, inputs, delta)[0]
+
+
+def _shaped(changes: Sequence[Tensor], i: int, like: Sequence[Tensor]) -> list[Tensor]:
+    """Direction i of the changes as the nudges are shaped."""
+    return [change[:, i].reshape_as(tensor) for change, tensor in zip(changes, like, strict=True)]
+
+
+def _curved(delta: Sequence[Tensor], nudges: Sequence[Tensor]) -> bool:
+    """Whether the linearised loss has a second derivative by the nudges: none for a network of straight pieces."""
+    ends = [d for d in delta if d.requires_grad]
+    if not ends:
+        return False
+    return any(bool(s.any()) for s in slopes(ends, nudges, [normal(end) for end in ends]))

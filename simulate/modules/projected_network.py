@@ -1,0 +1,208 @@
+r"""Curvature of a bias-free network of any layers seen through a frame, at every scale and temperature from one pass.
+
+Directions V_1..V_d change the output of each layer with weights (`simulate.modules.sites`) and, through it, the input
+of the layers above. Where the network is linear in each layer by itself,
+
+| derivative of logit k of a sample | entry |
+|---|---|
+| first | the change of the logit along V_i |
+| second | h_ij + h_ji, h_ij = sum over layers of <delta_k, the layer with V_i, of the change of its input along V_j> |
+
+with delta_k the derivative of the logit by the output of the layer. The changes of all inputs take one backward pass
+for each direction, delta_k one for each class; nothing depends on labels, scale or temperature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _checks, _memory
+from simulate.modules import sites
+from simulate.modules.projected import pull
+from simulate.modules.sites import Site
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import cuts
+from simulate.objectives.derivatives import alike, normal, slopes
+from simulate.objectives.parameters import Leaves
+from simulate.perceptrons.homogeneous import Homogeneous
+
+__all__ = ["ProjectedNetwork"]
+
+_BYTES = 1 << 28
+"""Of the changes at the layers that are held at once."""
+
+
+class ProjectedNetwork(Homogeneous):
+    """Bias-free network of straight pieces seen through a frame: theta = alpha theta_0 + R t, derivatives at t = 0.
+
+    What `simulate.perceptrons.curvature.ProjectedMlp` is for perceptrons given as matrices, for any module of linear
+    and convolutional layers, ReLU, pooling and the like, such as `simulate.networks.LeNet5`. The derivatives of the
+    logits are taken once; every (alpha, T) then costs one weighted sum.
+
+    Parameters
+    ----------
+    model
+        Homogeneous in its parameters, of a degree L that is found out by doubling them. Copied; left as found.
+    x, labels
+        Inputs (N, ...) as the model takes them, and classes (N,).
+    frame
+        R of shape (P, d), any matrix; its rows are ordered as the flat parameters.
+
+    Attributes
+    ----------
+    logits
+        (N, K), at the weights given.
+    jacobian
+        (N, K, d), derivative of the logits in t.
+    depth
+        Degree L of homogeneity: 5 for LeNet-5.
+
+    Raises
+    ------
+    ValueError
+        If the parameters act elsewhere than in layers that are affine in them, a sample sees others, the model is not
+        homogeneous (a bias, a normalisation) or not of straight pieces, shapes disagree, a label is not a class, or the
+        derivatives do not fit into memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simulate.perceptrons.curvature import haar
+    >>> from simulate.networks import Mlp
+    >>> rng = np.random.default_rng(0)
+    >>> model, frame = Mlp((6, 5, 4), rng=rng), haar(rng, 50, 3)
+    >>> net = ProjectedNetwork(model, rng.standard_normal((7, 6)), np.arange(7) % 4, frame)
+    >>> net.depth, net.terms(alpha=[0.5, 1.0, 2.0]).hessian.shape
+    (2, torch.Size([3, 3, 3]))
+    """
+
+    def __init__(self, model: nn.Module, x: Any, labels: Any, frame: Any) -> None:
+        objective = Objective(model, nn.CrossEntropyLoss(), (torch.as_tensor(x), labels))
+        columns = _columns(objective, frame)
+        if not (sites.covers(objective) and sites.by_sample(objective)):
+            rule = "model must be made of layers with weights, and treat each sample on its own"
+            raise ValueError(f"{rule}, got {type(model).__name__}")
+        directions = _directions(objective, columns)
+        leaves = objective.leaves()
+        with objective.measured(), torch.enable_grad():
+            batch = next(objective.batches())
+            labels = _labels(objective, leaves, batch)
+            depth = _degree(objective, leaves, batch)
+            _require_straight(objective, leaves, batch)
+            most = _samples_at_once(objective, leaves, batch, columns.shape[1])
+            parts = [
+                _derivatives(objective, leaves, batch.part(part), directions)
+                for part in cuts(len(labels), most)
+            ]
+        logits, jacobian, half = (torch.cat(found).double() for found in zip(*parts, strict=True))
+        super().__init__(logits, labels, jacobian, half, depth)
+
+
+class _Derivatives(NamedTuple):
+    """Logits (n, K), their first derivatives (n, K, d), and one half of the second (n, K, d, d)."""
+
+    logits: Tensor
+    jacobian: Tensor
+    half: Tensor
+
+
+def _derivatives(
+    objective: Objective, leaves: Leaves, batch: Batch, directions: Sequence[Tensor]
+) -> _Derivatives:
+    outputs, found = sites.visited(objective, leaves, batch)
+    inner = [i for i, site in enumerate(found) if site.inputs.requires_grad]
+    *inputs, jacobian = _changes(found, [*(found[i].inputs for i in inner), outputs], directions)
+    half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
+    rows = [_by_sample(change, len(outputs)).mT.contiguous() for change in inputs]
+    for k in range(outputs.shape[1]):
+        delta = slopes(outputs[:, k].sum(), [found[i].nudge for i in inner])
+        for i, signal, row in zip(inner, delta, rows, strict=True):
+            sent = pull(found[i], signal, directions)
+            turned = torch.stack([sent(j) for j in range(len(jacobian))])
+            half[:, k].baddbmm_(_by_sample(turned, len(outputs)), row)
+    return _Derivatives(outputs.detach(), jacobian.permute(1, 2, 0).contiguous(), half)
+
+
+def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence[Tensor]) -> list[Tensor]:
+    """Changes of these tensors along each direction, (d, *end): the derivative in u of that of <u, end>."""
+    weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
+    pulled = slopes(ends, [site.nudge for site in found], weights, again=True)
+    moved = [sites.moved(site, directions) for site in found]
+    each = [slopes(pulled, weights, [change[i] for change in moved]) for i in range(len(moved[0]))]
+    return [torch.stack(rows) for rows in zip(*each, strict=True)]
+
+
+def _by_sample(tensor: Tensor, samples: int) -> Tensor:
+    """(d, samples * blocks, ...) to (samples, d, units)."""
+    return tensor.unflatten(1, (samples, -1)).transpose(0, 1).flatten(2)
+
+
+def _columns(objective: Objective, frame: Any) -> Tensor:
+    columns = torch.as_tensor(frame)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        shape = tuple(columns.shape)
+        raise ValueError(f"frame must be of shape ({objective.dim}, d) with d >= 1, got {shape}")
+    return columns.detach().to(device=objective.device, dtype=objective.dtype)
+
+
+def _directions(objective: Objective, columns: Tensor) -> list[Tensor]:
+    """The directions of each parameter, (d, *shape)."""
+    size, what = torch.finfo(objective.dtype).bits // 8, f"{columns.shape[1]} directions, apart by parameters"
+    _memory.require(
+        "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
+    )
+    parts = zip(objective.blocks().values(), objective.shapes, strict=True)
+    return [columns[rows].mT.contiguous().unflatten(1, shape) for rows, shape in parts]
+
+
+def _degree(objective: Objective, leaves: Leaves, batch: Batch) -> int:
+    """Degree of homogeneity, from what doubling all parameters does."""
+    few = batch.part(slice(0, 3)).inputs
+    with torch.no_grad():
+        once, twice = objective.outputs(leaves, few), objective.outputs([2 * leaf for leaf in leaves], few)
+    ratio = float(twice.norm() / once.norm())
+    degree = round(math.log2(ratio)) if 0 < ratio < math.inf else 0
+    if degree < 1 or not alike(twice, 2.0**degree * once):
+        rule = "model must be homogeneous of a whole degree in its parameters, without biases"
+        raise ValueError(f"{rule}, got outputs that grow by {ratio:.6g} when these are doubled")
+    return degree
+
+
+def _require_straight(objective: Objective, leaves: Leaves, batch: Batch) -> None:
+    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 3)))
+    nudges = [site.nudge for site in found]
+    slope = slopes(outputs, nudges, normal(outputs), again=True)
+    if any(bool(bent.any()) for bent in slopes(slope, nudges, [normal(s) for s in slope])):
+        raise ValueError("model must be of straight pieces, such as those of ReLU, got curved ones")
+
+
+def _labels(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        outputs = objective.outputs(leaves, batch.part(slice(0, 1)).inputs)
+    if outputs.ndim != 2:
+        raise ValueError(f"model must give logits of shape (N, K), got {tuple(outputs.shape)}")
+    flat = batch.inputs.flatten(1)
+    return _checks.labelled(flat, batch.targets, width=flat.shape[1], classes=outputs.shape[1], like=outputs)[
+        1
+    ]
+
+
+def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> int:
+    """So many that the changes at their layers, outputs and inputs, and what is pulled back fit."""
+    outputs, found = sites.visited(objective, leaves, batch.part(slice(0, 1)))
+    size, samples = torch.finfo(objective.dtype).bits // 8, len(batch.targets)
+    kept = 3 * 8 * samples * outputs.numel() * count * (count + 1)
+    each = (
+        size * count * (sum(site.nudge.numel() + 3 * site.inputs.numel() for site in found) + outputs.numel())
+    )
+    classes = outputs.numel()
+    what = f"the second derivatives of {samples} samples and {classes} classes along {count} directions"
+    _memory.require(
+        "frame", kept + each, what, device=objective.device, advice="use fewer columns or samples"
+    )
+    return max(1, _BYTES // each)

@@ -1,0 +1,201 @@
+"""What a direction of the parameters does at the sites of a model, and how long the product of each sample is.
+
+A layer with input h and derivative delta of the loss by its output has delta h' for its part of the gradient of a
+sample. Along a direction both change, and the part of H_i v is (changed delta) h' + delta (changed h)'.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from simulate.modules import projected, sites
+from simulate.modules.samples import Outer, outer_of, windows
+from simulate.modules.site_gradients import held, per_sample
+from simulate.modules.sites import Site
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import rows
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.parameters import Leaves
+
+__all__ = ["forms_at_sites", "square_at_sites"]
+
+
+class _Change(NamedTuple):
+    """What a direction of the parameters does at a site: its derivative of the loss, and the changes of it."""
+
+    site: Site
+    delta: Tensor | None  # None where only its change counts
+    steeper: Tensor
+    moved: Tensor | None  # change of what the weights multiply, None if that is data
+
+
+def square_at_sites(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
+    """Sum of |H_i v|^2 over a batch."""
+    squares = [_square(changes, n) for changes, n in _walk(objective, batch, vector, full, 2)]
+    return torch.stack(squares).sum()
+
+
+def forms_at_sites(
+    objective: Objective, batch: Batch, left: Sequence[Tensor], right: Tensor, full: bool
+) -> Tensor:
+    """Entries w' H_i v for every w on the left, (N, k)."""
+    parts = zip(*(objective.split(w) for w in left), strict=True)
+    directions = [torch.stack(part) for part in parts]
+    count = len(left)
+    found = [
+        sum((_form(change, directions, n) for change in changes), torch.zeros(()))
+        for changes, n in _walk(objective, batch, right, full, count)
+    ]
+    return torch.cat(found)
+
+
+def _walk(
+    objective: Objective, batch: Batch, vector: Tensor, full: bool, count: int
+) -> Iterator[tuple[list[_Change], int]]:
+    """Some samples after the other, and their number; `count` tells how much is made of the changes."""
+    outer, leaves = outer_of(objective, batch), objective.leaves()
+    directions = [part[None] for part in objective.split(vector)]
+    for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
+        outputs, found = sites.visited(objective, leaves, batch.part(part))
+        yield _changes(outputs, found, directions, outer, part, full), part.stop - part.start
+
+
+def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
+    """Bytes of the derivatives of some samples at the sites, and of their gradients where these are written out."""
+    _, found = sites.visited(objective, leaves, Batch(inputs, (), 0.0))
+    numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
+    numbers += sum(held(site, 2, rows(inputs)) for site in found if not _thin(site, 1))
+    return numbers * torch.finfo(objective.dtype).bits // 8
+
+
+def _changes(
+    outputs: Tensor,
+    found: Sequence[Site],
+    directions: Sequence[Tensor],
+    outer: Outer,
+    part: slice,
+    full: bool,
+) -> list[_Change]:
+    nudges = [site.nudge for site in found]
+    direct = [sites.moved(site, directions)[0] for site in found]
+    features = [_feature(site) if full else None for site in found]
+    inner = [f for f in features if f is not None]
+    tangent, *moved = _tangents([outputs, *inner], nudges, direct)
+    bent = outer.bent(tangent.reshape(part.stop - part.start, -1), part)
+    ends, starts = [outputs], [bent.view_as(outputs)]
+    if not full:
+        steeper = slopes(ends, nudges, starts)
+        return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
+    slope = outer.slope[part].view_as(outputs)
+    delta = slopes(outputs, nudges, slope, again=True)
+    for site, d, change in zip(found, delta, direct, strict=True):
+        if site.inputs.requires_grad:
+            ends.append(site.inputs)
+            starts.append(projected.pull(site, d.detach(), directions)(0))
+        if d.requires_grad:
+            ends.append(d)
+            starts.append(change)
+    steeper = slopes(ends, nudges, starts)
+    later = iter(moved)
+    return [
+        _Change(site, d.detach(), s, None if f is None else next(later))
+        for site, d, s, f in zip(found, delta, steeper, features, strict=True)
+    ]
+
+
+def _feature(site: Site) -> Tensor | None:
+    """What the weights of a layer multiply, if other parameters move it."""
+    if not site.inputs.requires_grad or "weight" not in site.places:
+        return None
+    if not isinstance(site.layer, sites.NORMALISATIONS):
+        return site.inputs
+    return sites.called(site, {"weight": torch.ones_like(site.layer.get_parameter("weight"))}, site.inputs)
+
+
+def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:
+    """Changes of several tensors by those at the nudges, as derivative in u of the derivative of <u, tensors>."""
+    weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
+    pulled = slopes(ends, nudges, weights, again=True)
+    return list(slopes(pulled, weights, changes))
+
+
+def _square(changes: Sequence[_Change], samples: int) -> Tensor:
+    """Sum of the squared lengths of the products of all samples."""
+    uses = Counter(place for change in changes for place in change.site.places.values())
+    sums: dict[int, Tensor] = {}
+    total = changes[0].steeper.new_zeros((), dtype=torch.float64)
+    for change in changes:
+        for name, place in change.site.places.items():
+            if name == "weight" and uses[place] == 1 and _thin(change.site, samples):
+                total += _thin_square(change, samples)
+            else:
+                product = _product(change, name, samples)
+                sums[place] = sums[place] + product if place in sums else product
+    for product in sums.values():
+        total += product.double().square().sum()
+    return total
+
+
+def _thin(site: Site, samples: int) -> bool:
+    """Whether so few rows of a matrix product make up the gradient of a sample that their overlaps cost less."""
+    if not isinstance(site.layer, nn.Linear):
+        return False
+    above, below = site.nudge.shape[-1], site.inputs.shape[-1]
+    return 2 * (site.nudge.numel() // (samples * above)) * (above + below) < above * below
+
+
+def _thin_square(change: _Change, samples: int) -> Tensor:
+    """Of L'R with few rows: the sum of the products of the entries of LL' and RR'."""
+    above, below = [change.steeper], [change.site.inputs.detach()]
+    if change.moved is not None and change.delta is not None:
+        above.append(change.delta)
+        below.append(change.moved)
+    left, right = (
+        torch.cat([t.reshape(samples, -1, t.shape[-1]) for t in side], dim=1).double()
+        for side in (above, below)
+    )
+    return ((left @ left.mT) * (right @ right.mT)).sum()
+
+
+def _product(change: _Change, name: str, samples: int) -> Tensor:
+    """Part of H_i v that belongs to one parameter, (n, size)."""
+    site, delta, moved = change.site, change.delta, change.moved
+    product = per_sample(site, name, change.steeper[None], samples)[:, 0]
+    if name == "bias" or delta is None or moved is None:
+        return product
+    if not isinstance(site.layer, sites.NORMALISATIONS):
+        return product + per_sample(site._replace(inputs=moved), name, delta[None], samples)[:, 0]
+    return product + _scaled(site, delta * moved, samples)
+
+
+def _scaled(site: Site, product: Tensor, samples: int) -> Tensor:
+    """Of a normalisation, whose weights multiply one by one, the sums for each of them, (n, size)."""
+    if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
+        product = product.movedim(1, -1)
+    return product.reshape(samples, -1, site.layer.get_parameter("weight").numel()).sum(1)
+
+
+def _form(change: _Change, directions: Sequence[Tensor], samples: int) -> Tensor:
+    """What a site adds to w' H_i v for every w of the directions, (n, k)."""
+    site, delta, moved = change.site, change.delta, change.moved
+    total = _paired(sites.moved(site, directions), change.steeper, samples)
+    if delta is None or moved is None:
+        return total
+    place = site.places["weight"]
+    if isinstance(site.layer, sites.NORMALISATIONS):
+        return (
+            total + _scaled(site, delta * moved, samples).double() @ directions[place].flatten(1).mT.double()
+        )
+    alone = site._replace(inputs=moved, places={"weight": place})
+    return total + _paired(sites.moved(alone, directions), delta, samples)
+
+
+def _paired(changes: Tensor, delta: Tensor, samples: int) -> Tensor:
+    """Inner products (n, k) of changes (k, *output) and a derivative by the output, sample by sample."""
+    by_sample = changes.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
+    return (by_sample @ delta.reshape(samples, -1, 1))[..., 0].double()

@@ -1,0 +1,109 @@
+"""Samples of an objective that do not see each other: its batches, cut to fit, and the loss of each in its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulate import _memory
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import cuts, rows, window
+from simulate.objectives.derivatives import alike, directional, normal
+
+__all__ = ["Outer", "batches", "outer_of", "windows"]
+
+_BYTES = 1 << 27
+"""Of derivatives that are held at once."""
+_ROUNDINGS = 100
+"""What is more than so many roundings of the largest entry is none of rounding."""
+
+
+class Outer:
+    """First and second derivative of the loss of one batch in its outputs, divided by the share of a sample.
+
+    Outputs, and what is like them, have one row for each sample here, (n, m).
+    """
+
+    def __init__(self, objective: Objective, batch: Batch, outputs: Tensor) -> None:
+        samples = rows(batch.targets)
+        if outputs.ndim == 0 or len(outputs) != samples:
+            shape = tuple(outputs.shape)
+            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        self._free = outputs.detach().requires_grad_()
+        loss = objective.loss(self._free, batch) / objective.share
+        (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
+        self.slope = self._slope.detach().reshape(samples, -1)
+        self._require_apart()
+
+    def bent(self, tangent: Tensor, part: slice) -> Tensor:
+        """Second derivative times a change of the outputs of some of the samples."""
+        change = torch.zeros_like(self.slope)
+        change[part] = tangent
+        bent = directional(self._slope, self._free, change.view_as(self._free))
+        return bent.reshape_as(change)[part]
+
+    def blocks(self, part: slice) -> Tensor:
+        """Second derivatives (n, m, m) of some of the samples."""
+        units = torch.eye(self.slope.shape[1], dtype=self.slope.dtype, device=self.slope.device)
+        likes = self.slope[part]
+        return torch.stack([self.bent(unit.expand_as(likes), part) for unit in units], dim=1)
+
+    def _require_apart(self) -> None:
+        """Changes of one half of the samples must not be felt by the other, in halves that part any two of them."""
+        numbers, change = torch.arange(len(self.slope), device=self.slope.device), normal(self.slope)
+        for digit in range((len(self.slope) - 1).bit_length()):
+            others = (numbers >> digit & 1).bool()
+            felt = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs().amax(1)
+            if float(felt[others].max()) > _ROUNDINGS * torch.finfo(felt.dtype).eps * float(felt.max()):
+                raise ValueError(
+                    "loss must be a sum or mean of what every sample adds, got one that couples samples;"
+                    " use an estimate such as spectra.trace"
+                )
+
+
+def outer_of(objective: Objective, batch: Batch) -> Outer:
+    """That of the outputs of the model."""
+    with torch.no_grad():
+        outputs = objective.outputs(objective.leaves(), batch.inputs)
+    return Outer(objective, batch, outputs)
+
+
+def batches(objective: Objective) -> Iterator[Batch]:
+    """All of them, those too that add nothing to the loss; samples that see each other are refused."""
+    if objective.training:
+        raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
+    checked = False
+    for batch in objective.batches(empty=True):
+        if batch.factor and not checked:
+            _require_blind(objective, batch)
+            checked = True
+        yield batch
+
+
+def _require_blind(objective: Objective, batch: Batch) -> None:
+    """One sample, and the first half of them, must have the same outputs without the others."""
+    size, leaves = rows(batch.targets), objective.leaves()
+    middle = size // 2
+    with torch.no_grad():
+        together = objective.outputs(leaves, batch.inputs)
+        if together.ndim == 0 or len(together) != size:
+            return  # refused for that, see `Outer`
+        for part in (slice(middle, middle + 1), slice(0, size - middle)):
+            alone, expected = objective.outputs(leaves, window(batch.inputs, part)), together[part]
+            if alone.numel() != expected.numel() or not alike(alone.reshape_as(expected), expected):
+                raise ValueError(
+                    "model must give each sample outputs of its own, got samples that see each other"
+                )
+
+
+def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> Iterator[slice]:
+    """A batch cut so that what it holds fits; `one` tells how many bytes the first samples hold."""
+    size = rows(batch.targets)
+    each = one(window(batch.inputs, slice(0, 1)))
+    what, advice = "the derivatives of one sample", "use a smaller model"
+    _memory.require("objective", each, what, device=objective.device, advice=advice)
+    most = max(1, _BYTES // max(1, each))
+    return cuts(size, most)

@@ -1,0 +1,183 @@
+"""Derivatives by the parameters of a layer, of every sample apart, from those by its output.
+
+A layer that multiplies patches of its input by weights has a sum over positions of outer products, cotangent times
+patch, for the gradient of each sample. Inner products of such gradients can be had from those of cotangents and those
+of patches, position by position: with few positions, one above all, that is less work than the gradients are.
+
+| axis | of |
+|---|---|
+| n | samples |
+| r | cotangents |
+| g | groups of a convolution, else 1 |
+| o, p | outputs and inputs of a position, of one group |
+| L | positions of a sample |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+
+from simulate.modules import sites
+from simulate.modules.sites import Site
+
+__all__ = ["held", "inner", "per_sample"]
+
+
+def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
+    """Derivatives of <cotangent, output of the layer> by one of its parameters, of each sample apart: (n, r, size).
+
+    Parameters
+    ----------
+    site
+        Of an objective whose samples do not see each other (`sites.by_sample`).
+    name
+        Of the parameter, a key of `site.places`.
+    cotangents
+        Of shape (r, *output).
+    samples
+        How many, n.
+    """
+    layer = site.layer
+    if not _patched(layer):
+        each = _one_by_one if isinstance(layer, _ConvTransposeNd) else _scaling
+        return each(site, name, cotangents, samples)
+    steep = _steep(site, cotangents, samples)
+    if name == "bias":
+        return steep.sum(-1).movedim(2, 1).flatten(2)
+    gradient = _times(steep, _patches(site, samples).mT)
+    return (gradient.mT if isinstance(layer, nn.Embedding) else gradient).movedim(2, 1).flatten(2)
+
+
+def inner(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    """Two tensors (n, r, d) whose inner products over d are those of what `per_sample` gives.
+
+    They are one tensor given twice, unless inner products of patches are had for less.
+
+    Examples
+    --------
+    >>> layer, x = nn.Linear(3, 2), torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 4.0]])
+    >>> site = Site(layer, {"weight": 0}, x, torch.zeros(2, 2))
+    >>> left, right = inner(site, "weight", torch.ones(1, 2, 2), 2)
+    >>> (left * right).sum(2).flatten()
+    tensor([18., 32.])
+    >>> per_sample(site, "weight", torch.ones(1, 2, 2), 2).shape
+    torch.Size([2, 1, 6])
+    """
+    layer = site.layer
+    if name == "weight" and _patched(layer):
+        steep = _steep(site, cotangents, samples)
+        if steep.shape[-1] == 1:
+            scaled = (steep * _patches(site, samples).norm(dim=2)[:, :, None, None]).movedim(2, 1).flatten(2)
+            return scaled, scaled
+        if _by_overlaps(layer, steep.shape[2] * steep.shape[3], steep.shape[4]):
+            left = _times(steep, _overlaps(site, samples))
+            return left.movedim(2, 1).flatten(2), steep.movedim(2, 1).flatten(2)
+    gradients = per_sample(site, name, cotangents, samples)
+    return gradients, gradients
+
+
+def held(site: Site, count: int, samples: int) -> int:
+    """Numbers that `inner` or `per_sample` hold for one sample and `count` cotangents, at most."""
+    layer, outputs = site.layer, site.nudge.numel() // samples
+    if not _patched(layer):
+        return count * (3 * outputs + sum(p.numel() for p in layer.parameters(recurse=False)))
+    groups, _, out, positions = _steep(site, site.nudge[None], samples)[0].shape
+    patches = groups * _fan_in(layer) * positions
+    if _by_overlaps(layer, count * out, positions):
+        return 2 * patches + groups * positions**2 + 2 * count * outputs
+    return 2 * patches + count * (2 * outputs + groups * out * _fan_in(layer))
+
+
+def _patched(layer: nn.Module) -> bool:
+    """Whether it multiplies patches of its input by a matrix of weights."""
+    return isinstance(layer, nn.Linear | nn.Embedding | _ConvNd) and not isinstance(layer, _ConvTransposeNd)
+
+
+def _fan_in(layer: Any) -> int:
+    return layer.num_embeddings if isinstance(layer, nn.Embedding) else layer.weight[0].numel()
+
+
+def _by_overlaps(layer: nn.Module, rows: int, positions: int) -> bool:
+    """Whether inner products of patches cost less than gradients of so many rows."""
+    return positions * (_fan_in(layer) + rows) <= rows * _fan_in(layer)
+
+
+def _patches(site: Site, samples: int) -> Tensor:
+    """What the weights are multiplied by: (n, groups, fan in, positions)."""
+    layer, inputs = site.layer, site.inputs.detach()
+    if isinstance(layer, nn.Embedding):
+        return _tokens(layer, inputs, samples)[:, None].mT.to(site.nudge.dtype)
+    if isinstance(layer, nn.Linear):
+        return inputs.reshape(samples, 1, -1, inputs.shape[-1]).mT
+    return _windows(layer, inputs, samples)
+
+
+def _tokens(layer: nn.Embedding, inputs: Tensor, samples: int) -> Tensor:
+    """One-hot (n, positions, tokens), nothing for padding, which has no gradient."""
+    tokens = inputs.reshape(samples, -1)
+    hot = nn.functional.one_hot(tokens, layer.num_embeddings)
+    return hot if layer.padding_idx is None else hot * (tokens != layer.padding_idx)[..., None]
+
+
+def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
+    """Patches of a convolution, as views of its padded input."""
+    mode = "constant" if layer.padding_mode == "zeros" else layer.padding_mode
+    padded = nn.functional.pad(inputs, layer._reversed_padding_repeated_twice, mode=mode)
+    for axis, (size, stride, dilation) in enumerate(
+        zip(layer.kernel_size, layer.stride, layer.dilation, strict=True), start=2
+    ):
+        padded = padded.unfold(axis, dilation * (size - 1) + 1, stride)[..., ::dilation]
+    spatial = len(layer.kernel_size)
+    patches = padded.movedim(tuple(range(2 + spatial, 2 + 2 * spatial)), tuple(range(2, 2 + spatial)))
+    shape = samples, len(inputs) // samples, layer.groups, _fan_in(layer), -1
+    return patches.reshape(shape).movedim(1, -2).flatten(-2)
+
+
+def _steep(site: Site, cotangents: Tensor, samples: int) -> Tensor:
+    """Cotangents by position: (n, groups, r, outputs of a group, positions)."""
+    layer: Any = site.layer
+    if not isinstance(layer, _ConvNd):
+        by_position = cotangents.reshape(len(cotangents), samples, 1, -1, cotangents.shape[-1])
+        return by_position.permute(1, 2, 0, 4, 3)
+    split = cotangents.flatten(3).unflatten(2, (layer.groups, -1)).unflatten(1, (samples, -1))
+    return split.permute(1, 3, 0, 4, 2, 5).flatten(4)
+
+
+def _overlaps(site: Site, samples: int) -> Tensor:
+    """Inner products of patches: (n, groups, positions, positions)."""
+    if isinstance(site.layer, nn.Embedding):
+        tokens, padding = site.inputs.reshape(samples, 1, -1), site.layer.padding_idx
+        same = tokens[..., None] == tokens[..., None, :]
+        return (same if padding is None else same & (tokens != padding)[..., None]).to(site.nudge.dtype)
+    patches = _patches(site, samples)
+    return patches.mT @ patches
+
+
+def _times(steep: Tensor, matrix: Tensor) -> Tensor:
+    """(n, g, r, o, L) by (n, g, L, p), all rows of a sample at once."""
+    return (steep.flatten(2, 3) @ matrix).unflatten(2, steep.shape[2:4])
+
+
+def _scaling(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
+    """Of a layer that scales and shifts what it has normalised."""
+    if name == "weight":
+        ones = torch.ones_like(site.layer.get_parameter("weight"))
+        cotangents = cotangents * sites.called(site, {"weight": ones}, site.inputs.detach())
+    if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
+        cotangents = cotangents.movedim(2, -1)
+    size = site.layer.get_parameter(name).numel()
+    return cotangents.reshape(len(cotangents), samples, -1, size).sum(2).movedim(1, 0)
+
+
+def _one_by_one(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
+    """By a backward pass through the layer for each."""
+    place, found = site.places[name], []
+    inputs, cotangents = site.inputs.unflatten(0, (samples, -1)), cotangents.unflatten(1, (samples, -1))
+    for one, slopes in zip(inputs, cotangents.unbind(1), strict=True):
+        alone = site._replace(inputs=one)
+        found.append(torch.stack([sites.pulled(alone, slope)[place].flatten() for slope in slopes]))
+    return torch.stack(found)

@@ -1,0 +1,341 @@
+"""Where the parameters of a module act: calls of layers whose output is affine in the layer's own parameters.
+
+Linear and convolutional layers, embeddings, and normalisations in evaluation mode are such layers. If the parameters
+of one change by V, its output changes by what the same layer gives with V in their place, and by what its changed
+input does. A *site* is one call of such a layer with the input it had and a nudge, a zero that was added to its
+output. So derivatives by all parameters become derivatives by the nudges, one number for every unit and sample in
+place of one for every parameter: the first layer of a perceptron, which has most of them, then costs nothing.
+
+That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another by
+`by_sample`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import rows, window
+from simulate.objectives.derivatives import alike, behind, normal, slopes
+
+__all__ = [
+    "NORMALISATIONS",
+    "ElsewhereError",
+    "Site",
+    "apart",
+    "by_sample",
+    "called",
+    "covers",
+    "moved",
+    "pulled",
+    "visited",
+]
+
+NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
+_OWN = ("weight", "bias")
+_KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
+
+
+class ElsewhereError(ValueError):
+    """Parameters act elsewhere than at the sites."""
+
+
+class Site(NamedTuple):
+    """One call of a layer.
+
+    Attributes
+    ----------
+    layer
+        Affine in its parameters.
+    places
+        Which parameter of the objective stands under each name of the layer; the others are fixed.
+    inputs
+        What it was given, as part of the graph of the nudges before it.
+    nudge
+        Zeros, added to its output.
+    """
+
+    layer: nn.Module
+    places: Mapping[str, int]
+    inputs: Tensor
+    nudge: Tensor
+
+
+def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
+    """Outputs of the model and the sites on the way, in their order. To be used within `Objective.measured`.
+
+    The parameters of a site are constants to the graph of the outputs.
+
+    Raises
+    ------
+    ElsewhereError
+        If any of the parameters had part in the outputs in another way, or something is kept for the backward pass
+        otherwise than torch does by itself: where `covers` the model, only with some of the samples.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    >>> objective = Objective(model, nn.MSELoss(), (torch.ones(5, 3), torch.zeros(5, 2)))
+    >>> _, sites = visited(objective, objective.leaves(), next(objective.batches()))
+    >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
+    [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
+    """
+    with _kept_as_usual():
+        outputs, sites = _passed(objective, leaves, batch)
+    if _elsewhere(outputs, leaves):
+        raise ElsewhereError(
+            "model must act by its layers alone on all samples alike, got parameters that act elsewhere"
+        )
+    return outputs, sites
+
+
+def _passed(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tuple[Tensor, list[Site]]:
+    sites: list[Site] = []
+    with _watched(objective, leaves, sites):
+        outputs = objective.outputs(leaves, batch.inputs)
+    return outputs, sites
+
+
+def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
+    """Change of the output of a layer along d directions of its own parameters, its input held: (d, *output).
+
+    Parameters
+    ----------
+    site
+        Of an objective with the parameters theta.
+    directions
+        For every parameter of the objective a tensor (d, *its shape).
+    """
+    layer, inputs = site.layer, site.inputs.detach()
+    own = {name: directions[place] for name, place in site.places.items()}
+    if isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
+        own["weight"] = (
+            own["weight"].clone().index_fill_(1, torch.tensor(layer.padding_idx, device=inputs.device), 0)
+        )
+    count = len(next(iter(own.values())))
+    if isinstance(layer, nn.Linear) and "weight" in own:
+        change = nn.functional.linear(inputs, own["weight"].flatten(0, 1))
+        change = change.unflatten(-1, (count, -1)).movedim(-2, 0)
+        return change + _along(own["bias"], change, -1) if "bias" in own else change
+    if _stackable(layer) and "weight" in own:
+        stacked: Any = layer
+        change = stacked._conv_forward(inputs, own["weight"].flatten(0, 1), None)
+        axis = 1 if inputs.ndim == own["weight"].ndim - 1 else 0
+        change = change.unflatten(axis, (count, -1)).movedim(axis, 0)
+        return change + _along(own["bias"], change, axis + 1) if "bias" in own else change
+    return torch.stack([called(site, {n: v[i] for n, v in own.items()}, inputs) for i in range(count)])
+
+
+def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
+    """Derivative of <cotangent, output of the layer> by its own parameters, by their places; its input held."""
+    own: dict[str, Tensor] = {
+        name: torch.zeros_like(p).requires_grad_()
+        for name, p in site.layer.named_parameters(recurse=False)
+        if name in site.places
+    }
+    with torch.enable_grad():
+        output = called(site, own, site.inputs.detach())
+        found = torch.autograd.grad(output, list(own.values()), cotangent)
+    return {site.places[name]: g for name, g in zip(own, found, strict=True)}
+
+
+def covers(objective: Objective) -> bool:
+    """Whether all that the parameters do to the outputs they do at sites.
+
+    Asked of a few outputs: nothing else in their graph may lead to a parameter, whatever its derivative, and the sites
+    must give the derivatives by all parameters.
+
+    Examples
+    --------
+    >>> model, data = nn.Linear(3, 2), (torch.ones(5, 3), torch.zeros(5, 2))
+    >>> covers(Objective(model, nn.MSELoss(), data))
+    True
+    >>> covers(Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), data, parameters=[model.weight]))
+    False
+    """
+    if objective.model is None or objective.training or objective.runs_again:
+        return False
+    with objective.measured(), torch.enable_grad():
+        leaves, batch = objective.leaves(), objective.few()
+        try:
+            outputs, sites = visited(objective, leaves, batch)
+            return bool(sites) and _agree(objective, batch, outputs, sites)
+        except (
+            ElsewhereError,
+            RuntimeError,
+        ):  # a layer inside a transform of torch.func has no nudge, for one
+            return False
+
+
+def _elsewhere(outputs: Tensor, leaves: Sequence[Tensor]) -> bool:
+    """Whether any of the parameters is in the graph of the outputs."""
+    nodes = behind([outputs])
+    found = {id(node.variable) for node in nodes if hasattr(node, "variable")}
+    return any(id(leaf) in found or leaf.grad_fn in nodes for leaf in leaves)
+
+
+def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[Site]) -> bool:
+    """Whether the sites say of a few samples what derivatives by the parameters say."""
+    leaves, weights = objective.leaves(), normal(outputs)
+    plain = objective.outputs(leaves, batch.inputs)
+    expected, found = slopes(plain, leaves, weights), [torch.zeros_like(leaf) for leaf in leaves]
+    for site, slope in zip(sites, slopes(outputs, [site.nudge for site in sites], weights), strict=True):
+        for place, part in pulled(site, slope).items():
+            found[place] += part
+    return alike(outputs, plain) and alike(objective.flat(found), objective.flat(expected))
+
+
+def apart(objective: Objective) -> bool:
+    """Whether a sample has the same outputs when it is alone: asked of one, next to a few others.
+
+    Examples
+    --------
+    >>> data = torch.randn(5, 3), torch.zeros(5, 2)
+    >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    False
+    """
+    with objective.measured(), torch.no_grad():
+        batch, leaves = objective.few(), objective.leaves()
+        outputs = objective.outputs(leaves, batch.inputs)
+        chosen = rows(batch.targets) // 2
+        if outputs.ndim == 0 or len(outputs) != rows(batch.targets):
+            return False
+        with suppress(Exception):  # one that takes no sample alone
+            alone = objective.outputs(leaves, window(batch.inputs, slice(chosen, chosen + 1)))
+            return alike(alone, outputs[chosen : chosen + 1])
+        return False
+
+
+def by_sample(objective: Objective) -> bool:
+    """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
+
+    Asked of a few samples: one of them must be `apart`, and the derivative of its outputs vanish at the rows of others.
+
+    Examples
+    --------
+    >>> data = torch.randn(5, 3), torch.zeros(5, 2)
+    >>> by_sample(Objective(nn.Linear(3, 2), nn.MSELoss(), data))
+    True
+    >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    False
+    """
+    if not apart(objective):
+        return False
+    with objective.measured(), torch.enable_grad():
+        batch = objective.few()
+        outputs, sites = _passed(objective, objective.leaves(), batch)
+        samples = rows(batch.targets)
+        chosen = samples // 2
+        weights = torch.zeros_like(outputs)
+        weights[chosen] = normal(outputs)[chosen]
+        found = slopes(outputs, [site.nudge for site in sites], weights)
+        return all(_only(slope, samples, chosen) for slope in found)
+
+
+@contextmanager
+def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
+    modules = [] if objective.model is None else [m for m in objective.model.modules() if _affine(m)]
+
+    constants, entered = [leaf.detach() for leaf in leaves], []
+
+    def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
+        own = {n: layer._parameters.get(n) for n in _OWN}
+        places = {n: i for n, p in own.items() for i, leaf in enumerate(leaves) if p is leaf}
+        entered.append(places if len(inputs) == 1 and not options else {})  # no output size, say
+        for name, place in entered[-1].items():
+            _put(layer, name, constants[place])
+
+    def leave(layer: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        places = entered.pop()
+        if not places:
+            return output
+        for name, place in places.items():
+            _put(layer, name, leaves[place])
+        nudge = torch.zeros_like(output, requires_grad=True)
+        sites.append(Site(layer, places, inputs[0], nudge))
+        return output + nudge
+
+    # next to the layer: what other hooks do to inputs and outputs belongs to the rest of the model
+    handles = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in modules]
+    handles += [m.register_forward_hook(leave, prepend=True) for m in modules]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def _kept_as_usual() -> Iterator[None]:
+    """What keeps tensors for the backward pass in a way of its own may run a layer again there, without its nudge."""
+    message = (
+        "model must keep tensors for the backward pass as torch does, got hooks on them, as of a checkpoint"
+    )
+    try:
+        with torch.autograd.graph.disable_saved_tensors_hooks(message):
+            yield
+    except RuntimeError as error:
+        if message in str(error):
+            raise ElsewhereError(message) from error
+        raise
+
+
+def _put(layer: nn.Module, name: str, value: Any) -> None:
+    layer._parameters[name] = value  # a tensor, as `torch.func.functional_call` puts there too
+
+
+def _affine(layer: nn.Module) -> bool:
+    """Whether its output is affine in its parameters whatever its input, in evaluation mode."""
+    if isinstance(layer, _BatchNorm) and layer.running_mean is None:
+        return False  # the statistics of the batch: samples see each other
+    if isinstance(layer, nn.Embedding) and (
+        layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse
+    ):
+        return False  # writes into its own weights, or has gradients of its own kind
+    if "forward" in vars(layer):
+        return False  # one of its own, put over that of its class
+    return any(isinstance(layer, kind) and type(layer).forward is _forward(type(layer)) for kind in _KINDS)
+
+
+def _forward(kind: type[nn.Module]) -> Any:
+    """What the nearest ancestor among torch's own layers does."""
+    return next(k.forward for k in kind.__mro__ if k.__module__.startswith("torch.nn.modules"))
+
+
+def _stackable(layer: nn.Module) -> bool:
+    return isinstance(layer, _ConvNd) and not isinstance(layer, _ConvTransposeNd) and layer.groups == 1
+
+
+def _along(bias: Tensor, change: Tensor, axis: int) -> Tensor:
+    """Biases (d, out) shaped to be added to changes (d, ..., out, ...)."""
+    shape = [1] * change.ndim
+    shape[0], shape[axis] = bias.shape
+    return bias.view(shape)
+
+
+def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
+    """The layer with these values for some of its parameters, and zeros for the others."""
+    # without its hooks, which belong to the rest of the model
+    layer: Any = copy.copy(site.layer)
+    # batch normalisation has wrong derivatives for weights that do not lie next to each other
+    layer._parameters = {
+        n: own[n].contiguous() if n in own else None if p is None else torch.zeros_like(p)
+        for n, p in site.layer._parameters.items()
+    }
+    return layer.forward(inputs)
+
+
+def _only(slope: Tensor, samples: int, chosen: int) -> bool:
+    if len(slope) % samples:
+        return False
+    blocks = slope.unflatten(0, (samples, -1)).flatten(1).abs().amax(1)
+    others = torch.cat([blocks[:chosen], blocks[chosen + 1 :]])
+    return not bool(others.any())

@@ -1,0 +1,291 @@
+"""Whether a loss may be taken in parts: that of some samples is the mean, or the sum, of what parts of them have.
+
+It is not if the loss function divides by something else than the samples, as by the weights of their classes, takes a
+root of the mean or compares samples; nor if the model has other outputs for a sample beside other samples. Both are
+asked of a few samples, at most `SAMPLES`, parted in three ways: at most five forward passes of so few. Where that many
+may not fit into memory together, groups of them are asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate.objectives.asked import Asked
+from simulate.objectives.batches import cuttable, joined, moved, rows, tensors, window
+from simulate.objectives.derivatives import alike
+from simulate.objectives.parameters import doubled
+
+__all__ = ["SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves"]
+
+SAMPLES = 32
+"""Most samples that are asked: two are those with the extremes of the targets."""
+
+UNKNOWN = "the loss of a few samples cannot be had"
+"""Of a model or a loss for one size of batch alone."""
+
+_FEWER = "the loss of fewer samples cannot be had"
+_MIXED = "the model gives a sample other outputs beside other samples"
+SUM = "the loss of a batch is the sum of those of its parts"
+_NEITHER = {
+    "mean": "the loss of a batch is not the mean of those of its parts",
+    "sum": "the loss of a batch is not the sum of those of its parts",
+}
+
+_SPREAD, _CLASSES, _GROUPS = 16, 14, 32
+"""Samples that are spread over the data, samples of different classes, batches that the first come from."""
+
+_LEAST = 4
+"""Samples that are asked together at least: two show no more than one each where samples are compared."""
+
+_PRECISIONS = {torch.bfloat16: 0.1, torch.float16: 0.02, torch.float32: 3e-5, torch.float64: 1e-8}
+"""Relative error of a loss by the type that it is computed in, far above the rounding of a mean over a few samples."""
+
+_SPLITS: tuple[Callable[[int], Sequence[int]], ...] = (
+    lambda count: range(count // 2),
+    lambda count: range(0, count, 2),
+    lambda count: sorted(np.random.default_rng(0).permutation(count)[: max(1, count // 3)].tolist()),
+)
+"""One part of so many pieces; the other is the rest."""
+
+Piece = tuple[Any, Any]
+"""Inputs and targets of one sample, or of a batch whose samples cannot be told apart."""
+
+Sample = tuple[tuple[int, int], Piece]
+"""One with its batch and its place there."""
+
+
+# --- the samples that are asked ------------------------------------------------------------------------------------
+
+
+def chosen(batches: Iterable[Piece]) -> list[Piece]:
+    """A few samples of all batches, one by one; if some batch cannot be cut the first two batches, whole."""
+    few, whole, apart = _Few(), list[Piece](), True
+    for inputs, targets in batches:
+        whole = whole if len(whole) == 2 else [*whole, (inputs, targets)]
+        apart = apart and cuttable(inputs, targets)
+        if apart:
+            few.look_at(inputs, targets)
+    found = few.samples() if apart else whole
+    return [piece for piece in found if _kind(piece) == _kind(found[0])]
+
+
+def halves(batch: Piece) -> list[Piece]:
+    """A batch in two."""
+    middle = rows(batch[1]) // 2
+    parts = (slice(middle), slice(middle, None)) if cuttable(*batch) and middle else ()
+    return [(window(batch[0], part), window(batch[1], part)) for part in parts]
+
+
+class _Few:
+    """Samples that differ in what a loss may weigh them by.
+
+    Some spread over the data, one of each class as long as these are few, and those with the smallest and the largest
+    number of the targets.
+    """
+
+    def __init__(self) -> None:
+        self._batches, self._stride = 0, 1
+        self._spread = list[list[Sample]]()
+        self._classes, self._ends = dict[Any, Sample](), dict[Any, tuple[float, Sample]]()
+
+    def samples(self) -> list[Piece]:
+        """At most `SAMPLES`, in the order of the data."""
+        spread = list(itertools.chain.from_iterable(self._spread))
+        found = [spread[i] for i in _spaced(len(spread), _SPREAD)]
+        found += [*self._classes.values(), *(sample for _, sample in self._ends.values())]
+        return [piece for _, piece in sorted(dict(found).items(), key=lambda sample: sample[0])]
+
+    def look_at(self, inputs: Any, targets: Any) -> None:
+        """Take some samples of the next batch."""
+
+        def sample(row: int) -> Sample:  # no view, which would hold on to the batch
+            at = torch.tensor([row])
+            return (self._batches, row), (window(inputs, at), window(targets, at))
+
+        if self._batches % self._stride == 0:
+            most = 2 if self._batches else _SPREAD
+            self._spread.append([sample(row) for row in _spaced(rows(targets), most)])
+        if len(self._spread) > _GROUPS:
+            self._spread, self._stride = self._spread[::2], 2 * self._stride
+        for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
+            flat = tensor.reshape(len(tensor), -1)
+            for value, row in _classes(flat):
+                if len(self._classes) < _CLASSES and (place, value) not in self._classes:
+                    self._classes[place, value] = sample(row)
+            for sign in (-1, 1) if place == 0 else ():
+                end, row = _largest(sign * flat)
+                if end > self._ends.get(sign, (-math.inf, None))[0]:
+                    self._ends[sign] = end, sample(row)
+        self._batches += 1
+
+
+def _spaced(count: int, most: int) -> list[int]:
+    return np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()
+
+
+def _classes(flat: Tensor) -> list[tuple[int, int]]:
+    """Whole numbers, or places of the largest of several, each with the first sample that has it."""
+    if flat.is_floating_point() and flat.shape[1] < 2:
+        return []
+    values = flat.argmax(1, keepdim=True) if flat.is_floating_point() else flat
+    found, first = np.unique(values.cpu().numpy(), return_index=True)
+    return list(zip(found.tolist(), (first // values.shape[1]).tolist(), strict=True))
+
+
+def _largest(flat: Tensor) -> tuple[float, int]:
+    """The largest number and its sample; what is none counts as infinite."""
+    place = int(flat.argmax())
+    value = float(flat.flatten()[place])
+    return (math.inf if math.isnan(value) else value), place // flat.shape[1]
+
+
+def _kind(piece: Piece) -> list[tuple[tuple[int, ...], torch.dtype]]:
+    return [(tuple(tensor.shape[1:]), tensor.dtype) for part in piece for tensor in tensors(part)]
+
+
+# --- the question --------------------------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """Some of the pieces, with the outputs that the model has for them alone."""
+
+    outputs: Tensor
+    targets: Any
+    weight: float
+
+
+def coupling(asked: Asked, pieces: Sequence[Piece], *, most: int = SAMPLES, loss_alone: bool = False) -> str:
+    """What couples these samples, in words; nothing if the loss may be taken in parts, or draws at random.
+
+    To be used within `parametric.as_found`. No more than `most` samples are taken together, but four. With `loss_alone`
+    the outputs are those that the samples have together.
+    """
+    count = -(-len(pieces) // max(_LEAST, most))
+    order: list[int] = (
+        np.random.default_rng(0).permutation(len(pieces)).tolist()
+    )  # data may come in turns, or class by class
+    with torch.no_grad():
+        groups = ([pieces[i] for i in sorted(order[start::count])] for start in range(count))
+        return next(filter(None, (_together(asked, group, loss_alone) for group in groups)), "")
+
+
+def _together(asked: Asked, pieces: Sequence[Piece], loss_alone: bool) -> str:
+    if len(pieces) < 2:
+        return ""
+    try:
+        whole = _part(asked, pieces)
+        if not whole.weight:  # the mean over nothing is no number
+            return ""
+        loss = _Loss(asked, whole)
+    except Exception:  # code of others, on samples that it was not made for
+        return UNKNOWN
+    if not math.isfinite(loss.whole) or not bool(whole.outputs.isfinite().all()):
+        return UNKNOWN
+    for split in _SPLITS:
+        inside = set(split(len(pieces)))
+        sides = [[i for i in range(len(pieces)) if (i in inside) == side] for side in (True, False)]
+        try:
+            found = _coupled(asked, loss, whole, pieces, sides, loss_alone)
+        except Exception:  # code of others, that needs more samples
+            return _FEWER
+        if found:
+            return "" if found == _MIXED and _draws(asked, whole, pieces) else found
+    return ""
+
+
+def _part(asked: Asked, pieces: Sequence[Piece]) -> _Part:
+    inputs, targets = (joined(list(each)) for each in zip(*pieces, strict=True))
+    return _Part(asked.outputs(asked.leaves(), inputs), targets, asked.weight(targets))
+
+
+def _coupled(
+    asked: Asked,
+    loss: _Loss,
+    whole: _Part,
+    pieces: Sequence[Piece],
+    sides: Sequence[Sequence[int]],
+    loss_alone: bool,
+) -> str:
+    sizes = [rows(targets) for _, targets in pieces]
+    by_row = whole.outputs.ndim > 0 and len(whole.outputs) == sum(sizes)
+    own = whole.outputs.split(sizes) if by_row else ()
+    parts = list[_Part]()
+    for side in sides:
+        taken = [pieces[i] for i in side]
+        if not by_row:  # one number for all of them, say
+            parts.append(_part(asked, taken))
+            continue
+        outputs = torch.cat([own[i] for i in side])
+        if not loss_alone and not alike(_part(asked, taken).outputs, outputs):
+            return _MIXED
+        targets = joined([y for _, y in taken])
+        parts.append(_Part(outputs, targets, asked.weight(targets)))
+    return loss.coupled(parts)
+
+
+def _draws(asked: Asked, whole: _Part, pieces: Sequence[Piece]) -> bool:
+    """Whether the model has other outputs for the same samples."""
+    return not alike(_part(asked, pieces).outputs, whole.outputs)
+
+
+class _Loss:
+    """The loss function of given outputs, in double precision where it can be had: there rounding couples nothing."""
+
+    def __init__(self, asked: Asked, whole: _Part) -> None:
+        self._asked, self._part = asked, whole
+        self._criterion = _in_double(asked.criterion, whole) or asked.criterion
+        self.whole = self._of(whole)
+
+    def coupled(self, parts: Sequence[_Part]) -> str:
+        """What is wrong with the mean, or the sum, of parts of it."""
+        losses = [self._of(part) for part in parts]
+        expected = self._together(parts, losses)
+        relative, rounding = _precision([self.whole, *losses])
+        scale = max(map(abs, [self.whole, *losses]))
+        least = relative * scale + 10 * rounding * float(self._part.outputs.abs().max())
+        if (math.isfinite(expected) and abs(self.whole - expected) <= least) or self._of(
+            self._part
+        ) != self.whole:
+            return ""
+        return SUM if abs(self.whole - sum(losses)) <= least else _NEITHER[self._asked.reduction]
+
+    def _of(self, part: _Part) -> float:
+        return float(self._criterion(part.outputs.clone(), part.targets))
+
+    def _together(self, parts: Sequence[_Part], losses: Sequence[float]) -> float:
+        if self._asked.reduction == "sum":
+            return sum(losses)
+        total = sum(part.weight for part in parts)
+        if not math.isclose(total, self._part.weight, rel_tol=1e-6):  # a count that does not add up either
+            return math.nan
+        weighed = ((part.weight / total, loss) for part, loss in zip(parts, losses, strict=True))
+        return sum(share * loss for share, loss in weighed if share)  # the mean over nothing is no number
+
+
+def _precision(losses: Sequence[float]) -> tuple[float, float]:
+    """Relative error that losses may have, and the rounding of the type that they were computed in.
+
+    That is the narrowest one that holds them all: no loss in double precision has its last half of the digits zero.
+    """
+    for dtype, relative in _PRECISIONS.items():
+        if all(float(torch.tensor(loss, dtype=torch.float64).to(dtype)) == loss for loss in losses):
+            return relative, torch.finfo(dtype).eps
+    return _PRECISIONS[torch.float64], torch.finfo(torch.float64).eps
+
+
+def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:
+    """None of what holds numbers of its own in single precision that it will not mix with others."""
+    like = part.outputs.new_zeros((), dtype=torch.float64)
+    try:
+        own = doubled(criterion)
+        own(part.outputs.to(like, copy=True), moved(part.targets, like))
+    except Exception:
+        return None
+    return lambda outputs, targets: own(outputs.double(), moved(targets, like))

@@ -1,0 +1,331 @@
+"""Batches of data: pairs of inputs and targets, each a tensor or a structure of tensors with samples first.
+
+Data are gone through many times, and everything measured rests on their being the same each time: what can be gone
+through once is held, what does not end is refused, and what loads anew is summed up by a `Tally` for comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _memory
+
+__all__ = [
+    "Batch",
+    "Tally",
+    "as_tensor",
+    "bounded",
+    "copied",
+    "cuts",
+    "cuttable",
+    "held",
+    "joined",
+    "lengths",
+    "moved",
+    "pair",
+    "repeatable",
+    "rows",
+    "tensors",
+    "window",
+]
+
+_MOST = 100_000
+"""Batches that data may give which do not tell their number: more are taken for endless."""
+
+_AT_ONCE = 1 << 22
+"""Numbers that are made double at a time."""
+
+_SAME = 1e-9
+"""Relative difference of sums over the same rows in another order, far above rounding in float64."""
+
+
+# --- going through data ------------------------------------------------------------------------------------------
+
+
+def repeatable(data: Any) -> Iterable[Any]:
+    """Data that can be gone through again and again; one pair (inputs, targets) is one batch.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be gone through at all, or are an iterator that does not end: that gives more than 100,000
+        batches, or more than half of the free memory holds.
+    """
+    if (
+        isinstance(data, tuple)
+        and len(data) == 2
+        and not all(isinstance(part, tuple | list) for part in data)
+    ):
+        return [data]
+    if not isinstance(data, Iterable):
+        raise ValueError(
+            f"data must be batches (inputs, targets) or one such pair, got {type(data).__name__}"
+        )
+    return held(data) if isinstance(data, Iterator) else data
+
+
+def held(data: Iterable[Any]) -> list[Any]:
+    """All batches at once, of data that end.
+
+    Raises
+    ------
+    ValueError
+        If they do not, see `repeatable`.
+
+    Examples
+    --------
+    >>> import itertools
+    >>> held(itertools.repeat((torch.ones(2, 1), torch.ones(2))))
+    Traceback (most recent call last):
+    ValueError: data must end, got more than 100000 batches; pass fewer and larger ones, or a list
+    """
+    if _sized(data):
+        return list(data)
+    most, sizes, found = _memory.available("cpu") / 2, dict[int, int](), list[Any]()
+    total = 0
+    for item in bounded(data):
+        found.append(item)
+        for place, size in _stored(item):
+            total += size - sizes.get(place, 0)
+            sizes[place] = size
+        if total > most:
+            raise ValueError(
+                f"data must end and fit into half of the free memory, {most / 2**30:.1f} GiB, got more after"
+                f" {len(found)} batches; pass something to go through again and again, such as a DataLoader"
+            )
+    return found
+
+
+def bounded(data: Iterable[Any]) -> Iterator[Any]:
+    """The batches; those of data that do not tell their number up to a limit, see `repeatable`."""
+    for count, item in enumerate(data):
+        if count >= _MOST and not _sized(data):
+            raise ValueError(
+                f"data must end, got more than {_MOST} batches; pass fewer and larger ones, or a list"
+            )
+        yield item
+
+
+def _sized(data: Any) -> bool:
+    try:
+        len(data)
+    except (TypeError, NotImplementedError):  # so a DataLoader of a data set that does not tell
+        return False
+    return True
+
+
+def _stored(item: Any) -> Iterator[tuple[int, int]]:
+    """Where the numbers of a batch lie, and how many bytes they are."""
+    if isinstance(item, np.ndarray):
+        yield item.__array_interface__["data"][0], item.nbytes
+    elif isinstance(item, Tensor):
+        yield item.data_ptr(), item.nbytes
+    elif isinstance(item, Mapping | tuple | list):
+        for part in item.values() if isinstance(item, Mapping) else item:
+            yield from _stored(part)
+
+
+@dataclass
+class Tally:
+    """What a pass through data gave, whatever its order: samples, and two sums over their numbers.
+
+    Examples
+    --------
+    >>> first, second, third = Tally(), Tally(), Tally()
+    >>> x, y = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1])
+    >>> first.add(x, y), second.add(x.flip(0), y.flip(0)), third.add(x, y.flip(0))
+    (None, None, None)
+    >>> first.agrees(second), first.agrees(third)
+    (True, False)
+    """
+
+    samples: int = 0
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    scale: float = 0.0
+
+    def add(self, inputs: Any, targets: Any, *, numbers: bool = True) -> None:
+        """Count in a batch, with its numbers or without."""
+        self.samples += rows(targets)
+        if not numbers:
+            return
+        each = _folded(rows(targets), [*tensors(inputs), *tensors(targets)])
+        self.sums[0] += float(each.sum())
+        self.sums[1] += float(each.square().sum())
+        self.scale += float(each.abs().sum())
+
+    def agrees(self, other: Tally) -> bool:
+        """Whether both were of the same samples."""
+        pairs = zip(self.sums, other.sums, (self.scale, self.sums[1]), strict=True)
+        return self.samples == other.samples and all(
+            abs(one - two) <= _SAME * scale or (math.isnan(one) and math.isnan(two))
+            for one, two, scale in pairs
+        )
+
+
+def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
+    """One number for every sample, into which all of its numbers go with weights of their own."""
+    total = torch.zeros(samples, dtype=torch.float64)
+    for place, tensor in enumerate(tensors, start=1):
+        numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        aligned = numbers.ndim > 0 and len(numbers) == samples
+        flat = numbers.reshape(samples if aligned else 1, -1)
+        weights = place + torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device).cos()
+        parts = [part.double() @ weights for part in flat.split(max(1, _AT_ONCE // max(1, flat.shape[1])))]
+        total += torch.cat(parts).cpu()  # one that is the same for all samples goes to each
+    return total
+
+
+# --- batches -----------------------------------------------------------------------------------------------------
+
+
+def pair(item: Any) -> tuple[Any, Any]:
+    """Inputs and targets of one batch."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise ValueError(
+            f"data must give batches (inputs, targets), got {type(item).__name__}"
+            + (f" of length {len(item)}" if isinstance(item, tuple | list) else "")
+        )
+    return item[0], item[1]
+
+
+def moved(part: Any, like: Tensor) -> Any:
+    """Tensors on the device of another, floating ones of its type, whole numbers wide; arrays as tensors."""
+    if not isinstance(part, Tensor | np.ndarray):
+        return _each(part, lambda value: moved(value, like))
+    tensor = as_tensor(part)
+    if tensor.is_floating_point():
+        return tensor.to(device=like.device, dtype=like.dtype)
+    return tensor.to(device=like.device, dtype=torch.int64 if tensor.dtype in _NARROW else tensor.dtype)
+
+
+_NARROW = (torch.int8, torch.int16, torch.int32)
+"""What losses of torch do not take for classes. Bytes and truth values stay: they may be masks."""
+
+
+def as_tensor(part: Tensor | np.ndarray) -> Tensor:
+    """Numbers, in an array of whatever byte order, strides and width, as a tensor.
+
+    Raises
+    ------
+    ValueError
+        If they are masked, since what is behind the mask would be taken for data, are on the meta device, or sparse, or
+        are no numbers.
+    """
+    if isinstance(part, np.ndarray):
+        return _of_array(part)
+    if part.is_meta:
+        raise ValueError("data must hold numbers, got a tensor on the meta device, which has none")
+    if part.layout != torch.strided:
+        raise ValueError(f"data must hold dense tensors, got {part.layout}")
+    return part.detach()
+
+
+def _of_array(array: np.ndarray) -> Tensor:
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(
+            "data must hold plain arrays, got a masked one; leave the masked samples out, or fill them"
+        )
+    if array.dtype.kind not in "biufc":
+        raise ValueError(f"data must hold arrays of numbers, got {array.dtype}")
+    wide = {"f": np.float64, "c": np.complex128, "u": np.int64}.get(array.dtype.kind)
+    odd = array.dtype.itemsize > (1 if array.dtype.kind == "u" else 8)  # of which torch knows few or none
+    plain = np.ascontiguousarray(array, dtype=wide if odd and wide else array.dtype.newbyteorder("="))
+    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).reshape(array.shape)
+
+
+def _each(part: Any, change: Callable[[Any], Any]) -> Any:
+    """A structure of tensors with what it holds changed."""
+    if isinstance(part, Mapping):
+        return {name: change(value) for name, value in part.items()}
+    return tuple(change(value) for value in part) if isinstance(part, tuple | list) else part
+
+
+def tensors(part: Any) -> Iterator[Tensor]:
+    """All tensors of inputs or targets, in their order."""
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, Mapping | tuple):
+        for value in part.values() if isinstance(part, Mapping) else part:
+            yield from tensors(value)
+
+
+def rows(part: Any) -> int:
+    """Samples of inputs or targets: length of the first axis of the first tensor."""
+    first = next(tensors(part), None)
+    if first is None or first.ndim == 0:
+        got = type(part).__name__ if first is None else "a single number"
+        raise ValueError(f"data must hold tensors with samples along the first axis, got {got}")
+    return len(first)
+
+
+def lengths(*parts: Any) -> list[int]:
+    """Different lengths of the tensors of inputs and targets; numbers for all samples have none."""
+    return list(dict.fromkeys(len(tensor) for part in parts for tensor in tensors(part) if tensor.ndim))
+
+
+def cuttable(inputs: Any, targets: Any) -> bool:
+    """Whether some of the samples are the same rows of all tensors."""
+    return bool(lengths(inputs)) and len(lengths(inputs, targets)) == 1
+
+
+class Batch(NamedTuple):
+    """Inputs and targets, and the factor of their loss in the loss of all data."""
+
+    inputs: Any
+    targets: Any
+    factor: float
+
+    def part(self, samples: slice) -> Batch:
+        """Some of the samples."""
+        return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
+
+
+def window(part: Any, samples: Any) -> Any:
+    """Some of the samples of inputs or targets, a slice or a tensor of their numbers."""
+    if isinstance(part, Tensor):
+        return part[samples] if part.ndim else part
+    return _each(part, lambda value: window(value, samples))
+
+
+def joined(parts: list[Any]) -> Any:
+    """Inputs or targets of several batches in one.
+
+    Raises
+    ------
+    ValueError
+        If they are not alike.
+    """
+    first = parts[0]
+    if isinstance(first, Mapping) and all(isinstance(p, Mapping) and p.keys() == first.keys() for p in parts):
+        return {name: joined([part[name] for part in parts]) for name in first}
+    if isinstance(first, tuple) and all(isinstance(p, tuple) and len(p) == len(first) for p in parts):
+        return tuple(joined(list(each)) for each in zip(*parts, strict=True))
+    if isinstance(first, Tensor) and all(
+        isinstance(p, Tensor) and p.shape[1:] == first.shape[1:] for p in parts
+    ):
+        return torch.cat(parts) if first.ndim else first
+    if any(isinstance(p, Mapping | tuple | Tensor) for p in parts):
+        shapes = " and ".join(dict.fromkeys(_shown(part) for part in parts))
+        raise ValueError(f"data must hold samples of one shape, got {shapes}; pad them, or take one batch")
+    return first
+
+
+def _shown(part: Any) -> str:
+    return str(tuple(part.shape[1:])) if isinstance(part, Tensor) else type(part).__name__
+
+
+def cuts(samples: int, most: int) -> Iterator[slice]:
+    """Samples in windows of at most so many, one after the other."""
+    return (slice(start, min(start + most, samples)) for start in range(0, samples, most))
+
+
+def copied(part: Any) -> Any:
+    """Inputs or targets in memory of their own."""
+    return part.clone() if isinstance(part, Tensor) else _each(part, copied)

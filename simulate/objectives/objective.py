@@ -1,0 +1,469 @@
+"""An objective: a model, its loss and its data as one function of the parameters, as `simulate.objectives` says."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _checks
+from simulate.objectives import soundness
+from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves
+from simulate.objectives.batches import (
+    Batch,
+    Tally,
+    bounded,
+    cuts,
+    cuttable,
+    lengths,
+    moved,
+    pair,
+    repeatable,
+    rows,
+    window,
+)
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.parameters import Leaves, as_found, in_mode, parametric, standing
+
+__all__ = ["Objective", "OtherDataError", "Reduction"]
+
+Reduction = Literal["mean", "sum"]
+Loss = Callable[[Tensor, Any], Tensor]
+Count = Callable[[Any], float]
+
+_REDUCTIONS = ("mean", "sum")
+_FEW = 3
+"""Samples that questions about a model are put to."""
+
+
+class OtherDataError(ValueError):
+    """Data that are not the same when they are gone through again."""
+
+
+class Objective:
+    """Loss of a model on all data, as a function of its parameters.
+
+    Parameters
+    ----------
+    model
+        A module, or a function of a sequence of parameters and of inputs.
+    loss
+        A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
+    data
+        Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
+        one batch. Inputs may be a tuple or, by name, a mapping of tensors. An iterator is held in memory, and must
+        end. What loads anew for every pass must give the same samples, in whatever order.
+    parameters
+        Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
+        parameters, a sequence of tensors.
+    reduction
+        Whether `loss` is the mean or the sum over a batch; what its attribute of this name says if None, else "mean".
+    count
+        How many samples the mean over a batch is over, from its targets: their number if None; for a
+        cross-entropy that ignores an index or weights classes, what it divides by. The loss of several batches is
+        then their mean with these weights, whatever the loss is within one.
+    training
+        Whether the model is measured in training mode, with dropout and the statistics of each batch. A batch is the
+        unit then: the loss is the mean over the batches as they are given.
+    chunk
+        Most samples in one pass: a larger batch is cut if that changes nothing, else taken whole. Not in training
+        mode, where samples of a batch may depend on each other.
+
+    Raises
+    ------
+    ValueError
+        If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
+        types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
+        `torch.inference_mode`; if data do not end, are others at the next pass, or come in batches that cannot be put
+        together; from what takes derivatives, as `require_sound`.
+
+    Examples
+    --------
+    >>> model = nn.utils.skip_init(nn.Linear, 2, 1, bias=False, dtype=torch.float64)
+    >>> _ = model.weight.data.copy_(torch.tensor([[1.0, 2.0]]))
+    >>> x, y = torch.eye(2, dtype=torch.float64), torch.zeros(2, 1, dtype=torch.float64)
+    >>> objective = Objective(model, nn.MSELoss(), [(x, y), (x, y), (x[:1], y[:1])])
+    >>> round(objective.value(), 12)  # (1 + 4 + 1 + 4 + 1) / 5
+    2.2
+    >>> objective.gradient()
+    tensor([1.2000, 1.6000], dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | Callable[[Sequence[Tensor], Any], Tensor],
+        loss: Loss,
+        data: Any,
+        *,
+        parameters: Any = None,
+        reduction: Reduction | None = None,
+        count: Count | None = None,
+        training: bool = False,
+        chunk: int | None = None,
+    ) -> None:
+        found = parametric(model, parameters)
+        self.names, self._own, self._call = found.names, found.parameters, found.call
+        self.fixed, self.state = found.fixed, found.state
+        self.originals = tuple(zip(found.names, found.originals, strict=True))
+        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+        self._runs_again: bool | None = None
+        self._unchanged = False
+        self.model = model if isinstance(model, nn.Module) else None
+        self.training, self.criterion = training, loss
+        self._count, self._counted = _counted_by(loss) if count is None else count, count is not None
+        self._coupling: str | None = None
+        self.reduction = _reduction(loss, reduction)
+        self.shapes = tuple(p.shape for p in self._own)
+        self.dtype, self.device = self._own[0].dtype, self._own[0].device
+        self.dim = sum(p.numel() for p in self._own)
+        self._chunk = None if chunk is None else _checks.count("chunk", chunk)
+        if self._chunk is not None and training:
+            raise ValueError(
+                "chunk must be None in training mode, where the samples of a batch may depend on each other"
+            )
+        self._take(data)
+
+    def _take(self, data: Any) -> None:
+        self.data, self._tally = repeatable(data), None
+        with as_found(self.model, self.training):
+            sizes = [(rows(targets), self._count(targets)) for _, targets in self._given()]
+        self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
+        self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
+        if not self.samples > 0:
+            raise ValueError("data must hold at least one sample, got none")
+
+    def on(self, data: Any) -> Objective:
+        """The same loss on other data, at the same parameters."""
+        other = copy.copy(self)
+        other._take(data)
+        return other
+
+    @property
+    def share(self) -> float:
+        """Factor of the loss of one sample in the loss of all data."""
+        return 1 / self.samples if self.reduction == "mean" else 1.0
+
+    @property
+    def separable(self) -> bool:
+        """Whether the loss of a batch is the mean, or the sum, of that of any parts of it: nothing is `coupling`."""
+        return not self.coupling
+
+    @property
+    def coupling(self) -> str:
+        """Why the loss of a batch is not that of its parts, in words; empty if it is.
+
+        Asked once, of at most 32 samples of the data, no more together than a pass takes: five forward passes of so
+        few, and one through the data to pick them, see `simulate.objectives.additivity`. In training mode nobody is
+        asked: samples may see each other.
+        """
+        if self.training:
+            return "in training mode samples of a batch may see each other"
+        if self._coupling is None:
+            with as_found(self.model, self.training):
+                self._coupling = coupling(self, chosen(self._given()), most=self._most)
+        return self._coupling
+
+    @property
+    def _most(self) -> int:
+        """Samples that a pass takes at most, since more may not fit into memory."""
+        return self._largest if self._chunk is None else min(self._chunk, self._largest)
+
+    def sums(self) -> bool:
+        """Whether the loss function gives the sum over the samples of a batch, though it is taken for their mean.
+
+        Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
+        rare is no sum.
+        """
+        with as_found(self.model, self.training):
+            few = chosen(self._given())
+            return self._sums(few) and self._sums(halves(next(self._given())))
+
+    def _sums(self, pieces: Any) -> bool:
+        return self.reduction == "mean" and coupling(self, pieces, most=self._most, loss_alone=True) == SUM
+
+    @property
+    def chunk(self) -> int | None:
+        """Most samples in one pass; None where batches are taken whole, as those of a loss that cannot be cut."""
+        cut = self._chunk is not None and self._largest > self._chunk
+        return None if cut and not self.separable else self._chunk
+
+    def weight(self, targets: Any) -> float:
+        """What the mean over a batch with these targets counts for."""
+        return self._count(targets)
+
+    def leaves(self) -> Leaves:
+        """The parameters, to be differentiated by; the same tensors each time."""
+        return self._leaves
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether parts of the model run again in a backward pass, see `require_sound`."""
+        if self._runs_again is None:
+            self._runs_again = soundness.runs_again(self)
+        return self._runs_again
+
+    def require_sound(self) -> None:
+        """Refuse what makes derivatives wrong without a word; asked once, by all that takes derivatives too.
+
+        Raises
+        ------
+        ValueError
+            If torch's derivatives of the loss are not those of the loss, see `simulate.objectives.soundness`.
+        """
+        _ = self.runs_again
+
+    def disown(self, model: nn.Module) -> None:
+        """Refuse a loss that reaches for parameters of this module too, of which that of the objective is a copy."""
+        known = dict(model.named_parameters())
+        self.originals += tuple((name, known[name]) for name in self.names)
+
+    @contextmanager
+    def measured(self, *, draws: bool = True) -> Iterator[None]:
+        """While derivatives are taken, or graphs made for them: the model in its mode, and left as found afterwards.
+
+        Parameters
+        ----------
+        draws
+            Whether anything may draw random numbers: then the states of the generators are put back.
+
+        Raises
+        ------
+        ValueError
+            As `require_sound`.
+        """
+        again = self.runs_again
+        mode = as_found if draws else in_mode
+        with mode(self.model, self.training), self.standing(self._leaves, needed=again):
+            yield
+
+    def standing(self, leaves: Sequence[Tensor], *, needed: bool = True) -> AbstractContextManager[None]:
+        """Parameters in their places in the module for as long as it takes, if `needed`: see `parametric.standing`."""
+        if self.model is None or not needed:
+            return nullcontext()
+        return standing(self.model, self.state(leaves))
+
+    def few(self, *, whole: bool = False) -> Batch:
+        """A few samples of the first batch that has several, to try things on.
+
+        All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
+        not asked.
+        """
+        with as_found(self.model, self.training):
+            found = _of_several(self._weighed(*given) for given in self._given())
+        if whole or self.training or not cuttable(found.inputs, found.targets):
+            return found
+        return found.part(slice(0, _FEW))
+
+    def batches(self, *, empty: bool = False) -> Iterator[Batch]:
+        """All data once, on the device of the parameters. To be used within `as_found`.
+
+        With `empty` also batches that add nothing to the loss, such as one of ignored classes alone.
+
+        Raises
+        ------
+        ValueError
+            If the data are not those of the first pass, or come in several batches that have no loss together.
+        """
+        if self._several and not self.training and not self._counted:
+            self._require_separable()
+        for inputs, targets in self._cut():
+            batch = self._weighed(inputs, targets)
+            if batch.factor or empty:  # the mean over nothing is no number
+                yield batch
+
+    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """What the model gives for these parameters.
+
+        Raises
+        ------
+        ValueError
+            If it is no tensor, or not connected to parameters that it is to be differentiated by.
+        """
+        outputs = self._call(leaves, inputs)
+        if not isinstance(outputs, Tensor):
+            raise ValueError(
+                f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
+            )
+        if outputs.is_complex():
+            raise ValueError(
+                f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
+            )
+        if torch.is_grad_enabled() and not outputs.requires_grad and any(p.requires_grad for p in leaves):
+            raise ValueError(
+                "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
+            )
+        return outputs
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Part of the loss that this batch adds.
+
+        Raises
+        ------
+        ValueError
+            If the loss function does not give one finite number.
+        """
+        loss = self.criterion(outputs, batch.targets)
+        if not isinstance(loss, Tensor) or loss.numel() != 1 or loss.is_complex():
+            shape = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+            raise ValueError(
+                f"loss must be one number for a batch, got {shape}; reduce it to its mean or sum"
+            )
+        if batch.factor and not bool(loss.isfinite()):
+            raise ValueError(f"loss must be finite, got {loss.item()}: check inputs, targets and parameters")
+        return loss.reshape(()) * batch.factor
+
+    def value(self) -> float:
+        """Loss of all data."""
+        if not self._unchanged:
+            with torch.no_grad():
+                soundness.require_unchanged(self)
+            self._unchanged = True
+        with as_found(self.model, self.training), torch.no_grad():
+            return self._pass()[0]
+
+    def gradient(self) -> Tensor:
+        """Gradient of the loss of all data, (dim,).
+
+        Raises
+        ------
+        ValueError
+            If it is not finite, though the loss is; and as `require_sound`.
+        """
+        with self.measured(), torch.enable_grad():
+            found = self._pass()[1]
+        if not bool(found.isfinite().all()):
+            raise ValueError(
+                "gradient must be finite, got NaN or infinity: check inputs, targets and parameters"
+            )
+        return found
+
+    def twice(self) -> tuple[tuple[float, Tensor], tuple[float, Tensor]]:
+        """Loss and gradient of all data, two times in a row: what draws at random draws anew for the second."""
+        with self.measured(), torch.enable_grad():
+            return self._pass(), self._pass()
+
+    def flat(self, tensors: Sequence[Tensor]) -> Tensor:
+        """One vector (dim,) of tensors shaped like the parameters."""
+        return torch.cat([t.reshape(-1) for t in tensors])
+
+    def split(self, vector: Tensor) -> Leaves:
+        """Tensors shaped like the parameters of one vector (dim,)."""
+        parts = vector.split([s.numel() for s in self.shapes])
+        return tuple(part.view(shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+    def blocks(self) -> Mapping[str, slice]:
+        """Where each parameter stands in a vector (dim,), by name."""
+        ends = itertools.accumulate(s.numel() for s in self.shapes)
+        return {
+            name: slice(end - s.numel(), end)
+            for name, s, end in zip(self.names, self.shapes, ends, strict=True)
+        }
+
+    def _pass(self) -> tuple[float, Tensor]:
+        """Loss, and its gradient where gradients are recorded, else zeros."""
+        value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
+        leaves = self.leaves()
+        for batch in self.batches():
+            loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+            value += loss.item()
+            if torch.is_grad_enabled():
+                total += self.flat(slopes(loss, leaves))
+        return value, total
+
+    def _weighed(self, inputs: Any, targets: Any) -> Batch:
+        factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
+        return Batch(inputs, targets, factor)
+
+    def _cut(self) -> Iterator[tuple[Any, Any]]:
+        most = self.chunk
+        for inputs, targets in self._given():
+            if most is None or rows(targets) <= most:
+                yield inputs, targets
+                continue
+            for part in cuts(rows(targets), most):
+                yield window(inputs, part), window(targets, part)
+
+    def _given(self) -> Iterator[tuple[Any, Any]]:
+        """The batches as they are given, without empty ones."""
+        tally, loaded = Tally(), not isinstance(self.data, tuple | list)
+        for item in bounded(self.data):
+            inputs, targets = (moved(part, self._own[0]) for part in pair(item))
+            size = rows(targets)
+            _require_no_list_of_samples(pair(item)[0], inputs, targets)
+            if self._chunk is not None and size > self._chunk and not cuttable(inputs, targets):
+                got = " and ".join(map(str, lengths(inputs, targets)))
+                raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
+            tally.add(inputs, targets, numbers=loaded)
+            if size:  # of an empty batch nothing is left
+                yield inputs, targets
+        self._require_the_same(tally)
+
+    def _require_the_same(self, tally: Tally) -> None:
+        self._tally = tally if self._tally is None else self._tally
+        if not self._tally.agrees(tally):
+            first, now = self._tally.samples, tally.samples
+            got = f"{now} samples after {first}" if now != first else f"{now} others"
+            raise OtherDataError(
+                f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
+            )
+
+    def _require_separable(self) -> None:
+        """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
+        if self.coupling not in ("", UNKNOWN):
+            raise ValueError(
+                f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
+                f" another: {self.coupling}; pass all samples as one batch"
+            )
+
+
+def _of_several(batches: Iterator[Batch]) -> Batch:
+    """The first that has several samples and adds to the loss; if there is none, one that adds to it."""
+    found = next(batches)
+    for batch in itertools.chain([found], batches):
+        if batch.factor and rows(batch.targets) > 1:
+            return batch
+        found = found if found.factor else batch
+    return found
+
+
+def _require_no_list_of_samples(given: Any, inputs: Any, targets: Any) -> None:
+    """A list of inputs stands for several that a model takes, not for its samples."""
+    if isinstance(given, list) and len(given) == rows(targets) and not cuttable(inputs, targets):
+        raise ValueError(
+            f"inputs must be tensors with samples along the first axis, got a list of {len(given)} samples; stack them"
+        )
+
+
+def _reduction(loss: Loss, reduction: str | None) -> str:
+    found = getattr(loss, "reduction", "mean") if reduction is None else reduction
+    found = (
+        "mean" if found == "batchmean" else found
+    )  # what torch calls the mean over samples, of a divergence
+    if found not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
+    return found
+
+
+def _counted_by(loss: Loss) -> Count:
+    """What a mean over a batch divides by, up to a constant factor."""
+    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+        return rows
+    weight, ignored = loss.weight, loss.ignore_index
+
+    def count(targets: Any) -> float:
+        if torch.is_floating_point(targets):  # probabilities: torch divides by their number
+            if targets.ndim < 2:
+                raise ValueError(
+                    f"targets of a cross-entropy must be whole numbers, or shares of the classes along axis 1, got"
+                    f" {targets.dtype} of shape {tuple(targets.shape)}"
+                )
+            return float(targets.numel() // targets.shape[1])
+        kept = targets[targets != ignored]
+        return float(kept.numel()) if weight is None else float(weight[kept].sum())
+
+    return count

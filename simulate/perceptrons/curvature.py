@@ -1,0 +1,263 @@
+r"""Exact loss curvature of small and middle-sized networks, in float64 on the device of the weights.
+
+Setting: softmax cross-entropy at temperature T, mean over N samples, K classes; logits z, probabilities
+p = softmax(z / T), flat parameters theta of length P (the layers in order, each matrix row by row); every
+weight may be multiplied by alpha > 0 first. The Hessian is H = G + Ht:
+
+| name | matrix |
+|---|---|
+| G-term | G = mean J' (diag(p) - p p') J / T^2, J the Jacobian of the logits |
+| H-term | Ht = mean sum_k (p - onehot)_k (second derivative of z_k) / T |
+
+Here for bias-free ReLU perceptrons in the coordinates of a frame, every alpha and T from one pass
+(`ProjectedMlp`); `simulate.modules.projected_network` does so for other homogeneous networks,
+`simulate.modules.projected` for any model at one alpha and T. All P coordinates without a frame are the topic of
+`simulate.perceptrons.full_space`, single samples that of `simulate.perceptrons.per_sample`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.networks import Weights
+from simulate.perceptrons import relu as _relu
+from simulate.perceptrons.homogeneous import Homogeneous, Terms
+
+__all__ = [
+    "ProjectedMlp",
+    "Terms",
+    "excess",
+    "haar",
+    "hessian",
+    "sparse_frame",
+    "spectral_norm",
+]
+
+
+# --- frames and scalars ---------------------------------------------------------------------------
+
+
+def haar(
+    rng: np.random.Generator, rows: int, columns: int, *, total: int | None = None, device: str = "cpu"
+) -> Tensor:
+    """Orthonormal frame, uniform on the Stiefel manifold: float64 of shape (rows, columns).
+
+    The orthogonal factor of a normal matrix whose triangular factor has a positive diagonal; drawn on the CPU
+    whatever the device.
+
+    Parameters
+    ----------
+    rng
+        Generator.
+    rows, columns
+        Shape of what is returned.
+    total
+        Rows of the whole frame, of which `rows` are returned and the others never drawn: all that is needed
+        of them is their Gram matrix, which has a Wishart law.
+
+    Raises
+    ------
+    ValueError
+        If not 1 <= columns <= rows, the rows left out are fewer than the columns, and not none, or the frame
+        does not fit into memory.
+
+    Examples
+    --------
+    >>> frame = haar(np.random.default_rng(0), 500, 3)
+    >>> bool(torch.allclose(frame.T @ frame, torch.eye(3, dtype=torch.float64), atol=1e-14))
+    True
+    """
+    rows, columns = _frame_sizes(rows, columns, copies=4)  # the factor, and what LAPACK works with
+    total = rows if total is None else _checks.count("total", total)
+    normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
+    if total != rows:
+        return _orthonormal_with(normal, _wishart(rng, total - rows, columns).to(device))
+    # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
+    return _cholesky_qr(normal) if rows >= 8 * columns else _signed_qr(normal)
+
+
+def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cpu") -> Tensor:
+    """Sparse random frame: entries +-1 with probability 1/sqrt(rows), else 0; then columns of unit norm.
+
+    The columns are independent, hence only nearly orthogonal. A column without any entry is drawn again.
+    Stored densely, float64 of shape (rows, columns).
+
+    Raises
+    ------
+    ValueError
+        If not 1 <= columns <= rows, or the frame does not fit into memory.
+
+    Examples
+    --------
+    >>> sparse_frame(np.random.default_rng(0), 400, 3).square().sum().round().item()
+    3.0
+    """
+    rows, columns = _frame_sizes(rows, columns, copies=2)
+    frame = np.zeros((rows, columns))
+    for column in range(columns):
+        count = 0
+        while count == 0:
+            count = int(rng.binomial(rows, rows**-0.5))
+        places = rng.choice(rows, count, replace=False, shuffle=False)
+        frame[places, column] = rng.choice([-1.0, 1.0], count) / math.sqrt(count)
+    return torch.from_numpy(frame).to(device)
+
+
+def excess(matrix: Tensor) -> Tensor:
+    """Trace over Frobenius norm of square matrices of shape (..., n, n), at any scale that float64 can hold.
+
+    Raises
+    ------
+    ValueError
+        If a matrix is zero or not finite.
+
+    Examples
+    --------
+    >>> excess(torch.eye(4, dtype=torch.float64)).item()
+    2.0
+    """
+    largest = matrix.abs().amax((-2, -1), keepdim=True)
+    if not bool(((largest > 0) & largest.isfinite()).all()):
+        raise ValueError(
+            f"matrix must be finite and non-zero, got largest entries {largest.flatten().tolist()}"
+        )
+    unit = matrix / largest  # squares of small entries would underflow
+    return unit.diagonal(dim1=-2, dim2=-1).sum(-1) / torch.linalg.matrix_norm(unit)
+
+
+def spectral_norm(matrix: Tensor) -> Tensor:
+    """Largest absolute eigenvalue of symmetric matrices of shape (..., n, n).
+
+    Examples
+    --------
+    >>> spectral_norm(torch.diag(torch.tensor([1.0, -3.0]))).item()
+    3.0
+    """
+    return torch.linalg.eigvalsh(matrix).abs().amax(-1)
+
+
+# --- curvature in the coordinates of a frame ------------------------------------------------------
+
+
+class ProjectedMlp(Homogeneous):
+    """Bias-free ReLU perceptron seen through a frame: theta = alpha theta_0 + R t, derivatives in t at t = 0.
+
+    The derivatives of the logits are taken once, at the weights given. Within a linear piece the logits are
+    linear in each layer, so that a positive factor on all weights multiplies them by a power of that factor;
+    every (alpha, T) then costs one weighted sum.
+
+    Parameters
+    ----------
+    weights
+        Matrices of shape (out, in), see `mlp_weights`.
+    x, labels
+        Inputs (N, in) and classes (N,).
+    frame
+        R of shape (P, d), any matrix; its rows are ordered as the flat parameters.
+
+    Attributes
+    ----------
+    logits
+        (N, K), at the weights given.
+    jacobian
+        (N, K, d), derivative of the logits in t.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, or the derivatives do not fit into memory.
+
+    Examples
+    --------
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> weights, frame = mlp_weights(rng, (6, 5, 4)), haar(rng, 50, 3)
+    >>> net = ProjectedMlp(weights, rng.standard_normal((7, 6)), np.arange(7) % 4, frame)
+    >>> net.terms(alpha=[0.5, 1.0, 2.0]).hessian.shape
+    torch.Size([3, 3, 3])
+    """
+
+    def __init__(self, weights: Weights, x: Any, labels: Any, frame: Tensor) -> None:
+        weights, x, labels = _relu.problem(weights, x, labels)
+        hidden, masks, logits = _relu.forward(weights, x)
+        directions = _relu.unflatten(frame.to(weights[0]), weights)
+        _require_projected(weights, len(x), frame)
+        tangents = _relu.tangents(weights, hidden, masks, directions)
+        signals = _relu.backward(weights, masks, logits)
+        half = _relu.half_second_derivatives(signals, directions, tangents)
+        super().__init__(logits, labels, tangents[-1].transpose(0, 1).contiguous(), half, len(weights))
+
+
+# --- automatic differentiation --------------------------------------------------------------------
+
+
+def hessian(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Hessian of a scalar function in its first argument, as a function, by automatic differentiation.
+
+    Examples
+    --------
+    >>> hessian(lambda t, power: (t**power).sum())(torch.tensor([1.0, 2.0]), 3)
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    # reverse over reverse: forward mode makes torch build its rules through an interface that it deprecates
+    return torch.func.jacrev(torch.func.grad(loss))
+
+
+def _require_projected(weights: Weights, samples: int, frame: Tensor) -> None:
+    classes, columns = len(weights[-1]), frame.shape[1]
+    tangents = samples * columns * sum(len(weight) for weight in weights)
+    second = samples * classes * columns**2
+    what = f"the second derivatives of {samples} samples and {classes} classes along {columns} directions"
+    needed = 8 * (3 * (tangents + second) + 2 * frame.numel()) + _relu.CHUNK_BYTES  # measured: at most this
+    _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
+
+
+# --- linear algebra -------------------------------------------------------------------------------
+
+
+def _frame_sizes(rows: int, columns: int, *, copies: int) -> tuple[int, int]:
+    rows, columns = _checks.count("rows", rows), _checks.count("columns", columns)
+    if columns > rows:
+        raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
+    what = f"{copies} copies of a frame of {rows} x {columns}"
+    _memory.require("rows and columns", 8 * copies * rows * columns, what)
+    return rows, columns
+
+
+def _cholesky_qr(matrix: Tensor) -> Tensor:
+    # in place and by parts that stay in the cache; partial sums also keep the rounding of long sums down
+    parts = matrix.split(4096)
+    upper = torch.linalg.cholesky(torch.stack([part.T @ part for part in parts]).sum(0), upper=True)
+    identity = torch.eye(len(upper), dtype=upper.dtype, device=upper.device)
+    inverse = torch.linalg.solve_triangular(upper, identity, upper=True)
+    for part in parts:
+        part.copy_(part @ inverse)
+    return matrix
+
+
+def _orthonormal_with(normal: Tensor, gram: Tensor) -> Tensor:
+    """Some rows of the orthogonal factor of a tall matrix, given the Gram matrix of its other rows."""
+    upper = torch.linalg.cholesky(normal.T @ normal + gram, upper=True)
+    return torch.linalg.solve_triangular(upper, normal, upper=True, left=False)
+
+
+def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:
+    """Gram matrix of `degrees` standard normal rows, by Bartlett's triangular factor."""
+    if degrees < dim:
+        raise ValueError(f"total must leave out no rows or at least {dim}, got {degrees} left out")
+    factor = np.tril(rng.standard_normal((dim, dim)), -1)
+    factor[np.diag_indices(dim)] = np.sqrt(rng.chisquare(degrees - np.arange(dim)))
+    return torch.from_numpy(factor @ factor.T)
+
+
+def _signed_qr(matrix: Tensor) -> Tensor:
+    orthogonal, upper = torch.linalg.qr(matrix)
+    return orthogonal * upper.diagonal().sign()

@@ -1,0 +1,194 @@
+r"""Exact norms of the loss Hessian of a bias-free ReLU perceptron in all P coordinates, without a P x P matrix.
+
+Hessian, G-term and H-term as in `simulate.perceptrons.curvature`. The G-term shares its non-zero eigenvalues with an
+NK x NK Gram matrix. The block of layers l < m of the H-term is a mean of N products of three small arrays, so
+its norm needs N x N Gram matrices only. The eigenvalues of the Hessian come from `simulate.eigenvalues`, of any model.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.networks import Weights
+from simulate.perceptrons import relu as _relu, softmax as _softmax
+
+__all__ = ["Norms", "g_term_eigenvalues", "norms"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norms:
+    """Exact traces and Frobenius norms of the Hessian and its terms in all P coordinates.
+
+    `excess_g` is trace over norm of the G-term, right even where both underflow; `inner` is <G, Ht>_F.
+    """
+
+    trace_g: float
+    norm_g: float
+    excess_g: float
+    norm_h_term: float
+    inner: float
+
+    @property
+    def trace_hessian(self) -> float:
+        """Tr H; the H-term has no entry within a layer, hence no diagonal."""
+        return self.trace_g
+
+    @property
+    def norm_hessian(self) -> float:
+        """|H|_F."""
+        return math.sqrt(max(self.norm_g**2 + 2 * self.inner + self.norm_h_term**2, 0.0))
+
+    @property
+    def excess_hessian(self) -> float:
+        """Tr H / |H|_F."""
+        return self.trace_hessian / self.norm_hessian
+
+
+def norms(weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature: float = 1.0) -> Norms:
+    """Exact norms of the loss Hessian of a bias-free ReLU perceptron of any depth, without a P x P matrix.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, `alpha` or `temperature` is not positive, G is zero, or the
+        Gram matrices do not fit into memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> found = norms(mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), np.arange(7) % 4)
+    >>> found.trace_hessian / found.norm_hessian == found.excess_hessian
+    True
+    """
+    net = _FullMlp(weights, x, labels, alpha, temperature)
+    gram, scale = net.g_gram(), math.exp(net.log_scale)
+    trace, norm = gram.trace().item(), torch.linalg.matrix_norm(gram).item()
+    if norm == 0:
+        raise ValueError("weights must move the logits at some input, got a G-term of zero")
+    return Norms(
+        trace_g=scale * trace,
+        norm_g=scale * norm,
+        excess_g=trace / norm,
+        norm_h_term=net.h_term_norm(),
+        inner=scale * net.inner_product(),
+    )
+
+
+def g_term_eigenvalues(
+    weights: Weights, x: Any, labels: Any, alpha: float = 1.0, temperature: float = 1.0
+) -> Tensor:
+    """The eigenvalues of the G-term that need not vanish, ascending: the NK of its Gram matrix, P at most.
+
+    N of them are zero but for rounding, as the entries of a softmax sum to one.
+
+    Raises
+    ------
+    ValueError
+        As `norms`, but for a G-term of zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> net = mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), np.arange(7) % 4
+    >>> values = g_term_eigenvalues(*net)
+    >>> values.shape, math.isclose(float(values.sum()), norms(*net).trace_g)
+    (torch.Size([28]), True)
+    """
+    net = _FullMlp(weights, x, labels, alpha, temperature)
+    most = sum(weight.numel() for weight in net.weights)
+    return torch.linalg.eigvalsh(net.g_gram())[-most:] * math.exp(net.log_scale)
+
+
+class _FullMlp:
+    """Forward pass, backward signals and softmax factors of a scaled network; G as (1/N) sum of rows f f'.
+
+    Row (n, k) of layer l of the factor of G is the outer product of `rows[l][n, k]` and `hidden[l][n]`; its
+    square carries exp(-log_scale).
+    """
+
+    def __init__(self, weights: Weights, x: Any, labels: Any, alpha: float, temperature: float) -> None:
+        weights, x, labels = _relu.problem(weights, x, labels)
+        _require_memory(weights, len(x))
+        alpha = float(_checks.positive("alpha", alpha))
+        temperature = float(_checks.positive("temperature", temperature))
+        self.weights = tuple(alpha * weight for weight in weights)
+        self.hidden, self.masks, logits = _relu.forward(self.weights, x)
+        logits = _checks.finite_logits(logits / temperature, alpha)
+        self.samples = len(x)
+        signals = [signal / temperature for signal in _relu.backward(self.weights, self.masks, logits)]
+        residuals = _softmax.residuals(logits, labels)
+        self.errors = [(residuals[:, None] @ signal).squeeze(1) for signal in signals]
+        moved = self.hidden[-1].any(-1, keepdim=True)  # by the last layer, and through it by all below
+        factors = [_softmax.factor(logits, _softmax.contrasts(s, logits), moved) for s in signals]
+        self.rows, self.log_scale = [rows for rows, _ in factors], float(factors[0][1])
+
+    def g_gram(self) -> Tensor:
+        """(NK, NK) matrix with the non-zero eigenvalues of exp(-log_scale) G."""
+        size, classes, _ = self.rows[0].shape
+        gram = self.rows[0].new_zeros(size, classes, size, classes)
+        for rows, hidden in zip(self.rows, self.hidden, strict=True):
+            flat = rows.flatten(0, 1)
+            gram += (flat @ flat.T).view_as(gram).mul_(_gram(hidden)[:, None, :, None])
+        return gram.view(size * classes, size * classes) / size
+
+    def h_term_norm(self) -> float:
+        """|Ht|_F: twice the blocks below the diagonal, each through three N x N Gram matrices."""
+        square = sum(
+            (_gram(self.errors[upper]) * _gram(transport.flatten(1)) * _gram(self.hidden[lower])).sum()
+            for upper in range(1, len(self.weights))
+            for lower, transport in self._transports(upper)
+        )
+        return math.sqrt(2 * max(float(square), 0.0)) / self.samples
+
+    def inner_product(self) -> float:
+        """exp(-log_scale) <G, Ht>_F, from f' Ht f summed over the rows f of the factor of G."""
+        total = 0.0
+        for upper in range(1, len(self.weights)):
+            reach = torch.einsum("nkc,mc->nmk", self.rows[upper], self.errors[upper])
+            back = self.hidden[upper][:, None, :]
+            for lower in reversed(range(upper)):
+                # (n, m, c): the input of layer `upper` on sample n, sent back on the linear piece of sample m
+                back = (back if lower == upper - 1 else back @ self.weights[lower + 1]) * self.masks[lower]
+                middle = torch.einsum("nmc,nkc->nmk", back, self.rows[lower])
+                total += float((reach * middle).sum(-1).mul(_gram(self.hidden[lower])).sum())
+        return 2 * total / self.samples**2
+
+    def _transports(self, upper: int) -> list[tuple[int, Tensor]]:
+        """Derivative of the input of layer `upper` in the pre-activations of each layer below, per sample.
+
+        The nearest one is diagonal: only its diagonal (N, width) is kept, which has the same inner products.
+        """
+        transports = [(upper - 1, self.masks[upper - 1])]
+        if upper == 1:  # the widest layer, and nothing below it: spare its diagonal matrices
+            return transports
+        matrix = torch.diag_embed(self.masks[upper - 1])
+        for lower in reversed(range(upper - 1)):
+            matrix = (matrix @ self.weights[lower + 1]) * self.masks[lower][:, None, :]
+            transports.append((lower, matrix))
+        return transports
+
+
+def _require_memory(weights: Weights, samples: int) -> None:
+    widths = [len(weight) for weight in weights]
+    *hidden, classes = widths
+    rows = samples * (samples * classes**2 + classes * sum(widths))
+    transports = samples * max(hidden[1:], default=0) ** 2
+    parameters = sum(weight.numel() for weight in weights)
+    pairs = samples**2 * (max(hidden, default=1) + classes)
+    what = f"the Gram matrices of {samples} samples and {classes} classes"
+    needed = 8 * (3 * (rows + transports + parameters) + 2 * pairs)  # measured: at most this
+    _memory.require("x", needed, what, device=weights[0].device, advice="use fewer samples")
+
+
+def _gram(rows: Tensor) -> Tensor:
+    return rows @ rows.T

@@ -1,0 +1,180 @@
+r"""Hessian block of one layer of a bias-free ReLU perceptron, to full relative precision at any scale.
+
+Within a linear piece the logits are linear in each layer by itself, so the block of the H-term within a layer is zero
+and the Hessian's own block is that of the G-term. On sample n it is a Kronecker product,
+
+    block = (1/N) sum_n S_n' (diag(p_n) - p_n p_n') S_n (x) h_n h_n',
+
+with S_n (K, out) the derivatives of the logits by what the layer puts out and h_n (in,) what it takes in. The block
+is kept as its factor, rows f (x) h one for each class of each sample, so that a norm takes a Gram matrix as large as
+there are rows and never one of (out in) x (out in). Weights of the softmax are kept as logarithms: nothing cancels or
+underflows, however sure the network is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.networks import Weights
+from simulate.perceptrons import relu as _relu, softmax as _softmax
+
+__all__ = ["LayerBlock", "layer_block"]
+
+_NEGLIGIBLE = 1e-36
+"""Rows of a smaller share of the largest squared norm are left out: they are below the rounding of its root, twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerBlock:
+    """Block B = exp(log_scale) sum_r (f_r (x) h_r)(f_r (x) h_r)' of one layer, positive semidefinite as it stands.
+
+    Attributes
+    ----------
+    rows
+        f_r, (R, out); the longest product f_r (x) h_r has a length of about one.
+    inputs
+        h_r, (R, in).
+    owners
+        The sample of each row, (R,).
+    samples
+        N, those included that have no row left.
+    log_scale
+        Logarithm of the scale of B.
+    """
+
+    rows: Tensor
+    inputs: Tensor
+    owners: Tensor
+    samples: int
+    log_scale: float
+
+    @property
+    def shares(self) -> Tensor:
+        """Share of every sample in the trace of the block, (N,)."""
+        squares = self._squares()
+        return squares.new_zeros(self.samples).index_add(0, self.owners, squares / squares.sum())
+
+    @property
+    def excess(self) -> float:
+        """Trace over Frobenius norm."""
+        gram = self._gram()
+        return (gram.trace() / torch.linalg.matrix_norm(gram)).item()
+
+    @property
+    def log_trace(self) -> float:
+        """Logarithm of the trace."""
+        return self.log_scale + math.log(self._squares().sum().item())
+
+    def top_direction(self) -> Tensor:
+        """Eigenvector of the largest eigenvalue as a matrix (out, in) of norm one, of either sign."""
+        weights = torch.linalg.eigh(self._gram()).eigenvectors[:, -1]
+        direction = self.rows.T @ (weights[:, None] * self.inputs)
+        return direction / direction.norm()
+
+    def dense(self) -> Tensor:
+        """exp(-log_scale) B, (out in, out in), the weights row by row.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit into memory.
+        """
+        size = self.rows.shape[1] * self.inputs.shape[1]
+        what = f"a block of {size} x {size}"
+        _memory.require("layer", 16 * size**2, what, device=self.rows.device, advice="use a smaller layer")
+        products = (self.rows[:, :, None] * self.inputs[:, None, :]).flatten(1)
+        return products.T @ products
+
+    def _squares(self) -> Tensor:
+        return self.rows.square().sum(1) * self.inputs.square().sum(1)
+
+    def _gram(self) -> Tensor:
+        count = len(self.rows)
+        what = f"the Gram matrices of {count} rows"
+        _memory.require("x", 24 * count**2, what, device=self.rows.device, advice="use fewer samples")
+        return (self.rows @ self.rows.T) * (self.inputs @ self.inputs.T)
+
+
+def layer_block(
+    weights: Weights, x: Any, *, layer: int = 0, alpha: float = 1.0, temperature: float = 1.0
+) -> LayerBlock:
+    """Hessian block of one layer of a bias-free ReLU perceptron whose weights are all multiplied by `alpha`.
+
+    The loss is the mean softmax cross-entropy at a temperature; labels do not enter.
+
+    Parameters
+    ----------
+    weights
+        Matrices of shape (out, in), see `mlp_weights`.
+    x
+        Inputs (N, in).
+    layer
+        Counted from 0, next to the input.
+    alpha, temperature
+        Positive; what the softmax sees are the logits times alpha^L / temperature.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, there is no such layer, `alpha` or `temperature` is not positive, the scaled logits
+        overflow, the block is zero, or its factor does not fit into memory.
+
+    Examples
+    --------
+    >>> from simulate.networks import mlp_weights
+    >>> rng = np.random.default_rng(0)
+    >>> block = layer_block(mlp_weights(rng, (6, 5, 4)), rng.standard_normal((7, 6)), alpha=300.0)
+    >>> round(block.excess, 12), block.log_trace < -100
+    (1.0, True)
+    """
+    weights, x, _ = _relu.problem(weights, x, np.zeros(np.shape(x)[:1], dtype=np.int64))
+    depth, layer = len(weights), _checks.number("layer", layer)
+    if layer >= depth:
+        raise ValueError(f"layer must be less than the {depth} layers there are, got {layer}")
+    alpha, temperature = (
+        float(_checks.positive(name, value))
+        for name, value in (("alpha", alpha), ("temperature", temperature))
+    )
+    _require_memory(weights, len(x))
+    hidden, masks, logits = _relu.forward(weights, x)
+    signals = _relu.backward(weights, masks, logits)[layer]
+    for _ in weights:  # products, not a power, which would overflow by itself
+        logits = alpha * logits
+    logits = _checks.finite_logits(logits / temperature, alpha)
+    contrasts = _softmax.contrasts(signals, logits)
+    moved = contrasts.any(2) & hidden[layer].any(1, keepdim=True)
+    if not moved.any():
+        raise ValueError("weights must move the logits by this layer at some input, got a block of zero")
+    rows, log_scale = _softmax.factor(logits, contrasts, moved)
+    power = 2 * ((depth - 1) * math.log(alpha) - math.log(temperature))
+    return _longest(rows, hidden[layer], log_scale.item() + power - math.log(len(x)))
+
+
+def _longest(rows: Tensor, inputs: Tensor, log_scale: float) -> LayerBlock:
+    """Rows (n, K, out) with what the layer takes in (n, in), without those that are negligible."""
+    squares = rows.square().sum(2) * inputs.square().sum(1, keepdim=True)
+    largest = squares.max()
+    places, classes = (squares > _NEGLIGIBLE * largest).nonzero(as_tuple=True)
+    return LayerBlock(
+        rows=rows[places, classes] / largest.sqrt(),
+        inputs=inputs[places],
+        owners=places,
+        samples=len(rows),
+        log_scale=log_scale + math.log(largest.item()),
+    )
+
+
+def _require_memory(weights: Weights, samples: int) -> None:
+    widths = [len(weight) for weight in weights]
+    rows = samples * widths[-1]
+    # the signals of all layers, the rows four times on their way, and what the layer takes in for each of them
+    numbers = rows * (sum(widths) + 4 * max(widths) + max(weight.shape[1] for weight in weights))
+    what = f"the factor of a block, of {samples} samples and {widths[-1]} classes"
+    _memory.require("x", 8 * numbers, what, device=weights[0].device, advice="use fewer samples")

@@ -1,0 +1,357 @@
+"""What single samples do along the top eigenvectors of their mean matrix and along directions of their own.
+
+Measured once for a data set, these statistics say at every batch size how far the top eigenvalue of a batch lies above
+that of all samples. Beside them what they compete with: top eigenvalues of batches, drawn without replacement.
+
+Samples are matrices or products of a perceptron, see `simulate.perceptrons.sample_products`; N of them, P parameters,
+k vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.eigenvalues import extremes
+from simulate.lanczos import Operator
+from simulate.perceptrons.sample_products import Samples
+
+__all__ = [
+    "SampleStatistics",
+    "TopPairs",
+    "batch_eigenvalues",
+    "partitions",
+    "sample_pairs",
+    "statistics",
+    "top_eigenvectors",
+]
+
+Floats = NDArray[np.float64]
+
+_WORKING_SET = 1 << 28
+"""Bytes of one array of a chunk of samples or batches: larger ones gain nothing."""
+
+_DENSE = 400
+_DENSE_SAMPLES = 64
+"""Parameters, and coordinates of a sample, up to which the matrix itself is decomposed: it is sooner done."""
+
+_ROUNDINGS = 1 << 13
+"""To which the top eigenvalues are found: residuals are of the root of it, relative to them."""
+
+_OWN = 1e-6
+"""Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
+
+
+class TopPairs(NamedTuple):
+    """Top eigenvalue of every sample (N,), its eigenvector in its coordinates (N, D), and its residual (N,)."""
+
+    values: Tensor
+    vectors: Tensor
+    residuals: Tensor
+
+
+class SampleStatistics(NamedTuple):
+    """Per sample, and means over pairs of samples; see `statistics`."""
+
+    eigenvalues: Floats
+    projected: Floats
+    squared: Floats
+    largest: Floats
+    overlaps: Floats
+    background: float
+    spread: float
+
+
+def statistics(
+    samples: Samples, vectors: Tensor, pairs: TopPairs, rng: np.random.Generator, *, probes: int = 12
+) -> SampleStatistics:
+    """Measure the samples on some directions and on their own.
+
+    Parameters
+    ----------
+    samples
+        All N samples as one group.
+    vectors
+        V' of shape (k, P), orthonormal: the top eigenvectors of the mean matrix, from `top_eigenvectors`.
+    pairs
+        Top eigenpairs (l_i, u_i), from `sample_pairs`.
+    rng
+        Chooses the samples whose own directions are probed.
+    probes
+        Own directions e_i probed on all samples j != i.
+
+    Returns
+    -------
+    eigenvalues (k,), the Rayleigh quotients of V; projected V'H_iV and squared V'H_i^2V, both (N, k, k); largest l_i
+    (N,); overlaps V'u_i (N, k); background, the mean of e_i'H_je_i; and spread, the mean of |(1 - VV')H_je_i|^2 less
+    the square of the background. e_i is the part of u_i outside of V, of length one. Without any such part, or with
+    one sample, background and spread are 0.
+
+    Raises
+    ------
+    ValueError
+        If the samples are not one group, the vectors are not orthonormal vectors of their length, or `probes` is not
+        positive.
+    """
+    _require_whole(samples)
+    if vectors.ndim != 2 or vectors.shape[1] != samples.dim:
+        raise ValueError(f"vectors must be of shape (k, {samples.dim}), got {tuple(vectors.shape)}")
+    if not torch.allclose(vectors @ vectors.mT, torch.eye(len(vectors)).to(vectors), atol=1e-4):
+        raise ValueError("vectors must be orthonormal, got others")
+    probes = _checks.count("probes", probes)
+    parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
+    inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
+    overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
+    background, spread = _between(samples, vectors, pairs, overlaps, rng, probes)
+    return SampleStatistics(
+        eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
+        projected=_array(projected),
+        squared=_array(squared),
+        largest=_array(pairs.values),
+        overlaps=_array(overlaps),
+        background=background,
+        spread=spread,
+    )
+
+
+def top_eigenvectors(samples: Samples, count: int) -> Tensor:
+    """Top eigenvectors of the mean matrix of all samples, shape (count, P), by Lanczos where it is large.
+
+    Raises
+    ------
+    ValueError
+        If the samples are not one group, `count` is not positive and less than P, or the memory does not suffice to
+        find them.
+    """
+    _require_whole(samples)
+    count = _checks.count("count", count)
+    if count >= samples.dim:
+        raise ValueError(f"count must be less than the {samples.dim} parameters, got {count}")
+    if samples.dim <= _DENSE:
+        whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype)[None])[0]
+        return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
+    mean = Operator(product=lambda v: samples.mean(v[None])[0], dim=samples.dim, dtype=samples.dtype)
+    accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
+    found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
+    if not found.converged.all():
+        raise ValueError(f"count must be small enough to be found, got {count}: {found.stopped}")
+    return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.dtype)
+
+
+def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) -> TopPairs:
+    """Top eigenpair of every single sample, in its own coordinates, all at once: by Lanczos where they are many.
+
+    Parameters
+    ----------
+    samples
+        All N samples as one group.
+    steps
+        Most products with each sample.
+    tolerance
+        Residual, relative to the eigenvalue, at which no more are made.
+
+    Raises
+    ------
+    ValueError
+        If the samples are not one group, or `steps` is not positive.
+    """
+    _require_whole(samples)
+    steps = _checks.count("steps", steps)
+    start = _start(samples.coordinates)
+    if samples.coordinates <= min(_DENSE_SAMPLES, steps):
+        parts = [_decomposed(part) for part in _chunks(samples, samples.coordinates)]
+        return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    start = _start(samples.coordinates).to(samples.dtype)
+    found = [
+        _lanczos(lambda c, part=part: _each(part, c), start.expand(part.size, -1), steps, tolerance)
+        for part in _chunks(samples, steps)
+    ]
+    return TopPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
+
+
+def partitions(rng: np.random.Generator, samples: int, size: int, count: int) -> NDArray[np.intp]:
+    """Batches without replacement: random partitions of all samples into batches, until there are enough.
+
+    Parameters
+    ----------
+    rng
+        Generator.
+    samples, size
+        N and B; where B does not divide N each partition leaves a few samples out.
+    count
+        Fewest batches.
+
+    Returns
+    -------
+    Indices, whole partitions: shape (batches, B) with `count` batches or more.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, or B exceeds N.
+
+    Examples
+    --------
+    >>> partitions(np.random.default_rng(0), 5, 2, 3).shape
+    (4, 2)
+    """
+    samples, size, count = (
+        _checks.count(name, value) for name, value in (("samples", samples), ("size", size), ("count", count))
+    )
+    if size > samples:
+        raise ValueError(f"size must be at most the {samples} samples, got {size}")
+    each = samples // size
+    rounds = -(-count // each)
+    _memory.require("count", 16 * rounds * samples, f"{rounds} orders of {samples} samples")
+    orders = np.stack([rng.permutation(samples)[: each * size] for _ in range(rounds)])
+    return orders.reshape(-1, size)
+
+
+def batch_eigenvalues(
+    samples: Samples, batches: NDArray[np.intp], *, steps: int = 64, tolerance: float = 1e-4
+) -> Floats:
+    """Top eigenvalue of the mean matrix of each batch, by Lanczos on all of them at once.
+
+    Parameters
+    ----------
+    samples
+        All N samples as one group.
+    batches
+        Indices (batches, B).
+    steps
+        Most products with each batch.
+    tolerance
+        Residual, relative to the eigenvalue, at which no more are made; the error of the value is of its square.
+
+    Returns
+    -------
+    Shape (batches,), never above the eigenvalue itself.
+
+    Raises
+    ------
+    ValueError
+        If the samples are not one group, `batches` are not indices (batches, B), or `steps` is not positive.
+    """
+    _require_whole(samples)
+    steps = _checks.count("steps", steps)
+    start = _start(samples.dim).to(samples.dtype)
+    each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
+    index = torch.from_numpy(np.asarray(batches))
+    found = [
+        _lanczos(
+            lambda v, part=part: part.mean(v[:, None])[:, 0], start.expand(part.groups, -1), steps, tolerance
+        )
+        for part in map(samples.on, index.split(each))
+    ]
+    return _array(torch.cat([pairs.values for pairs in found]))
+
+
+def _on_vectors(part: Samples, vectors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Coordinates of the vectors (n, k, D), and V'H_iV and V'H_i^2V."""
+    inside = part.project(vectors[None])
+    image = part.apply(inside)
+    return inside[0], (inside @ image.mT)[0], (image @ image.mT)[0]
+
+
+def _between(
+    samples: Samples,
+    vectors: Tensor,
+    pairs: TopPairs,
+    overlaps: Tensor,
+    rng: np.random.Generator,
+    probes: int,
+) -> tuple[float, float]:
+    """Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less its square."""
+    length = 1 - overlaps.square().sum(1)
+    able = torch.nonzero(length > _OWN).ravel().numpy()
+    if samples.size < 2 or len(able) == 0:
+        return 0.0, 0.0
+    chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False))
+    full = samples.on(chosen[:, None]).back(pairs.vectors[chosen][:, None, None])[:, 0]
+    own = torch.nn.functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
+    forms, squares = (
+        torch.cat(c) for c in zip(*(_along(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
+    )
+    others = torch.ones_like(forms)
+    others[chosen, torch.arange(len(chosen))] = 0.0
+    background = float((others * forms).sum() / others.sum())
+    return background, float((others * squares).sum() / others.sum()) - background**2
+
+
+def _along(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Of every sample with every own direction e: e'He and |(1 - VV')He|^2, each (n, probes)."""
+    inside = part.project(torch.cat([own, vectors])[None])[0]
+    probed, basis = inside[:, : len(own)], inside[:, len(own) :]
+    image = part.apply(probed[None])[0]
+    outside = image.square().sum(-1) - (image @ basis.mT).square().sum(-1)
+    return (probed * image).sum(-1), outside
+
+
+def _decomposed(part: Samples) -> TopPairs:
+    """Top pairs from the matrices in the coordinates of the samples."""
+    unit = torch.eye(part.coordinates, dtype=part.dtype).expand(1, part.size, -1, -1)
+    matrices = part.apply(unit)[0]
+    values, vectors = torch.linalg.eigh((matrices + matrices.mT) / 2)
+    return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))
+
+
+def _each(part: Samples, coordinates: Tensor) -> Tensor:
+    return part.apply(coordinates[None, :, None])[0, :, 0]
+
+
+def _chunks(samples: Samples, count: int) -> Iterator[Samples]:
+    """The samples, a few at a time: `count` vectors of coordinates of each fit the working set."""
+    each = max(1, _WORKING_SET // (samples.dtype.itemsize * count * samples.coordinates))
+    for index in torch.arange(samples.size).split(each):
+        yield samples.on(index[None])
+
+
+def _lanczos(product: Callable[[Tensor], Tensor], start: Tensor, steps: int, tolerance: float) -> TopPairs:
+    """Top eigenpairs of symmetric matrices, one for each row of `start`, with full reorthogonalisation."""
+    count, size = start.shape
+    steps = min(steps, size)
+    basis = start.new_zeros(count, steps, size)
+    diagonal, beside = start.new_zeros(count, steps), start.new_zeros(count, steps)
+    basis[:, 0] = torch.nn.functional.normalize(start, dim=1)
+    step = 0
+    while True:
+        image = product(basis[:, step])
+        diagonal[:, step] = (image * basis[:, step]).sum(1)
+        known = basis[:, : step + 1]
+        for _ in range(2):  # once leaves rounding errors that bring copies of the top pair
+            image = image - ((known @ image[..., None]).mT @ known)[:, 0]
+        beside[:, step] = image.norm(dim=1)
+        last = step + 1 == steps
+        if last or step % 4 == 3:
+            values, inner = _ritz(diagonal[:, : step + 1], beside[:, :step])
+            residuals = beside[:, step] * inner[:, -1].abs()
+            if last or bool((residuals <= tolerance * values.abs()).all()):
+                return TopPairs(values, (inner[:, None] @ known)[:, 0], residuals)
+        step += 1
+        basis[:, step] = torch.nn.functional.normalize(image, dim=1, eps=1e-300)
+
+
+def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:
+    tridiagonal = torch.diag_embed(diagonal) + torch.diag_embed(beside, 1) + torch.diag_embed(beside, -1)
+    values, vectors = torch.linalg.eigh(tridiagonal)
+    return values[:, -1], vectors[:, :, -1]
+
+
+def _start(size: int) -> Tensor:
+    """A vector with a part along everything; fixed, so that a matrix always gives the same numbers."""
+    return torch.from_numpy(np.random.default_rng(0).standard_normal(size))
+
+
+def _array(tensor: Tensor) -> Floats:
+    return tensor.double().numpy()
+
+
+def _require_whole(samples: Samples) -> None:
+    if samples.groups != 1:
+        raise ValueError(f"samples must be one group, got {samples.groups}")

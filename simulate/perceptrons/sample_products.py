@@ -1,0 +1,371 @@
+"""Curvature of every single sample as products with vectors, without a matrix of the size of the parameters.
+
+A sample meets the weights of a layer only through its activations a below and its gradient d above: its Hessian maps
+any change of that layer to some p a' + d r'. So it acts on coordinates (p, r) of all layers, some hundreds where there
+are parameters by the hundred thousand. With a and d of length one, and r orthogonal to a, the coordinates keep lengths
+and angles, H_i = E_i K_i E_i' with E_i' E_i = 1, and eigenvalues can be found there.
+
+Axes: groups of samples ``g`` (batches, or all samples as one group), samples of a group ``B``, vectors ``m``,
+coordinates ``D``, parameters ``P``. The loss is the softmax cross-entropy at temperature 1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import _checks, _memory, activations
+from simulate.perceptrons import softmax as _softmax
+
+__all__ = ["DenseSamples", "Matrix", "PerceptronSamples", "Samples"]
+
+Matrix = Literal["hessian", "gauss-newton"]
+
+_MATRICES = ("hessian", "gauss-newton")
+
+
+class Samples(ABC):
+    """Symmetric matrices H_i = E_i K_i E_i' of samples in groups of equal size."""
+
+    dtype: torch.dtype
+
+    dim: int
+    """Parameters P."""
+
+    coordinates: int
+    """Coordinates D."""
+
+    groups: int
+    size: int
+    """Groups of samples, and samples in each."""
+
+    @abstractmethod
+    def on(self, groups: Any) -> Samples:
+        """The samples with these indices (groups, samples), of one that holds all samples as one group."""
+
+    @abstractmethod
+    def project(self, vectors: Tensor) -> Tensor:
+        """Coordinates E_i'v of vectors given group by group: (g, m, P) -> (g, B, m, D)."""
+
+    @abstractmethod
+    def apply(self, coordinates: Tensor) -> Tensor:
+        """K_i times coordinates: (g, B, m, D) -> (g, B, m, D)."""
+
+    @abstractmethod
+    def back(self, coordinates: Tensor) -> Tensor:
+        """Mean of E_i c_i over the samples of a group: (g, B, m, D) -> (g, m, P)."""
+
+    def mean(self, vectors: Tensor) -> Tensor:
+        """Product of the mean matrix of each group with vectors: (g, m, P) -> (g, m, P)."""
+        return self.back(self.apply(self.project(vectors)))
+
+
+class DenseSamples(Samples):
+    """Samples given as matrices (N, P, P): the reference, and for what is no perceptron.
+
+    Raises
+    ------
+    ValueError
+        If the matrices are not square, or there is none.
+
+    Examples
+    --------
+    >>> two = DenseSamples(torch.stack([torch.eye(2), 3 * torch.eye(2)]))
+    >>> two.mean(torch.ones(1, 1, 2)).tolist()
+    [[[2.0, 2.0]]]
+    """
+
+    def __init__(self, matrices: Tensor) -> None:
+        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or matrices.numel() == 0:
+            raise ValueError(f"matrices must be of shape (N, P, P), not empty, got {tuple(matrices.shape)}")
+        self._matrices = matrices[None]
+        self.dtype = matrices.dtype
+        self.groups, self.size, self.dim, self.coordinates = self._matrices.shape
+
+    def on(self, groups: Any) -> DenseSamples:
+        """The samples with these indices (groups, samples)."""
+        chosen = object.__new__(DenseSamples)
+        chosen._matrices = self._matrices[0][_indices(groups)]
+        chosen.dtype = self.dtype
+        chosen.groups, chosen.size, chosen.dim, chosen.coordinates = chosen._matrices.shape
+        return chosen
+
+    def project(self, vectors: Tensor) -> Tensor:
+        """The vectors themselves, once for each sample."""
+        return vectors[:, None].expand(-1, self.size, -1, -1)
+
+    def apply(self, coordinates: Tensor) -> Tensor:
+        """Matrix times vector."""
+        return coordinates @ self._matrices
+
+    def back(self, coordinates: Tensor) -> Tensor:
+        """Mean over the samples."""
+        return coordinates.mean(dim=1)
+
+
+class _Layer(NamedTuple):
+    """What a layer knows of each sample: (g, B, in) and (g, B, out), and its weights (out, in)."""
+
+    weight: Tensor
+    below: Tensor  # activations, with a 1 for the bias if there is one; of length one
+    length: Tensor  # their length (g, B, 1)
+    above: Tensor  # gradient by the pre-activations, of length one or 0
+    strength: Tensor  # its length (g, B, 1)
+    slope: Tensor  # derivative of the activation that follows, and second derivative times gradient by its output
+    bend: Tensor
+
+
+class PerceptronSamples(Samples):
+    """Hessian or Gauss-Newton matrix of the cross-entropy of each sample of a perceptron.
+
+    Parameters
+    ----------
+    widths
+        Units of the input, of each hidden layer and of the output.
+    theta
+        Flat parameters (P,): layer by layer from the input, the matrix row by row and then the biases, if any.
+    x, labels
+        Inputs (N, in) and classes (N,).
+    activation
+        Name of the activation of the hidden layers, with a second derivative unless only the Gauss-Newton matrix is
+        asked for; of relu that is 0.
+    matrix
+        ``hessian`` or ``gauss-newton``.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, the activation or the matrix is unknown, or the coordinates do not
+        fit into memory.
+
+    Examples
+    --------
+    >>> theta = torch.linspace(-1, 1, 4 * 3 + 3 + 3 * 2 + 2, dtype=torch.float64)
+    >>> net = PerceptronSamples((4, 3, 2), theta, torch.eye(4, dtype=torch.float64), [0, 1, 1, 0])
+    >>> net.dim, net.coordinates, net.mean(theta[None, None]).shape
+    (23, 9, torch.Size([1, 1, 23]))
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        theta: Tensor,
+        x: Any,
+        labels: Any,
+        activation: str = "tanh",
+        *,
+        matrix: Matrix = "hessian",
+    ) -> None:
+        if matrix not in _MATRICES:
+            raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
+        shapes = list(_checks.layers(widths))
+        weights = sum(fan_in * out for fan_in, out in shapes)
+        if theta.shape not in ((weights,), (weights + sum(widths[1:]),)):
+            raise ValueError(
+                f"theta must be of shape ({weights},), or with biases ({weights + sum(widths[1:])},), "
+                f"got {tuple(theta.shape)}"
+            )
+        inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+        self._full = matrix == "hessian"
+        self._bias = len(theta) > weights
+        self._shapes = shapes
+        self.dim, self.dtype = len(theta), theta.dtype
+        self.groups, self.size = 1, len(inputs)
+        parts = self._blocks(theta.detach()[None])
+        needed = theta.element_size() * len(inputs) * (8 * sum(widths) + 4 * widths[-1] ** 2)
+        _memory.require("x", needed, f"activations of {len(inputs)} samples", device=theta.device)
+        self._layers, self._softmax = _passes(parts, inputs, classes, activation, bias=self._bias)
+        self.coordinates = sum(self._sizes())
+
+    def on(self, groups: Any) -> PerceptronSamples:
+        """The samples with these indices (groups, samples)."""
+        index = _indices(groups)
+        chosen = object.__new__(PerceptronSamples)
+        chosen._full, chosen._bias, chosen._shapes = self._full, self._bias, self._shapes
+        chosen.dim, chosen.dtype, chosen.coordinates = self.dim, self.dtype, self.coordinates
+        chosen.groups, chosen.size = index.shape
+        chosen._layers = [
+            _Layer(layer.weight, *(part[0][index] for part in layer[1:])) for layer in self._layers
+        ]
+        chosen._softmax = self._softmax[0][index]
+        return chosen
+
+    def project(self, vectors: Tensor) -> Tensor:
+        """Of each layer p = V a, and r = d'V without its part along a."""
+        groups, count, _ = vectors.shape
+        found: list[Tensor] = []
+        for index, (block, layer) in enumerate(zip(self._blocks(vectors), self._layers, strict=True)):
+            out, fan_in = block.shape[-2:]
+            p = (block.reshape(groups, -1, fan_in) @ layer.below.mT).view(groups, count, out, -1)
+            found.append(p.permute(0, 3, 1, 2))
+            if self._mixed(index):
+                across = block.permute(0, 2, 1, 3).reshape(groups, out, -1)
+                r = (layer.above @ across).view(groups, -1, count, fan_in)
+                found.append(_without(r, layer.below))
+        return torch.cat(found, dim=-1)
+
+    def apply(self, coordinates: Tensor) -> Tensor:
+        """Forward through the layers and back, by the product rule."""
+        changes = self._split(coordinates)
+        pre, moved = self._forward(changes)
+        rate = self._softmax_rate(pre[-1])
+        found: list[Tensor] = []
+        for index in reversed(range(len(self._layers))):
+            layer, (p, r) = self._layers[index], changes[index]
+            length, above, strength = (
+                layer.length[:, :, None],
+                layer.above[:, :, None],
+                layer.strength[:, :, None],
+            )
+            image = rate * length
+            if self._mixed(index):
+                shift = _padded(moved[index], self._bias)
+                along = shift @ layer.below[..., None]
+                image = image + strength * along * above
+                found.append(strength * _without(shift, layer.below))
+            found.append(image)
+            if index:
+                rate = rate @ layer.weight
+                if self._full:
+                    change = (p @ layer.above[..., None]) * layer.below[:, :, None] + r
+                    rate = rate + (strength * change)[..., : layer.weight.shape[1]]
+                lower = self._layers[index - 1]
+                rate = lower.slope[:, :, None] * rate
+                if self._full:
+                    rate = rate + lower.bend[:, :, None] * pre[index - 1]
+        return torch.cat(found[::-1], dim=-1)
+
+    def back(self, coordinates: Tensor) -> Tensor:
+        """Outer products summed over the samples, one matrix product for each layer."""
+        groups, size, count, _ = coordinates.shape
+        found: list[Tensor] = []
+        for layer, (p, r) in zip(self._layers, self._split(coordinates), strict=True):
+            out, fan_in = p.shape[-1], layer.below.shape[-1]
+            block = p.permute(0, 2, 3, 1).reshape(groups, count * out, size) @ layer.below
+            block = block.view(groups, count, out, fan_in)
+            if r.numel():
+                across = layer.above.mT @ r.reshape(groups, size, count * fan_in)
+                block = block + across.view(groups, out, count, fan_in).permute(0, 2, 1, 3)
+            found += self._flattened(block / size)
+        return torch.cat(found, dim=-1)
+
+    def _forward(self, changes: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
+        """By how much the pre-activations of each layer move, and the activations below it."""
+        pre: list[Tensor] = []
+        moved: list[Tensor] = [changes[0][0].new_zeros(0)]
+        for index, (layer, (p, _)) in enumerate(zip(self._layers, changes, strict=True)):
+            step = p * layer.length[:, :, None]
+            pre.append(step + moved[-1] @ layer.weight.mT if index else step)
+            if index + 1 < len(self._layers):
+                moved.append(layer.slope[:, :, None] * pre[-1])
+        return pre, moved
+
+    def _softmax_rate(self, moved: Tensor) -> Tensor:
+        """(diag p - p p') times vectors, relative to the likeliest class: nothing cancels near one-hot."""
+        p = self._softmax[:, :, None]
+        top = p.argmax(-1, keepdim=True).expand(*moved.shape[:-1], 1)
+        contrast = moved - moved.gather(-1, top)
+        return p * (contrast - (p * contrast).sum(-1, keepdim=True))
+
+    def _mixed(self, index: int) -> bool:
+        """Whether the activations below a layer depend on parameters, and the matrix sees it."""
+        return self._full and index > 0
+
+    def _sizes(self) -> list[int]:
+        """Coordinates of each layer: p, and r where there is one."""
+        return [
+            size
+            for index, (fan_in, out) in enumerate(self._shapes)
+            for size in (out, (fan_in + self._bias) * self._mixed(index))
+        ]
+
+    def _split(self, coordinates: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each layer as p and r; what is no change of the layer, an r along a, counts as nothing."""
+        pieces = coordinates.split(self._sizes(), dim=-1)
+        return [
+            (p, _without(r, layer.below) if r.shape[-1] else r)
+            for p, r, layer in zip(pieces[::2], pieces[1::2], self._layers, strict=True)
+        ]
+
+    def _blocks(self, flat: Tensor) -> list[Tensor]:
+        """Flat vectors (..., P) as matrices (..., out, in) of the layers, the bias as a last column."""
+        sizes = [size for fan_in, out in self._shapes for size in (fan_in * out, out * self._bias)]
+        parts = flat.split(sizes, dim=-1)
+        blocks = [
+            matrix.unflatten(-1, (out, fan_in))
+            for (fan_in, out), matrix in zip(self._shapes, parts[::2], strict=True)
+        ]
+        if not self._bias:
+            return blocks
+        return [torch.cat([w, b[..., None]], -1) for w, b in zip(blocks, parts[1::2], strict=True)]
+
+    def _flattened(self, block: Tensor) -> list[Tensor]:
+        if not self._bias:
+            return [block.flatten(-2)]
+        return [block[..., :-1].flatten(-2), block[..., -1]]
+
+
+def _passes(
+    blocks: Sequence[Tensor], inputs: Tensor, classes: Tensor, activation: str, *, bias: bool
+) -> tuple[list[_Layer], Tensor]:
+    """Forward and backward once: what each layer knows of every sample, and the class probabilities."""
+    weights = [block[0] for block in blocks]
+    below, pre = [inputs], list[Tensor]()
+    function, derivative = activations.named(activation)
+    for index, weight in enumerate(weights):
+        below[-1] = _padded(below[-1], bias, value=1.0)
+        pre.append(below[-1] @ weight.mT)
+        if index + 1 < len(weights):
+            below.append(function(pre[-1]))
+    gradient = _softmax.residuals(pre[-1], classes)
+    layers: list[_Layer] = []
+    empty = inputs.new_zeros(len(inputs), 0)
+    slope = bend = empty
+    for index in reversed(range(len(weights))):
+        weight = weights[index][:, : weights[index].shape[1] - bias]
+        layers.append(_layer(weight, below[index], gradient, slope, bend))
+        if index:
+            arriving = gradient @ weight
+            slope, second = _slopes(derivative, pre[index - 1])
+            bend, gradient = second * arriving, slope * arriving
+    return layers[::-1], functional.softmax(pre[-1], -1)[None]
+
+
+def _layer(weight: Tensor, below: Tensor, gradient: Tensor, slope: Tensor, bend: Tensor) -> _Layer:
+    length, strength = (part.norm(dim=-1, keepdim=True) for part in (below, gradient))
+    unit, direction = (functional.normalize(part, dim=-1, eps=1e-300) for part in (below, gradient))
+    return _Layer(weight, *(part[None] for part in (unit, length, direction, strength, slope, bend)))
+
+
+def _slopes(derivative: Any, pre: Tensor) -> tuple[Tensor, Tensor]:
+    """First and second derivative of an activation; the second of a kinked one is 0 off the kink."""
+    with torch.enable_grad():
+        at = pre.detach().requires_grad_()
+        slope = derivative(at)
+        if not slope.requires_grad:
+            return slope, torch.zeros_like(slope)
+        second = torch.autograd.grad(slope.sum(), at)[0]
+    return slope.detach(), second
+
+
+def _without(vectors: Tensor, unit: Tensor) -> Tensor:
+    """Vectors (g, B, m, n) less their part along a unit vector of each sample (g, B, n)."""
+    return vectors - (vectors @ unit[..., None]) * unit[:, :, None]
+
+
+def _padded(vectors: Tensor, bias: bool, value: float = 0.0) -> Tensor:
+    return functional.pad(vectors, (0, 1), value=value) if bias else vectors
+
+
+def _indices(groups: Any) -> Tensor:
+    index = torch.as_tensor(groups)
+    if index.ndim != 2 or index.numel() == 0 or index.is_floating_point():
+        raise ValueError(
+            f"groups must be indices (groups, samples), not empty, got shape {tuple(index.shape)}"
+        )
+    return index.long()

@@ -1,0 +1,133 @@
+"""Perceptrons on labelled inputs, some steps into training: where curvature is measured, not how training goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate import _checks
+from simulate.networks import Mlp
+from simulate.objectives import Objective
+from simulate.perceptrons import flat as _perceptrons
+
+__all__ = ["loss", "objective", "trained"]
+
+_DECAYS = (0.9, 0.999)
+_SMALL = 1e-8
+
+
+def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh") -> Tensor:
+    """Mean softmax cross-entropy of a perceptron.
+
+    Parameters
+    ----------
+    widths
+        Units of the input, of each hidden layer and of the output.
+    theta
+        Flat parameters (P,): layer by layer from the input, the matrix row by row and then the biases, if any.
+    x, labels
+        Inputs (N, in) and classes (N,).
+    activation
+        Name of the activation of the hidden layers.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, or the activation is unknown.
+
+    Examples
+    --------
+    >>> loss((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0])
+    tensor(0.6931)
+    """
+    biased = _biased(widths, theta)
+    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    logits = _perceptrons.flat_logits(widths, activation, biased=biased)
+    return functional.cross_entropy(logits(theta, inputs), classes)
+
+
+def objective(
+    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
+) -> Objective:
+    """The same loss of a module, whose curvature `simulate.operators` and the others measure.
+
+    Parameters
+    ----------
+    widths, theta, x, labels, activation
+        As for `loss`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused by `loss`.
+
+    Examples
+    --------
+    >>> round(objective((3, 2), torch.zeros(6), torch.ones(4, 3), [0, 1, 1, 0]).value(), 4)
+    0.6931
+    """
+    biased = _biased(widths, theta)
+    data = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0))  # its draws are overwritten
+    nn.utils.vector_to_parameters(theta.detach(), network.parameters())
+    return Objective(network, nn.CrossEntropyLoss(), data)
+
+
+def trained(
+    widths: Sequence[int],
+    theta: Tensor,
+    x: Any,
+    labels: Any,
+    activation: str = "tanh",
+    *,
+    steps: int,
+    rate: float = 0.01,
+) -> Tensor:
+    """The parameters after some steps of Adam on all samples, from `theta`.
+
+    Parameters
+    ----------
+    widths, theta, x, labels, activation
+        As for `loss`.
+    steps
+        How many; 0 returns a copy.
+    rate
+        Learning rate.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused by `loss`, or `steps` is negative.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, got {steps}")
+    theta = theta.detach().clone()
+    # written out: torch.optim loads a compiler, which takes longer than the steps
+    mean, square = torch.zeros_like(theta), torch.zeros_like(theta)
+    for step in range(1, steps + 1):
+        gradient = _gradient(widths, theta, x, labels, activation)
+        mean = mean.lerp(gradient, 1 - _DECAYS[0])
+        square = square.lerp(gradient.square(), 1 - _DECAYS[1])
+        unbiased = (square / (1 - _DECAYS[1] ** step)).sqrt() + _SMALL
+        theta = theta - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
+    return theta
+
+
+def _biased(widths: Sequence[int], theta: Tensor) -> bool:
+    plain, biased = (sum(_perceptrons.sizes(widths, biased=b)) for b in (False, True))
+    if theta.shape not in ((plain,), (biased,)):
+        raise ValueError(
+            f"theta must be of shape ({plain},), or with biases ({biased},), got {tuple(theta.shape)}"
+        )
+    return len(theta) == biased
+
+
+def _gradient(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str) -> Tensor:
+    with torch.enable_grad():
+        at = theta.detach().requires_grad_()
+        return torch.autograd.grad(loss(widths, at, x, labels, activation), at)[0]

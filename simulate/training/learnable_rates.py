@@ -1,0 +1,199 @@
+"""Full-batch gradient descent of bias-free ReLU classifiers, many at once: at which learning rates they learn.
+
+Softmax cross-entropy, mean over the samples; gradients in closed form. A run *learns* if its loss falls to a target
+within a number of steps. It is not followed any further then, nor once it overflows, nor once it is *dead*: no unit
+of its last hidden layer responds to any sample, so that the gradient is 0 for good.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.perceptrons import softmax as _softmax
+
+__all__ = ["Classifiers", "largest_rates", "learns", "losses_and_gradients"]
+
+
+class Classifiers(NamedTuple):
+    """Networks of the same widths, each with samples of its own.
+
+    Attributes
+    ----------
+    weights
+        One tensor (n, out, in) per layer, from the input.
+    inputs
+        (n, N, in).
+    labels
+        (n, N), classes from 0.
+    """
+
+    weights: tuple[Tensor, ...]
+    inputs: Tensor
+    labels: Tensor
+
+    def scaled(self, alpha: float) -> Classifiers:
+        """The same with all weights times alpha."""
+        return self._replace(weights=tuple(alpha * w for w in self.weights))
+
+    def kept(self, which: Tensor) -> Classifiers:
+        """Some of the networks, by a mask."""
+        if bool(which.all()):
+            return self
+        return Classifiers(tuple(w[which] for w in self.weights), self.inputs[which], self.labels[which])
+
+
+def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, ...], Tensor]:
+    """Losses (n,), their gradients by the weights, shaped like them, and which networks are dead, (n,).
+
+    Examples
+    --------
+    One layer that gives both classes the same logit: a loss of log 2, and a gradient (p - y) x'.
+
+    >>> one = Classifiers((torch.ones(1, 2, 1),), torch.tensor([[[3.0]]]), torch.tensor([[0]]))
+    >>> losses, gradients, dead = losses_and_gradients(one)
+    >>> losses, gradients[0].flatten(), dead
+    (tensor([0.6931]), tensor([-1.5000,  1.5000]), tensor([False]))
+    """
+    signals = [networks.inputs]
+    for weight in networks.weights[:-1]:
+        signals.append((signals[-1] @ weight.mT).relu())
+    logits = signals[-1] @ networks.weights[-1].mT
+    log_p = logits.log_softmax(-1)
+    losses = -log_p.gather(-1, networks.labels[..., None]).mean((1, 2))
+    slope = _softmax.residuals(logits.flatten(0, 1), networks.labels.flatten()).view_as(logits)
+    dead = (signals[-1] == 0).all(-1).all(-1)
+    return losses, _pulled(networks.weights, signals, slope), dead
+
+
+def _pulled(weights: tuple[Tensor, ...], signals: list[Tensor], slope: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of the mean over samples, from the slopes in the logits, last layer first."""
+    slope, found = slope / slope.shape[1], []
+    for weight, signal in zip(reversed(weights), reversed(signals), strict=True):
+        found.append(slope.mT @ signal)
+        slope = (slope @ weight) * (signal > 0)
+    return tuple(reversed(found))
+
+
+def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -> Tensor:
+    """Which networks reach a loss below `target` within `steps` steps w <- w - rate dw, (n,).
+
+    Parameters
+    ----------
+    networks
+        Where to begin.
+    rates
+        (n,), positive.
+    target
+        Positive.
+    steps
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a rate or `target` is not positive and finite, `steps` is no positive integer, or the
+        runs do not fit into memory.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+    >>> one = Classifiers((torch.zeros(1, 2, 2),), x, torch.tensor([[0, 1]]))
+    >>> [bool(learns(one, torch.tensor([rate]), target=0.1, steps=3)) for rate in (0.1, 10.0)]
+    [False, True]
+    """
+    steps, target = _checks.count("steps", steps), float(_checks.positive("target", target))
+    _require_shapes(networks, rates)
+    _require_memory(networks)
+    rates = rates.to(networks.inputs)
+    found = torch.zeros(len(rates), dtype=torch.bool, device=rates.device)
+    places = torch.arange(len(rates), device=rates.device)
+    for step in range(steps + 1):
+        losses, gradients, dead = losses_and_gradients(networks)
+        found[places] = losses < target
+        going = (losses >= target) & losses.isfinite() & ~dead
+        places, rates, networks = places[going], rates[going], networks.kept(going)
+        if step == steps or not len(places):
+            break
+        moved = (
+            w - rates[:, None, None] * g[going] for w, g in zip(networks.weights, gradients, strict=True)
+        )
+        networks = networks._replace(weights=tuple(moved))
+    return found
+
+
+def largest_rates(
+    networks: Classifiers, *, lowest: Tensor, factor: float, count: int, target: float, steps: int
+) -> NDArray[np.float64]:
+    """Rates up to which each network learns, (n,), from the rates lowest factor^j, j < count, at which it does.
+
+    If it learns at the first m of them and at no other, this is the geometric mean of the m-th and of the next. In
+    general m is their number, since what learns need not be monotone in the rate; below the ladder everything counts
+    as learning, above it nothing. With `lowest` drawn log-uniformly over one factor, the grid adds scatter and no bias.
+
+    Parameters
+    ----------
+    networks, target, steps
+        As for `learns`; few steps miss slow runs.
+    lowest
+        (n,), positive.
+    factor
+        From one rate to the next, more than 1.
+    count
+        How many rates, at least 1.
+
+    Raises
+    ------
+    ValueError
+        As `learns`, or if `factor` is not more than 1 and finite, or `count` no positive integer.
+
+    Examples
+    --------
+    One weight per class and samples that cannot be told apart: at its best the loss is log 2.
+
+    >>> x = torch.tensor([[[1.0], [1.0]]])
+    >>> one = Classifiers((torch.tensor([[[9.0], [0.0]]]),), x, torch.tensor([[0, 1]]))
+    >>> largest_rates(one, lowest=torch.ones(1), factor=4.0, count=3, target=1.0, steps=60).tolist()
+    [8.0]
+    """
+    count, factor = _checks.count("count", count), float(_checks.positive("factor", factor))
+    if factor <= 1:
+        raise ValueError(f"factor must be more than 1, got {factor}")
+    n = len(networks.inputs)
+    _require_shapes(networks, lowest)
+    ladder = lowest[:, None] * factor ** torch.arange(count, dtype=lowest.dtype, device=lowest.device)
+    runs = Classifiers(
+        tuple(w.repeat_interleave(count, 0) for w in networks.weights),
+        networks.inputs.repeat_interleave(count, 0),
+        networks.labels.repeat_interleave(count, 0),
+    )
+    found = learns(runs, ladder.flatten(), target=target, steps=steps).view(n, count)
+    return lowest.double().cpu().numpy() * factor ** (found.sum(1).cpu().numpy() - 0.5)
+
+
+def _require_shapes(networks: Classifiers, rates: Tensor) -> None:
+    n = len(networks.inputs)
+    if rates.shape != (n,) or not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError(f"rates must be finite and positive, of shape ({n},), got {rates}")
+    outs = [networks.inputs.shape[2], *(w.shape[1] for w in networks.weights)]
+    fits = [w.shape[0] == n and w.shape[2] == out for w, out in zip(networks.weights, outs, strict=False)]
+    if not all(fits) or networks.labels.shape != networks.inputs.shape[:2]:
+        shapes = [tuple(t.shape) for t in (*networks.weights, networks.inputs, networks.labels)]
+        raise ValueError(f"weights, inputs and labels must fit each other, n = {n} of each, got {shapes}")
+
+
+def _require_memory(networks: Classifiers) -> None:
+    n, samples, width = networks.inputs.shape
+    units = width + sum(w.shape[1] for w in networks.weights)
+    parameters = sum(w[0].numel() for w in networks.weights)
+    # signals, slopes, masks and products at once; weights, gradients and the next ones
+    needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
+    what = f"{n} runs of {samples} samples"
+    _memory.require(
+        "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
+    )

@@ -1,0 +1,334 @@
+"""Full-batch gradient descent of wide networks on the squared error, many learning rates at once.
+
+The loss is E = sum |y - f|^2 / (2 T) over the T samples, so that its Hessian at a minimum of zero error is the
+Fisher matrix of `simulate.wide.fisher_gram`. With ``subtracted`` every output has its mean over the samples taken off
+before it is compared with y. Each network is trained once at every learning rate of its own; shapes lead with
+the n networks, then their R rates.
+
+A run that overflows has exploded: its loss is infinite from that step on, and it is not trained any further.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.matrices import ensembles
+from simulate.wide import fisher_gram
+from simulate.wide.signals import ActivationLike, WideNetwork, forward
+
+__all__ = [
+    "Bracket",
+    "Descent",
+    "critical_rates",
+    "descend",
+    "outputs",
+    "sharpness",
+    "squared_error",
+    "taught",
+]
+
+
+class Descent(NamedTuple):
+    """What became of the runs.
+
+    Attributes
+    ----------
+    losses
+        Before every step and after the last, (n, R, steps + 1); infinite from where a run has exploded.
+    sharpness
+        Largest eigenvalue of the Fisher matrix at the steps asked for, (n, R, number of these); infinite likewise.
+    """
+
+    losses: Tensor
+    sharpness: Tensor
+
+    @property
+    def final(self) -> Tensor:
+        """Losses after the last step, (n, R)."""
+        return self.losses[..., -1]
+
+    @property
+    def peak(self) -> Tensor:
+        """The largest losses on the way, (n, R)."""
+        return self.losses.amax(-1)
+
+    @property
+    def exploded(self) -> Tensor:
+        """Which runs have overflowed, (n, R)."""
+        return self.final.isinf()
+
+
+class Bracket(NamedTuple):
+    """Learning rates between which runs begin to explode, each (n,): 0 or infinity where none was seen."""
+
+    lower: Tensor
+    upper: Tensor
+
+
+def outputs(network: WideNetwork, activation: ActivationLike, *, subtracted: bool = False) -> Tensor:
+    """Outputs (n, T, C), less their mean over the samples if `subtracted`.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    found = forward(network, activation).preactivations[-1]
+    return found - found.mean(1, keepdim=True) if subtracted else found
+
+
+def taught(network: WideNetwork, teacher: WideNetwork, activation: ActivationLike) -> Tensor:
+    """What a teacher makes of the inputs of other networks: targets (n, T, C).
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    return outputs(
+        WideNetwork(weights=teacher.weights, biases=teacher.biases, inputs=network.inputs), activation
+    )
+
+
+def squared_error(found: Tensor, targets: Tensor) -> Tensor:
+    """E = sum |y - f|^2 / (2 T) of outputs (n, T, C), shape (n,)."""
+    return (targets - found).square().sum((1, 2)) / (2 * targets.shape[1])
+
+
+def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: bool = False) -> Tensor:
+    """Largest eigenvalue of the Fisher matrix, of the outputs less their means if `subtracted`; shape (n,).
+
+    Infinite where the Gram matrix overflows.
+
+    Raises
+    ------
+    ValueError
+        As `fisher_gram.gram`.
+
+    Examples
+    --------
+    Of a linear read-out of two samples: the Gram of the inputs and a bias, over T = 2.
+
+    >>> x = torch.tensor([[[3.0, 4.0], [4.0, 3.0]]])
+    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
+    >>> sharpness(one, "linear"), sharpness(one, "linear", subtracted=True)
+    (tensor([25.5000]), tensor([0.5000]))
+    """
+    gram = fisher_gram.gram(network, activation)
+    gram = fisher_gram.centred(gram) if subtracted else gram
+    n, classes, _, samples, _ = gram.shape
+    flat = gram.transpose(2, 3).reshape(n, classes * samples, classes * samples)
+    finite = flat.isfinite().all(-1).all(-1)
+    found = flat.new_full((n,), math.inf)
+    found[finite] = ensembles.top_eigenvalue(flat[finite]) / samples if bool(finite.any()) else 0.0
+    return found
+
+
+def descend(
+    network: WideNetwork,
+    activation: ActivationLike,
+    targets: Tensor,
+    *,
+    rates: Tensor,
+    steps: int,
+    subtracted: bool = False,
+    sharpness_at: Sequence[int] = (),
+    progress: Callable[[int], None] | None = None,
+) -> Descent:
+    """Train each network at each of its learning rates: theta <- theta - rate dE/dtheta, weights and biases.
+
+    Parameters
+    ----------
+    network
+        Where to begin, and the inputs; n networks.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+    targets
+        y, (n, T, C).
+    rates
+        (n, R), positive.
+    steps
+        How many; at least 1.
+    subtracted
+        Whether the outputs have their mean over the samples subtracted.
+    sharpness_at
+        Steps, from 0 to `steps`, at which to measure the largest eigenvalue of the Fisher matrix.
+    progress
+        Called after every step with the number of steps done.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a rate is not positive, a number of steps is not one, the activation is unknown, or the
+        runs do not fit into memory.
+
+    Examples
+    --------
+    One weight and one bias, of curvature 2: a step at rate 1/4 leaves a quarter of the loss, one at rate 3 makes it
+    25 times as large.
+
+    >>> x = torch.ones(1, 1, 1)
+    >>> one = WideNetwork(weights=(torch.zeros(1, 1, 1),), biases=(torch.zeros(1, 1),), inputs=x)
+    >>> run = descend(one, "linear", x, rates=torch.tensor([[0.25, 3.0]]), steps=2)
+    >>> run.losses
+    tensor([[[5.0000e-01, 1.2500e-01, 3.1250e-02],
+             [5.0000e-01, 1.2500e+01, 3.1250e+02]]])
+    """
+    watched = _watched(sharpness_at, _checks.count("steps", steps))
+    runs = _begun(network, targets, rates)
+    losses = rates.new_full((rates.numel(), steps + 1), math.inf)
+    sharp = rates.new_full((rates.numel(), len(watched)), math.inf)
+    for step in range(steps + 1):
+        found, gradients = _evaluated(runs, activation, subtracted)
+        finite = found.isfinite()
+        runs, gradients = runs.kept(finite), [g[finite] for g in gradients]
+        losses[runs.places, step] = found[finite]
+        columns = [i for i, watched_step in enumerate(watched) if watched_step == step]
+        if columns and len(runs.places):
+            now = sharpness(runs.network, activation, subtracted=subtracted)
+            sharp[runs.places[:, None], columns] = now[:, None]
+        runs = runs.stepped(gradients)
+        if progress is not None and step:
+            progress(step)
+    return Descent(losses.reshape(*rates.shape, -1), sharp.reshape(*rates.shape, len(watched)))
+
+
+def critical_rates(
+    network: WideNetwork,
+    activation: ActivationLike,
+    targets: Tensor,
+    *,
+    lower: Tensor,
+    upper: Tensor,
+    steps: int,
+    halvings: int,
+    subtracted: bool = False,
+) -> Bracket:
+    """Narrow down, for each network, the learning rate at which training begins to explode, by bisection.
+
+    Parameters
+    ----------
+    network, activation, targets, subtracted
+        As for `descend`.
+    lower, upper
+        Rates to search between, (n,), 0 < lower < upper.
+    steps
+        A run that has not exploded after so many counts as stable.
+    halvings
+        How often the ratio of the two is reduced to its root.
+
+    Returns
+    -------
+    The bracket, with 0 for a lower end that explodes, and infinity for an upper end that does not. Between the two
+    there may be other changes: an explosion need not be monotone in the rate.
+
+    Raises
+    ------
+    ValueError
+        As `descend`, or if the bounds are not in order.
+    """
+    if not bool(((lower > 0) & (lower < upper) & upper.isfinite()).all()):
+        raise ValueError("lower must be positive and less than upper, everywhere")
+    halvings = _checks.count("halvings", halvings)
+
+    def explodes(rates: Tensor) -> Tensor:
+        return descend(network, activation, targets, rates=rates, steps=steps, subtracted=subtracted).exploded
+
+    ends = explodes(torch.stack([lower, upper], 1))
+    low, high = lower, upper
+    for _ in range(halvings):
+        middle = (low * high).sqrt()
+        beyond = explodes(middle[:, None])[:, 0]
+        low, high = torch.where(beyond, low, middle), torch.where(beyond, middle, high)
+    low = torch.where(ends[:, 0], 0.0, low)
+    return Bracket(low, torch.where(ends[:, 1], high, math.inf))
+
+
+class _Runs(NamedTuple):
+    """Runs that have not exploded: their places among all, parameters, targets and rates."""
+
+    places: Tensor
+    network: WideNetwork
+    targets: Tensor
+    rates: Tensor
+
+    def kept(self, which: Tensor) -> _Runs:
+        if bool(which.all()):
+            return self
+        network = _with(self.network, [t[which] for t in _tensors(self.network)], self.network.inputs[which])
+        return _Runs(self.places[which], network, self.targets[which], self.rates[which])
+
+    def stepped(self, gradients: Sequence[Tensor]) -> _Runs:
+        moved = [
+            tensor - self.rates.reshape(-1, *[1] * (tensor.ndim - 1)) * gradient
+            for tensor, gradient in zip(_tensors(self.network), gradients, strict=True)
+        ]
+        return self._replace(network=_with(self.network, moved, self.network.inputs))
+
+
+def _begun(network: WideNetwork, targets: Tensor, rates: Tensor) -> _Runs:
+    _require_shapes(network, targets, rates)
+    _require_memory(network, rates.shape[1])
+    each = rates.shape[1]
+    repeated = [t.repeat_interleave(each, 0) for t in (*_tensors(network), network.inputs, targets)]
+    places = torch.arange(rates.numel(), device=rates.device)
+    return _Runs(places, _with(network, repeated[:-2], repeated[-2]), repeated[-1], rates.reshape(-1))
+
+
+def _evaluated(runs: _Runs, activation: ActivationLike, subtracted: bool) -> tuple[Tensor, list[Tensor]]:
+    """Losses and their gradients by the weights and then the biases."""
+    with torch.enable_grad():
+        at = [t.detach().requires_grad_() for t in _tensors(runs.network)]
+        found = outputs(_with(runs.network, at, runs.network.inputs), activation, subtracted=subtracted)
+        losses = squared_error(found, runs.targets)
+        gradients = torch.autograd.grad(losses.sum(), at, materialize_grads=True)
+    return losses.detach(), list(gradients)
+
+
+def _tensors(network: WideNetwork) -> tuple[Tensor, ...]:
+    return (*network.weights, *network.biases)
+
+
+def _with(network: WideNetwork, tensors: Sequence[Tensor], inputs: Tensor) -> WideNetwork:
+    depth = network.depth
+    return WideNetwork(weights=tuple(tensors[:depth]), biases=tuple(tensors[depth:]), inputs=inputs)
+
+
+def _watched(steps_asked: Sequence[int], steps: int) -> list[int]:
+    if any(not 0 <= step <= steps for step in steps_asked):
+        raise ValueError(f"sharpness_at must be steps from 0 to {steps}, got {tuple(steps_asked)}")
+    return list(steps_asked)
+
+
+def _require_shapes(network: WideNetwork, targets: Tensor, rates: Tensor) -> None:
+    n, samples, _ = network.inputs.shape
+    if targets.shape != (n, samples, network.outputs):
+        expected = (n, samples, network.outputs)
+        raise ValueError(f"targets must be of shape {expected}, got {tuple(targets.shape)}")
+    if rates.ndim != 2 or rates.shape[0] != n or rates.shape[1] < 1:
+        raise ValueError(f"rates must be of shape ({n}, R), got {tuple(rates.shape)}")
+    if not bool(((rates > 0) & rates.isfinite()).all()):
+        raise ValueError("rates must be finite and positive")
+
+
+def _require_memory(network: WideNetwork, each: int) -> None:
+    n, samples, _ = network.inputs.shape
+    runs, what = n * each, f"{n * each} runs of {samples} samples"
+    advice = "use fewer rates, samples or networks"
+    needed = runs * _numbers(network) * network.inputs.element_size()
+    _memory.require("rates", needed, what, device=network.inputs.device, advice=advice)
+
+
+def _numbers(network: WideNetwork) -> int:
+    # parameters, their gradients, what is subtracted and the next ones; inputs, and for the units of each layer what
+    # they keep for the way back: up to eight tensors (gelu)
+    samples = network.inputs.shape[1]
+    parameters = sum(t[0].numel() for t in _tensors(network))
+    units = sum(bias.shape[1] for bias in network.biases)
+    return 4 * parameters + samples * (network.inputs.shape[2] + 8 * units)

@@ -1,0 +1,1 @@
+"""Wide random networks: signals, gradients and the Fisher spectrum, with and without normalisation."""

@@ -1,0 +1,255 @@
+"""Wide networks whose hidden layers are batch normalised: signals, and the Gram matrix of their gradients.
+
+In every hidden layer the pre-activations of a unit, u_i(t) at the samples t = 1..T, are replaced by
+(u_i(t) - mu_i) / sigma_i before the activation is applied, where mu_i and sigma_i are their mean and standard
+deviation over all T samples (divided by T, nothing added to sigma_i, no trainable scale or shift). The last layer
+stays linear. Layers and shapes are those of `simulate.wide.signals`.
+
+Samples are coupled: output s depends on the pre-activations of all samples t, and its derivative by them has one
+more axis. With v the derivative by the normalised pre-activations z = (u - mu) / sigma, the one by u is
+
+    (v - mean_t v - z mean_t(z v)) / sigma,
+
+so the derivatives by the biases of hidden layers, sums of it over t, vanish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate.activations import Activation, named
+from simulate.wide.signals import ActivationLike, WideNetwork, require_memory
+
+__all__ = ["NormedSignals", "forward", "gram", "last_layer_rayleigh", "measured_moments"]
+
+_NO_SPREAD = 1e-12
+"""Deviation over root mean square below which the pre-activations of a unit differ by rounding only."""
+
+
+class NormedSignals(NamedTuple):
+    """Hidden layers and outputs of networks with normalised hidden layers.
+
+    Attributes
+    ----------
+    normalised
+        Normalised pre-activations of the L - 1 hidden layers, (n, T, M_l).
+    deviations
+        Standard deviations they were divided by, (n, 1, M_l).
+    activations
+        h^0..h^{L-1}, inputs first, (n, T, M_l).
+    outputs
+        (n, T, C).
+    """
+
+    normalised: tuple[Tensor, ...]
+    deviations: tuple[Tensor, ...]
+    activations: tuple[Tensor, ...]
+    outputs: Tensor
+
+
+def forward(network: WideNetwork, activation: ActivationLike) -> NormedSignals:
+    """Signals of networks with normalised hidden layers.
+
+    Parameters
+    ----------
+    network
+        Weights, biases and at least two inputs, stacked over n replicates.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+
+    Raises
+    ------
+    ValueError
+        If there is one sample only, the pre-activations of a unit are the same at all samples, or the activation
+        is unknown.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[1.0], [2.0], [3.0]]])
+    >>> weights, biases = (torch.ones(1, 1, 1), torch.ones(1, 1, 1)), (torch.zeros(1, 1), torch.zeros(1, 1))
+    >>> forward(WideNetwork(weights=weights, biases=biases, inputs=x), "relu").outputs.flatten()
+    tensor([0.0000, 0.0000, 1.2247])
+    """
+    phis = _each(activation, network.depth - 1)
+    if network.inputs.shape[1] < 2:
+        raise ValueError(f"samples must be at least 2 to be normalised, got {network.inputs.shape[1]}")
+    normalised, deviations, activations = [], [], [network.inputs]
+    for phi, weight, bias in zip(phis, network.weights, network.biases, strict=False):
+        z, deviation = _normalise(torch.baddbmm(bias[:, None, :], activations[-1], weight.mT))
+        normalised.append(z)
+        deviations.append(deviation)
+        activations.append(phi.function(z))
+    outputs = torch.baddbmm(network.biases[-1][:, None, :], activations[-1], network.weights[-1].mT)
+    return NormedSignals(tuple(normalised), tuple(deviations), tuple(activations), outputs)
+
+
+def measured_moments(signals: NormedSignals) -> dict[str, Tensor]:
+    """Second moments of the activations of the hidden layers.
+
+    The mean over the units of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t) (``q_hat_st``), averaged over the
+    samples s, or over the pairs s != t of samples.
+
+    Returns
+    -------
+    Both arrays under their names, each of shape (n, L - 1).
+    """
+    pairs = [_moments(h) for h in signals.activations[1:]]
+    empty = signals.outputs.new_zeros(len(signals.outputs), 0)
+    own, shared = (torch.stack(column, 1) for column in zip(*pairs, strict=True)) if pairs else (empty, empty)
+    return {"q_hat_t": own, "q_hat_st": shared}
+
+
+def last_layer_rayleigh(signals: NormedSignals) -> Tensor:
+    """The Rayleigh quotient 1^T h h^T 1 / T^2 of the block of W^L at equal weights of the samples, shape (n,)."""
+    return signals.activations[-1].mean(1).square().sum(1)
+
+
+def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
+    """Gram matrix J J^T of the gradients of all outputs at all samples, through the normalisation.
+
+    Parameters
+    ----------
+    network, activation
+        As in :func:`forward`.
+    biases
+        Whether the biases belong to the parameters; only those of the last layer matter.
+
+    Returns
+    -------
+    Shape (n, C, C, T, T), as in `simulate.wide.fisher_gram`, whose statistics and centring apply. One hidden layer
+    takes about 6 (C T)^2 M flops; each further one 2 C T^2 M (M + T + C T), and memory for C T^2 M numbers at a time.
+
+    Raises
+    ------
+    ValueError
+        As in :func:`forward`, or if the memory needed exceeds what is available.
+
+    Examples
+    --------
+    Two samples are normalised to -1 and 1 whatever the weights: the gradients below the last layer vanish.
+
+    >>> weights, biases = (torch.ones(1, 1, 1), torch.ones(1, 1, 1)), (torch.zeros(1, 1), torch.zeros(1, 1))
+    >>> two = WideNetwork(weights=weights, biases=biases, inputs=torch.tensor([[[1.0], [7.0]]]))
+    >>> gram(two, "linear").squeeze().abs().round()
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
+    require_memory(network, _bytes_needed(network), "the coupled derivatives")
+    signals = forward(network, activation)
+    n, samples, outputs = signals.outputs.shape
+    last = _overlap(signals.activations[-1]) + float(biases)
+    total = (
+        torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
+    )
+    if network.depth > 1:
+        total = total + _below(network, _each(activation, network.depth - 1), signals)
+    return total.reshape(n, outputs, samples, outputs, samples).transpose(2, 3)
+
+
+def _below(network: WideNetwork, phis: Sequence[Activation], signals: NormedSignals) -> Tensor:
+    """What the hidden layers add, rows and columns running over outputs and samples."""
+    steep = [
+        phi.derivative(z) / deviation
+        for phi, z, deviation in zip(phis, signals.normalised, signals.deviations, strict=True)
+    ]
+    back = network.weights[-1][:, :, None, :] * steep[-1][:, None]
+    total = _diagonal_layer(back, signals.normalised[-1], signals.activations[-2])
+    if len(steep) > 1:
+        for i, one in enumerate(total):  # one replicate at a time stays in the cache
+            tensors = signals.normalised, steep, signals.activations, network.weights
+            one += _coupled_layers(back[i], *([tensor[i] for tensor in kind] for kind in tensors))
+    return total.unflatten(1, back.shape[1:3]).unflatten(3, back.shape[1:3])
+
+
+def _diagonal_layer(back: Tensor, z: Tensor, h: Tensor) -> Tensor:
+    """Gram of the layer under a linear read-out: derivatives `back` (n, C, T, M) times one projector per unit.
+
+    The gradient of output k at sample s by row i is back_ki(s) [h(s) - mean h - z_i(s) m_i], m_i = mean_t z_i(t) h(t).
+    """
+    centred = h - h.mean(1, keepdim=True)
+    slopes = z.mT @ centred / h.shape[1]
+    flat = back.flatten(1, 2)
+    tilted = (back * z[:, None]).flatten(1, 2)
+    along = (back * (centred @ slopes.mT)[:, None]).flatten(1, 2)
+    cross = tilted @ along.mT
+    overlap = _overlap(centred).repeat(1, back.shape[1], back.shape[1])
+    lengths = slopes.square().sum(2)[:, None]
+    return (flat @ flat.mT) * overlap - cross - cross.mT + (tilted * lengths) @ tilted.mT
+
+
+def _coupled_layers(
+    back: Tensor, z: Sequence[Tensor], steep: Sequence[Tensor], h: Sequence[Tensor], weights: Sequence[Tensor]
+) -> Tensor:
+    """Gram of all hidden layers but the last, of one replicate.
+
+    Derivatives by the pre-activations u_i(t) of a layer have the shape (T, C T, M), the sample t first.
+    """
+    delta = _spread(back, z[-1])
+    total = back.new_zeros(delta.shape[1], delta.shape[1])
+    for layer in reversed(range(len(steep) - 1)):
+        delta = _through(delta @ weights[layer + 1], z[layer], steep[layer])
+        centred = h[layer] - h[layer].mean(0)
+        mixed = (_overlap(centred) @ delta.flatten(1)).view_as(delta)
+        total = torch.addbmm(total, mixed, delta.mT)
+    return total
+
+
+def _spread(back: Tensor, z: Tensor) -> Tensor:
+    """Derivatives of f_k(s) by u_i(t), (T, C T, M), from those by z_i(s), (C, T, M), already over the deviation."""
+    outputs, samples, _ = back.shape
+    delta = (-back * z / samples).flatten(0, 1) * z[:, None] - (back / samples).flatten(0, 1)
+    delta.unflatten(1, (outputs, samples)).diagonal(dim1=0, dim2=2).add_(back.permute(0, 2, 1))
+    return delta
+
+
+def _through(delta: Tensor, z: Tensor, steep: Tensor) -> Tensor:
+    """Derivatives by the pre-activations of a layer from those by its activations, in place."""
+    delta *= steep[:, None]
+    tilt = torch.einsum("trm,tm->rm", delta, z) / len(z)
+    delta -= delta.mean(0)
+    return delta.addcmul_(z[:, None], tilt, value=-1)
+
+
+def _normalise(u: Tensor) -> tuple[Tensor, Tensor]:
+    centred = u - u.mean(1, keepdim=True)
+    deviation = centred.square().mean(1, keepdim=True).sqrt()
+    if not bool((deviation > _NO_SPREAD * u.square().mean(1, keepdim=True).sqrt()).all()):
+        raise ValueError(
+            "network must tell samples apart in every unit, got the same pre-activation at all samples"
+        )
+    return centred / deviation, deviation
+
+
+def _moments(h: Tensor) -> tuple[Tensor, Tensor]:
+    samples, units = h.shape[1:]
+    own, together = h.square().sum((1, 2)), h.sum(1).square().sum(1)
+    return own / (samples * units), (together - own) / (samples * (samples - 1) * units)
+
+
+def _overlap(h: Tensor) -> Tensor:
+    return h @ h.mT
+
+
+def _each(activation: ActivationLike, hidden: int) -> list[Activation]:
+    """The activation of each hidden layer."""
+    if isinstance(activation, str | Activation):
+        activation = (activation,) * hidden
+    if len(activation) != hidden:
+        raise ValueError(
+            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(activation)}"
+        )
+    return [a if isinstance(a, Activation) else named(a) for a in activation]
+
+
+def _bytes_needed(network: WideNetwork) -> int:
+    # at the peak six Grams; of one replicate the derivatives of a layer, those of the next and one product of them
+    n, samples, inputs = network.inputs.shape
+    hidden = [weight.shape[1] for weight in network.weights[:-1]]
+    rows = network.outputs * samples
+    coupled = 3 * rows * samples * max(hidden) if len(hidden) > 1 else 0
+    plain = 8 * rows * max(hidden, default=0) + 4 * samples * (inputs + sum(hidden))
+    return (n * (6 * rows**2 + plain) + coupled) * network.inputs.element_size()

@@ -1,0 +1,239 @@
+"""All Fisher eigenvalues of a fully connected network through the Gram matrix of its gradients.
+
+With J the Jacobian of the C outputs at T samples by all weights and biases, the Fisher information J^T J / T
+and K / T, K = J J^T, share their non-zero eigenvalues. The gradient by W^l is an outer product of delta^l and
+h^{l-1} and the one by b^l is delta^l, so K is a sum over layers of products of two inner products: neither J
+nor any matrix of the size of the parameters is formed.
+
+A Gram is a tensor of shape (n, C, C, T, T), replicates first: ``gram[:, k, m, s, t]`` is the inner product of
+the gradients of output k at sample s and of output m at sample t. Every statistic below is one of the Fisher
+matrix, that is, of K / T. What a normalised last layer makes of it is in `simulate.wide.last_layer`; where not even
+K fits, `network_operator` multiplies by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
+
+import torch
+from torch import Tensor
+
+from simulate.lanczos import Operator, Product
+from simulate.wide.signals import ActivationLike, WideNetwork, backward, forward, require_memory, slopes
+
+__all__ = [
+    "centred",
+    "eigenvalues",
+    "gram",
+    "gram_operator",
+    "network_operator",
+    "rayleigh",
+    "trace",
+    "trace_of_square",
+]
+
+_TILE = 256
+"""Rows of K computed at once: the product of so many is as fast as any, and what it is added to stays in the cache."""
+
+
+def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
+    """K = J J^T, layer by layer, without J.
+
+    Half of K is computed, tile by tile, and mirrored: 2 (C T)^2 M flops for a hidden layer of M units, none for the
+    last one, whose derivative by itself is 1.
+
+    Parameters
+    ----------
+    network
+        Weights, biases and inputs, stacked over n replicates; float64 or float32.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+    biases
+        Whether the biases belong to the parameters.
+
+    Returns
+    -------
+    Shape (n, C, C, T, T).
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or the memory needed exceeds what is available.
+
+    Examples
+    --------
+    A linear read-out of one layer: the Gram of the inputs, plus one for the bias.
+
+    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
+    >>> gram(one, "linear").squeeze()
+    tensor([[26.,  4.],
+            [ 4.,  2.]])
+    """
+    require_memory(network, _bytes_needed(network), "the Gram matrices", advice=", or network_operator")
+    signals = forward(network, activation)
+    n, samples = network.inputs.shape[:2]
+    outputs = network.outputs
+    total = network.inputs.new_zeros(n, outputs, samples, outputs, samples)
+    deltas = backward(network, activation, signals)
+    next(deltas)
+    h = signals.activations[-1]
+    total.diagonal(dim1=1, dim2=3).add_(_overlap(h, h, biases)[..., None])
+    for h, delta in zip(reversed(signals.activations[:-1]), deltas, strict=True):
+        _add_layer(total, h, delta, biases)
+    _mirror(total)
+    return total.transpose(2, 3)
+
+
+def network_operator(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Operator:
+    """Products with K / T, by one pass back and one forward: K is not formed either.
+
+    A vector v of C T numbers goes back through the network as the derivative of sum v_k(s) f_k(s), which gives J^T v
+    layer by layer; J (J^T v) is how the outputs move when the parameters do.
+
+    Parameters
+    ----------
+    network
+        A single one, n = 1.
+    activation, biases
+        As in :func:`gram`.
+
+    Returns
+    -------
+    An operator on vectors that run over samples within outputs; `simulate.lanczos.extreme_eigenpairs` finds the top
+    eigenvalues with it, `simulate.spectra` estimates traces.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one network, or the activation is unknown.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
+    >>> network_operator(one, "linear")(torch.eye(2))
+    tensor([[13.,  2.],
+            [ 2.,  1.]])
+    """
+    n, samples = network.inputs.shape[:2]
+    if n != 1:
+        raise ValueError(f"network must be a single one, got {n} replicates")
+    signals = forward(network, activation)
+    weights = [weight[0] for weight in network.weights]
+    steep = slopes(network, activation, signals)
+
+    def moved(h: Tensor, delta: Tensor) -> Tensor:
+        """Pre-activations of a layer when its own parameters take the step J^T v."""
+        return h @ (h.mT @ delta) + float(biases) * delta.sum(1, keepdim=True)
+
+    def times(vectors: Tensor) -> Tensor:
+        deltas = [vectors.unflatten(1, (network.outputs, samples)).mT]
+        for weight, slope in zip(reversed(weights[1:]), reversed(steep), strict=True):
+            deltas.append((deltas[-1] @ weight).mul_(slope))
+        u = moved(signals.activations[0], deltas.pop())
+        for weight, slope, h in zip(weights[1:], steep, signals.activations[1:], strict=True):
+            u = u.mul_(slope) @ weight.mT + moved(h, deltas.pop())
+        return u.mT.flatten(1) / samples
+
+    return _operator(times, network.outputs * samples, network.inputs)
+
+
+def gram_operator(gram: Tensor) -> Operator:
+    """Products with K / T for the Gram (C, C, T, T) of one network, for eigenvalues without a full decomposition.
+
+    Examples
+    --------
+    >>> gram_operator(torch.tensor([[[[26.0, 4.0], [4.0, 2.0]]]]))(torch.eye(2))
+    tensor([[13.,  2.],
+            [ 2.,  1.]])
+    """
+    dual = _dual(gram[None])[0]
+    return _operator(lambda vectors: vectors @ dual / gram.shape[-1], len(dual), gram)
+
+
+def trace(gram: Tensor) -> Tensor:
+    """Trace of the Fisher matrix, shape (n,)."""
+    return gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).sum((1, 2)) / gram.shape[-1]
+
+
+def trace_of_square(gram: Tensor) -> Tensor:
+    """Trace of the squared Fisher matrix, the sum of the squares of its eigenvalues, shape (n,)."""
+    return torch.linalg.vector_norm(gram, dim=(1, 2, 3, 4)).square() / gram.shape[-1] ** 2
+
+
+def rayleigh(gram: Tensor) -> Tensor:
+    """Mean over the outputs k of 1^T K_kk 1 / T^2, the Rayleigh quotient at equal weights; shape (n,)."""
+    return gram.diagonal(dim1=1, dim2=2).sum((1, 2)).mean(1) / gram.shape[-1] ** 2
+
+
+def centred(gram: Tensor) -> Tensor:
+    """The Gram of gradients less their mean over the samples, H K_km H with H = I - 1 1^T / T: same shape."""
+    half = gram - gram.mean(-1, keepdim=True)
+    return half - half.mean(-2, keepdim=True)
+
+
+def eigenvalues(gram: Tensor) -> Tensor:
+    """The C T largest eigenvalues of the Fisher matrix (the others are 0), ascending, shape (n, C T)."""
+    return torch.linalg.eigvalsh(_dual(gram)) / gram.shape[-1]
+
+
+def _dual(gram: Tensor) -> Tensor:
+    """K as matrices (n, C T, C T), rows running over samples within outputs."""
+    return gram.transpose(2, 3).flatten(3, 4).flatten(1, 2)
+
+
+def _operator(times: Product, dim: int, like: Tensor) -> Operator:
+    return Operator(product=times, dim=dim, dtype=like.dtype, device=like.device)
+
+
+# --- tile by tile ---------------------------------------------------------------------------------------------
+
+
+def _add_layer(total: Tensor, h: Tensor, delta: Tensor, biases: bool) -> None:
+    """Add (delta delta^T) o (h h^T + 1) to the tiles of total (n, C, T, C, T) on and above its diagonal."""
+    for s, t, pairs in _tiles(*delta.shape[1:3]):
+        overlap = _overlap(h[:, s], h[:, t], biases)[:, None, :, None]
+        for k, m in pairs:
+            inner = delta[:, k, s].flatten(1, 2) @ delta[:, m, t].flatten(1, 2).mT
+            part = total[:, k, s, m, t]
+            part.addcmul_(inner.view(part.shape), overlap)
+
+
+def _overlap(one: Tensor, other: Tensor, biases: bool) -> Tensor:
+    return (one @ other.mT).add_(float(biases))
+
+
+def _mirror(total: Tensor) -> None:
+    """Fill the tiles below the diagonal of total (n, C, T, C, T) from those above."""
+    for s, t, pairs in _tiles(*total.shape[1:3]):
+        for k, m in pairs:
+            if (k, s) != (m, t):
+                total[:, m, t, k, s] = total[:, k, s, m, t].permute(0, 3, 4, 1, 2)
+
+
+def _tiles(outputs: int, samples: int) -> Iterator[tuple[slice, slice, list[tuple[slice, slice]]]]:
+    """Pairs of ranges of samples s <= t, each with the pairs of ranges of outputs not yet known by symmetry."""
+    ranges = _ranges(samples, _TILE)
+    groups = _ranges(outputs, max(1, _TILE // min(samples, _TILE)))
+    ordered = list(combinations_with_replacement(groups, 2))
+    every = [(k, m) for k in groups for m in groups]
+    for s, t in combinations_with_replacement(ranges, 2):
+        yield s, t, ordered if s == t else every
+
+
+def _ranges(count: int, longest: int) -> list[slice]:
+    """0..count in as few nearly equal parts as are no longer than that."""
+    parts = -(-count // longest)
+    return [slice(count * i // parts, count * (i + 1) // parts) for i in range(parts)]
+
+
+def _bytes_needed(network: WideNetwork) -> int:
+    # at the peak: the sum, a tile and its overlaps, two layers' deltas with the slopes between them, all signals
+    n, samples, inputs = network.inputs.shape
+    units = [inputs, *(weight.shape[1] for weight in network.weights)]
+    rows = network.outputs * samples
+    tiles = 2 * min(rows, _TILE) ** 2 + samples**2
+    deltas = (2 * network.outputs + 1) * samples * max(units)
+    return n * (rows**2 + tiles + deltas + 2 * samples * sum(units)) * network.inputs.element_size()

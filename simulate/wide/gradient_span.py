@@ -1,0 +1,69 @@
+"""Directions of the largest Fisher eigenvalues and the mean gradients, without a vector as long as the parameters.
+
+The Fisher matrix J^T J / T has the eigenvectors J^T a_j / |J^T a_j|, a_j those of the Gram matrix K = J J^T; the mean
+gradient of output k over the samples is J^T e_k with e_k = 1 / T at its samples. Their inner products are in K.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["Span", "top_span"]
+
+_SMALLEST = 1e-12
+"""Mean gradients with an inner-product matrix of a smaller reciprocal condition span no C dimensions."""
+
+
+class Span(NamedTuple):
+    """What the eigenvectors of the C largest eigenvalues share with the C mean gradients."""
+
+    eigenvalues: Tensor
+    """Of the Fisher matrix, the C largest, ascending: (n, C)."""
+    overlap: Tensor
+    """Tr P_v P_g / C of the projectors on the two spans, 1 where they coincide: (n,)."""
+    cosines: Tensor
+    """Squared cosine of eigenvector j and mean gradient k: (n, C, C)."""
+
+
+def top_span(gram: Tensor) -> Span:
+    """Compare the span of the C top eigenvectors of the Fisher matrix with that of the mean gradients.
+
+    Parameters
+    ----------
+    gram
+        K as `simulate.wide.fisher_gram` forms it, (n, C, C, T, T).
+
+    Raises
+    ------
+    ValueError
+        If the mean gradients are linearly dependent, as those of outputs less their mean are.
+
+    Examples
+    --------
+    Two outputs with one sample each: there is nothing but the mean gradients.
+
+    >>> gram = torch.tensor([[3.0, 1.0], [1.0, 2.0]]).double().reshape(1, 2, 2, 1, 1)
+    >>> span = top_span(gram)
+    >>> round(span.overlap.item(), 12), (span.cosines.sum(2) > 1).tolist()
+    (1.0, [[False, True]])
+    """
+    n, outputs, _, samples, _ = gram.shape
+    size = outputs * samples
+    values, vectors = torch.linalg.eigh(gram.transpose(2, 3).reshape(n, size, size))
+    values, vectors = values[:, -outputs:], vectors[:, :, -outputs:]
+    norms = gram.mean((-2, -1))
+    _require_independent(norms)
+    # (J^T a_j / sqrt(value_j))' J^T e_k = sqrt(value_j) a_j' e_k
+    inner = values.sqrt()[:, :, None] * vectors.mT.reshape(n, outputs, outputs, samples).mean(3)
+    shared = (inner @ torch.linalg.inv(norms) * inner).sum((1, 2))
+    cosines = inner.square() / norms.diagonal(dim1=1, dim2=2)[:, None, :]
+    return Span(values / samples, shared / outputs, cosines)
+
+
+def _require_independent(norms: Tensor) -> None:
+    values = torch.linalg.eigvalsh(norms)
+    if not bool((values[:, 0] > _SMALLEST * values[:, -1]).all()):
+        raise ValueError("gram must have linearly independent mean gradients, of all outputs")

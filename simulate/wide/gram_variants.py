@@ -1,0 +1,139 @@
+"""Gram matrices of wide networks in the neural tangent parameterisation, and under the cross-entropy.
+
+The neural tangent parameterisation has standard normal parameters w and beta with W = sqrt(weight_variance / M_{l-1}) w
+and b = sqrt(bias_variance) beta: the network is the same, its gradients are scaled layer by layer. The Fisher matrix
+of the cross-entropy has diag(g) - g g' between the two Jacobians, g the softmax of the outputs; it is the Gram of the
+gradients of 2 sqrt(g).
+
+Grams have the shapes of `simulate.wide.fisher_gram`, (n, C, C, T, T), and its statistics apply.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from simulate.wide.signals import ActivationLike, WideNetwork, backward, forward, require_memory
+
+__all__ = ["averaged", "cross_entropy_gram", "tangent_gram"]
+
+
+def tangent_gram(
+    network: WideNetwork, activation: ActivationLike, *, weight_variance: float, bias_variance: float
+) -> Tensor:
+    """J J^T for the derivatives by the parameters w and beta of the neural tangent parameterisation.
+
+    Parameters
+    ----------
+    network
+        Weights, biases and inputs, stacked over n replicates.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+    weight_variance, bias_variance
+        Those that the network was drawn with, not negative.
+
+    Returns
+    -------
+    Shape (n, C, C, T, T).
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, a variance is negative or not finite, or the memory needed exceeds what is
+        available.
+
+    Examples
+    --------
+    A linear read-out of one layer of two units, without biases:
+
+    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
+    >>> tangent_gram(one, "linear", weight_variance=2.0, bias_variance=0.0).squeeze()
+    tensor([[25.,  3.],
+            [ 3.,  1.]])
+    """
+    for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
+        if not 0 <= variance < math.inf:
+            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
+    require_memory(network, _bytes_needed(network), "the Gram matrices")
+    signals = forward(network, activation)
+    n, samples = network.inputs.shape[:2]
+    shape = (n, network.outputs, samples, network.outputs, samples)
+    total = network.inputs.new_zeros(shape)
+    for h, delta in zip(reversed(signals.activations), backward(network, activation, signals), strict=True):
+        flat = delta.reshape(n, network.outputs * samples, -1)
+        variance = (weight_variance / h.shape[-1]) * (h @ h.mT) + bias_variance
+        total += (flat @ flat.mT).reshape(shape).mul_(variance[:, None, :, None, :])
+    return total.transpose(2, 3)
+
+
+def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
+    """B^T K B with B B^T = diag(g) - g g^T at each sample: the Gram of the gradients of 2 sqrt(g).
+
+    B = diag(sqrt(g)) (1 - sqrt(g) sqrt(g)^T), so that nothing is decomposed. T times the Fisher matrix of the
+    cross-entropy has the non-zero eigenvalues of the result.
+
+    Parameters
+    ----------
+    gram
+        Of the outputs, (n, C, C, T, T).
+    logits
+        The outputs, (n, T, C).
+
+    Returns
+    -------
+    Shape (n, C, C, T, T).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit together.
+
+    Examples
+    --------
+    >>> equal = cross_entropy_gram(torch.eye(2).reshape(1, 2, 2, 1, 1), torch.zeros(1, 1, 2))
+    >>> equal.squeeze()
+    tensor([[ 0.2500, -0.2500],
+            [-0.2500,  0.2500]])
+    """
+    n, outputs, _, samples, _ = gram.shape
+    if logits.shape != (n, samples, outputs):
+        raise ValueError(f"logits must be of shape {(n, samples, outputs)}, got {tuple(logits.shape)}")
+    shares = torch.softmax(logits, -1)
+    roots = shares.sqrt()
+    factor = torch.diag_embed(roots) - shares[..., :, None] * roots[..., None, :]
+    return torch.einsum("nsjk,njmst,ntmi->nkist", factor, gram, factor)
+
+
+def averaged(gram: Tensor) -> Tensor:
+    """The Gram of two numbers: its mean over samples and outputs, and its mean over pairs of samples of one output.
+
+    Different outputs are left without overlap. Of one sample there is no pair.
+
+    Returns
+    -------
+    Shape (n, C, C, T, T).
+
+    Examples
+    --------
+    >>> averaged(torch.tensor([[3.0, 1.0], [2.0, 5.0]]).reshape(1, 1, 1, 2, 2)).squeeze()
+    tensor([[4.0000, 1.5000],
+            [1.5000, 4.0000]])
+    """
+    outputs, samples = gram.shape[1], gram.shape[-1]
+    blocks = gram.diagonal(dim1=1, dim2=2).mean(-1)
+    own = blocks.diagonal(dim1=1, dim2=2).mean(-1)[:, None, None]
+    pair = (blocks.sum((1, 2))[:, None, None] - samples * own) / max(samples * (samples - 1), 1)
+    one = torch.eye(samples, dtype=gram.dtype, device=gram.device)
+    block = pair + (own - pair) * one
+    same = torch.eye(outputs, dtype=gram.dtype, device=gram.device)
+    return same[None, :, :, None, None] * block[:, None, None]
+
+
+def _bytes_needed(network: WideNetwork) -> int:
+    n, samples, _ = network.inputs.shape
+    outputs, widest = network.outputs, max(h.shape[-1] for h in network.weights)
+    numbers = 2 * (outputs * samples) ** 2 + 3 * samples * (outputs + network.depth) * widest
+    return n * numbers * network.inputs.element_size()

@@ -1,0 +1,193 @@
+"""What normalising the outputs of a network over its samples does to the Gram matrix of its gradients.
+
+Every output k is centred over the T samples and may be divided by its deviation sigma_k, the one with divisor T and
+nothing added to it. The Jacobian of what results is A_k J_k, A_k symmetric (T, T), so the Gram K becomes A K A:
+
+=================================  =================================================================
+last layer                         A_k, with f_k the outputs centred and divided by their deviation
+=================================  =================================================================
+`mean_subtraction`                 I - 1 1^T / T
+`batch_normalisation`              (I - 1 1^T / T - f_k f_k^T / T) / sigma_k
+the same, `fixed_deviation=True`   (I - 1 1^T / T) / sigma_k: what is left if sigma_k is no function
+=================================  =================================================================
+
+Outputs are of shape (n, C, T), replicates first; Grams as in `simulate.wide.fisher_gram`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate.lanczos import Operator
+from simulate.wide.signals import ActivationLike, WideNetwork, forward
+
+__all__ = [
+    "Normalisation",
+    "batch_normalisation",
+    "mean_subtraction",
+    "normalised",
+    "outputs_of",
+    "projected",
+    "projected_operator",
+    "with_gain",
+    "with_shift",
+]
+
+
+_ROUNDINGS = 16
+"""A deviation below so many roundings of the outputs is rounding of their mean."""
+
+
+class Normalisation(NamedTuple):
+    """The matrices A_k: orthonormal `directions` (n, C, T, r) taken out, what is left times `scale` (n, C)."""
+
+    directions: Tensor
+    scale: Tensor
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """A_k applied to the last axis of values (n, ..., C, T)."""
+        along = torch.einsum("n...kt,nktr->n...kr", values, self.directions)
+        rest = values - torch.einsum("n...kr,nktr->n...kt", along, self.directions)
+        return torch.einsum("n...kt,nk->n...kt", rest, self.scale)
+
+
+def outputs_of(network: WideNetwork, activation: ActivationLike) -> Tensor:
+    """The outputs f, shape (n, C, T)."""
+    return forward(network, activation).preactivations[-1].mT
+
+
+def mean_subtraction(outputs: Tensor) -> Normalisation:
+    """Every output less its mean over the samples.
+
+    Examples
+    --------
+    >>> mean_subtraction(torch.zeros(1, 1, 4))(torch.tensor([[[1.0, 2.0, 3.0, 6.0]]]))
+    tensor([[[-2., -1.,  0.,  3.]]])
+    """
+    return Normalisation(_constant(outputs), torch.ones_like(outputs[..., 0]))
+
+
+def batch_normalisation(outputs: Tensor, *, fixed_deviation: bool = False) -> Normalisation:
+    """Every output less its mean, over its deviation.
+
+    Parameters
+    ----------
+    outputs
+        Shape (n, C, T).
+    fixed_deviation
+        Whether sigma_k counts as a number when differentiating, and not as a function of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an output is the same for all samples.
+
+    Examples
+    --------
+    With two samples the outputs are 1 and -1, whatever the parameters.
+
+    >>> outputs = torch.tensor([[[0.3, 1.7]]])
+    >>> batch_normalisation(outputs)(torch.tensor([[[5.0, -3.0]]])).round(decimals=5).abs()
+    tensor([[[0., 0.]]])
+    """
+    unit = normalised(outputs)
+    directions = _constant(outputs)
+    if not fixed_deviation:
+        directions = torch.cat([directions, unit[..., None] / math.sqrt(outputs.shape[-1])], dim=-1)
+    return Normalisation(directions, 1 / _deviation(outputs))
+
+
+def normalised(outputs: Tensor) -> Tensor:
+    """Outputs less their mean over the samples, over their deviation: shape (n, C, T).
+
+    Raises
+    ------
+    ValueError
+        If an output is the same for all samples.
+    """
+    return _less_mean(outputs) / _deviation(outputs)[..., None]
+
+
+def projected(gram: Tensor, normalisation: Normalisation) -> Tensor:
+    """A K A, the Gram of the gradients of the normalised outputs: same shape."""
+    n, outputs = gram.shape[:2]
+    total = gram.transpose(2, 3).clone(memory_format=torch.contiguous_format)
+    rows, columns = total.flatten(3, 4), total.flatten(1, 2)
+    for k in range(outputs):
+        basis = normalisation.directions[:, k]
+        rows[:, k].baddbmm_(basis, basis.mT @ rows[:, k], alpha=-1)
+        columns[:, :, k].baddbmm_(columns[:, :, k] @ basis, basis.mT, alpha=-1)
+    scale = normalisation.scale
+    total.mul_(scale.view(n, outputs, 1, 1, 1)).mul_(scale.view(n, 1, 1, outputs, 1))
+    return total.transpose(2, 3)
+
+
+def projected_operator(operator: Operator, normalisation: Normalisation) -> Operator:
+    """A (K / T) A from K / T, for one network: see `fisher_gram.network_operator`.
+
+    Examples
+    --------
+    >>> identity = Operator(product=lambda v: v, dim=3)
+    >>> projected_operator(identity, mean_subtraction(torch.zeros(1, 1, 3).double()))(torch.eye(3).double())
+    tensor([[ 0.6667, -0.3333, -0.3333],
+            [-0.3333,  0.6667, -0.3333],
+            [-0.3333, -0.3333,  0.6667]], dtype=torch.float64)
+    """
+    outputs, samples = normalisation.directions.shape[1:3]
+
+    def applied(vectors: Tensor) -> Tensor:
+        return normalisation(vectors.view(1, -1, outputs, samples)).view(-1, operator.dim)
+
+    return Operator(
+        product=lambda vectors: applied(operator(applied(vectors))),
+        dim=operator.dim,
+        dtype=operator.dtype,
+        device=operator.device,
+    )
+
+
+def with_shift(gram: Tensor) -> Tensor:
+    """The Gram if a shift beta_k, added to every output, is a parameter too: 1 more in the blocks k = m."""
+    return _with_parameter(gram, torch.ones_like(gram[:, 0, :, 0, :]))
+
+
+def with_gain(gram: Tensor, outputs: Tensor) -> Tensor:
+    """The Gram if a gain gamma_k of the batch-normalised outputs, now 1, is a parameter too.
+
+    Raises
+    ------
+    ValueError
+        If an output is the same for all samples.
+    """
+    return _with_parameter(gram, normalised(outputs))
+
+
+def _with_parameter(gram: Tensor, derivatives: Tensor) -> Tensor:
+    """The Gram with one more parameter for each output, by which its derivatives are (n, C, T)."""
+    total = gram.clone()
+    own = derivatives[..., :, None] * derivatives[..., None, :]
+    total.diagonal(dim1=1, dim2=2).add_(own.permute(0, 2, 3, 1))
+    return total
+
+
+def _less_mean(outputs: Tensor) -> Tensor:
+    return outputs - outputs.mean(-1, keepdim=True)
+
+
+def _deviation(outputs: Tensor) -> Tensor:
+    deviation = _less_mean(outputs).square().mean(-1).sqrt()
+    rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * outputs.abs().amax(-1)
+    if not bool((deviation > rounding).all()):
+        raise ValueError(
+            "outputs must differ between samples to be divided by their deviation, got a constant one"
+        )
+    return deviation
+
+
+def _constant(outputs: Tensor) -> Tensor:
+    """The direction 1 / sqrt(T) for every output, (n, C, T, 1)."""
+    return torch.full_like(outputs, 1 / math.sqrt(outputs.shape[-1]))[..., None]

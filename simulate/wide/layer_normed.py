@@ -1,0 +1,204 @@
+"""Random networks whose layers are all normalised over the units of each sample, the read-out included.
+
+u^l = W^l h^{l-1} + b^l is centred and divided by its standard deviation over the M_l units of one sample
+(biased, root of the mean square), h^l = phi of that for l < L, and the outputs are the normalised u^L. With
+`eps` the variance is raised by that constant before the root, as libraries do. Without it, where all units of a
+sample agree, the normalised signal and its derivatives are set to 0: what they are for a single unit.
+
+Shapes lead with the replicates ``n``, then samples ``T``, then units ``M_l``. A Gram is as in
+`simulate.wide.fisher_gram`, whose statistics it shares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate.activations import Activation, named
+from simulate.wide.signals import ActivationLike, WideNetwork, require_memory
+
+__all__ = ["NormedSignals", "backward", "etas", "forward", "gram"]
+
+
+class NormedSignals(NamedTuple):
+    """Normalised pre-activations of layers 1..L (n, T, M_l) and what they were multiplied with, 1/sigma (n, T)."""
+
+    normalised: tuple[Tensor, ...]
+    inverses: tuple[Tensor, ...]
+    activations: tuple[Tensor, ...]  # of layers 0..L-1
+
+
+def forward(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0) -> NormedSignals:
+    """Signals of every layer; the outputs are ``normalised[-1]``.
+
+    Parameters
+    ----------
+    network
+        Weights, biases and inputs, stacked over n replicates.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+    eps
+        Constant that is added to the variances, not negative.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers, or `eps` is
+        negative or not finite.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
+    >>> one = WideNetwork(weights=(torch.eye(2)[None],), biases=(torch.zeros(1, 2),), inputs=x)
+    >>> forward(one, "relu").normalised[-1].tolist(), forward(one, "relu").inverses[-1].tolist()
+    ([[[-1.0, 1.0], [1.0, -1.0]]], [[2.0, 2.0]])
+    """
+    if not 0 <= eps < math.inf:
+        raise ValueError(f"eps must be non-negative and finite, got {eps!r}")
+    phis = _resolve(activation, network.depth - 1)
+    h = network.inputs
+    normalised, inverses, activations = [], [], [h]
+    for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
+        f, inverse = _normalise(torch.baddbmm(bias[:, None, :], h, weight.mT), eps)
+        normalised.append(f)
+        inverses.append(inverse)
+        if layer < len(phis):
+            h = phis[layer].function(f)
+            activations.append(h)
+    return NormedSignals(tuple(normalised), tuple(inverses), tuple(activations))
+
+
+def backward(network: WideNetwork, activation: ActivationLike, signals: NormedSignals) -> Iterator[Tensor]:
+    """Derivatives of every normalised output by the pre-activations u^l, from l = L down to 1.
+
+    Each of shape (n, C, T, M_l). A normalisation multiplies the derivatives v by its units with
+    (I - 1 1^T / M_l - f f^T / M_l) / sigma, whatever the constant in sigma.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    phis = _resolve(activation, network.depth - 1)
+    outputs = signals.normalised[-1]
+    n, samples, classes = outputs.shape
+    identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
+    delta = _through(identity[None, :, None, :], outputs, signals.inverses[-1])
+    yield delta
+    for layer in reversed(range(network.depth - 1)):
+        slope = phis[layer].derivative(signals.normalised[layer])
+        back = delta.reshape(n, classes * samples, -1) @ network.weights[layer + 1]
+        v = back.reshape(n, classes, samples, -1) * slope[:, None]
+        delta = _through(v, signals.normalised[layer], signals.inverses[layer])
+        yield delta
+
+
+def gram(
+    network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0, biases: bool = True
+) -> Tensor:
+    """K = J J^T of the normalised outputs, layer by layer, without J.
+
+    Parameters
+    ----------
+    network, activation, eps
+        As in :func:`forward`.
+    biases
+        Whether the biases belong to the parameters.
+
+    Returns
+    -------
+    Shape (n, C, C, T, T).
+
+    Raises
+    ------
+    ValueError
+        As in :func:`forward`, or if the memory needed exceeds what is available.
+
+    Examples
+    --------
+    Two normalised outputs are +1 and -1, whatever the parameters.
+
+    >>> from simulate.monte_carlo import Block, fixture
+    >>> from simulate.wide.signals import wide_network
+    >>> block = Block((fixture(0, "a"),))
+    >>> network = wide_network(block, widths=(5, 7, 2), samples=4, weight_variance=2.0, bias_variance=0.1)
+    >>> bool(gram(network, "relu").abs().max() < 1e-20)
+    True
+    """
+    require_memory(network, _bytes_needed(network), "the Gram matrices")
+    signals = forward(network, activation, eps=eps)
+    n, samples = network.inputs.shape[:2]
+    total = network.inputs.new_zeros(n, network.outputs, samples, network.outputs, samples)
+    for h, delta in zip(reversed(signals.activations), backward(network, activation, signals), strict=True):
+        flat = delta.reshape(n, network.outputs * samples, -1)
+        overlap = h @ h.mT + float(biases)
+        total += (flat @ flat.mT).reshape(total.shape).mul_(overlap[:, None, :, None, :])
+    return total.transpose(2, 3)
+
+
+def etas(signals: NormedSignals) -> dict[str, Tensor]:
+    """Averages over the samples of one network: of 1/sigma^2, of its square and of its products for two samples.
+
+    The products are those of ``eta3``, each times the squared overlap (f(s) . f(t) / C)^2 of the outputs, its
+    root taken in the end, and of ``overlap``, with the first power 1/sigma(s) sigma(t) and each times the
+    trace C - 3 + (f(s) . f(t) / C)^2 of the projectors of two different samples.
+
+    Returns
+    -------
+    ``eta1``, ``eta2``, ``eta3`` and ``overlap``, each of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        If there is one output only, which has no variance.
+    """
+    outputs, inverse = signals.normalised[-1], signals.inverses[-1]
+    samples, classes = outputs.shape[1:]
+    if classes < 2:
+        raise ValueError(f"outputs must be at least 2 to have a variance, got {classes}")
+    squares = (outputs @ outputs.mT / classes).square()
+    precision = inverse.square()
+    weighted = squares * precision[:, :, None] * precision[:, None, :]
+    traces = (classes - 3 + squares) * inverse[:, :, None] * inverse[:, None, :]
+    pairs = traces.sum((1, 2)) - traces.diagonal(dim1=1, dim2=2).sum(1)
+    return {
+        "eta1": precision.mean(1),
+        "eta2": precision.square().mean(1),
+        "eta3": weighted.sum((1, 2)).sqrt() / samples,
+        "overlap": pairs / samples**2,
+    }
+
+
+def _resolve(activation: ActivationLike, hidden: int) -> list[Activation]:
+    given = [activation] * hidden if isinstance(activation, str | Activation) else list(activation)
+    if len(given) != hidden:
+        raise ValueError(
+            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(given)}"
+        )
+    return [a if isinstance(a, Activation) else named(a) for a in given]
+
+
+def _normalise(u: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    centred = u - u.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1) + eps
+    inverse = torch.where(variance > 0, variance.rsqrt(), 0.0)
+    return centred * inverse[..., None], inverse
+
+
+def _through(v: Tensor, f: Tensor, inverse: Tensor) -> Tensor:
+    f = f[:, None]
+    rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
+    return rest * inverse[:, None, :, None]
+
+
+def _bytes_needed(network: WideNetwork) -> int:
+    # at the peak: the sum and one layer's term, two layers' deltas and three of one on its way, all signals
+    n, samples, inputs = network.inputs.shape
+    units = [inputs, *(weight.shape[1] for weight in network.weights)]
+    grams = 2 * (network.outputs * samples) ** 2
+    deltas = 5 * network.outputs * samples * max(units)
+    return n * (grams + deltas + 3 * samples * sum(units)) * network.inputs.element_size()
