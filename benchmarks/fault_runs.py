@@ -145,7 +145,8 @@ def outcome(folder: Path) -> dict[str, Any]:
 
 def page_matches(folder: Path) -> bool:
     """Whether the page is the one that the results file beside it draws."""
-    from verify import report, results
+    from verify import results
+    from verify.page import report
 
     page = (folder / PAGE).read_text(encoding="utf-8")
     return report.document(results.load(folder / RESULTS)) == page
@@ -169,9 +170,9 @@ def as_losscurv(words: list[str]) -> int:
 
     The planted errors and the derivations are left out: they cost seconds of every run and store nothing.
     """
-    from verify import suite
     from verify.cli import main
-    from verify.workers import Calls
+    from verify.running import suite
+    from verify.running.workers import Calls
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background ignores it
     suite.PLANTED = ()

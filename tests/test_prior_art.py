@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from verify import registry
+from verify.claims import registry
 
 PAGES = Path(__file__).parents[1] / "docs" / "claims"
 CITATION = re.compile(r"\b[A-Z]\w+ .*(19|20)\d\d\b", re.DOTALL)

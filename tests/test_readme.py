@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from simulate.monte_carlo import SerialExecutor
-from verify import model, registry
-from verify.engine import Session, Settings
+from verify import model
+from verify.claims import registry
+from verify.running.engine import Session, Settings
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

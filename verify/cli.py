@@ -32,9 +32,9 @@ from verify.escapes import escaped
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
-    from verify.engine import Session
-    from verify.options import Plan
     from verify.results import Observed, Results, Row
+    from verify.running.engine import Session
+    from verify.running.options import Plan
 
 __all__ = ["main"]
 
@@ -71,7 +71,7 @@ def _run(words: list[str]) -> int:
             options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as end:  # after --help, --version or a wrong option
         return int(end.code or 0)
-    from verify.options import require_words
+    from verify.running.options import require_words
 
     require_words(vars(options))
     return options.run(options)
@@ -88,7 +88,7 @@ class _Version(argparse.Action):
     """Looks the version up only when asked."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from verify.suite import version
+        from verify.running.suite import version
 
         print(f"losscurv {version()}")
         parser.exit()
@@ -180,7 +180,7 @@ def _add_gallery(commands: Any) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()) -> None:
-    from verify.options import OPTIONS
+    from verify.running.options import OPTIONS
 
     for flag, keywords in OPTIONS:
         if flag not in without:
@@ -189,26 +189,26 @@ def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
 
 def _report(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.options import REPORT_DIR, plan
+    from verify.running.options import REPORT_DIR, plan
 
     return _judge(plan(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR), as_json=options.json)
 
 
 def _replay(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.options import plan
+    from verify.running.options import plan
 
     values = {**vars(options), "replay": options.file}
     return _judge(plan(values, tier=Tier.DEFAULT, report_dir=None), as_json=options.json)
 
 
 def _judge(chosen: Plan, *, as_json: bool) -> int:
-    from verify import suite
-    from verify.engine import Session
-    from verify.options import require_writable
-    from verify.store import replicates_read
-    from verify.suite import open_store
-    from verify.workers import open_workers
+    from verify.running import suite
+    from verify.running.engine import Session
+    from verify.running.options import require_writable
+    from verify.running.store import replicates_read
+    from verify.running.suite import open_store
+    from verify.running.workers import open_workers
 
     if chosen.report_dir:
         require_writable(chosen.report_dir)
@@ -242,8 +242,9 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
 
 def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
     """Write the report first and print after: the page is there even if nobody reads the terminal."""
-    from verify import replays, report, suite
-    from verify.workers import shared
+    from verify.page import report
+    from verify.running import replays, suite
+    from verify.running.workers import shared
 
     try:
         written = None
@@ -285,8 +286,8 @@ def _print_json(results: Results, changed: list[str]) -> None:
 def _print_table(
     results: Results, chosen: Plan, bad: list[Row | Observed], changed: list[str], written: Path | None
 ) -> None:
-    from verify import terminal
-    from verify.wording import legible
+    from verify.page import terminal
+    from verify.page.wording import legible
 
     if results.rows:
         terminal.console().print(terminal.table(legible(results.rows)))
@@ -306,8 +307,9 @@ def _print_table(
 def _claims(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from verify import registry, terminal
-    from verify.inventory import Status
+    from verify.claims import registry
+    from verify.model.inventory import Status
+    from verify.page import terminal
 
     papers, status = options.paper or [], options.status
     statuses = [s.value for s in Status]
@@ -330,10 +332,10 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _plot(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import default_workers
-    from verify import plots, report
-    from verify.options import REPORT_DIR, load_results, require_writable
+    from verify.page import plots, report
     from verify.results import edited
-    from verify.workers import shared
+    from verify.running.options import REPORT_DIR, load_results, require_writable
+    from verify.running.workers import shared
 
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
@@ -352,8 +354,8 @@ def _plot(options: argparse.Namespace) -> int:
 def _gallery(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import resolve_device
     from verify import gallery
-    from verify.images import require_images
-    from verify.options import require_seed, require_writable
+    from verify.claims.images import require_images
+    from verify.running.options import require_seed, require_writable
 
     chosen = gallery.named(options.names)
     if options.list:
@@ -379,7 +381,7 @@ class _Progress:
     def __init__(self, session: Session) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-        from verify.terminal import console as console_of
+        from verify.page.terminal import console as console_of
 
         self.session = session
         console = console_of(sys.stderr)

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from verify.engine import Session
 from verify.escapes import escaped
-from verify.judge import labels
+from verify.judging.judge import labels
 from verify.model import AnyClaim, Tier
-from verify.observation import Observation
-from verify.observe import kinds_of
-from verify.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
+from verify.model.observation import Observation
 from verify.results import Observed, Row
-from verify.store import replicates_read
-from verify.workers import open_workers
+from verify.running.engine import Session
+from verify.running.observe import kinds_of
+from verify.running.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
+from verify.running.store import replicates_read
+from verify.running.workers import open_workers
 
 __all__ = ["Verification"]
 
@@ -108,7 +108,7 @@ class Verification:
         """
         if self.plan.report_dir is not None:
             require_writable(self.plan.report_dir)
-        from verify.suite import open_store
+        from verify.running.suite import open_store
 
         store = self._stack.enter_context(open_store(self.plan, self._tell))
         executor = self._stack.enter_context(open_workers(self.plan.settings.workers, self.plan.executor))
@@ -161,8 +161,9 @@ class Verification:
         made = bool(self.rows() or self.observations())
         if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
             return
-        from verify import replays, report, suite
-        from verify.workers import shared
+        from verify.page import report
+        from verify.running import replays, suite
+        from verify.running.workers import shared
 
         progress = self._session.progress()
         results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
@@ -325,8 +326,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows, observations = verification.rows(), verification.observations()
     if not (rows or observations):
         return
-    from verify.terminal import console, observed_block, table, tally
-    from verify.wording import legible
+    from verify.page.terminal import console, observed_block, table, tally
+    from verify.page.wording import legible
 
     terminalreporter.section(escaped(f"theory against simulation: {verification.plan}"))
     if config.option.verbose >= 0:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from verify.page.terminal import surprise_block
 from verify.plugin import Verification
 from verify.results import Observed, Row
-from verify.suite import failed
-from verify.terminal import surprise_block
+from verify.running.suite import failed
 
 
 def test_claim(judged: Row, verification: Verification) -> None:

@@ -1,4 +1,4 @@
-"""The intervals of `verify.intervals` for many sequences at once, and how often that of a probability misses."""
+"""Intervals of `verify.judging.intervals` for many sequences at once, and how often that of a probability misses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from verify.intervals import multiplier
+from verify.judging.intervals import multiplier
 
 __all__ = [
     "Floats",

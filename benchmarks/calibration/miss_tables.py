@@ -13,8 +13,8 @@ from benchmarks.calibration.limits import Ints, event_miss_rate, half_widths, po
 from benchmarks.calibration.misses import ALPHAS, LOOKS, RULES, SUITE, Rule, misses, taken
 from benchmarks.calibration.tables import Row, Table, chunks, over_promise, power, spread
 from benchmarks.calibration.tails import TAILS, rare_miss_rate
-from verify.intervals import FEWEST, ratio_interval
-from verify.judge import looks
+from verify.judging.intervals import FEWEST, ratio_interval
+from verify.judging.judge import looks
 
 __all__ = [
     "alternatives",

@@ -11,8 +11,8 @@ from scipy import stats
 
 from benchmarks.calibration.laws import LAST, Law, batches, walk
 from benchmarks.calibration.limits import Ints, half_widths
-from verify.intervals import FEWEST, TIGHTEST_AT, multiplier
-from verify.judge import BLOCK, GROWTH, looks
+from verify.judging.intervals import FEWEST, TIGHTEST_AT, multiplier
+from verify.judging.judge import BLOCK, GROWTH, looks
 
 __all__ = [
     "ALPHAS",

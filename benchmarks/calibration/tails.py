@@ -24,7 +24,7 @@ from benchmarks.calibration.laws import (
 )
 from benchmarks.calibration.limits import Floats, half_widths, power_sums
 from benchmarks.calibration.misses import looks_from
-from verify.intervals import FEWEST, multiplier, widened
+from verify.judging.intervals import FEWEST, multiplier, widened
 
 __all__ = [
     "TAILS",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.calibration.laws import BATCH, EVENTS, LAWS, PROMISED, Event, Law
 from benchmarks.calibration.limits import Floats, Ints
 from benchmarks.calibration.misses import SUITE
-from verify.judge import looks
+from verify.judging.judge import looks
 
 __all__ = [
     "AGREES",

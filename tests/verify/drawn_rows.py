@@ -13,15 +13,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from simulate.monte_carlo import Point
-from verify import registry, rows
-from verify.drawing import PALETTE, Panel
-from verify.engine import Settings
-from verify.estimands import components
-from verify.judge import Reading, applies, judge, outcome, readings
+from verify.claims import registry
+from verify.judging.estimands import components
+from verify.judging.judge import Reading, applies, judge, outcome, readings
 from verify.model import Claim, Kind
-from verify.observation import Observation
-from verify.observe import tabulated
+from verify.model.observation import Observation
+from verify.page.drawing import PALETTE, Panel
 from verify.results import Observed, PointOutcome, Row
+from verify.running import rows
+from verify.running.observe import tabulated
+from verify.running.settings import Settings
 
 __all__ = ["WITH_AXIS", "axes_of", "coloured", "rows_of", "table_of"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from verify.engine import Session, Settings
 from verify.model import Claim, Experiment, Identity, Kind
 from verify.results import Row
+from verify.running.engine import Session, Settings
 
 SETTINGS = Settings(seed=7)
 

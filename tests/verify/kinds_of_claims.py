@@ -4,8 +4,8 @@ import numpy as np
 from scipy import stats
 
 from simulate.monte_carlo import Block, Point
-from verify.intervals import Interval
-from verify.judge import Judgement, judge, outcome, readings
+from verify.judging.intervals import Interval
+from verify.judging.judge import Judgement, judge, outcome, readings
 from verify.model import ALPHA, Claim, Experiment, Kind
 from verify.results import PointOutcome
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from verify.gallery import (
-    goldilocks_excess,
-    goldilocks_frames,
-    goldilocks_gamma,
-    goldilocks_gradients,
-    goldilocks_initialisations,
-    goldilocks_layers,
-    goldilocks_zone,
+from verify.gallery.goldilocks import (
+    excess as goldilocks_excess,
+    frames as goldilocks_frames,
+    gamma as goldilocks_gamma,
+    gradients as goldilocks_gradients,
+    initialisations as goldilocks_initialisations,
+    layers as goldilocks_layers,
+    zone as goldilocks_zone,
 )
 
 __all__ = ["GOLDILOCKS"]

@@ -8,10 +8,10 @@ import pytest
 
 from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify import toy_claims
-from verify import origin
-from verify.engine import Session, Settings
-from verify.origin import Key, key
-from verify.store import Store
+from verify.running import origin
+from verify.running.engine import Session, Settings
+from verify.running.origin import Key, key
+from verify.running.store import Store
 
 
 def simulate(block, point):

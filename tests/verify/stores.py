@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import BLOCK, BlockResult
-from verify.origin import Key
-from verify.store import FILE, Store
+from verify.running.origin import Key
+from verify.running.store import FILE, Store
 
 WHERE = Key("paper/experiment", '{"dim": 3}', "2024", "cpu", "f" * 64)
 RESULT = BlockResult(

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
-from verify import admission
-from verify.admission import problems
-from verify.engine import Session, Settings
-from verify.estimands import variance
-from verify.inventory import Entry
-from verify.judge import PRINTED
+from verify.claims.registry import admit, intervals
+from verify.judging import admission
+from verify.judging.admission import problems
+from verify.judging.estimands import variance
+from verify.judging.judge import PRINTED
 from verify.model import Claim, Experiment, Kind, Verdict
-from verify.registry import admit, intervals
+from verify.model.inventory import Entry
+from verify.running.engine import Session, Settings
 
 SIZES = Point(sizes=(10, 20, 40, 80, 160))
 PAIR = Point(sizes=(80, 160))

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from verify.cli import main
-from verify.practice import bench as command, bench_peers
-from verify.practice.bench import Bench, Result, bench
-from verify.practice.bench_peers import Library
-from verify.practice.bench_works import COLUMNS, OURS, WORKS, Case, Way
+from verify.practice import bench as command
+from verify.practice.bench import Bench, Result, bench, peers as bench_peers
+from verify.practice.bench.peers import Library
+from verify.practice.bench.works import COLUMNS, OURS, WORKS, Case, Way
 
 NAMES = [work.name for work in WORKS]
 PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]

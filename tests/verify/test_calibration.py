@@ -16,8 +16,8 @@ from scipy import stats
 
 from benchmarks.calibration import laws, limits, miss_tables, misses, tables, tails, verdict_tables, verdicts
 from benchmarks.calibration.__main__ import main
-from verify.intervals import FEWEST, Interval, mean_interval, multiplier, proportion_interval
-from verify.judge import decide, looks
+from verify.judging.intervals import FEWEST, Interval, mean_interval, multiplier, proportion_interval
+from verify.judging.judge import decide, looks
 from verify.model import ALPHA, Verdict
 
 LAST = 208

@@ -16,10 +16,10 @@ from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify import toy_claims
 from tests.verify.stored_draws import COUNTED, _forgotten, judged, where
 from tests.verify.stores import Lines
-from verify import origin
-from verify.engine import Session, Settings
 from verify.model import Claim
-from verify.store import FILE, Store
+from verify.running import origin
+from verify.running.engine import Session, Settings
+from verify.running.store import FILE, Store
 
 __all__ = ["_forgotten"]
 
@@ -87,7 +87,7 @@ def test_a_change_in_what_an_experiment_imports_is_seen(users: Written, tmp_path
 
 
 def test_our_own_experiments_do_not_depend_on_code_of_users(users: Written) -> None:
-    from verify.planted import sums
+    from verify.judging.planted import sums
 
     before, toy = where(simulate=sums), where(simulate=toy_claims.uniform)
     users.loaded()
@@ -101,7 +101,7 @@ def test_installed_code_counts_in_the_package_of_the_experiment_only() -> None:
         "numpy.linalg",
         "tests.verify.test_changed_code",
     } <= names.keys() and "scipy" not in names
-    assert not {"os", "json", "verify.store", "pytest", "__main__"} & names.keys()
+    assert not {"os", "json", "verify.running.store", "pytest", "__main__"} & names.keys()
 
 
 def test_the_main_program_counts_only_as_the_home_of_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,13 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged, words_of
 from tests.verify.sample_results import sample
 from tests.verify.toy_claims import plant
-from verify import cli, registry, report, results, suite
+from verify import cli, results
+from verify.claims import registry
 from verify.cli import main
-from verify.options import OPTIONS, plan, require_writable
+from verify.page import report
 from verify.results import load
+from verify.running import suite
+from verify.running.options import OPTIONS, plan, require_writable
 
 __all__ = ["elsewhere", "plant"]
 

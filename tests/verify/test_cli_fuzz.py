@@ -16,10 +16,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
-from verify import gallery, options, plots, plugin, registry, report, results, suite
+from verify import gallery, plugin, results
+from verify.claims import registry
 from verify.cli import main
 from verify.model import Tier
-from verify.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, plan
+from verify.page import plots, report
+from verify.running import options, suite
+from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, plan
 
 CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
 FAST = 5.0

@@ -22,8 +22,10 @@ from torch import nn
 
 from tests.verify.command_line import ROOT, elsewhere
 from verify import cli, signals
-from verify.practice import foreign, measure, pages as measure_pages, plan_pages
-from verify.practice.loading import problem
+from verify.practice import measure
+from verify.practice.loading import foreign, problem
+from verify.practice.measure import pages as measure_pages
+from verify.practice.plan import pages as plan_pages
 
 __all__ = ["elsewhere"]
 

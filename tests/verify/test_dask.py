@@ -8,10 +8,10 @@ import pytest
 
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from tests.verify.toy_claims import SEEN
-from verify.engine import Session, Settings
-from verify.planted import PLANTED
+from verify.judging.planted import PLANTED
 from verify.results import Observed, Row, RunRecord
-from verify.store import FILE, Store
+from verify.running.engine import Session, Settings
+from verify.running.store import FILE, Store
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def test_two_processes_of_a_cluster_give_the_scores_and_verdicts_of_one(address:
 
 def install_other_code() -> None:
     """As an older version of the package would have it."""
-    from verify import origin
+    from verify.running import origin
 
     origin._sources = lambda: "of another version"  # pyright: ignore
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import run_block
-from verify import registry
+from verify.claims import registry
 from verify.model import Claim, Experiment, StatisticalProperty
 
 EXPERIMENTS: dict[str, Experiment] = {}

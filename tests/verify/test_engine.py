@@ -22,11 +22,11 @@ from tests.verify.engine_runs import (
     session,
     timeless,
 )
-from verify import engine
-from verify.engine import Progress, Settings, judge_claim
-from verify.intervals import FEWEST, mean_interval
-from verify.judge import PRINTED, decide, looks
+from verify.judging.intervals import FEWEST, mean_interval
+from verify.judging.judge import PRINTED, decide, looks
 from verify.model import ALPHA, Claim, Experiment, Tier, Verdict
+from verify.running import engine
+from verify.running.engine import Progress, Settings, judge_claim
 
 
 def columns(

@@ -8,9 +8,9 @@ import pytest
 
 from simulate.monte_carlo import Point
 from tests.verify.engine_runs import MEAN, gammas, identity, run, timeless
-from verify.engine import Settings
-from verify.judge import PRINTED
+from verify.judging.judge import PRINTED
 from verify.model import ExactProperty, StatisticalProperty
+from verify.running.settings import Settings
 
 
 def test_two_routes_agree_within_rounding(two_workers: Executor) -> None:

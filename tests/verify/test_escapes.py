@@ -14,8 +14,9 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged, words_of
 from tests.verify.sample_results import sample
 from tests.verify.toy_claims import plant
-from verify import cli, report, results, terminal, wording
+from verify import cli, results
 from verify.escapes import escaped, printable
+from verify.page import report, terminal, wording
 
 __all__ = ["elsewhere", "plant"]
 

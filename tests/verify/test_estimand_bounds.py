@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK
 from tests.verify.kinds_of_claims import POINT, claim, judged, recorded, spread_evenly
-from verify.estimands import violations
-from verify.intervals import FEWEST
+from verify.judging.estimands import violations
+from verify.judging.intervals import FEWEST
 from verify.model import ALPHA, Claim, Kind, Verdict
 
 # --- bounds on every replicate

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from tests.verify.kinds_of_claims import POINT, covers, exponential, grouped, judged, law, most, recorded
-from verify.estimands import distance, kurtosis, variance
-from verify.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
+from verify.judging.estimands import distance, kurtosis, variance
+from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
 from verify.model import ALPHA, Verdict
 
 # --- statistics of groups

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 from scipy import linalg, stats
 
 from tests.verify.kinds_of_claims import SIZES, M, claim, covers, most, noisy, recorded, spread_evenly
-from verify import estimands, sizes
-from verify.intervals import mean_interval
+from verify.judging import estimands, sizes
+from verify.judging.intervals import mean_interval
+from verify.judging.sizes import extrapolated
 from verify.model import ALPHA, Kind
-from verify.sizes import extrapolated
 
 # --- the weights
 

@@ -20,9 +20,9 @@ from tests.verify.kinds_of_claims import (
     recorded,
     spread_evenly,
 )
-from verify.intervals import mean_interval
+from verify.judging.intervals import mean_interval
+from verify.judging.sizes import extrapolated, local_exponents
 from verify.model import ALPHA, Kind, Verdict
-from verify.sizes import extrapolated, local_exponents
 
 # --- limits and exponents as claims
 

@@ -9,13 +9,13 @@ import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
 from tests.verify.kinds_of_claims import POINT, SIZES, claim, exponential, grouped, judged, law, spread_evenly
-from verify import estimands
-from verify.engine import Session, Settings, judge_claim
-from verify.estimands import at_component, components, measure, variance
-from verify.intervals import FEWEST
-from verify.judge import judge, readings, replicates_fixed
+from verify.judging import estimands
+from verify.judging.estimands import at_component, components, measure, variance
+from verify.judging.intervals import FEWEST
+from verify.judging.judge import judge, readings, replicates_fixed
 from verify.model import ALPHA, Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
+from verify.running.engine import Session, Settings, judge_claim
 
 # --- vector scores
 

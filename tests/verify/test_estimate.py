@@ -14,8 +14,9 @@ from numpy.testing import assert_array_equal
 
 from tests.theory.fuzz.check import check
 from tests.theory.fuzz.line import Line
-from verify import docstrings, estimate
+from verify import estimate
 from verify.cli import main
+from verify.estimate import docstrings
 
 BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
 NETWORK = "'relu', depth=3, weight_variance=2, bias_variance=0.1"

@@ -21,12 +21,12 @@ import pytest
 from simulate.monte_carlo import BLOCK, BlockResult, DaskExecutor, SerialExecutor
 from tests.verify.fatal_calls import die, fatal, harmless, heard, nap, plain_block
 from tests.verify.toy_claims import RIGHT
-from verify import engine, workers
-from verify.engine import Session, Settings
 from verify.model import Claim
 from verify.results import Row
-from verify.store import FILE, Store
-from verify.workers import Calls, Pool, WorkerLostError, open_workers
+from verify.running import engine, workers
+from verify.running.engine import Session, Settings
+from verify.running.store import FILE, Store
+from verify.running.workers import Calls, Pool, WorkerLostError, open_workers
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

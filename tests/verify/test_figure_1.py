@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, fixture
 from simulate.wide import fisher_gram, signals
-from verify.claims.karakida2019_figure_1 import OBSERVATIONS, figure_1
+from verify.claims.karakida2019.training.figure_1 import OBSERVATIONS, figure_1
 
 (FIGURE,) = OBSERVATIONS
 

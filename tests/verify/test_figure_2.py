@@ -11,16 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simulate.monte_carlo import Block, fixture
 from simulate.training import wide_training
 from simulate.wide import fisher_gram, signals
-from verify.claims.karakida2019_figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
-from verify.claims.karakida2019_layer_norm_etas import WIDTHS, etas_by_width
-from verify.claims.karakida2019_layer_norm_two_outputs import TWO, two_outputs
-from verify.claims.karakida2019_training import (
+from verify.claims.karakida2019.layer_norm.etas import WIDTHS, etas_by_width
+from verify.claims.karakida2019.layer_norm.two_outputs import TWO, two_outputs
+from verify.claims.karakida2019.training.figure_2 import GRAY, OBSERVATIONS, TRIED, figure_2
+from verify.claims.karakida2019.training.training import (
     THOUSAND_SAMPLES,
     drawn_lines,
     growth_of_subtracted,
     student_and_targets,
 )
-from verify.observation import Observation
+from verify.model.observation import Observation
 
 
 def _block(name: str) -> Block:

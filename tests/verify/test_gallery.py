@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 from tests.verify.small_pictures import GOLDILOCKS
 from verify import cli, files, gallery
 from verify.gallery import batch_sizes, networks, parts, spectra, wide_networks, wide_training
-from verify.plots import to_svg
+from verify.page.plots import to_svg
 
 SMALL_NETWORKS = {
     "DRAWS": 2,

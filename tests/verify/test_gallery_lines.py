@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose
 
 from theory import criticality, fisher
 from theory.order_parameters import order_parameters
-from verify.drawing import PALETTE
-from verify.gallery import Setting, batch_sizes, goldilocks_frames, goldilocks_gamma, spectra, wide_networks
+from verify.gallery import Setting, batch_sizes, spectra, wide_networks
+from verify.gallery.goldilocks import frames as goldilocks_frames, gamma as goldilocks_gamma
+from verify.page.drawing import PALETTE
 
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 

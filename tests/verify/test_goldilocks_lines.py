@@ -13,7 +13,11 @@ from matplotlib.axes import Axes
 from numpy.testing import assert_allclose
 
 from simulate.modules.logit_kernel import Kernel
-from verify.gallery import goldilocks_gradients, goldilocks_initialisations, goldilocks_zone
+from verify.gallery.goldilocks import (
+    gradients as goldilocks_gradients,
+    initialisations as goldilocks_initialisations,
+    zone as goldilocks_zone,
+)
 
 PARAMETERS, SIGMA_C, SIGMA_E = 50, 0.7, 1.9
 

@@ -14,17 +14,17 @@ from simulate.modules.logit_kernel import Kernel
 from tests.verify.small_pictures import GOLDILOCKS
 from theory import gauss_newton, softmax
 from verify import gallery
-from verify.gallery import (
-    goldilocks_excess,
-    goldilocks_frames,
-    goldilocks_gamma,
-    goldilocks_gradients,
-    goldilocks_initialisations,
-    goldilocks_layers,
-    goldilocks_lenet,
-    goldilocks_zone,
+from verify.gallery.goldilocks import (
+    excess as goldilocks_excess,
+    frames as goldilocks_frames,
+    gamma as goldilocks_gamma,
+    gradients as goldilocks_gradients,
+    initialisations as goldilocks_initialisations,
+    layers as goldilocks_layers,
+    lenet as goldilocks_lenet,
+    zone as goldilocks_zone,
 )
-from verify.plots import to_svg
+from verify.page.plots import to_svg
 
 NAMES = ("zone", "excess-law", "gamma", "gradient", "initialisations", "first-layer", "hutchinson")
 
@@ -91,7 +91,7 @@ def test_images_of_two_classes_are_drawn_as_well(tmp_path: Any, rng: np.random.G
 @pytest.fixture(name="net")
 def _net(rng: np.random.Generator) -> Any:
     from simulate.monte_carlo import Point
-    from verify.claims.framed_networks import lenet_300_100
+    from verify.claims.vysogorets2024.framed_networks import lenet_300_100
 
     return lenet_300_100(rng, Point(images="digits", samples=6, dim=7)).net
 
@@ -111,7 +111,7 @@ def test_plain_products_are_right_until_probabilities_round(net: Any) -> None:
 def test_the_law_is_of_the_networks_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both are drawn from the same streams: in many dimensions the law is what each network shows."""
     from simulate.perceptrons import curvature
-    from verify.claims.framed_networks import lenet_300_100
+    from verify.claims.vysogorets2024.framed_networks import lenet_300_100
 
     monkeypatch.setattr(goldilocks_zone, "DIM", 40)
     monkeypatch.setattr(goldilocks_zone, "COARSE", np.array([1.0]))

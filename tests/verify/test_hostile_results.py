@@ -17,8 +17,9 @@ from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
 from tests.verify.sample_results import sample
-from verify import plots, report, results, wording
+from verify import results
 from verify.cli import main
+from verify.page import plots, report, wording
 from verify.results import Results, dumps, load
 
 RAW = json.loads(dumps(sample()))

@@ -16,12 +16,8 @@ from simulate import networks
 from simulate.modules.logit_kernel import Kernel, Scales, logit_kernel
 from simulate.monte_carlo import Point, fixture
 from simulate.perceptrons import curvature
-from verify.claims import (
-    vysogorets2024_initialisations as initialisations,
-    vysogorets2024_observations as observed,
-    vysogorets2024_priors as priors,
-    vysogorets2024_zone as zone,
-)
+from verify.claims.vysogorets2024.softmax import priors
+from verify.claims.vysogorets2024.zone import initialisations, observations as observed, zone
 
 LABELS = np.array([0, 2, 1, 1, 0, 1])
 PRIOR = np.array([2, 3, 1]) / 6
@@ -121,7 +117,7 @@ def test_tables_show_predicted_over_measured() -> None:
     assert_allclose(found["excess_g"], 1.0, rtol=1e-9)
     assert_allclose(found["dimension_law"], math.sqrt(4 / 6), rtol=0.02)
 
-    from verify.claims import framed_networks
+    from verify.claims.vysogorets2024 import framed_networks
 
     edges = observed._summary(net, kernel)
     g_norm, h_norm = framed_networks.uniform_norms(net)

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from verify.intervals import (
+from verify.judging.intervals import (
     FEWEST,
     TIGHTEST_AT,
     Interval,
@@ -19,7 +19,7 @@ from verify.intervals import (
     ratio_interval,
     widened,
 )
-from verify.judge import looks
+from verify.judging.judge import looks
 from verify.model import ALPHA
 
 quick = settings(deadline=None, max_examples=50, derandomize=True)
@@ -201,7 +201,7 @@ def fieller(a: np.ndarray, b: np.ndarray, k: float) -> list[float]:
 @pytest.mark.parametrize("slope", [2.0, -3.0, 0.0])
 def test_ratio_interval_is_fiellers(slope: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the widening for skewness, which depends on the ratio tried, the inversion is a quadratic."""
-    monkeypatch.setattr("verify.intervals.widened", lambda k, n, skewness: k)
+    monkeypatch.setattr("verify.judging.intervals.widened", lambda k, n, skewness: k)
     rng = np.random.default_rng(5)
     b = rng.normal(2.0, 1.0, 400)
     a = slope * b + rng.normal(size=400)

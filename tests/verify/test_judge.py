@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import BLOCK, Point
-from verify import judge as judging
-from verify.intervals import FEWEST, Interval, mean_interval, multiplier
-from verify.judge import (
+from verify.judging import judge as judging
+from verify.judging.intervals import FEWEST, Interval, mean_interval, multiplier
+from verify.judging.judge import (
     PRINTED,
     Judgement,
     applies,

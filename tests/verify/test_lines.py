@@ -15,15 +15,16 @@ from matplotlib.lines import Line2D
 
 from tests.verify.drawn_rows import WITH_AXIS, axes_of, coloured, rows_of, table_of
 from tests.verify.sample_results import sample, sample_of_kinds
-from verify import lines, registry, rows
-from verify.curve_panels import curve_panel, residual_panel
-from verify.drawing import CURVE_MARKS, DASHES, OFF_CURVES, PALETTE, Panel
-from verify.engine import Settings
-from verify.judge import PRINTED, readings
+from verify.claims import registry
+from verify.judging.judge import PRINTED, readings
 from verify.model import Kind
-from verify.observation import Observation
-from verify.observed_panels import LINES, MOST_PANELS, observed_panels
-from verify.results import Curve, PointOutcome, Row
+from verify.model.observation import Observation
+from verify.page.curve_panels import curve_panel, residual_panel
+from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES, PALETTE, Panel
+from verify.page.observed_panels import LINES, MOST_PANELS, observed_panels
+from verify.results import Curve, PointOutcome, Row, lines
+from verify.running import rows
+from verify.running.settings import Settings
 
 INPUTS = [name for name, claim in WITH_AXIS.items() if claim.inputs]
 FORMULAS = [name for name in WITH_AXIS if name not in INPUTS]

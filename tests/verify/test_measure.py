@@ -27,10 +27,10 @@ from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import gauss_newton
 from verify import cli
-from verify.practice import measure as measuring, pages, zone
+from verify.practice import measure as measuring
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import measure
-from verify.practice.measurement import Eigenvalue, Measurement, Number, Spectrum
+from verify.practice.measure import measure, pages, zone
+from verify.practice.measure.measurement import Eigenvalue, Measurement, Number, Spectrum
 
 N, K, TOP = 9, 3, 4
 SIGMAS = 5.0

@@ -19,9 +19,10 @@ from numpy.testing import assert_allclose
 from simulate.monte_carlo import Point
 from tests.verify import closed_forms, forms
 from tests.verify.mutation import ClosedForm, Sample, evaluate, expression, mutants, quantities
-from verify import claims, registry
-from verify.estimands import components
-from verify.judge import SEPARATION
+from verify import claims
+from verify.claims import registry
+from verify.judging.estimands import components
+from verify.judging.judge import SEPARATION
 from verify.model import Claim, Experiment, Kind, StatisticalProperty
 
 Statistical = Claim | StatisticalProperty
@@ -29,7 +30,7 @@ Statistical = Claim | StatisticalProperty
 
 def statistical_claims() -> dict[str, Statistical]:
     """Those of the registry, and of every module of claims: listed there or not yet."""
-    modules = [m.name for m in pkgutil.iter_modules(claims.__path__, f"{claims.__name__}.") if not m.ispkg]
+    modules = [m.name for m in pkgutil.walk_packages(claims.__path__, f"{claims.__name__}.") if not m.ispkg]
     written = [c for name in modules for c in getattr(importlib.import_module(name), "CLAIMS", ())]
     return {c.id: c for c in (*registry.claims(), *written) if isinstance(c, Statistical)}
 

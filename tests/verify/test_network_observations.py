@@ -14,10 +14,10 @@ from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import objective
-from verify.claims import network_observations as observed
-from verify.claims.granziol2022_networks import _copies
-from verify.claims.granziol2022_typical_batches import typical_batches
-from verify.observation import Observation
+from verify.claims.beyond import network_observations as observed
+from verify.claims.granziol2022.networks.networks import _copies
+from verify.claims.granziol2022.networks.typical_batches import typical_batches
+from verify.model.observation import Observation
 
 SMALLER = {
     "granziol2022/real-batches": {"samples": 16, "steps": 2, "batch_size": (1, 4), "batches": 3, "passes": 5},

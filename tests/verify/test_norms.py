@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
 from simulate.lanczos import as_operator
-from verify.practice.norms import frobenius
+from verify.practice.measure.norms import frobenius
 
 
 def test_vectors_that_are_no_eigenvectors_count_by_their_products() -> None:

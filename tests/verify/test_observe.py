@@ -16,16 +16,17 @@ from simulate.monte_carlo import Block, Point, SerialExecutor, stream
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import LOST, SEEN, plant
-from verify import registry, results
+from verify import results
+from verify.claims import registry
+from verify.claims.images import on_images
+from verify.claims.registry import admit_observations, select, select_observations
 from verify.cli import main
-from verify.engine import Session, Settings
-from verify.images import on_images
-from verify.inventory import Entry
 from verify.model import Tier
-from verify.observation import Column, Observation
-from verify.registry import admit_observations, select, select_observations
+from verify.model.inventory import Entry
+from verify.model.observation import Column, Observation
 from verify.results import Observed, load
-from verify.store import Store
+from verify.running.engine import Session, Settings
+from verify.running.store import Store
 
 __all__ = ["elsewhere", "plant"]
 

@@ -19,9 +19,10 @@ from matplotlib.figure import Figure
 
 from tests.verify.sample_observations import observations, observed, spread
 from tests.verify.sample_results import sample
-from verify import plots, ratios, report, results, terminal
-from verify.drawing import PALETTE, Panel
-from verify.observed_panels import MOST_PANELS, observed_panels
+from verify import results
+from verify.page import plots, ratios, report, terminal
+from verify.page.drawing import PALETTE, Panel
+from verify.page.observed_panels import MOST_PANELS, observed_panels
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Results, Spread, dumps, load
 
 BATCHES, DEPTHS, CRASHED = observations()

@@ -9,8 +9,8 @@ import pytest
 from simulate.monte_carlo import Point
 from tests.verify import toy_claims
 from tests.verify.stored_draws import _forgotten, simulate, where
-from verify import origin
-from verify.origin import Key
+from verify.running import origin
+from verify.running.origin import Key
 
 __all__ = ["_forgotten"]
 
@@ -65,8 +65,8 @@ NAMELESS = (lambda block, point: {},)
 def test_a_change_of_code_changes_the_fingerprint(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin, "__file__", str(tmp_path / "verify/origin.py"))
-    for name in ("theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "verify/report.py"):
+    monkeypatch.setattr(origin, "__file__", str(tmp_path / "verify/running/origin.py"))
+    for name in ("theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "verify/page/report.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1", encoding="utf-8")
 
@@ -75,7 +75,7 @@ def test_a_change_of_code_changes_the_fingerprint(
         return where()
 
     before = now()
-    (tmp_path / "verify/report.py").write_text("2", encoding="utf-8")
+    (tmp_path / "verify/page/report.py").write_text("2", encoding="utf-8")
     assert now() == before
     (tmp_path / part).write_text("2", encoding="utf-8")
     assert now() != before
@@ -95,7 +95,7 @@ def test_images_count_by_their_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "name"),
-    [("verify.origin", "_version"), ("platform", "machine"), ("verify.origin", "_processor")],
+    [("verify.running.origin", "_version"), ("platform", "machine"), ("verify.running.origin", "_processor")],
 )
 def test_packages_and_machine_change_the_fingerprint(
     target: str, name: str, monkeypatch: pytest.MonkeyPatch

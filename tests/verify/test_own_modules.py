@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 from tests.verify.command_line import ROOT, elsewhere
-from verify.practice import own_modules
-from verify.practice.foreign import build, function
-from verify.practice.loading import load
+from verify.practice.loading import load, own_modules
+from verify.practice.loading.foreign import build, function
 
 __all__ = ["elsewhere"]
 
@@ -87,7 +86,7 @@ def test_a_model_imports_its_own_and_we_ours(name: str, package: bool, model: st
     assert sys.modules[name] is ours
     assert Path(str(importlib.import_module(name).__file__)).is_relative_to(ROOT)
     from theory import fisher, zone
-    from verify import wording
+    from verify.page import wording
 
     assert all(Path(module.__file__).is_relative_to(ROOT) for module in (fisher, zone, wording))
 

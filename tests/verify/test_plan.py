@@ -19,10 +19,10 @@ from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
 from theory import learning_rates
 from verify import cli
-from verify.practice import plan as planning, plan_pages, trial_runs, work
+from verify.practice import plan as planning, work
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import Plan, plan
-from verify.practice.rate_bracket import Bracket, sample_matrices, square_bound
+from verify.practice.plan import Plan, pages as plan_pages, plan, trial_runs
+from verify.practice.plan.rate_bracket import Bracket, sample_matrices, square_bound
 
 N, SIZES = 14, [14, 1, 2, 6]
 

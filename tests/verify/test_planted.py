@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from simulate.monte_carlo import SerialExecutor
-from verify import suite
-from verify.engine import Session, Settings
+from verify.judging.planted import PLANTED
 from verify.model import (
     ALPHA,
     AnyClaim,
@@ -18,8 +17,9 @@ from verify.model import (
     Tier,
     Verdict,
 )
-from verify.options import Plan
-from verify.planted import PLANTED
+from verify.running import suite
+from verify.running.engine import Session, Settings
+from verify.running.options import Plan
 
 
 def kind_of(claim: AnyClaim) -> str:

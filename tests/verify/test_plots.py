@@ -14,14 +14,14 @@ from matplotlib.text import Annotation
 
 from tests.verify.sample_results import sample, sample_of_kinds
 from tests.verify.sample_rows import looks, point, row
-from verify import plots
-from verify.curve_panels import curve_panel
-from verify.drawing import WIDTH, Panel
-from verify.overview import draw_overview
-from verify.panels import row_panels
+from verify.page import plots
+from verify.page.curve_panels import curve_panel
+from verify.page.drawing import WIDTH, Panel
+from verify.page.overview import draw_overview
+from verify.page.panels import row_panels
+from verify.page.size_panels import local_exponents
+from verify.page.wording import telling
 from verify.results import ProfilePoint, Row
-from verify.size_panels import local_exponents
-from verify.wording import telling
 
 ROWS = [item for item in [*sample().rows, *sample_of_kinds().rows] if item.points]
 KINDS = {item.id: item for item in sample_of_kinds().rows}

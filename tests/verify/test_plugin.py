@@ -13,10 +13,13 @@ import pytest
 import verify
 from tests.verify import toy_claims
 from tests.verify.toy_claims import plant
-from verify import cli, plugin, registry, report, results, suite
-from verify.intervals import FEWEST
-from verify.options import OPTIONS
+from verify import cli, plugin, results
+from verify.claims import registry
+from verify.judging.intervals import FEWEST
+from verify.page import report
 from verify.results import load
+from verify.running import suite
+from verify.running.options import OPTIONS
 
 __all__ = ["plant"]
 

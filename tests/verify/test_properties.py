@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
-from verify import properties
-from verify.engine import Session, Settings, judge_claim
+from verify.judging import properties
+from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Verdict
-from verify.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
 from verify.results import PointOutcome, Row
+from verify.running.engine import Session, Settings, judge_claim
 
 COMMON = {
     "entries": ("A1",),
@@ -305,13 +305,13 @@ def outcomes(*verdicts: str) -> list[PointOutcome]:
 )
 def test_nine_in_ten_examples_must_agree(agrees: int, undecided: int, verdict: str, monkeypatch) -> None:
     made = outcomes(*["agrees"] * agrees, *["undecided"] * undecided)
-    monkeypatch.setattr("verify.engine.explore_statistical", lambda *_: Explored(made, None, 0.0))
+    monkeypatch.setattr("verify.running.engine.explore_statistical", lambda *_: Explored(made, None, 0.0))
     assert row_of(statistical()).verdict == verdict
 
 
 def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.MonkeyPatch) -> None:
     made = outcomes(*["agrees"] * 30, "disagrees", "agrees")
-    monkeypatch.setattr("verify.engine.explore_statistical", lambda *_: Explored(made, made[30], 0.0))
+    monkeypatch.setattr("verify.running.engine.explore_statistical", lambda *_: Explored(made, made[30], 0.0))
     row = row_of(statistical())
     assert row.verdict == "disagrees" and row.points[-1] is made[30] and len(row.points) == 32
 

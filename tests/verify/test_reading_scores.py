@@ -11,12 +11,9 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
-from verify.claims import (
-    vysogorets2024_networks as zone,
-    vysogorets2024_priors as priors,
-    vysogorets2024_uniform as uniform,
-    vysogorets2024_unrelated as unrelated,
-)
+from verify.claims.vysogorets2024.softmax import priors, unrelated
+from verify.claims.vysogorets2024.training import uniform
+from verify.claims.vysogorets2024.zone import networks as zone
 
 
 @pytest.fixture(autouse=True)

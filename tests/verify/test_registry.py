@@ -8,11 +8,10 @@ import pytest
 from hypothesis import strategies as st
 
 from simulate.monte_carlo import Point, SerialExecutor
-from verify import registry
-from verify.engine import Session, Settings
-from verify.estimands import components
-from verify.inventory import PAPERS, Entry, Status
-from verify.judge import SEPARATION, applies, readings, separation
+from verify.claims import registry
+from verify.claims.registry import admit, select
+from verify.judging.estimands import components
+from verify.judging.judge import SEPARATION, applies, readings, separation
 from verify.model import (
     FAMILY_SIZE,
     OURS,
@@ -27,7 +26,8 @@ from verify.model import (
     Tier,
     Verdict,
 )
-from verify.registry import admit, select
+from verify.model.inventory import PAPERS, Entry, Status
+from verify.running.engine import Session, Settings
 
 ENTRIES = {
     "paper": (Entry("A1", "one", "open"), Entry("A2", "two", "open")),

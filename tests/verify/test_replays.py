@@ -10,9 +10,9 @@ import pytest
 from simulate.monte_carlo import Block, Point
 from tests.verify.engine_runs import ALL, GAMMAS, MEAN, POINTS, claim, gammas, identity, session
 from tests.verify.sample_results import sample
-from verify import replays
-from verify.engine import Settings
 from verify.results import Curve, Results, RivalOutcome, load, save
+from verify.running import replays
+from verify.running.settings import Settings
 
 
 def results(*claims, **options) -> Results:

@@ -13,10 +13,10 @@ import pytest
 
 from tests.verify.sample_results import sample, sample_of_kinds
 from tests.verify.sample_rows import row
-from verify import plots, report, wording
 from verify.model import Kind
+from verify.page import plots, report, wording
 from verify.results import Results, load, save
-from verify.workers import FEW, shared
+from verify.running.workers import FEW, shared
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")

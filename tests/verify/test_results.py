@@ -15,10 +15,9 @@ from hypothesis import given, settings, strategies as st
 from simulate.monte_carlo import SerialExecutor
 from tests.verify.sample_results import sample
 from verify import results
-from verify.engine import Session, Settings
-from verify.inventory import Status
+from verify.judging.planted import PLANTED
 from verify.model import Kind, Tier, Verdict
-from verify.planted import PLANTED
+from verify.model.inventory import Status
 from verify.results import (
     SCHEMA,
     Curve,
@@ -42,6 +41,7 @@ from verify.results import (
     load,
     save,
 )
+from verify.running.engine import Session, Settings
 
 LAYOUT = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
 FILE = jsonschema.Draft202012Validator(LAYOUT)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Point, SerialExecutor
-from verify import rows
-from verify.engine import Session, Settings
 from verify.model import Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
-from verify.rows import combine, rerun_command
+from verify.running import rows
+from verify.running.engine import Session, Settings
+from verify.running.rows import combine, rerun_command
 
 
 def steady(block, point) -> dict[str, np.ndarray]:

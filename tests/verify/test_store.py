@@ -15,9 +15,9 @@ from hypothesis.extra import numpy as arrays
 
 from simulate.monte_carlo import BLOCK, BlockResult
 from tests.verify.stores import RESULT, ROOT, WHERE, Lines, assert_same, filled, lines, reread, sql, store
-from verify import store as module
-from verify.origin import Key
-from verify.store import FILE, Store, exclusive
+from verify.running import store as module
+from verify.running.origin import Key
+from verify.running.store import FILE, Store, exclusive
 
 __all__ = ["lines", "store"]
 

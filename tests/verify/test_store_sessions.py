@@ -13,14 +13,14 @@ from tests.verify import toy_claims
 from tests.verify.stored_draws import CALLS, COUNTED, _forgotten, counted, judged
 from tests.verify.stores import RESULT, sql
 from tests.verify.toy_claims import plant
-from verify import origin
 from verify.cli import main
-from verify.engine import Session, Settings
 from verify.files import replace_files
 from verify.model import StatisticalProperty
-from verify.origin import key
 from verify.results import load
-from verify.store import FILE, Store
+from verify.running import origin
+from verify.running.engine import Session, Settings
+from verify.running.origin import key
+from verify.running.store import FILE, Store
 
 __all__ = ["_forgotten", "plant"]
 

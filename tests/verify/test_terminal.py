@@ -9,8 +9,8 @@ from rich.console import Console
 
 from tests.verify.sample_results import sample, sample_of_kinds
 from tests.verify.sample_rows import point, row
-from verify import terminal, wording
-from verify.intervals import FEWEST
+from verify.judging.intervals import FEWEST
+from verify.page import terminal, wording
 
 
 def printed(table: object, width: int) -> str:

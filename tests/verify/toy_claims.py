@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point
-from verify import registry, suite
+from verify.claims import registry
 from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
-from verify.observation import Column, Observation
+from verify.model.observation import Column, Observation
+from verify.running import suite
 
 
 def uniform(block: Block, point: Point) -> Mapping[str, Any]:
@@ -129,7 +130,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     So is the page, which takes longer than all else together, but for those who ask for it.
     """
-    from verify import report  # here, for workers that import this module draw no page
+    from verify.page import report
 
     document = report.document
 

@@ -14,23 +14,19 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from simulate.monte_carlo import one_thread
-from verify.drawing import STYLE, Panel, stack
-from verify.gallery import (
-    batch_sizes,
-    goldilocks_excess,
-    goldilocks_frames,
-    goldilocks_gamma,
-    goldilocks_gradients,
-    goldilocks_initialisations,
-    goldilocks_layers,
-    goldilocks_zone,
-    networks,
-    spectra,
-    wide_networks,
-    wide_training,
+from verify.gallery import batch_sizes, networks, spectra, wide_networks, wide_training
+from verify.gallery.goldilocks import (
+    excess as goldilocks_excess,
+    frames as goldilocks_frames,
+    gamma as goldilocks_gamma,
+    gradients as goldilocks_gradients,
+    initialisations as goldilocks_initialisations,
+    layers as goldilocks_layers,
+    zone as goldilocks_zone,
 )
 from verify.gallery.parts import Setting
-from verify.plots import save_figure
+from verify.page.drawing import STYLE, Panel, stack
+from verify.page.plots import save_figure
 
 __all__ = ["PICTURES", "Picture", "Setting", "draw", "named", "save"]
 

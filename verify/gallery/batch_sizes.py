@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from theory import batch_hessian, learning_rates
-from verify.drawing import Floats, Panel, plain_ticks
 from verify.gallery.parts import MEASURED, Setting, batch_axis, curve, highest, legend, points
+from verify.page.drawing import Floats, Panel, plain_ticks
 
 __all__ = ["learning_rate", "random_samples"]
 

@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from simulate.monte_carlo import Point
 from theory import own_direction
-from verify.claims.network_observations import formulas, law_of, noise_of, small_network
-from verify.drawing import PALETTE, Panel
+from verify.claims.beyond.network_observations import formulas, law_of, noise_of, small_network
 from verify.gallery.parts import Setting, batch_axis, curve, highest, legend, points
+from verify.page.drawing import PALETTE, Panel
 
 __all__ = ["network"]
 

@@ -12,7 +12,7 @@ from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, ListedColor
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from simulate.monte_carlo import Block, fixture
-from verify.drawing import DASHES, PALETTE, Floats, decades, tick_text
+from verify.page.drawing import DASHES, PALETTE, Floats, decades, tick_text
 
 __all__ = [
     "HEAT",

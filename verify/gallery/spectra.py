@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from simulate.monte_carlo import Block
 from theory import outliers, rmt
-from verify.drawing import PALETTE, Floats, Panel, plain_ticks
 from verify.gallery.parts import Setting, curve, legend, points
+from verify.page.drawing import PALETTE, Floats, Panel, plain_ticks
 
 __all__ = ["semicircle", "transition", "wishart"]
 

@@ -14,8 +14,8 @@ from theory.fisher.batch_normalisation import batch_normalised_statistics
 from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.fisher.middle_normalisation import batch_norm_bound
 from theory.order_parameters import order_parameters
-from verify.drawing import PALETTE, Floats, Panel, decades, plain_ticks
 from verify.gallery.parts import MEASURED, Setting, curve, heat, legend, log_axes, points
+from verify.page.drawing import PALETTE, Floats, Panel, decades, plain_ticks
 
 __all__ = ["constants", "largest", "signals", "spectrum"]
 

@@ -8,9 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 
-from verify.claims.karakida2019_training import drawn_lines, student_and_targets
-from verify.drawing import PALETTE, Floats, Panel, decades
+from verify.claims.karakida2019.training.training import drawn_lines, student_and_targets
 from verify.gallery.parts import HEAT, MEASURED, Setting, curve, key
+from verify.page.drawing import PALETTE, Floats, Panel, decades
 
 __all__ = ["training"]
 

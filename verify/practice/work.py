@@ -53,7 +53,7 @@ def on_terminal(heading: str) -> Iterator[Tell]:
     """A live bar on standard error with the time left; a line every ten seconds where that is no terminal."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from verify.terminal import console as console_of
+    from verify.page.terminal import console as console_of
 
     console = console_of(sys.stderr)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[left]}"))

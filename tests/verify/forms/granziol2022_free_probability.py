@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.granziol2022_free_probability`: complex numbers by their two parts."""
+"""Closed forms of `verify.claims.granziol2022.outliers.free_probability`: complex numbers by their two parts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.granziol2022_networks` and of `granziol2022_typical_batches`."""
+"""Closed forms of `verify.claims.granziol2022.networks.networks` and of `granziol2022_typical_batches`."""
 
 from tests.verify.closed_forms import A_NUMBER
 

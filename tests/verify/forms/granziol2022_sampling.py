@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.granziol2022_sampling`."""
+"""Closed forms of `verify.claims.granziol2022.noise.sampling`."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.granziol2022_scatter`."""
+"""Closed forms of `verify.claims.granziol2022.noise.scatter`."""
 
 from typing import Any
 

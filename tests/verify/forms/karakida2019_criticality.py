@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_criticality`."""
+"""Closed forms of `verify.claims.karakida2019.kernels.criticality`."""
 
 from functools import cache
 

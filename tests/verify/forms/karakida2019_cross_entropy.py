@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_cross_entropy`."""
+"""Closed forms of `verify.claims.karakida2019.spectrum.cross_entropy`."""
 
 from simulate.monte_carlo import Point
 from tests.verify.closed_forms import A_NUMBER, order_parameters_of

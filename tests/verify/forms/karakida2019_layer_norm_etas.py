@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_layer_norm_etas`."""
+"""Closed forms of `verify.claims.karakida2019.layer_norm.etas`."""
 
 import sympy
 from scipy.special import hyp2f1

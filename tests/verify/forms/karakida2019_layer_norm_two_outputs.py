@@ -1,4 +1,4 @@
-"""Claims of `verify.claims.karakida2019_layer_norm_two_outputs` without a closed form."""
+"""Claims of `verify.claims.karakida2019.layer_norm.two_outputs` without a closed form."""
 
 from tests.verify.closed_forms import A_NUMBER
 

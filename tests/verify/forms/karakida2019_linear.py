@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_linear`."""
+"""Closed forms of `verify.claims.karakida2019.spectrum.linear`."""
 
 import numpy as np
 import sympy

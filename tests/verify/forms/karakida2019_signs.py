@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_signs`."""
+"""Closed forms of `verify.claims.karakida2019.kernels.signs`."""
 
 import numpy as np
 

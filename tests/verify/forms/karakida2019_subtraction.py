@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_subtraction` and `verify.claims.karakida2019_deviations`."""
+"""Closed forms of `subtraction` and `deviations` in `verify.claims.karakida2019.last_layer`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.karakida2019_training`: none, its predictions are bare numbers."""
+"""Closed forms of `verify.claims.karakida2019.training.training`: none, its predictions are bare numbers."""
 
 from tests.verify.closed_forms import A_NUMBER
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_bulk`."""
+"""Closed forms of `verify.claims.vysogorets2024.excess.bulk`."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_frames`."""
+"""Closed forms of `verify.claims.vysogorets2024.excess.frames`."""
 
 import sympy
 

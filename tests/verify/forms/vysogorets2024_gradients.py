@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_gradients`."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax.gradients`."""
 
 import numpy as np
 

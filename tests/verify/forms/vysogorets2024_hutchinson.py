@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_hutchinson`."""
+"""Closed forms of `verify.claims.vysogorets2024.excess.hutchinson`."""
 
 from tests.verify.closed_forms import A_NUMBER
 from tests.verify.mutation import ClosedForm

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_initialisations`."""
+"""Closed forms of `verify.claims.vysogorets2024.zone.initialisations`."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_losses`."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax.losses`."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_networks`."""
+"""Closed forms of `verify.claims.vysogorets2024.zone.networks`."""
 
 import sympy
 

@@ -1,4 +1,4 @@
-"""Statistical claims of `verify.claims.vysogorets2024_collapsed` and `vysogorets2024_precollapse`."""
+"""Statistical claims of `verify.claims.vysogorets2024.zone.collapsed` and `vysogorets2024_precollapse`."""
 
 __all__ = ["WITHOUT_FORM"]
 

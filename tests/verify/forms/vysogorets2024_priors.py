@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_priors`."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax.priors`."""
 
 import sympy
 

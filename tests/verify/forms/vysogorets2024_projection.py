@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_projection`."""
+"""Closed forms of `verify.claims.vysogorets2024.excess.projection`."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_rates`."""
+"""Closed forms of `verify.claims.vysogorets2024.training.rates`."""
 
 from tests.verify.mutation import ClosedForm
 

@@ -1,4 +1,4 @@
-"""Claims of `verify.claims.vysogorets2024_rays` on shares of pairs, which have no closed form."""
+"""Claims of `verify.claims.vysogorets2024.softmax.rays` on shares of pairs, which have no closed form."""
 
 __all__ = ["WITHOUT_FORM"]
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_samples`."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax.samples`."""
 
 import numpy as np
 

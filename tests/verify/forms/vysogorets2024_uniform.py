@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_uniform`."""
+"""Closed forms of `verify.claims.vysogorets2024.training.uniform`."""
 
 __all__ = ["WITHOUT_FORM"]
 

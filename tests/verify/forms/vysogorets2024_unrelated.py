@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_unrelated`: it has none."""
+"""Closed forms of `verify.claims.vysogorets2024.softmax.unrelated`: it has none."""
 
 __all__ = ["WITHOUT_FORM"]
 

@@ -1,4 +1,4 @@
-"""Closed forms of `verify.claims.vysogorets2024_zone`."""
+"""Closed forms of `verify.claims.vysogorets2024.zone.zone`."""
 
 from tests.verify.mutation import ClosedForm, Quantity
 

@@ -1,1 +1,0 @@
-"""Statements of the papers, one table per paper."""

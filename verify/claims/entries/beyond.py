@@ -1,8 +1,0 @@
-"""Laws of our own beyond the papers, one line each."""
-
-from verify.inventory import Entry
-
-ENTRIES = (
-    Entry("D1", "top eigenvalue of a batch matrix from own directions", "open"),
-    Entry("D2", "largest mean-square stable learning rate of SGD", "open"),
-)

@@ -1,0 +1,1 @@
+"""Noise of a batch: how its matrix fluctuates about that of all data."""

@@ -1,0 +1,466 @@
+"""Granziol, Zohren and Roberts (2022): what noise must be like for the semicircle, and what it is like elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from theory import finite_size
+from theory.batch_hessian import low_rank_noise
+from theory.rmt import Semicircle
+from verify.judging.estimands import variance
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Granziol, Zohren and Roberts (2022)"
+
+# --- whole spectra: theorem 3 --------------------------------------------------------------------------------
+
+
+def universal_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
+    """Distribution function of the eigenvalues of noise of edge 2 s, s^2 = P sigma^2 / b, from entries of any law."""
+    from simulate import spectra
+    from simulate.matrices import noise
+
+    draw = {
+        "student": lambda: noise.student(block, point.dim, degrees=5),
+        "sparse": lambda: noise.sparse(block, point.dim, per_row=PER_ROW),
+        "bands": lambda: noise.profiled(block, noise.banded_profile(point.dim, contrast=CONTRAST)),
+    }[point.law]
+    return {"below": spectra.distribution(point.sigma * math.sqrt(point.dim / point.batch) * draw(), point.x)}
+
+
+def signed_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
+    """Distribution function of the eigenvalues of a mean of B samples, each of a few projections +-P tau^2 u u'."""
+    from simulate import spectra
+
+    return {"below": spectra.distribution(_signed(block, point), point.x)}
+
+
+def _signed(block: Block, point: Point) -> Any:
+    from simulate.matrices import noise
+
+    drawn = noise.signed_projections(block, point.dim, samples=point.batch_size, rank=point.rank)
+    return point.dim * point.variance * drawn
+
+
+PER_ROW = 70
+CONTRAST = 0.9
+
+X = (-0.61, -0.43, -0.24, -0.09, 0.17, 0.38, 0.55, 0.66)
+
+UNIVERSAL = Experiment(
+    id="granziol2022/universal-spectrum",
+    replicate="one noise matrix",
+    simulate=universal_spectrum,
+    points=tuple(
+        Point(law=law, x=X, sigma=0.083, batch=batch, dim=dim)
+        for law, dim, batch in (("student", 420, 23), ("sparse", 380, 21), ("bands", 290, 17))
+    ),
+    budget=256,
+    seconds=1.1,
+)
+
+SIGNED_SPECTRUM = Experiment(
+    id="granziol2022/signed-spectrum",
+    replicate="one mean of signed low-rank samples",
+    simulate=signed_spectrum,
+    points=(
+        Point(
+            x=(-2.3, -1.6, -1.1, -0.7, -0.25, 0.25, 0.7, 1.3, 1.9, 2.6),
+            rank=3,
+            variance=0.37,
+            dim=160,
+            batch_size=41,
+        ),
+    ),
+    budget=512,
+    seconds=0.8,
+)
+
+
+def _semicircle(p: Point, **changed: float) -> float:
+    """Theorem 3 with s = sqrt(P/b) sigma."""
+    scale = changed.get("scale", p.sigma * math.sqrt(p.dim / p.batch))
+    return float(Semicircle(sigma=scale).cdf(p.x))
+
+
+def _free_poisson(p: Point, **changed: Any) -> Any:
+    sizes = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
+    return low_rank_noise(**sizes | changed)
+
+
+SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="granziol2022/universal-semicircle",
+        entries=("B13",),
+        source=f"{PAPER}, theorem 3",
+        statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F_{\mathrm{sc}}(x),\ s = \sqrt{P/b}\,\sigma\quad "
+        r"(t_5,\ \text{70 entries a row},\ \text{variances 19 to 1 with equal row sums})",
+        passage=Passage(
+            Standing.MISPRINT,
+            "the limiting spectral density p(λ) of ε(w) ∈ RP×P satisfies the semicircle law",
+            "Theorem 3",
+        ),
+        experiment=UNIVERSAL,
+        score="below",
+        along="x",
+        axis="x",
+        predict=_semicircle,
+        printed=lambda p: _semicircle(p, scale=p.sigma / math.sqrt(p.batch)),
+        finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of "
+        "eps / sqrt(P), as Lemma 5 and Lindeberg's ratio in the proof have it.",
+        margin=0.01,
+        relative=False,
+        margin_reason="finite size is O(1/P) with the fourth cumulant of an entry, 0.001 at these sizes",
+        rivals={
+            "sigma for s": lambda p: _semicircle(p, scale=p.sigma),
+            "variance for standard deviation": lambda p: _semicircle(p, scale=p.sigma**2 * p.dim / p.batch),
+            "uniform up to the edge": lambda p: min(
+                1.0, max(0.0, 0.5 + p.x / (4 * p.sigma * math.sqrt(p.dim / p.batch)))
+            ),
+        },
+        quantity="share of eigenvalues below x",
+    ),
+    Claim(
+        id="granziol2022/signed-low-rank-noise",
+        entries=("B13",),
+        source=f"ours, beside theorem 3 of {PAPER}",
+        statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
+        r"\ \rho = B r / P,\ a = P \tau^2 / B",
+        passage=OURS,
+        experiment=SIGNED_SPECTRUM,
+        score="below",
+        along="x",
+        axis="x",
+        predict=lambda p: float(_free_poisson(p).cdf(p.x)),
+        margin=0.01,
+        relative=False,
+        margin_reason="finite size is O(1/P), below 0.002 at P = 160",
+        rivals={
+            "semicircle of the same variance": lambda p: float(
+                Semicircle(variance=_free_poisson(p).var()).cdf(p.x)
+            ),
+            "positive samples, less their mean": lambda p: float(
+                _free_poisson(p, positive_share=1.0).cdf(p.x + p.rank * p.variance)
+            ),
+            "rank one": lambda p: float(_free_poisson(p, rank=1).cdf(p.x)),
+            "standard deviation for variance": lambda p: float(
+                _free_poisson(p, variance=math.sqrt(p.variance)).cdf(p.x)
+            ),
+        },
+        quantity="share of eigenvalues below x",
+    ),
+)
+
+# --- moments, exact at every size ----------------------------------------------------------------------------
+
+
+def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
+    """Fourth moment of the spectrum with variances v_i v_j sigma^2 / P, v = 1 +- contrast.
+
+    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0.
+    """
+    from simulate.matrices import noise
+
+    profile = noise.blocked_profile(point.dim, contrast=point.contrast)
+    return {"fourth": _fourth(point.sigma * noise.profiled(block, profile), second=point.sigma**2)}
+
+
+def few_entries(block: Block, point: Point) -> Mapping[str, Any]:
+    """The same with a few entries in a row, signs of one size at random places."""
+    from simulate.matrices import noise
+
+    matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
+    return {"fourth": _fourth(matrices, second=point.sigma**2)}
+
+
+def few_projections(block: Block, point: Point) -> Mapping[str, Any]:
+    """The same of a mean of B samples, each of a few projections +-P tau^2 u u'."""
+    return {"fourth": _fourth(_signed(block, point), second=_second_moment(point))}
+
+
+def wishart_noise(block: Block, point: Point) -> Mapping[str, Any]:
+    """Third moment of the spectrum of a mean of rank-one samples g g' less its expectation."""
+    import torch
+
+    from simulate.matrices import ensembles
+
+    unit = torch.eye(point.dim, dtype=torch.float64, device=block.device)
+    noise = point.variance * (ensembles.wishart(block, point.dim, point.batch_size) - unit)
+    return {"third": ((noise @ noise) * noise).sum(dim=(1, 2)) / point.dim}
+
+
+def _fourth(matrices: Any, *, second: float) -> Any:
+    dim = matrices.shape[1]
+    fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
+    return fourth - 4 * second * (matrices.square().sum(dim=(1, 2)) / dim - second)
+
+
+UNEVEN_ROWS = Experiment(
+    id="granziol2022/uneven-rows",
+    replicate="one noise matrix",
+    simulate=uneven_rows,
+    points=(Point(contrast=0.63, sigma=1.3, dim=14), Point(contrast=0.41, sigma=0.7, dim=160)),
+    budget=1 << 17,
+    seconds=1.0,
+)
+
+FEW_ENTRIES = Experiment(
+    id="granziol2022/few-entries",
+    replicate="one noise matrix",
+    simulate=few_entries,
+    points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
+    budget=1 << 17,
+    seconds=0.2,
+)
+
+FEW_PROJECTIONS = Experiment(
+    id="granziol2022/few-projections",
+    replicate="one mean of signed low-rank samples",
+    simulate=few_projections,
+    points=(
+        Point(rank=4, variance=0.17, dim=11, batch_size=5),
+        Point(rank=4, variance=0.023, dim=150, batch_size=11),
+    ),
+    budget=1 << 18,
+    seconds=2.7,
+)
+
+WISHART_NOISE = Experiment(
+    id="granziol2022/wishart-third-moment",
+    replicate="one mean of rank-one samples",
+    simulate=wishart_noise,
+    points=(
+        Point(variance=1.3, dim=140, batch_size=190),
+        Point(variance=0.7, dim=210, batch_size=70),
+    ),
+    budget=4096,
+    seconds=1.9,
+)
+
+
+def _uneven_rows(p: Point) -> float:
+    """2 mean(R_i^2) + the fourth cumulants, with R_i = v_i sigma^2 and mean(v^2) = 1 + contrast^2."""
+    spread = 1 + p.contrast**2
+    return p.sigma**4 * (2 * spread + spread**2 / p.dim)
+
+
+def _few_entries(p: Point) -> float:
+    return p.sigma**4 * (2 + 1 / p.per_row - 2 / p.dim)
+
+
+def _few_projections(p: Point) -> float:
+    terms = p.batch_size * p.rank
+    excess = p.dim / terms + (1 - 1 / terms) * (2 + 3 / (p.dim + 2))
+    return _second_moment(p) ** 2 * excess
+
+
+def _second_moment(p: Point) -> float:
+    """P sigma^2 / B, sigma^2 = r tau^4."""
+    return p.dim * p.rank * p.variance**2 / p.batch_size
+
+
+def _wishart_third(p: Point) -> float:
+    return p.variance**3 * (p.dim**2 + 3 * p.dim + 4) / p.batch_size**2
+
+
+MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="granziol2022/uneven-rows",
+        entries=("B13",),
+        source=f"ours, beside condition (ii) of theorem 3 of {PAPER}",
+        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
+        r"\sigma^4\quad "
+        r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "there cannot be too much variation in the variances per element",
+            "Section 4.2, on condition (ii)",
+        ),
+        finding="Outside condition (ii), with uneven row sums of the variances, the fourth moment is "
+        "above that of a semicircle.",
+        experiment=UNEVEN_ROWS,
+        score="fourth",
+        predict=_uneven_rows,
+        margin=0.01,
+        margin_reason="exact at every size; at most 1 % for random matrices",
+        rivals={
+            "semicircle": lambda p: 2 * p.sigma**4,
+            "semicircle of the mean squared variance": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2) ** 2,
+            "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
+        },
+        quantity="fourth moment of the spectrum",
+    ),
+    Claim(
+        id="granziol2022/few-entries",
+        entries=("B13",),
+        source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
+        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
+        r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the tails of the normal distribution decay sufficiently rapidly",
+            "proof of Theorem 3",
+        ),
+        finding="Outside Lindeberg's condition, with a number of entries in a row that does not grow, "
+        "elements are not nearly normal and the limit is no semicircle.",
+        experiment=FEW_ENTRIES,
+        score="fourth",
+        axis="per_row",
+        predict=_few_entries,
+        margin=0.01,
+        margin_reason="exact at every size; at most 1 % for random matrices",
+        rivals={
+            "semicircle": lambda p: 2 * p.sigma**4,
+            "semicircle at this size": lambda p: (2 - 1 / p.dim) * p.sigma**4,
+            "twice the excess": lambda p: (2 + 2 / p.per_row) * p.sigma**4,
+        },
+        quantity="fourth moment of the spectrum",
+    ),
+    Claim(
+        id="granziol2022/low-rank-kurtosis",
+        entries=("B13",),
+        source=f"ours, beside theorem 3 of {PAPER}",
+        statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
+        r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
+        passage=Passage(
+            Standing.OUTSIDE,
+            "the dependence between the elements cannot be too large",
+            "Section 4.2, on condition (i)",
+        ),
+        finding="Outside condition (i): averages of few low-rank samples have uncorrelated, nearly normal "
+        "elements of equal variance that depend on each other. The semicircle needs B times the rank of a "
+        "sample well above P.",
+        experiment=FEW_PROJECTIONS,
+        score="fourth",
+        predict=_few_projections,
+        margin=0.01,
+        margin_reason="exact at every size; at most 1 % for random matrices",
+        rivals={
+            "semicircle": lambda p: 2 * _second_moment(p) ** 2,
+            "limit of size": lambda p: (2 + p.dim / (p.batch_size * p.rank)) * _second_moment(p) ** 2,
+            "rank left out": lambda p: (2 + p.dim / p.batch_size) * _second_moment(p) ** 2,
+            "ratio upside down": lambda p: (2 + p.batch_size * p.rank / p.dim) * _second_moment(p) ** 2,
+        },
+        quantity="fourth moment of the spectrum",
+    ),
+    Claim(
+        id="granziol2022/wishart-third-moment",
+        entries=("B13",),
+        source=f"ours, beside theorem 3 of {PAPER}",
+        statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^3 = \sigma^6\, \frac{P^2 + 3P + 4}{B^2}\quad "
+        r"(\text{averages of rank-one samples; } \sqrt\beta \text{ in units of } s^3)",
+        passage=OURS,
+        experiment=WISHART_NOISE,
+        score="third",
+        predict=_wishart_third,
+        margin=0.01,
+        margin_reason="exact at every size; at most 1 % for random matrices",
+        rivals={
+            "semicircle": lambda _: 0.0,
+            "limit of size": lambda p: p.variance**3 * (p.dim / p.batch_size) ** 2,
+            "one power of the ratio": lambda p: p.variance**3 * p.dim / p.batch_size,
+        },
+        quantity="third moment of the spectrum",
+    ),
+)
+
+# --- fluctuations of an outlier ------------------------------------------------------------------------------
+
+
+def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
+    """Outlier of a spike in noise of signs of edge 2 sigma, in a random direction or along one coordinate."""
+    import torch
+
+    from simulate.matrices import ensembles
+
+    noise = point.sigma * ensembles.wigner(block, point.dim, law="rademacher")
+    if point.place == "axis":
+        v = torch.eye(point.dim, dtype=noise.dtype, device=noise.device)[0].expand(len(block), -1)
+    else:
+        v = ensembles.unit_vectors(block, point.dim)
+    return {"eigenvalue": ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.spike))}
+
+
+SPREAD, AXIS = (
+    Experiment(
+        id=f"granziol2022/fluctuation-{place}",
+        replicate="one noise matrix of signs with one direction",
+        simulate=fluctuating_outlier,
+        points=(Point(place=place, spike=spike, sigma=0.31, dim=dim),),
+        budget=32768,
+        seconds=5.0,
+    )
+    for place, spike, dim in (("spread", 0.68, 120), ("axis", 0.51, 90))
+)
+
+
+def _spread_variance(p: Point) -> float:
+    return float(finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim)) ** 2
+
+
+def _axis_variance(p: Point) -> float:
+    """Capitaine, Donati-Martin and Feral: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
+    m = (p.sigma / p.spike) ** 2
+    return p.sigma**2 / p.dim * (1 - m) ** 2 * (1 - 2 * m + 2 * m / (1 - m))
+
+
+A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P), below 1 % at these sizes"
+
+FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="granziol2022/fluctuation-spread",
+        entries=("B15",),
+        source=f"Capitaine, Donati-Martin and Feral (2012), beside lemma 5, eq. (10), of {PAPER}",
+        statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)\quad "
+        r"(\text{any Wigner noise, } v_1 \text{ spread out})",
+        passage=OURS,
+        experiment=SPREAD,
+        kind=Kind.GROUPS,
+        statistic=variance,
+        group=32,
+        score="eigenvalue",
+        predict=_spread_variance,
+        margin=0.1,
+        margin_reason=A_VARIANCE,
+        rivals={
+            "first order only": lambda p: 2 * p.sigma**2 / p.dim,
+            "along a coordinate": _axis_variance,
+            "as the edge": lambda p: 1.6078 * p.sigma**2 * p.dim ** (-4 / 3),
+        },
+        quantity="variance of the largest eigenvalue",
+    ),
+    Claim(
+        id="granziol2022/fluctuation-axis",
+        entries=("B15",),
+        source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
+        statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
+        r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
+        passage=OURS,
+        experiment=AXIS,
+        kind=Kind.GROUPS,
+        statistic=variance,
+        group=32,
+        score="eigenvalue",
+        predict=_axis_variance,
+        margin=0.1,
+        margin_reason=A_VARIANCE,
+        rivals={
+            "universal": _spread_variance,
+            "Gaussian fourth cumulant": lambda p: (
+                _axis_variance(p)
+                + 2 * (p.sigma / p.spike) ** 2 * (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
+            ),
+            "no noise on the coordinate": lambda p: (
+                _axis_variance(p) - (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
+            ),
+        },
+        quantity="variance of the largest eigenvalue",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*SPECTRUM_CLAIMS, *MOMENT_CLAIMS, *FLUCTUATION_CLAIMS)

@@ -1,0 +1,1 @@
+"""Learning rates against the batch size, momentum, and what one step does."""

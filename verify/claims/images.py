@@ -1,0 +1,116 @@
+"""Real networks of claims and observations on other images than the embedded digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from simulate.monte_carlo import Point
+from verify.model import AnyClaim, Claim, Experiment, Identity
+from verify.model.observation import Observation
+
+__all__ = ["DIGITS", "needed_images", "on_images", "require_images", "unmet"]
+
+Item = AnyClaim | Observation
+
+DIGITS = "digits"
+
+SMALLEST = (1, 4, 4)
+"""The smallest size an experiment asks for: there the detail of an image is lost first."""
+
+MOST_CLASSES = 1000
+"""A network has one output for each: the second derivatives of more would not fit into memory."""
+
+
+def on_images(items: Sequence[Item], source: str) -> tuple[Item, ...]:
+    """Claims and observations with their real networks on the images of an ``.npz`` archive, the rest as they are.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be read, or its images are not what the experiments can draw from.
+    """
+    if source == DIGITS:
+        return tuple(items)
+    require_images(source, max((point.get("samples", 1) for item in items for point in _on(item)), default=1))
+    experiments: dict[str, Experiment] = {}
+    return tuple(_exchanged(item, str(Path(source).resolve()), experiments) for item in items)
+
+
+def needed_images(item: Item) -> str:
+    """The images without which a claim is not run, in words; empty if any will do."""
+    size = item.experiment.needs if isinstance(item, Claim) else None
+    return f"images of {' x '.join(map(str, size))} (--data)" if size else ""
+
+
+def unmet(item: Item, source: str) -> str:
+    """What a claim needs and these images are not; empty if it can be judged on them.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be read.
+    """
+    needed = needed_images(item)
+    met = not needed or (isinstance(item, Claim) and _own_size(source) == item.experiment.needs)
+    return "" if met else needed
+
+
+@cache
+def _own_size(source: str) -> tuple[int, ...] | None:
+    """As the images of an archive are stored; none of the digits, which are drawn at any size."""
+    from simulate import data
+
+    return None if source == DIGITS else data.load(source).images.shape[1:]
+
+
+def require_images(source: str, needed: int) -> None:
+    """Refuse a bad archive before the run, not inside it; so many of its images are drawn at once.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or its images are too few, or of too few or too many classes.
+    """
+    if source == DIGITS:
+        return
+    from simulate import data
+
+    images = data.opened(source, SMALLEST)
+    if not 2 <= images.classes <= MOST_CLASSES:
+        raise ValueError(
+            f"--data {source} must have 2 to {MOST_CLASSES} classes, got labels up to {images.classes - 1};"
+            " renumber them from 0"
+        )
+    if len(images) < needed:
+        raise ValueError(
+            f"--data {source} must hold at least {needed} images to draw from, got {len(images)}"
+        )
+
+
+def _on(item: Item) -> tuple[Point, ...]:
+    """The points of a claim or an observation that draw from images."""
+    points = item.points if isinstance(item, Identity | Observation) else ()
+    points = item.experiment.points if isinstance(item, Claim) else points
+    return tuple(point for point in points if "images" in point)
+
+
+def _exchanged(item: Item, path: str, experiments: dict[str, Experiment]) -> Item:
+    if isinstance(item, Identity | Observation):
+        return replace(item, points=_points(item.points, path), data=_name(item.data, path))
+    if not isinstance(item, Claim):
+        return item
+    old = item.experiment
+    if old.id not in experiments:  # claims that share an experiment go on sharing it
+        experiments[old.id] = replace(old, points=_points(old.points, path), data=_name(old.data, path))
+    return replace(item, experiment=experiments[old.id])
+
+
+def _points(points: Sequence[Point], path: str) -> tuple[Point, ...]:
+    return tuple(point | {"images": path} if "images" in point else point for point in points)
+
+
+def _name(data: str, path: str) -> str:
+    return Path(path).name if data else data

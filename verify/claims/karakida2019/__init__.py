@@ -1,0 +1,39 @@
+"""Karakida, Akaho and Amari (2019), The Normalization Method for Alleviating Pathological Sharpness in Wide Networks.
+
+What it states stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+report.
+"""
+
+__all__ = ["ROOMS"]
+
+ROOMS = (
+    "spectrum.theorems",
+    "kernels.kernels",
+    "kernels.signs",
+    "kernels.quadrature",
+    "spectrum.spectrum",
+    "spectrum.spans",
+    "spectrum.exceptions",
+    "last_layer.fluctuations",
+    "last_layer.constants",
+    "last_layer.subtraction",
+    "last_layer.deviations",
+    "last_layer.last_layer",
+    "batch_norm.gradients",
+    "batch_norm.batch_norm",
+    "batch_norm.largest",
+    "layer_norm.gram",
+    "layer_norm.blocks",
+    "layer_norm.layer_norm",
+    "layer_norm.limits",
+    "layer_norm.etas",
+    "layer_norm.two_outputs",
+    "spectrum.sizes",
+    "training.training",
+    "training.figure_1",
+    "training.figure_2",
+    "kernels.tangent",
+    "spectrum.cross_entropy",
+    "kernels.criticality",
+    "spectrum.linear",
+)

@@ -1,0 +1,1 @@
+"""Batch normalisation of the last layer and of those in the middle."""

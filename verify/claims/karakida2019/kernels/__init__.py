@@ -1,0 +1,1 @@
+"""Order parameters: averages over Gaussian pre-activations, fixed points, the tangent kernel."""

@@ -1,0 +1,278 @@
+"""Karakida, Akaho and Amari (2019): order parameters layer by layer, and where their recursions begin and end.
+
+With activations beyond those of the paper, one of them with kinks away from 0, and the ends of the recursions: the
+read-out is linear, and no slope of phi multiplies the derivative by the inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from theory.activations import gaussian_kernels, named
+from theory.order_parameters import OrderParameters, order_parameters
+from verify.claims.karakida2019.wide_networks import setting, wide_network
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
+
+# --- every layer of a network --------------------------------------------------------------------------------
+
+
+def signals_of_every_layer(block: Block, point: Point) -> Mapping[str, Any]:
+    """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
+    import torch
+
+    from simulate.wide import signals
+
+    network = signals.wide_network(
+        block,
+        widths=(*point.units, point.outputs),
+        samples=point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+    found = signals.measured_order_parameters(network, point.activation)
+    passed = signals.forward(network, point.activation)
+    above = torch.stack([u.square().mean((1, 2)) for u in passed.preactivations[:-1]], dim=1)
+    *_, first = signals.backward(network, point.activation, passed)
+    by_inputs = first.flatten(1, 2) @ network.weights[0]
+    return {
+        "forward_variance": found["q_hat_t"][:, 1:],
+        "forward_covariance": found["q_hat_st"][:, 1:],
+        "backward_variance": found["q_tilde_t"][:, :-1],
+        "backward_covariance": found["q_tilde_st"][:, :-1],
+        "below": found["q_hat_t"][:, :-1],
+        "above": above,
+        "by_inputs": by_inputs.square().sum(2).mean(1),
+    }
+
+
+SETTINGS = (
+    Point(activation="hard_tanh", weight_variance=0.8, bias_variance=0.45),
+    Point(activation="sigmoid", weight_variance=6.3, bias_variance=0.3),
+    Point(activation="softplus", weight_variance=0.7, bias_variance=0.35),
+)
+SIZES = {"depth": 4, "units": (115, 150, 105, 130), "samples": 7, "outputs": 14, "layers": (1, 2, 3)}
+
+LAYERS = Experiment(
+    id="karakida2019/signals-of-every-layer",
+    replicate="one network with its inputs",
+    simulate=signals_of_every_layer,
+    points=tuple(s | SIZES for s in SETTINGS),
+    budget=3072,
+    seconds=2.5,
+)
+
+
+@cache
+def _recursion(**known: Any) -> OrderParameters:
+    """Looked up at every look at the replicates."""
+    return order_parameters(**known)
+
+
+def _parameters(p: Point) -> OrderParameters:
+    return _recursion(**setting(p))
+
+
+def _forward(name: str, *, below: int = 0) -> Callable[[Point], float]:
+    """Of layer l, or of one below it."""
+    return lambda p: float(getattr(_parameters(p), name)[p.layers - below])
+
+
+def _backward(name: str, *, above: int = 0) -> Callable[[Point], float]:
+    return lambda p: float(getattr(_parameters(p), name)[p.layers - 1 + above])
+
+
+def _backward_by_width(name: str) -> Callable[[Point], float]:
+    """As if the weights had variance over the units above them, M_l for M_(l-1)."""
+    return lambda p: _backward(name)(p) * p.units[p.layers] / p.units[-1]
+
+
+def _backward_without_weights(name: str) -> Callable[[Point], float]:
+    return lambda p: _backward(name)(p) / p.weight_variance ** (p.depth - p.layers)
+
+
+@cache
+def _squares(activation: str, variance: float) -> tuple[float, float]:
+    """E phi^2 and E phi'^2 at this variance."""
+    kernels, pair = gaussian_kernels(named(activation)), (variance, variance, 0.0)
+    return float(kernels.value(*pair).moment), float(kernels.derivative(*pair).moment)
+
+
+def _at_unit_variance(p: Point) -> float:
+    """The activation of a standard normal variable, whatever the layer."""
+    return _squares(p.activation, 1.0)[0]
+
+
+def _above(p: Point) -> float:
+    return p.weight_variance * p.below + p.bias_variance
+
+
+def _by_inputs(p: Point) -> float:
+    """The recursion goes on to the inputs, without a slope of phi."""
+    return float(p.weight_variance * _parameters(p).q_tilde_t[0])
+
+
+def _slope_at_the_inputs(p: Point) -> float:
+    """With one more slope, at the variance 1 of the inputs."""
+    return _by_inputs(p) * _squares(p.activation, 1.0)[1]
+
+
+WIDE = "at most 3 % for wide networks; the bias is O(1/M), about 1 % at M = 120"
+
+
+def _layer_claim(name: str, entry: str, equation: str, statement: str, score: str, **more: Any) -> Claim:
+    return Claim(
+        id=f"karakida2019/{name}",
+        entries=(entry,),
+        source=f"{PAPER}, {equation}",
+        statement=statement,
+        experiment=LAYERS,
+        score=score,
+        margin=0.03,
+        margin_reason=WIDE,
+        quantity=score.replace("_", " "),
+        **more,
+    )
+
+
+ALONG = {"along": "layers"}
+
+LAYER_CLAIMS: tuple[AnyClaim, ...] = (
+    _layer_claim(
+        "forward-variance-by-layer",
+        "C5",
+        "eqs. (5) and (6)",
+        r"\hat q_t^l = \int Dz\, \phi(\sqrt{q_t^l}\, z)^2,\quad l = 1..L-1",
+        "forward_variance",
+        predict=_forward("q_hat_t"),
+        rivals={"one layer less": _forward("q_hat_t", below=1), "at unit variance": _at_unit_variance},
+        **ALONG,
+    ),
+    _layer_claim(
+        "forward-covariance-by-layer",
+        "C5",
+        "eqs. (5) and (6)",
+        r"\hat q_{st}^l = I_\phi[q_t^l, q_{st}^l],\quad l = 1..L-1",
+        "forward_covariance",
+        predict=_forward("q_hat_st"),
+        rivals={
+            "one layer less": _forward("q_hat_st", below=1),
+            "variance for covariance": _forward("q_hat_t"),
+        },
+        **ALONG,
+    ),
+    _layer_claim(
+        "variance-of-pre-activations",
+        "C6",
+        "eq. (6)",
+        r"q_t^{l+1} = \sigma_w^2 \hat q_t^l + \sigma_b^2 \text{ given } \hat q_t^l",
+        "above",
+        predict=_above,
+        inputs={"below": _forward("q_hat_t", below=1)},
+        rivals={
+            "without sigma_w^2": lambda p: p.below + p.bias_variance,
+            "sigma_w for its square": lambda p: math.sqrt(p.weight_variance) * p.below + p.bias_variance,
+            "without biases": lambda p: p.weight_variance * p.below,
+        },
+        **ALONG,
+    ),
+    _layer_claim(
+        "backward-variance-by-layer",
+        "C7",
+        "eq. (7)",
+        r"\tilde q_t^l = \sigma_w^2\, \tilde q_t^{l+1} \int Dz\, \phi'(\sqrt{q_t^l}\, z)^2,\quad l = 1..L-1",
+        "backward_variance",
+        predict=_backward("q_tilde_t"),
+        rivals={
+            "without sigma_w^2": _backward_without_weights("q_tilde_t"),
+            "variance over the units above": _backward_by_width("q_tilde_t"),
+            "one layer less": _backward("q_tilde_t", above=1),
+        },
+        **ALONG,
+    ),
+    _layer_claim(
+        "backward-covariance-by-layer",
+        "C7",
+        "eq. (7)",
+        r"\tilde q_{st}^l = \sigma_w^2\, \tilde q_{st}^{l+1} I_{\phi'}[q_t^l, q_{st}^l],\quad l = 1..L-1",
+        "backward_covariance",
+        predict=_backward("q_tilde_st"),
+        rivals={
+            "without sigma_w^2": _backward_without_weights("q_tilde_st"),
+            "variance over the units above": _backward_by_width("q_tilde_st"),
+            "variance for covariance": _backward("q_tilde_t"),
+        },
+        **ALONG,
+    ),
+    _layer_claim(
+        "derivative-by-the-inputs",
+        "C7",
+        "eq. (7) carried on to the inputs, which is ours",
+        r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
+        "by_inputs",
+        passage=OURS,
+        predict=_by_inputs,
+        rivals={
+            "without sigma_w^2": lambda p: _by_inputs(p) / p.weight_variance,
+            "a slope at the inputs": _slope_at_the_inputs,
+        },
+        axis="weight_variance",
+    ),
+)
+
+# --- the read-out --------------------------------------------------------------------------------------------
+
+
+def read_out(block: Block, point: Point) -> Mapping[str, Any]:
+    """Second moment of many outputs."""
+    from simulate.wide import signals
+
+    outputs = signals.forward(wide_network(block, point), point.activation).preactivations[-1]
+    return {"output": outputs.square().mean((1, 2))}
+
+
+OUTPUTS = Experiment(
+    id="karakida2019/read-out",
+    replicate="one network with its inputs",
+    simulate=read_out,
+    points=tuple(s | {"depth": 2, "width": 110, "samples": 5, "outputs": 280} for s in SETTINGS[:2]),
+    budget=1536,
+    seconds=1.0,
+)
+
+
+def _output(p: Point) -> float:
+    return float(p.weight_variance * _parameters(p).q_hat_t[-1] + p.bias_variance)
+
+
+def _activated_output(p: Point) -> float:
+    return _squares(p.activation, _output(p))[0]
+
+
+READ_OUT = Claim(
+    id="karakida2019/read-out-is-linear",
+    entries=("C5",),
+    source=f"{PAPER}, eqs. (1) and (5)",
+    passage=Passage(Standing.AS_STATED, "We set the last layer to have a linear readout", "Section 2.1"),
+    statement=r"\mathbb{E} f_k^2 = \hat q_t^L = q_t^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
+    experiment=OUTPUTS,
+    score="output",
+    predict=_output,
+    margin=0.03,
+    margin_reason=WIDE,
+    rivals={
+        "one layer less": lambda p: float(_parameters(p).q_hat_t[-1]),
+        "an activation of the outputs": _activated_output,
+    },
+    quantity="second moment of the outputs",
+    axis="weight_variance",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*LAYER_CLAIMS, READ_OUT)

@@ -1,0 +1,1 @@
+"""Layer normalisation: Theorem 4.1 and its constants."""

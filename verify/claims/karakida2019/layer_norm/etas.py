@@ -1,0 +1,313 @@
+"""Karakida, Akaho and Amari (2019), layer normalisation: expectations of the etas, and how they scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory.fisher import layer_normalisation
+from verify.claims.karakida2019.wide_networks import PAPER, setting, wide_network
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+# --- averages of the output variances ------------------------------------------------------------------------
+
+
+def output_variances(block: Block, point: Point) -> Mapping[str, Any]:
+    """The first eta, and its squared deviation over its expected square."""
+    from simulate.wide import layer_normed
+
+    signals = layer_normed.forward(wide_network(block, point), point.activation)
+    etas = layer_normed.etas(signals)
+    mean = _etas(point).eta1
+    return {
+        "eta1": etas["eta1"],
+        "deviation": (etas["eta1"] / mean - 1).square(),
+    }
+
+
+def small_variances(block: Block, point: Point) -> Mapping[str, Any]:
+    """Whether 1/sigma^2 of the first sample exceeds a threshold."""
+    from simulate.wide import layer_normed
+
+    signals = layer_normed.forward(wide_network(block, point), point.activation)
+    return {"exceeds": (signals.inverses[-1][:, 0].square() > point.threshold).double()}
+
+
+VARIANCES = Experiment(
+    id="karakida2019/layer-norm-variances",
+    replicate="one network with its inputs",
+    simulate=output_variances,
+    points=(
+        Point(
+            activation="erf", weight_variance=0.8, bias_variance=2.1, depth=3, outputs=40, samples=5, width=50
+        ),
+        Point(
+            activation="relu",
+            weight_variance=1.7,
+            bias_variance=0.7,
+            depth=2,
+            outputs=15,
+            samples=40,
+            width=90,
+        ),
+    ),
+    budget=32768,
+    seconds=3.0,
+)
+
+
+def etas_by_width(block: Block, point: Point) -> Mapping[str, Any]:
+    """The three etas of one network at each width."""
+    import torch
+
+    from simulate.wide import layer_normed
+
+    networks = (wide_network(block, point, width=width) for width in point.widths)
+    found = [layer_normed.etas(layer_normed.forward(network, point.activation)) for network in networks]
+    return {name: torch.stack([etas[name] for etas in found], dim=1) for name in ("eta1", "eta2", "eta3")}
+
+
+WIDTHS = Experiment(
+    id="karakida2019/layer-norm-etas-by-width",
+    replicate="one network with its inputs at each width",
+    simulate=etas_by_width,
+    points=(
+        Point(
+            activation="tanh",
+            weight_variance=1.7,
+            bias_variance=0.7,
+            depth=3,
+            outputs=60,
+            samples=5,
+            widths=(8, 16, 32, 64, 128),
+        ),
+    ),
+    budget=2048,
+    seconds=4.0,
+)
+
+TAIL = Experiment(
+    id="karakida2019/layer-norm-tail",
+    replicate="one network with its inputs",
+    simulate=small_variances,
+    points=(
+        Point(
+            activation="relu",
+            weight_variance=1.7,
+            bias_variance=0.7,
+            depth=2,
+            outputs=3,
+            samples=4,
+            width=70,
+            threshold=7.3,
+        ),
+        Point(
+            activation="erf",
+            weight_variance=0.8,
+            bias_variance=2.1,
+            depth=3,
+            outputs=5,
+            samples=4,
+            width=70,
+            threshold=1.6,
+        ),
+    ),
+    budget=12288,
+    seconds=1.5,
+)
+
+
+@cache
+def _expected(
+    activation: str, depth: int, samples: int, outputs: int, weight_variance: float, bias_variance: float
+) -> layer_normalisation.ExpectedEtas:
+    return layer_normalisation.expected_etas(
+        activation,
+        depth=depth,
+        samples=samples,
+        outputs=outputs,
+        weight_variance=weight_variance,
+        bias_variance=bias_variance,
+    )
+
+
+def _etas(p: Any, **changed: Any) -> layer_normalisation.ExpectedEtas:
+    return _expected(**setting(p, "samples", "outputs") | changed)
+
+
+def _scatter(p: Any, **changed: Any) -> float:
+    e = _etas(p, **changed)
+    return e.eta1_squared / e.eta1**2 - 1
+
+
+def _independent(p: Any) -> float:
+    """The relative variance of eta1 if those of different samples were independent."""
+    return float(_etas(p).eta2 / _etas(p).eta1 ** 2 - 1) / p.samples
+
+
+def _exceeds(p: Any, **changed: Any) -> float:
+    given = setting(p, "outputs") | changed
+    value = p.threshold * given["outputs"] / p.outputs
+    return 1 - float(layer_normalisation.inverse_variance_cdf(value, **given))
+
+
+WIDE = "at most 3 % for wide networks; the bias is O(1/M)"
+OF_SQUARE = "of the squared mean of eta1; at most 3 % for wide networks"
+
+VARIANCE_CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/layer-norm-eta1",
+        entries=("C54",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}\,\eta_1 = \frac{C}{(C - 3)\, q^L},\quad q^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
+        experiment=VARIANCES,
+        score="eta1",
+        predict=lambda p: _etas(p).eta1,
+        margin=0.03,
+        margin_reason=WIDE,
+        rivals={
+            "one over the mean variance": lambda p: _etas(p).eta1 * (p.outputs - 3) / (p.outputs - 1),
+            "one over q": lambda p: _etas(p).eta1 * (p.outputs - 3) / p.outputs,
+            "without biases": lambda p: _etas(p, bias_variance=0.0).eta1,
+        },
+        quantity="eta1",
+    ),
+    Claim(
+        id="karakida2019/layer-norm-eta1-scatter",
+        entries=("C54",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E} \Big(\frac{\eta_1}{\mathbb{E}\,\eta_1} - 1\Big)^2 = \frac1T \frac{C - 3}{C - 5} "
+        r"+ \frac{T - 1}{T} F\Big(1, 1; \frac{C - 1}{2}; \frac{q_{st}^2}{q_t^2}\Big) - 1",
+        experiment=VARIANCES,
+        score="deviation",
+        predict=_scatter,
+        margin=0.02,
+        relative=False,
+        margin_reason=OF_SQUARE,
+        rivals={"independent samples": _independent, "no scatter": lambda _: 0.0},
+        quantity="relative variance of eta1",
+    ),
+    Claim(
+        id="karakida2019/layer-norm-tail",
+        entries=("C54",),
+        source=f"ours, beside theorem 4.1 of {PAPER}",
+        passage=OURS,
+        statement=r"P(\sigma^{-2} > y) = \gamma\Big(\frac{C - 1}{2}, \frac{C}{2 q^L y}\Big) \Big/ "
+        r"\Gamma\Big(\frac{C - 1}{2}\Big)",
+        experiment=TAIL,
+        kind=Kind.PROPORTION,
+        score="exceeds",
+        predict=_exceeds,
+        margin=0.03,
+        relative=False,
+        margin_reason="3 % of the networks",
+        rivals={
+            "C degrees of freedom": lambda p: _exceeds(p, outputs=p.outputs + 1),
+            "C - 2 degrees of freedom": lambda p: _exceeds(p, outputs=p.outputs - 1),
+            "without biases": lambda p: _exceeds(p, bias_variance=0.0),
+        },
+        quantity="probability that one over the variance of the outputs exceeds y",
+    ),
+    *(
+        Claim(
+            id=f"karakida2019/layer-norm-{name}-by-width",
+            entries=("C54",),
+            source=f"{PAPER}, theorem 4.1",
+            passage=Passage(Standing.AS_STATED, "are constants independent of", "Theorem 4.1"),
+            statement=rf"\mathbb{{E}}\,\eta_{name[-1]} \sim M^0",
+            experiment=WIDTHS,
+            kind=Kind.EXPONENT,
+            score=name,
+            along="widths",
+            terms=(1,),
+            predict=lambda _: 0.0,
+            margin=0.2,
+            relative=False,
+            margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+            rivals={"square root": lambda _: 0.5, "as one over the width": lambda _: -1.0},
+            quantity=name,
+        )
+        for name in ("eta1", "eta2", "eta3")
+    ),
+)
+
+# --- expectations in closed form -----------------------------------------------------------------------------
+
+
+def _linear_networks() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {
+        "outputs": st.integers(6, 40),
+        "samples": st.integers(1, 1000),
+        "weight_variance": st.floats(0.5, 4.0),
+        "bias_variance": st.floats(0.0, 2.0),
+    }
+
+
+def _mixture(p: Any) -> dict[str, float]:
+    """The expectations for the linear network of two layers, as a mixture of independent chi-squares.
+
+    Given a negative binomial k, the squared lengths of two correlated Gaussian vectors are independent and those of
+    vectors with 2 k more components, and the squared cosine between them averages (k + 1/2) / (k + a).
+    """
+    q, a, c = p.weight_variance + p.bias_variance, 0.5 * (p.outputs - 1), p.outputs
+    overlap = (p.weight_variance * p.bias_variance / q + p.bias_variance) / q
+    x = overlap * overlap
+    k = np.arange(20000)
+    weights = np.cumprod(np.append(1.0, x * (a + k[:-1]) / (1 + k[:-1]))) * (1 - x) ** a
+    pairs = weights / (2 * (1 - x) * (a + k - 1)) ** 2 * (c / q) ** 2
+    one, own = c / ((c - 3) * q), c * c / ((c - 3) * (c - 5) * q * q)
+    each = {"eta1_squared": pairs.sum(), "eta3_squared": (pairs * (k + 0.5) / (k + a)).sum()}
+    squares = {name: own / p.samples + (1 - 1 / p.samples) * float(pair) for name, pair in each.items()}
+    return {"eta1": one, "eta2": own, **squares}
+
+
+def _expectation_difference(
+    _: np.random.Generator, p: Point, *, swapped: str = "", samples: int | None = None
+) -> float:
+    """Largest relative difference of the closed forms and the mixture, `swapped` in place of eta3."""
+    found = layer_normalisation.expected_etas(
+        "linear",
+        depth=2,
+        samples=samples or p.samples,
+        outputs=p.outputs,
+        weight_variance=p.weight_variance,
+        bias_variance=p.bias_variance,
+    )._asdict()
+    found["eta3_squared"] = found[swapped or "eta3_squared"]
+    return max(abs(found[name] / value - 1) for name, value in _mixture(p).items())
+
+
+EXPECTATIONS = ExactProperty(
+    id="karakida2019/layer-norm-expected-etas",
+    entries=("C51", "C54"),
+    source=f"ours, beside theorem 4.1 of {PAPER}",
+    passage=OURS,
+    statement=r"\frac{\mathbb{E}\, r_{st}^2 \sigma_s^{-2} \sigma_t^{-2}}{(\mathbb{E}\,\eta_1)^2} = \frac1a "
+    r"\Big[\tfrac12 F(1, 1; a + 1; x) + \frac{a^2 - \frac52 a + 2}{a + 1}\, x F(2, 2; a + 2; x)\Big],\quad "
+    r"a = \frac{C - 1}{2},\ x = \frac{q_{st}^2}{q_t^2}",
+    strategies=_linear_networks,
+    violation=_expectation_difference,
+    examples=(
+        Point(outputs=7, samples=5, weight_variance=1.7, bias_variance=0.7),
+        Point(outputs=23, samples=60, weight_variance=0.8, bias_variance=2.1),
+    ),
+    tolerance=1e-9,
+    tolerance_reason="two exact expressions in float64",
+    rivals={
+        "eta1 for eta3": lambda rng, p: _expectation_difference(rng, p, swapped="eta1_squared"),
+        "one sample": lambda rng, p: _expectation_difference(rng, p, samples=1),
+    },
+    seconds=0.5,
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*VARIANCE_CLAIMS, EXPECTATIONS)

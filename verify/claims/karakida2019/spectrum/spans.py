@@ -1,0 +1,264 @@
+"""Karakida, Akaho and Amari (2019): moments, largest eigenvalues and their eigenvectors as the width grows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.monte_carlo import Block, Point
+from theory import fisher
+from verify.claims.karakida2019.spectrum.spectrum import network_at
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Karakida, Akaho and Amari (2019)"
+
+
+def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
+    """Second moment of the eigenvalues, the largest ones and their eigenvectors, at every width."""
+    import torch
+
+    found = []
+    for width, count in zip(point.widths, point.networks, strict=True):
+        several = [_top(block, point, width) for _ in range(count)]
+        found.append({name: torch.stack([one[name] for one in several]).mean(0) for name in several[0]})
+    return {name: torch.stack([scores[name] for scores in found], dim=1) for name in found[0]}
+
+
+def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
+    from simulate.wide import fisher_gram, gradient_span
+
+    gram = fisher_gram.gram(network_at(block, point, width), point.activation)
+    squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
+    span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
+    return {
+        "second_moment": squares / (scale * fisher_gram.trace(gram)),
+        "mean_of_top": span.eigenvalues.mean(1) / scale,
+        "largest": span.eigenvalues[:, -1] / span.eigenvalues.mean(1),
+        "split": (span.eigenvalues[:, -1] - span.eigenvalues[:, 0]) / scale,
+        "sine": (1 - span.overlap).sqrt(),
+        "misalignment": 1 - span.cosines[:, -1].max(1).values,
+    }
+
+
+GROWING = Experiment(
+    id="karakida2019/growing-layers",
+    replicate="one network with its inputs at each width, several at the small ones",
+    simulate=growing_layers,
+    points=(
+        Point(
+            activation="relu",
+            weight_variance=2.6,
+            bias_variance=1.1,
+            depth=3,
+            widths=(16, 32, 64, 128, 256),
+            networks=(4, 4, 3, 2, 1),
+            ratios=(1.25, 0.75, 1.5),
+            samples=5,
+            outputs=4,
+        ),
+    ),
+    budget=1792,
+    seconds=11.0,
+)
+
+
+def _kappas(p: Point) -> fisher.Kappas:
+    return fisher.kappas(
+        p.activation,
+        depth=p.depth,
+        weight_variance=p.weight_variance,
+        bias_variance=p.bias_variance,
+        width_ratios=p.get("ratios"),
+    )
+
+
+def _second_moment(p: Point, diagonal: float, off_diagonal: float) -> float:
+    """A mix of the squares of kappa1 and kappa2, over kappa1 and the factor of eq. (10)."""
+    k = _kappas(p)
+    return (diagonal * k.kappa1**2 + off_diagonal * k.kappa2**2) / (k.kappa1 * _bracket(p))
+
+
+def _bracket(p: Point) -> float:
+    """The factor of eq. (10) beside alpha M."""
+    return (p.samples - 1) / p.samples * _kappas(p).kappa2 + _kappas(p).kappa1 / p.samples
+
+
+def _by_theorem(p: Point) -> float:
+    return _second_moment(p, 1 / p.samples, 1 - 1 / p.samples)
+
+
+def _one_large(p: Point) -> float:
+    """Mean of the C largest over the largest if one alone had the size of eq. (10), the others that of the rest."""
+    k = _kappas(p)
+    rest = k.difference / ((p.samples - 1) * k.kappa2 + k.kappa1)
+    return (1 + (p.outputs - 1) * rest) / p.outputs
+
+
+ORDERS = "the orders at issue are 1/2 and 1: less than half the way between them"
+
+SECOND_MOMENT_ORDER = Claim(
+    id="karakida2019/second-moment-order",
+    entries=("C13",),
+    source=f"ours, beside theorem 2.2 of {PAPER}",
+    passage=OURS,
+    statement=r"\mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] - "
+    r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)} \sim M^{-1}",
+    experiment=GROWING,
+    kind=Kind.EXPONENT,
+    score="second_moment",
+    along="widths",
+    terms=(1,),
+    offset=_by_theorem,
+    predict=lambda _: -1.0,
+    margin=0.24,
+    relative=False,
+    margin_reason=ORDERS,
+    rivals={"square root": lambda _: -0.5, "square": lambda _: -2.0},
+    quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient, less the limit",
+)
+
+TOP_ORDER = Claim(
+    id="karakida2019/mean-of-top-order",
+    entries=("C15",),
+    source=f"ours, beside theorem 2.2 of {PAPER}",
+    passage=OURS,
+    statement=r"\mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] - 1 \sim M^{-1}",
+    experiment=GROWING,
+    kind=Kind.EXPONENT,
+    score="mean_of_top",
+    along="widths",
+    terms=(1,),
+    offset=lambda _: 1.0,
+    predict=lambda _: -1.0,
+    margin=0.24,
+    relative=False,
+    margin_reason=ORDERS,
+    rivals={"as for the largest": lambda _: -0.5, "square": lambda _: -2.0},
+    quantity="mean of the C largest eigenvalues over the mean Rayleigh quotient, less one",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Claim(
+        id="karakida2019/second-moment",
+        entries=("C13",),
+        source="Karakida, Akaho and Amari (2019), Universal statistics of Fisher information in deep neural networks",
+        statement=r"s_\lambda = \alpha C \Big(\frac{T-1}{T} \kappa_2^2 + \frac1T \kappa_1^2\Big): \quad "
+        r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
+        r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)}",
+        experiment=GROWING,
+        kind=Kind.LIMIT,
+        score="second_moment",
+        along="widths",
+        terms=(1, 2),
+        order=SECOND_MOMENT_ORDER,
+        predict=_by_theorem,
+        margin=0.03,
+        margin_reason="at most 3 % for wide networks; at M = 16 it is a third higher",
+        rivals={
+            "kappa2^2 only": lambda p: _second_moment(p, 0.0, 1.0),
+            "kappa1^2 only": lambda p: _second_moment(p, 1.0, 0.0),
+            "kappa1^2 in full": lambda p: _second_moment(p, 1.0, 1 - 1 / p.samples),
+            "lambda_max^2": lambda p: _bracket(p) / _kappas(p).kappa1,
+            "no alpha": lambda p: _by_theorem(p) / _kappas(p).alpha,
+            "one output": lambda p: _by_theorem(p) / p.outputs,
+        },
+        quantity="second moment of the eigenvalues over their mean and the Rayleigh quotient",
+    ),
+    SECOND_MOMENT_ORDER,
+    Claim(
+        id="karakida2019/mean-of-top",
+        entries=("C14", "C15"),
+        source=f"{PAPER}, theorem 2.2, eq. (10), for C eigenvalues",
+        statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] = 1,"
+        r"\quad \bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
+        experiment=GROWING,
+        kind=Kind.LIMIT,
+        score="mean_of_top",
+        along="widths",
+        terms=(1, 2),
+        order=TOP_ORDER,
+        predict=lambda _: 1.0,
+        margin=0.01,
+        margin_reason="at most 1 %; the ratio itself is 1.14 at M = 16",
+        rivals={"one large eigenvalue": _one_large, "no convergence from M = 32 on": lambda _: 1.07},
+        quantity="mean of the C largest eigenvalues over the mean Rayleigh quotient",
+    ),
+    TOP_ORDER,
+    Claim(
+        id="karakida2019/largest-of-several",
+        entries=("C14", "C15"),
+        source=f"ours, beside theorem 2.2 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \frac1C \sum_{j \le C} \lambda_j\Big] - 1 \sim M^{-1/2} "
+        r"\quad (C > 1)",
+        experiment=GROWING,
+        kind=Kind.EXPONENT,
+        score="largest",
+        along="widths",
+        terms=(1,),
+        offset=lambda _: 1.0,
+        predict=lambda _: -0.5,
+        margin=0.24,
+        relative=False,
+        margin_reason=ORDERS,
+        rivals={"as for their mean": lambda _: -1.0, "does not shrink": lambda _: 0.0},
+        quantity="largest eigenvalue over the mean of the C largest, less one",
+    ),
+    Claim(
+        id="karakida2019/split-of-top",
+        entries=("C15",),
+        source=f"ours, beside theorem 2.2 of {PAPER}",
+        passage=OURS,
+        statement=r"\mathbb{E}[(\lambda_1 - \lambda_C) / \bar r] \sim M^{-1/2}",
+        experiment=GROWING,
+        kind=Kind.EXPONENT,
+        score="split",
+        along="widths",
+        terms=(1,),
+        predict=lambda _: -0.5,
+        margin=0.24,
+        relative=False,
+        margin_reason=ORDERS,
+        rivals={"split by O(1)": lambda _: -1.0, "split by O(M)": lambda _: 0.0},
+        quantity="largest less C-th eigenvalue over the mean Rayleigh quotient",
+    ),
+    Claim(
+        id="karakida2019/span-of-top",
+        entries=("C19",),
+        source=f"{PAPER}, theorem 3.1, on the eigenspace of the largest eigenvalues",
+        passage=Passage(Standing.AS_STATED, "We find the following eigenspace of", "Section 3.1"),
+        statement=r"\mathbb{E} \sqrt{1 - \tfrac1C \mathrm{tr} P_v P_g} \sim M^{-1/2} \to 0,\quad "
+        r"P_v \text{ on } v_1..v_C,\ P_g \text{ on } E[\nabla f_1]..E[\nabla f_C]",
+        experiment=GROWING,
+        kind=Kind.EXPONENT,
+        score="sine",
+        along="widths",
+        terms=(1,),
+        predict=lambda _: -0.5,
+        margin=0.24,
+        relative=False,
+        margin_reason=ORDERS,
+        rivals={"do not align": lambda _: 0.0, "faster": lambda _: -1.0},
+        quantity="sine of the angle between the span of the C top eigenvectors and that of the mean gradients",
+    ),
+    Claim(
+        id="karakida2019/eigenvectors-keep-apart",
+        entries=("C19",),
+        source=f"ours, beside theorem 3.1 of {PAPER}",
+        passage=OURS,
+        statement=r"1 - \mathbb{E} \max_k \cos^2(v_1, E[\nabla f_k]) \sim M^0 \quad (C > 1)",
+        experiment=GROWING,
+        kind=Kind.EXPONENT,
+        score="misalignment",
+        along="widths",
+        terms=(1,),
+        predict=lambda _: 0.0,
+        margin=0.2,
+        relative=False,
+        margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
+        rivals={"square root": lambda _: -0.5, "as for the spans": lambda _: -1.0},
+        quantity="squared sine of the top eigenvector and the nearest mean gradient",
+    ),
+)

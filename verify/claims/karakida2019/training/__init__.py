@@ -1,0 +1,1 @@
+"""Gradient descent of wide networks: Figures 1 and 2."""

@@ -1,0 +1,39 @@
+"""Vysogorets, Dawid and Kempe (2024): Deconstructing the Goldilocks Zone of Neural Network Initialization.
+
+What it states stands in `entries`; the rooms hold the experiments and claims that judge it, in the order of the
+report.
+"""
+
+__all__ = ["ROOMS"]
+
+ROOMS = (
+    "softmax.theorems",
+    "softmax.collapse",
+    "softmax.softmax",
+    "softmax.one_hot",
+    "softmax.rays",
+    "softmax.samples",
+    "softmax.gradients",
+    "softmax.losses",
+    "excess.excess",
+    "excess.projection",
+    "excess.frames",
+    "excess.hutchinson",
+    "excess.bulk",
+    "scaling.homogeneity",
+    "scaling.identities",
+    "scaling.scaling",
+    "scaling.blocks",
+    "scaling.ranks",
+    "zone.collapsed",
+    "zone.precollapse",
+    "zone.networks",
+    "zone.zone",
+    "zone.initialisations",
+    "softmax.priors",
+    "softmax.unrelated",
+    "training.trajectories",
+    "training.uniform",
+    "training.rates",
+    "zone.observations",
+)

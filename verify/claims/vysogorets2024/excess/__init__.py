@@ -1,0 +1,1 @@
+"""The excess of positive curvature: Eq. 8, projections and frames."""

@@ -1,0 +1,1 @@
+"""Scale and temperature of a homogeneous network."""

@@ -1,0 +1,335 @@
+"""Vysogorets, Dawid and Kempe (2024): what scaled logits are: temperature, homogeneity, biases, zero logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Point
+from theory import initial_loss, softmax
+from verify.claims.vysogorets2024.scaling.identities import EXACT, PAPER, drawn, on_both
+from verify.model import AnyClaim, Identity, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+# --- softmax with temperature --------------------------------------------------------------------------------
+
+
+def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Probabilities and their Gamma, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
+    z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
+    shifted = _in_digits([point.shift + value for value in point.logits], heat)
+    scaled = _in_digits([factor * value for value in point.logits], factor * heat)
+    return {
+        "p, shifted and scaled": np.stack([shifted[0], scaled[0]]),
+        "p": np.stack([_float_softmax(z / heat)] * 2),
+        "p, times T": np.stack([_float_softmax(z * heat)] * 2),
+        "p, scaled at T": np.stack([_float_softmax(z / heat), _float_softmax(factor * z / heat)]),
+        "Gamma from digits": np.array([shifted[1], scaled[1]]),
+        "Gamma of logits": softmax.gamma_from_logits(
+            np.stack([point.shift + z, factor * z]), temperature=[heat, factor * heat]
+        ),
+        "Gamma, times T": softmax.gamma_from_logits(
+            np.stack([point.shift + z, factor * z]), temperature=[1 / heat, 1 / (factor * heat)]
+        ),
+    }
+
+
+def _in_digits(logits: list[float], temperature: float) -> tuple[list[float], float]:
+    """Eq (1) as it stands, and trace over Frobenius norm of diag(p) - p p', with digits to spare."""
+    import mpmath
+
+    heaviest = int(max(abs(value) for value in logits) / temperature)
+    with mpmath.workdps(2 * len(str(heaviest)) + 2 * int(np.ptp(logits) / temperature) + 50):
+        powers = [mpmath.exp(mpmath.mpf(value) / mpmath.mpf(temperature)) for value in logits]
+        p = [power / mpmath.fsum(powers) for power in powers]
+        entries = [[a * ((i == j) - b) for j, b in enumerate(p)] for i, a in enumerate(p)]
+        trace = mpmath.fsum(row[i] for i, row in enumerate(entries))
+        norm = mpmath.sqrt(mpmath.fsum(e**2 for row in entries for e in row))
+        return [float(value) for value in p], float(trace / norm)
+
+
+def _float_softmax(z: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(z).softmax(-1).numpy()
+
+
+# --- homogeneity and the number of weights ------------------------------------------------------------------
+
+
+def homogeneity(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Logits of scaled weights, and powers of the factor times the logits as drawn."""
+    import torch
+
+    case = drawn(rng, point)
+    with torch.no_grad():
+        z, scaled, negative = (case.scaled(a)(case.x) for a in (1.0, point.alpha, -point.alpha))
+    return {
+        "logits of scaled weights": scaled,
+        "alpha^L z": point.alpha**case.depth * z,
+        "alpha^(L-1) z": point.alpha ** (case.depth - 1) * z,
+        "for negative factors too": (-1) ** case.depth * negative,
+    }
+
+
+def _homogeneity(name: str, alphas: tuple[float, ...], tolerance: float, reason: str) -> Identity:
+    return Identity(
+        id=f"vysogorets2024/{name}",
+        entries=("A2",),
+        source=f"{PAPER}, section 2",
+        statement=r"z(\alpha\theta) = \alpha^L z(\theta) \quad (\alpha > 0)",
+        routes=homogeneity,
+        points=on_both(*({"alpha": alpha} for alpha in alphas), samples=8),
+        measured="logits of scaled weights",
+        theory="alpha^L z",
+        tolerance=tolerance,
+        tolerance_reason=reason,
+        rivals=("alpha^(L-1) z", "for negative factors too"),
+        seconds=0.2,
+        data="digits",
+        quantity="logits",
+    )
+
+
+def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
+    """Weights of the LeNet-5 that is built, three channels and ten classes, and the sum over its layers."""
+    from simulate import networks
+
+    layers = {
+        "convolutions": ((3, 6, 25), (6, 16, 25)),
+        "matrices": ((400, 120, 1), (120, 84, 1), (84, 10, 1)),
+    }
+    counts = [i * out * taps for each in layers.values() for i, out, taps in each]
+    units = sum(out for each in layers.values() for _, out, _ in each)
+    return {
+        "built": sum(p.numel() for p in networks.LeNet5(rng=rng).parameters()),
+        "sum over the layers": sum(counts),
+        "61,170": 61_170,
+        "with biases": sum(counts) + units,
+        "of one channel": sum(counts) - 2 * 6 * 25,
+    }
+
+
+# --- zero logits, biases, other activations ------------------------------------------------------------------
+
+
+def zero_logits(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Loss of a network scaled down to logits of 1e-60 and less, and of uniform predictions on the same labels."""
+    case = drawn(rng, point)
+    classes = case.network(case.x[:1]).shape[1]
+    prior = np.bincount(case.labels.numpy(), minlength=classes) / len(case.labels)
+    return {
+        "loss": case.objective(alpha=point.alpha).value(),
+        "log K": initial_loss.jensen_bound(np.full(classes, 1 / classes), prior),
+        "entropy of the labels": initial_loss.prior_entropy(prior),
+        "log_2 K": np.log2(classes),
+        "K log K": classes * np.log(classes),
+    }
+
+
+def biases(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Logits of LeNet-300-100 with biases, all its parameters scaled, beside what is left of it at either end."""
+    import torch
+    from torch import nn
+
+    from simulate import networks
+
+    case, a = drawn(rng, point), point.alpha
+    weights = [layer.weight.detach() for layer in case.network.layers]
+    shifts = [torch.from_numpy(rng.standard_normal(len(w))) for w in weights]
+    whole = networks.Mlp((case.x[0].numel(), *map(len, weights)), bias=True, rng=rng)
+    theta = torch.cat([p.flatten() for pair in zip(weights, shifts, strict=True) for p in pair])
+
+    def logits(factor: float) -> Any:
+        nn.utils.vector_to_parameters(factor * theta, whole.parameters())
+        return whole(case.x).detach()
+
+    def after_the_first(shift: Any) -> Any:
+        return networks.mlp_logits(weights[1:], (case.x @ weights[0].T + shift).relu())
+
+    plain = after_the_first(0)
+    return {
+        "logits / alpha^L, alpha large": logits(1 / a) * a**case.depth,
+        "first bias kept": after_the_first(shifts[0]),
+        "no bias": plain,
+        "all biases kept": logits(1.0),
+        "logits / alpha, alpha small": logits(a) / a,
+        "last bias": shifts[-1].expand_as(plain),
+        "network without other biases": plain + shifts[-1],
+        "nothing": 0 * plain,
+    }
+
+
+def tanh_remainder(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Logits of LeNet-300-100 with tanh over alpha^L, less those of the product of its matrices, over alpha^2."""
+    from simulate import networks
+
+    case, a = drawn(rng, point), point.alpha
+    weights = [layer.weight.detach() for layer in case.network.layers]
+    linear = networks.mlp_logits(weights, case.x, "linear")
+    scaled = networks.mlp_logits([a * w for w in weights], case.x, "tanh")
+
+    def through(h: Any) -> Any:
+        return networks.mlp_logits(weights[1:], h, "linear")
+
+    first = case.x @ weights[0].T
+    return {
+        "remainder / alpha^2": (scaled / a**case.depth - linear) / a**2,
+        "- W .. (W_1 x)^3 / 3": -through(first**3) / 3,
+        "+ W .. (W_1 x)^3 / 3": through(first**3) / 3,
+        "remainder of order alpha": -through(first**3) / (3 * a),
+        "cubes of the logits": -(linear**3) / 3,
+    }
+
+
+SOFTMAX_POINTS = (
+    Point(logits=(0.0, -1.0, -2.0), shift=1e6, temperature=1.0, alpha=1.7, depth=3),
+    Point(logits=(0.625, -1.375, 2.25, -0.5), shift=1e6, temperature=0.3, alpha=0.6, depth=5),
+    Point(logits=(0.0625, 0.0, 0.046875), shift=-1e6, temperature=1e-3, alpha=0.25, depth=4),
+    Point(logits=(350.5, -800.25, 1200.75, 12.5, 3.0), shift=1e6, temperature=1e3, alpha=2.5, depth=2),
+)
+
+BIASED = (Point(network="LeNet-300-100", images="digits", alpha=1e-9, samples=8),)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/softmax-temperature",
+        entries=("A1",),
+        source=f"{PAPER}, eq. (1)",
+        statement=r"p_k = \frac{e^{z_k/T}}{\sum_c e^{z_c/T}}: \text{ the same for } z + c \text{ at } T "
+        r"\text{ and } \alpha^L z \text{ at } \alpha^L T",
+        routes=heated_softmax,
+        points=SOFTMAX_POINTS,
+        measured="p, shifted and scaled",
+        theory="p",
+        tolerance=1e-12,
+        tolerance_reason="rounding of z / T, which reaches some tens",
+        rivals=("p, times T", "p, scaled at T"),
+        seconds=0.1,
+        quantity="probabilities",
+    ),
+    Identity(
+        id="vysogorets2024/gamma-of-shifted-logits",
+        entries=("A1",),
+        source=f"{PAPER}, eqs. (1) and (2)",
+        statement=r"\Gamma_p \text{ of } z + c \text{ at } T \text{ and of } \alpha^L z \text{ at } \alpha^L T, "
+        r"\ |c| = 10^6",
+        routes=heated_softmax,
+        points=SOFTMAX_POINTS,
+        measured="Gamma from digits",
+        theory="Gamma of logits",
+        tolerance=1e-12,
+        tolerance_reason="rounding of z / T, which reaches some tens",
+        rivals=("Gamma, times T",),
+        seconds=0.1,
+        quantity="excess of the softmax covariance",
+    ),
+    _homogeneity("homogeneity", (0.1, 10.0, 1e-3), 1e-12, EXACT),
+    _homogeneity(
+        "homogeneity-to-the-bit",
+        (2.0, 0.25),
+        1e-30,
+        "a power of two moves exponents only, so that nothing is rounded differently",
+    ),
+    Identity(
+        id="vysogorets2024/parameter-count",
+        entries=("A3",),
+        source=f"{PAPER}, section 4 and caption of figure 5",
+        statement=r"P(\text{LeNet-5}) = 450 + 2400 + 48000 + 10080 + 840 = 61770",
+        routes=weight_counts,
+        points=(Point(channels=3, classes=10),),
+        measured="built",
+        theory="sum over the layers",
+        printed="61,170",
+        passage=Passage(
+            Standing.MISPRINT,
+            "quite noteworthy for a 61,170-dimensional space",
+            "Section 4 and caption of Figure 5",
+        ),
+        finding="As our copy reads, 61,170 in both places; LeNet-5 without biases has 61,770 weights for three "
+        "channels and ten classes, that of the authors' published code too.",
+        tolerance=1e-12,
+        tolerance_reason="whole numbers",
+        rivals=("with biases", "of one channel"),
+        seconds=0.01,
+        quantity="number of weights",
+    ),
+    Identity(
+        id="vysogorets2024/zero-logits",
+        entries=("A57",),
+        source=f"{PAPER}, section 5",
+        statement=r"z = 0:\quad \ell = \log K \text{ whatever the labels}",
+        routes=zero_logits,
+        points=on_both({}, alpha=1e-20, samples=17),
+        measured="loss",
+        theory="log K",
+        tolerance=1e-12,
+        tolerance_reason=EXACT,
+        rivals=("entropy of the labels", "log_2 K", "K log K"),
+        seconds=0.1,
+        data="digits",
+        quantity="loss",
+    ),
+    Identity(
+        id="vysogorets2024/biases-at-large-scale",
+        entries=("A57",),
+        source=f"{PAPER}, section 2",
+        statement=r"\alpha \gg 1:\quad \alpha^{-L} f(\alpha\theta, \alpha b) \to f(\theta, b_1, 0, \dots)",
+        routes=biases,
+        points=BIASED,
+        measured="logits / alpha^L, alpha large",
+        theory="first bias kept",
+        printed="no bias",
+        passage=Passage(
+            Standing.AS_STATED,
+            "biases vanish in magnitude compared to the corresponding activations",
+            "Section 2",
+        ),
+        finding="The bias of the first layer is scaled like the weights beside it and does not vanish; those of all "
+        "other layers do, so that the network does become almost homogeneous, as the paper says.",
+        tolerance=1e-7,
+        tolerance_reason="the biases of the second layer leave some units of 1/alpha = 1e-9",
+        rivals=("all biases kept",),
+        seconds=0.05,
+        data="digits",
+        quantity="logits over alpha^L",
+    ),
+    Identity(
+        id="vysogorets2024/biases-at-small-scale",
+        entries=("A57",),
+        source=f"{PAPER}, section 2",
+        statement=r"\alpha \ll 1:\quad \alpha^{-1} f(\alpha\theta, \alpha b) \to b_L",
+        routes=biases,
+        points=BIASED,
+        measured="logits / alpha, alpha small",
+        theory="last bias",
+        tolerance=1e-7,
+        tolerance_reason="the layer below leaves some units of alpha = 1e-9",
+        rivals=("network without other biases", "nothing"),
+        seconds=0.05,
+        data="digits",
+        quantity="logits over alpha",
+    ),
+    Identity(
+        id="vysogorets2024/tanh-at-small-scale",
+        entries=("A57",),
+        source=f"{PAPER}, section 2; the order is ours",
+        statement=r"\alpha^{-L} f_{\tanh}(\alpha\theta) = W_L \cdots W_1 x - \tfrac{\alpha^2}{3} W_L \cdots W_2 "
+        r"(W_1 x)^3 + O(\alpha^4)",
+        routes=tanh_remainder,
+        points=tuple(
+            Point(network="LeNet-300-100", images="digits", alpha=alpha, samples=8) for alpha in (3e-4, 1e-4)
+        ),
+        measured="remainder / alpha^2",
+        theory="- W .. (W_1 x)^3 / 3",
+        tolerance=1e-4,
+        tolerance_reason="the next order is alpha^2 = 1e-7 times squares of signals, up to a hundred",
+        rivals=("+ W .. (W_1 x)^3 / 3", "remainder of order alpha", "cubes of the logits"),
+        seconds=0.05,
+        data="digits",
+        quantity="distance from the linear network",
+    ),
+)

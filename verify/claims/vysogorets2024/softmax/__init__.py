@@ -1,0 +1,1 @@
+"""Softmax: Gamma, confidence, collapse, gradients, losses."""

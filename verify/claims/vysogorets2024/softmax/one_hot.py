@@ -1,0 +1,417 @@
+"""Vysogorets, Dawid and Kempe (2024): the softmax covariance near one-hot and near ties, and its rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Point
+from theory import softmax
+from verify.claims.vysogorets2024.softmax.softmax import dense_gamma
+from verify.model import OURS, AnyClaim, ExactProperty, Identity
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+Array = NDArray[Any]
+
+ROUNDING = "exact; a few roundings in float64"
+MANY_DIGITS = "the next term of the expansion is far below it, and so is rounding with hundreds of digits"
+
+# --- the approach to one-hot ---------------------------------------------------------------------------------
+
+
+def _mode_and_tail(point: Point) -> Array:
+    s = point.support
+    return np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
+
+
+def equal_tail(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma^2 with S - 1 equal small entries: dense, and in closed form."""
+    s, limit = point.support, 4 * (point.support - 1) / (point.support + 2)
+    slope = 4 * (s - 1) * (s**2 - 2 * s) / (s + 2) ** 2
+    return {
+        "dense": dense_gamma(_mode_and_tail(point)) ** 2,
+        "theory": softmax.equal_tail_gamma(point.tail, members=s) ** 2,
+        "the limit": limit,
+        "to first order": limit + slope * point.tail,
+        "uniform": s - 1.0,
+    }
+
+
+EQUAL_TAIL = Identity(
+    id="vysogorets2024/equal-tail-gamma",
+    entries=("A46",),
+    source=f"{PAPER}, appendix C, eq. (11), before it is expanded",
+    statement=r"\Gamma_p^2 = \frac{(S - 1)(2 - S\varepsilon)^2}"
+    r"{S + 2 - 2 S^2 \varepsilon + S^2 (S - 1) \varepsilon^2}",
+    routes=equal_tail,
+    points=tuple(
+        Point(support=s, tail=t) for s, t in ((3, 0.07), (4, 0.002), (7, 0.11), (23, 0.013), (12, 1e-5))
+    ),
+    measured="dense",
+    theory="theory",
+    tolerance=1e-10,
+    tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 1e-5 at least",
+    rivals=("the limit", "to first order", "uniform"),
+    seconds=0.02,
+    quantity="squared Gamma",
+)
+
+
+def _gamma_squared(p: Any) -> Any:
+    """Trace^2 over squared norm, from the entries, in the arithmetic of mpmath."""
+    import mpmath
+
+    trace = mpmath.fsum(x * (1 - x) for x in p)
+    square = mpmath.fsum((x * (1 - x)) ** 2 for x in p)
+    crossed = mpmath.fsum(x * x for x in p) ** 2 - mpmath.fsum(x**4 for x in p)
+    return trace**2 / (square + crossed)
+
+
+def equal_tail_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Rate at which Gamma^2 leaves its limit: a difference with 300 digits, and the derivative by algebra."""
+    import mpmath
+    import sympy
+
+    from theory import derivations
+
+    s = point.support
+    with mpmath.workdps(300):
+        tail = mpmath.mpf(10) ** -25
+        found = _gamma_squared([1 - (s - 1) * tail] + [tail] * (s - 1))
+        slope = (found - mpmath.mpf(4 * (s - 1)) / (s + 2)) / tail
+    form = derivations.gamma_squared_equal()
+    members, epsilon = form.symbols
+    derivative = sympy.diff(form.expression, epsilon).subs({epsilon: 0, members: s})
+    return {
+        "difference": float(slope),
+        "derivative": float(derivative),
+        "S for S - 2": 4 * (s - 1) * s**2 / (s + 2) ** 2,
+        "falling": -float(derivative),
+        "S + 2 not squared": 4 * (s - 1) * (s**2 - 2 * s) / (s + 2),
+    }
+
+
+SLOPE = Identity(
+    id="vysogorets2024/equal-tail-slope",
+    entries=("A46",),
+    source=f"{PAPER}, appendix C, eq. (11), first order",
+    statement=r"\Gamma_p^2 = \frac{4 (S - 1)}{S + 2} + \frac{4 (S - 1)(S^2 - 2S)}{(S + 2)^2}\,\varepsilon + "
+    r"O(\varepsilon^2)",
+    routes=equal_tail_slope,
+    points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
+    measured="difference",
+    theory="derivative",
+    tolerance=1e-14,
+    tolerance_reason=MANY_DIGITS,
+    rivals=("S for S - 2", "falling", "S + 2 not squared"),
+    seconds=0.1,
+    quantity="slope of squared Gamma at one-hot",
+)
+
+
+def collapse_rate(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
+    import mpmath
+    import sympy
+
+    from theory import derivations
+
+    with mpmath.workdps(300):
+        rest = mpmath.mpf(10) ** -20 * mpmath.matrix(point.weights)
+        small = mpmath.mpf(10) ** -60 * mpmath.matrix([1, *rest])
+        found = _gamma_squared([1 - mpmath.fsum(small), *small])
+        rate = (found - 1) / mpmath.fsum(rest)
+    form = derivations.collapse_limit_weighted()
+    rho = sympy.Symbol("rho")
+    # h = (1 + O(rho^2)) / (1 + rho)^2
+    limit = sympy.diff(form.expression.subs(form.symbols[0], (1 + rho) ** -2), rho).subs(rho, 0)
+    return {"numeric": float(rate), "symbolic": float(limit), "1": 1.0, "3/4, of Gamma": 0.75, "2": 2.0}
+
+
+RATE = Identity(
+    id="vysogorets2024/collapse-rate",
+    entries=("A33",),
+    source=f"{PAPER}, section 4, for a single runner-up; the rate is ours",
+    passage=OURS,
+    statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
+    r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
+    routes=collapse_rate,
+    points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
+    measured="numeric",
+    theory="symbolic",
+    tolerance=1e-14,
+    tolerance_reason=MANY_DIGITS,
+    rivals=("1", "3/4, of Gamma", "2"),
+    seconds=0.05,
+    quantity="rate at which squared Gamma tends to 1",
+)
+
+
+def equal_tail_spectrum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Eigenvalues, descending: dense, in closed form, and of 2 x 2 blocks that are right in leading order."""
+    s, eps, classes = point.support, point.tail, point.classes
+    p = np.zeros(classes)
+    p[:s] = _mode_and_tail(point)
+    single = np.zeros(classes)
+    single[0] = 2 * eps
+    return {
+        "dense": np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[::-1],
+        "theory": softmax.equal_tail_eigenvalues(eps, members=s, classes=classes),
+        "2 eps": single,
+        # the multiple of I that makes the largest eigenvalue right
+        "lifted": single - 2 * eps**2,
+    }
+
+
+SINGLE = Identity(
+    id="vysogorets2024/single-eigenvalue",
+    entries=("A48",),
+    source=f"{PAPER}, appendix C, eq. (12), whose remainder O(eps^2) is made exact",
+    statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad "
+    r"\tilde\lambda = 2 \varepsilon (1 - \varepsilon), 0, \ldots, 0",
+    routes=equal_tail_spectrum,
+    points=tuple(Point(support=2, tail=t, classes=k) for t, k in ((0.03, 3), (0.21, 5), (0.0004, 10))),
+    measured="dense",
+    theory="theory",
+    tolerance=1e-11,
+    tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 4e-4 at least",
+    rivals=("2 eps", "lifted"),
+    seconds=0.02,
+    quantity="eigenvalues of the softmax covariance",
+)
+
+SEVERAL = Identity(
+    id="vysogorets2024/equal-tail-spectrum",
+    entries=("A48",),
+    source=f"beside {PAPER}, appendix C, eq. (12): more than one small entry",
+    passage=OURS,
+    statement=r"\tilde\lambda = S\varepsilon(1 - (S - 1)\varepsilon),\ \varepsilon\ (S - 2\,\times),\ 0, \ldots, 0",
+    routes=equal_tail_spectrum,
+    points=tuple(
+        Point(support=s, tail=t, classes=k) for s, t, k in ((3, 0.04, 5), (5, 0.0021, 9), (7, 0.11, 10))
+    ),
+    measured="dense",
+    theory="theory",
+    tolerance=1e-12,
+    tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 8e-3 at least",
+    rivals=("2 eps", "lifted"),
+    seconds=0.02,
+    quantity="eigenvalues of the softmax covariance",
+)
+
+
+def _two_points() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    return {"decades": st.floats(0.31, 300.0), "classes": st.integers(2, 12), "swapped": st.booleans()}
+
+
+def _off_one(point: Point, *, small: int) -> float:
+    """|Gamma - 1| for `small` entries 10^-decades beside the mode: the product's, and that of exact fractions."""
+    from fractions import Fraction
+
+    tail = Fraction(10.0**-point.decades)
+    p = [1 - small * tail] + [tail] * small
+    trace = sum(x * (1 - x) for x in p)
+    square = sum((x * (1 - x)) ** 2 for x in p) + sum(x * x for x in p) ** 2 - sum(x**4 for x in p)
+    padded = np.array([float(x) for x in p] + [0.0] * (point.classes - 2))
+    found = float(softmax.gamma(padded[::-1] if point.swapped else padded))
+    return max(abs(found - 1), abs(float(trace**2 / square) - 1))
+
+
+TWO_POINTS = ExactProperty(
+    id="vysogorets2024/two-points",
+    entries=("A47",),
+    source=f"{PAPER}, appendix C; that it holds at every epsilon is ours",
+    statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad \Gamma_p = 1 \text{ for every } \varepsilon",
+    strategies=_two_points,
+    violation=lambda _, point: _off_one(point, small=1),
+    examples=(
+        Point(decades=0.7, classes=4, swapped=True),
+        Point(decades=17.3, classes=2, swapped=False),
+        Point(decades=299.5, classes=9, swapped=True),
+    ),
+    tolerance=1e-15,
+    tolerance_reason=ROUNDING,
+    rivals={"two small entries": lambda _, point: _off_one(point, small=2)},
+    seconds=0.3,
+)
+
+# --- ties and near ties --------------------------------------------------------------------------------------
+
+
+def _many_digits(logits: Array) -> float:
+    """Gamma from the definition, with so many digits that 1 - max p keeps 60 of them."""
+    import mpmath
+
+    reach = float(np.ptp(logits))
+    with mpmath.workdps(60 + round(reach)):
+        z = [mpmath.mpf(x) for x in logits]
+        weights = [mpmath.exp(x - max(z)) for x in z]
+        total = mpmath.fsum(weights)
+        p = [w / total for w in weights]
+        s2, s3 = (mpmath.fsum(x**n for x in p) for n in (2, 3))
+        return float((1 - s2) / mpmath.sqrt(s2 - 2 * s3 + s2**2))
+
+
+def plateau(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
+    behind = np.array(point.behind) / 1024  # no logit is rounded
+    weights = np.exp(-np.outer(point.betas, behind))
+    h = np.square(weights).sum(axis=1) / weights.sum(axis=1) ** 2
+    return {
+        "many digits": [
+            _many_digits(beta * np.append(0.0, -point.gap - behind)) ** -2 for beta in point.betas
+        ],
+        "proportions": softmax.collapse_limit(weights) ** -2,
+        "1 at once": np.ones(len(h)),
+        "tied for ever": np.full(len(h), (len(behind) + 3) / (4 * len(behind))),
+        "h in place of 3 h": (1 + h) / 4,
+    }
+
+
+PLATEAU = Identity(
+    id="vysogorets2024/plateau",
+    entries=("A47",),
+    source=f"{PAPER}, appendix C, figure 4 right",
+    statement=r"\Gamma_p^{-2} = \frac{1 + 3h}{4},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2},\ "
+    r"w_i = p_{(i)} / p_{(2)}: \text{ a plateau while } w \text{ hardly moves, in the end } 1",
+    routes=plateau,
+    points=(
+        Point(gap=3.0, behind=(0, 2, 3, 4), betas=(13.0, 40.0, 150.0, 700.0)),
+        Point(gap=2.0, behind=(0, 10, 700), betas=(20.0, 60.0, 300.0)),
+    ),
+    measured="many digits",
+    theory="proportions",
+    tolerance=1e-14,
+    tolerance_reason="p_(2), exp(-39) at most, is a correction below rounding",
+    rivals=("1 at once", "tied for ever", "h in place of 3 h"),
+    seconds=0.1,
+    quantity="inverse squared Gamma",
+)
+
+
+def tied(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma with several likeliest logits exactly tied, at growing scales."""
+    z = np.zeros(point.classes)
+    z[point.ties :] = -1.3
+    scales = np.array(point.scales)
+    return {
+        "many digits": [_many_digits(scale * z) for scale in scales],
+        "theory": np.full(len(scales), (point.ties - 1) ** 0.5),
+        "1": np.ones(len(scales)),
+        "root of K": np.full(len(scales), point.ties**0.5),
+    }
+
+
+TIED = Identity(
+    id="vysogorets2024/tied-logits",
+    entries=("A47",),
+    source=f"{PAPER}, appendix C; the number of ties is ours",
+    passage=OURS,
+    statement=r"m \text{ likeliest logits tied}:\ \Gamma_p \to \sqrt{m - 1};\quad z = 0:\ \Gamma_p = \sqrt{K - 1} "
+    r"\text{ at every scale}",
+    routes=tied,
+    points=(
+        Point(classes=7, ties=7, scales=(0.01, 3.0, 900.0)),
+        Point(classes=10, ties=10, scales=(0.3, 70.0, 4000.0)),
+        Point(classes=9, ties=4, scales=(60.0, 300.0)),
+    ),
+    measured="many digits",
+    theory="theory",
+    tolerance=1e-14,
+    tolerance_reason="exp(-78) of the others is below rounding",
+    rivals=("1", "root of K"),
+    seconds=0.1,
+    quantity="Gamma",
+)
+
+# --- rounding ------------------------------------------------------------------------------------------------
+
+
+def rounding(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma of random logits, the likeliest ahead by `gap`: hundreds of digits, and several ways in floats."""
+    z = rng.standard_normal((point.draws, point.classes))
+    z[:, 0] = np.max(z, axis=1) + point.gap
+    p = np.exp(z - z[:, :1])
+    p /= p.sum(-1, keepdims=True)
+    s2, s3 = np.square(p).sum(-1), (p**3).sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moments = (1 - s2) / np.sqrt(s2 - 2 * s3 + s2**2)
+    return {
+        "many digits": [_many_digits(row) for row in z],
+        "theory": softmax.gamma_from_logits(z),
+        "dense float64": dense_gamma(p),
+        "moments, eq. (10)": moments,
+        "dense float32": dense_gamma(p.astype(np.float32)),
+    }
+
+
+GAPS = ((2, 17.0), (3, 36.0), (5, 90.0), (50, 45.0), (4, 800.0), (3, 5000.0))
+
+ROUNDED = Identity(
+    id="vysogorets2024/rounding",
+    entries=("A59",),
+    source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
+    statement=r"\Gamma_{\sigma(z)} \text{ from logits keeps its digits at every confidence}",
+    routes=rounding,
+    points=tuple(Point(classes=k, gap=gap, draws=3) for k, gap in GAPS),
+    measured="many digits",
+    theory="theory",
+    tolerance=4e-15,
+    tolerance_reason="a dozen roundings; no digits are lost to confidence",
+    rivals=("dense float64", "moments, eq. (10)", "dense float32"),
+    seconds=0.6,
+    quantity="Gamma",
+)
+
+
+def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """What the dense matrix says in float64 once 1 - max p is below its last digit."""
+    s = point.support
+    p = np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
+    return {
+        "dense float64": dense_gamma(p),
+        "of rounding": ((s - 1) / 3) ** 0.5,
+        "true": softmax.equal_tail_gamma(point.tail, members=s),
+        "zero, a collapse": 0.0,
+    }
+
+
+DENSE = Identity(
+    id="vysogorets2024/dense-rounding",
+    entries=("A59",),
+    source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
+    statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\lVert\cdot\rVert_F}(\mathrm{diag}(p) - pp^\top) \to "
+    r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
+    routes=dense_rounding,
+    points=tuple(Point(support=s, tail=t) for s, t in ((2, 3e-19), (3, 1e-25), (7, 1e-40), (23, 1e-120))),
+    measured="dense float64",
+    theory="of rounding",
+    tolerance=1e-14,
+    tolerance_reason="the mode has rounded to 1, nothing else is lost",
+    rivals=("true", "zero, a collapse"),
+    seconds=0.01,
+    quantity="Gamma as float64 has it",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    RATE,
+    EQUAL_TAIL,
+    SLOPE,
+    TWO_POINTS,
+    SINGLE,
+    SEVERAL,
+    PLATEAU,
+    TIED,
+    ROUNDED,
+    DENSE,
+)

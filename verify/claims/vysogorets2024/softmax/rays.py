@@ -1,0 +1,371 @@
+"""Vysogorets, Dawid and Kempe (2024): Gamma along temperature rays and against entropy."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Mapping
+from functools import cache
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+from theory import softmax
+from verify.claims.vysogorets2024.softmax.softmax import dense_gamma
+from verify.model import (
+    OURS,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Passage,
+    Standing,
+)
+
+__all__ = ["CLAIMS"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+Array = NDArray[Any]
+
+ROUNDING = "exact; a few roundings in float64"
+
+BETWEEN_RAYS: dict[str, Any] = {
+    "passage": Passage(
+        Standing.OUTSIDE, "produced by scaling 30 different logit sets", "caption of Figure 4, right"
+    ),
+    "finding": "Outside of the rays of Figure 4, each of one set of logits, entropy and Gamma may order two "
+    "predictions differently; along each ray Gamma is monotone, as the paper says, and that is a theorem.",
+}
+
+
+def _entropy(p: Array) -> Array:
+    return -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
+
+
+# --- against entropy -----------------------------------------------------------------------------------------
+
+
+def _discordant(entropy: Array, gamma: Array) -> float:
+    """Share of pairs that the two order differently."""
+    order = np.sign(np.subtract.outer(entropy, entropy) * np.subtract.outer(gamma, gamma))
+    return float((order < 0).sum() / (len(gamma) * (len(gamma) - 1)))
+
+
+def pairs_of_distributions(block: Block, point: Point) -> Mapping[str, Any]:
+    """Discordant pairs among distributions drawn uniformly from the simplex."""
+    found = []
+    for rng in block.streams:
+        p = rng.dirichlet(np.ones(point.classes), point.draws)
+        found.append(_discordant(_entropy(p), dense_gamma(p)))
+    return {"discordant": np.array(found)}
+
+
+PAIRS = Experiment(
+    id="vysogorets2024/pairs-of-distributions",
+    replicate="64 probability vectors, uniform on the simplex",
+    simulate=pairs_of_distributions,
+    points=(Point(classes=4, draws=64), Point(classes=10, draws=64)),
+    budget=4096,
+    seconds=0.2,
+    smoke=True,
+)
+
+
+@cache
+def _discordance(classes: int) -> float:
+    """The same share by quasi-random integration: gaps of sorted points of an additive recurrence."""
+    count, axes = 9000, classes - 1
+    root = float(np.roots([1.0, *[0.0] * (axes - 1), -1.0, -1.0]).real.max())
+    steps = root ** -np.arange(1.0, classes)
+    inner = np.sort((0.5 + np.outer(np.arange(1, count + 1), steps)) % 1.0, axis=1)
+    p = np.diff(inner, axis=1, prepend=0.0, append=1.0)
+    by_entropy = softmax.gamma(p)[np.argsort(np.sum(-p * np.log(p), axis=1))]
+    return 2 * _inversions(by_entropy) / (count * (count - 1))
+
+
+def _inversions(values: Array) -> int:
+    """Pairs of which the larger comes first."""
+    before: list[float] = []
+    count = 0
+    for value in values.tolist():
+        count += len(before) - bisect_right(before, value)
+        insort(before, value)
+    return count
+
+
+ORDER = Claim(
+    id="vysogorets2024/order-by-entropy",
+    entries=("A34",),
+    source=f"{PAPER}, section 4, figure 4 right, between its rays: any two predictions",
+    statement=r"\Pr\big[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0\big] = 0.128\ (K = 4),\ 0.036\ (K = 10)",
+    experiment=PAIRS,
+    score="discordant",
+    predict=lambda p: _discordance(p.classes),
+    printed=lambda _: 0.0,
+    **BETWEEN_RAYS,
+    margin=0.004,
+    margin_reason="seven times what seven times the points change in the integral",
+    relative=False,
+    rivals={
+        "no association": lambda _: 0.5,
+        "whatever the number of classes": lambda _: _discordance(4),
+    },
+    quantity="share of pairs that entropy and Gamma order differently",
+)
+
+
+def counterexample(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma^2 of a few predictions; and what it would be if the same values came in the order of the entropy."""
+    p = np.array(point.p)
+    found = dense_gamma(p) ** 2
+    ranks = np.argsort(np.argsort(_entropy(p)))
+    return {
+        "dense": found,
+        "theory": softmax.gamma(p) ** 2,
+        "in the order of entropy": np.sort(found)[ranks],
+        "against the order of entropy": np.sort(found)[::-1][ranks],
+    }
+
+
+COUNTEREXAMPLE = Identity(
+    id="vysogorets2024/entropy-counterexample",
+    entries=("A34",),
+    source=f"{PAPER}, section 4, figure 4 right, between its rays",
+    statement=r"H(\tfrac{1}{2}, \tfrac{1}{2}, 0, 0) = 0.69,\ \Gamma^2 = 1;\quad H(.97, .01, .01, .01) = 0.17,\ "
+    r"\Gamma^2 = 2.03",
+    routes=counterexample,
+    points=(
+        Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01))),
+        Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01), (0.4, 0.3, 0.2, 0.1))),
+    ),
+    measured="dense",
+    theory="theory",
+    printed="in the order of entropy",
+    **BETWEEN_RAYS,
+    tolerance=1e-12,
+    tolerance_reason=ROUNDING,
+    rivals=("against the order of entropy",),
+    seconds=0.01,
+    quantity="squared Gamma",
+)
+
+# --- along rays ----------------------------------------------------------------------------------------------
+
+
+def _gamma_of_pairs(logits: Array) -> Array:
+    """Gamma from the weights p_i p_j of pairs alone, (..., K) -> (...): nothing is subtracted, the scale drops out."""
+    weights = logits[..., :, None] + logits[..., None, :]
+    weights = np.where(np.eye(logits.shape[-1], dtype=bool), -np.inf, weights)
+    weights = np.exp(weights - weights.max((-2, -1), keepdims=True))
+    degrees = weights.sum(-1)
+    return degrees.sum(-1) / np.sqrt(np.square(degrees).sum(-1) + np.square(weights).sum((-2, -1)))
+
+
+BETAS = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
+
+
+def _logits() -> Mapping[str, Any]:
+    from hypothesis import strategies as st
+
+    entry = st.one_of(st.sampled_from([0.0, 1.0, 1.25]), st.floats(-5.0, 5.0))
+    return {"logits": st.lists(entry, min_size=2, max_size=12), "scale": st.floats(0.01, 30.0)}
+
+
+def _rays(rng: np.random.Generator, point: Point) -> Array:
+    """The logits of a point and 40 random ones of its size, a third of their entries tied: (41, K), largest 0.
+
+    The pairs of the largest with the others, all that counts at low temperature, are then not rounded.
+    """
+    count = len(point.logits)
+    drawn = rng.standard_normal((40, count)) * point.scale
+    tied = rng.random((40, count)) < 0.3
+    rays = np.vstack([point.logits, np.where(tied, drawn[:, :1], drawn)])
+    return rays - rays.max(axis=1, keepdims=True)
+
+
+def _rise(gammas: Array) -> float:
+    """Largest rise from one inverse temperature to the next, along axis 0."""
+    return max(0.0, float(np.diff(gammas, axis=0).max()))
+
+
+def falls_along_rays(rng: np.random.Generator, point: Point) -> float:
+    """Largest rise of Gamma by two routes, their largest difference, and the largest rise of the entropy."""
+    rays = BETAS[:, None, None] * _rays(rng, point)
+    found, pairs = softmax.gamma_from_logits(rays / 8, temperature=1 / 8), _gamma_of_pairs(rays)
+    p = np.exp(rays)
+    entropy = _entropy(p / p.sum(-1, keepdims=True))
+    return max(_rise(found), _rise(pairs), float(np.abs(found - pairs).max()), _rise(entropy))
+
+
+def _rise_of_the_mean(_: np.random.Generator, point: Point) -> float:
+    """The same of the mean matrix over ten copies of the first two logits and one of the others."""
+    z = np.zeros((11, 4))
+    z[:10, 2:] = z[10, :2] = -1e6
+    z[:10, 0], z[10, 2] = point.scale, point.scale / 2
+    return _rise(softmax.batch_gammas_from_logits(z, temperature=1 / BETAS[1:]).mean)
+
+
+RAY = ExactProperty(
+    id="vysogorets2024/temperature-ray",
+    entries=("A34",),
+    source=f"{PAPER}, section 4, figure 4 right, along each of its rays; the proof is ours",
+    passage=Passage(
+        Standing.AS_STATED,
+        "monotonic between its extreme values with respect to the entropy",
+        "Section 4, on Figure 4, right",
+    ),
+    statement=r"\beta \mapsto \Gamma_p,\ p = \mathrm{softmax}(\beta z), \text{ never rises, nor does } H(p)",
+    strategies=_logits,
+    violation=falls_along_rays,
+    examples=(
+        Point(logits=(0.3, -1.2, 2.1, 0.7), scale=1.7),
+        Point(logits=(1.0, 1.0, 0.0, 0.0, 0.0), scale=0.2),
+        Point(logits=(2.0, 1.999, 1.998, -3.0), scale=11.0),
+    ),
+    tolerance=1e-13,
+    tolerance_reason="roundings of the entropy and of two sums over pairs",
+    rivals={
+        "for the mean over a batch": _rise_of_the_mean,
+        "never falls": lambda rng, point: _rise(
+            -softmax.gamma_from_logits(BETAS[:, None, None] * _rays(rng, point))
+        ),
+    },
+    seconds=0.3,
+)
+
+
+def _edges(p: Array) -> tuple[list[tuple[int, int]], Array]:
+    edges = list(combinations(range(len(p)), 2))
+    weights = np.array([p[i] * p[j] for i, j in edges])
+    return edges, weights / weights.sum()
+
+
+def two_edges(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma^-2, and chances that two random pairs of classes, drawn with weights p_i p_j, are one or meet."""
+    p = np.array(point.weights) / sum(point.weights)
+    edges, weights = _edges(p)
+    met = np.zeros(3)
+    for (e, w), (f, v) in product(zip(edges, weights, strict=True), repeat=2):
+        met[len({*e} & {*f})] += w * v
+    return {
+        "dense": dense_gamma(p) ** -2,
+        "pairs": met[2] + met[1] / 4,
+        "half for meeting": met[2] + met[1] / 2,
+        "same pair only": met[2],
+    }
+
+
+EDGES = Identity(
+    id="vysogorets2024/two-edges",
+    entries=("A34",),
+    source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
+    statement=r"\Gamma_p^{-2} = \Pr(e = e') + \tfrac{1}{4} \Pr(|e \cap e'| = 1)\quad "
+    r"\text{for pairs } e, e' \text{ of classes, drawn with weights } p_i p_j",
+    routes=two_edges,
+    points=tuple(
+        Point(weights=w) for w in ((0.7, 0.2, 0.1), (5.0, 3.0, 3.0, 1.0, 0.4), (9.0, 4.0, 0.0, 1.0, 2.5, 0.3))
+    ),
+    measured="dense",
+    theory="pairs",
+    tolerance=1e-13,
+    tolerance_reason=ROUNDING,
+    rivals=("half for meeting", "same pair only"),
+    seconds=0.02,
+    quantity="inverse squared Gamma",
+)
+
+
+def ray_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as a covariance over pairs."""
+    z, step = np.array(point.logits), 1e-30
+    complex_p = np.exp((point.beta + 1j * step) * z)
+    s = [np.sum((complex_p / complex_p.sum()) ** n) for n in (2, 3)]
+    slope = ((s[0] - 2 * s[1] + s[0] ** 2) / (1 - s[0]) ** 2).imag / step
+    p = np.exp(point.beta * z) / np.exp(point.beta * z).sum()
+    edges, weights = _edges(p)
+    sums = np.array([z[i] + z[j] for i, j in edges])
+    kept, flat = (np.array([p[i] + p[j] - power * (p[i] - p[j]) ** 2 for i, j in edges]) for power in (1, 0))
+    total = (1 - np.square(p).sum()) / 2
+
+    def covariance(other: Array) -> Any:
+        return weights @ (sums * other) - (weights @ sums) * (weights @ other)
+
+    return {
+        "complex step": slope,
+        "covariance": covariance(kept) / (2 * total),
+        "without 1/2": covariance(kept) / total,
+        "p_i + p_j": covariance(flat) / (2 * total),
+    }
+
+
+SLOPE = Identity(
+    id="vysogorets2024/ray-slope",
+    entries=("A34",),
+    source=f"ours, beside {PAPER}, section 4",
+    passage=OURS,
+    statement=r"\frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,\ "
+    r"p_i + p_j - (p_i - p_j)^2\big),\quad W = \sum_{i < j} p_i p_j",
+    routes=ray_slope,
+    points=tuple(Point(logits=(0.3, -1.2, 2.1, 0.7, -0.4), beta=beta) for beta in (0.13, 0.9, 2.7)),
+    measured="complex step",
+    theory="covariance",
+    tolerance=1e-12,
+    tolerance_reason="a few roundings of sums of powers, which cancel by a factor of some tens",
+    rivals=("without 1/2", "p_i + p_j"),
+    seconds=0.02,
+    quantity="slope of inverse squared Gamma along a ray",
+)
+
+
+def batch_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gamma of the mean matrix of a batch along its ray: many samples on two classes, one on two others."""
+    z = np.full((point.crowd + 1, 4), -1e9)
+    z[:-1, :2], z[-1, 2:] = [point.gap, 0.0], [point.single_gap, 0.0]
+    beta = np.array(point.betas)
+    p = np.exp(beta[:, None, None] * (z - z.max(-1, keepdims=True)))
+    p /= p.sum(-1, keepdims=True)
+    covariances = p[..., None] * np.eye(4) - p[..., None] * p[..., None, :]
+    means = covariances.mean(1)
+    found = np.trace(means, axis1=1, axis2=2) / np.linalg.norm(means, axis=(1, 2))
+    return {
+        "dense": found,
+        "theory": softmax.batch_gammas_from_logits(z, temperature=1 / beta).mean,
+        "never rises": np.minimum.accumulate(found),
+        "mean of Gamma": softmax.gamma_from_logits(z, temperature=1 / beta[:, None]).mean(-1),
+    }
+
+
+BATCH_RAY = Identity(
+    id="vysogorets2024/batch-ray",
+    entries=("A34",),
+    source=f"ours, beside the mean over a batch in {PAPER}, figure 4 right",
+    passage=OURS,
+    statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
+    r"\beta",
+    routes=batch_ray,
+    points=(
+        Point(crowd=10, gap=1.0, single_gap=0.5, betas=(0.2, 1.1, 2.3, 4.0, 4.6, 8.0)),
+        Point(crowd=7, gap=1.3, single_gap=0.4, betas=(0.3, 0.9, 2.2, 3.1, 9.0)),
+    ),
+    measured="dense",
+    theory="theory",
+    tolerance=1e-12,
+    tolerance_reason=ROUNDING,
+    rivals=("mean of Gamma", "never rises"),
+    seconds=0.02,
+    quantity="Gamma of the mean matrix",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    ORDER,
+    COUNTEREXAMPLE,
+    RAY,
+    EDGES,
+    SLOPE,
+    BATCH_RAY,
+)

@@ -1,0 +1,174 @@
+"""Vysogorets, Dawid and Kempe (2024): gradients of one network on two sets of images that share nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+from verify.claims.vysogorets2024.softmax.priors import PAPER, SMALL, stacked
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+
+__all__ = ["CLAIMS"]
+
+AT_ONCE = 500
+"""Images whose signals are held together."""
+
+
+def unrelated(block: Block, point: Point) -> Mapping[str, Any]:
+    """Cosine of the gradients of LeNet-5 on images and on Gaussian ones, whose labels are drawn: as `_cosines`."""
+    return stacked([_cosines(rng, point, block.device) for rng in block.streams])
+
+
+def _cosines(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
+    """Balanced at scale 1 and at a small one, and there with one unbalanced prior on both; float32."""
+    import torch
+
+    from simulate import data, networks
+
+    source = data.opened(point.images, (3, 32, 32))
+    images = data.sample(source, rng, point.samples, balanced=True)
+    pooling = point.get("pooling", "max")
+    model = networks.LeNet5(classes=source.classes, rng=rng, pooling=pooling).to(device, torch.float32)
+    real, labels = images.tensors(device, torch.float32)
+    noise = torch.from_numpy(rng.standard_normal(tuple(real.shape))).to(real)
+    shuffled = labels[torch.from_numpy(rng.permutation(len(labels))).to(device)]
+    prior = torch.from_numpy(_prior(rng, source.classes, point)).to(real)
+    pairs = zip(
+        _three_gradients(model, real, labels, prior),
+        _three_gradients(model, noise, shuffled, prior),
+        strict=True,
+    )
+    cosines = [float(torch.nn.functional.cosine_similarity(a, b, dim=0)) for a, b in pairs]
+    return dict(zip(("drawn", "small", "unbalanced"), cosines, strict=True))
+
+
+def _prior(rng: np.random.Generator, classes: int, point: Point) -> NDArray[np.float64]:
+    """A flat one; or classes in random order, each rarer than the one before, the last by the `imbalance`."""
+    if "imbalance" not in point:
+        return rng.dirichlet(np.ones(classes))
+    return np.geomspace(1, 1 / point.imbalance, classes)[rng.permutation(classes)]
+
+
+def _three_gradients(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
+    """Of the loss at scale 1, at a small one, and there with samples weighted by a prior; up to a factor."""
+    parts = zip(x.split(AT_ONCE), labels.split(AT_ONCE), strict=True)
+    found = [_of_part(model, some, own, prior) for some, own in parts]
+    return [sum(gradients) for gradients in zip(*found, strict=True)]
+
+
+def _of_part(model: Any, x: Any, labels: Any, prior: Any) -> list[Any]:
+    import torch
+
+    parameters = list(model.parameters())
+    logits = model(x)
+    y = torch.nn.functional.one_hot(labels, logits.shape[1])
+    drawn, small = ((a**5 * logits.detach()).softmax(-1) - y for a in (1.0, SMALL))
+    slopes = drawn, small, small * prior[labels][:, None]
+    gradients = (torch.autograd.grad(logits, parameters, s, retain_graph=True) for s in slopes)
+    return [torch.cat([part.flatten() for part in g]) for g in gradients]
+
+
+UNRELATED = Experiment(
+    id="vysogorets2024/unrelated",
+    replicate="one LeNet-5 (max pooled) with 100 balanced images and 100 Gaussian ones",
+    simulate=unrelated,
+    points=(Point(images="digits", samples=100),),
+    budget=512,
+    seconds=7.0,
+    data="digits",
+)
+
+COLOURS = Experiment(
+    id="vysogorets2024/unrelated-in-colour",
+    replicate="one LeNet-5 (average pooled) with 3000 balanced images and 3000 Gaussian ones",
+    simulate=unrelated,
+    points=(Point(images="given", samples=3000, pooling="average", imbalance=100),),
+    budget=1024,
+    seconds=900.0,
+    data="CIFAR-10",
+    needs=(3, 32, 32),
+)
+
+COSINE = "cosine of the gradients on images and on Gaussian noise"
+
+SIMILAR = Passage(Standing.AS_STATED, "have cosine similarity > 0.7 when priors", "Section 4")
+
+CANCELLED = Passage(
+    Standing.AS_STATED,
+    "logit gradients cancel each other out when computed on a large balanced batch",
+    "Section 4",
+)
+
+
+def _overlap(name: str, score: str, setting: str) -> Claim:
+    return Claim(
+        id=f"vysogorets2024/{name}",
+        entries=("A38",),
+        source=f"ours, for digits, beside {PAPER}, section 4, figure 5a",
+        passage=OURS,
+        statement=rf"{setting}: \cos(\nabla\ell_{{\rm images}}, \nabla\ell_{{\rm noise}}) \ge 0.25",
+        experiment=UNRELATED,
+        kind=Kind.AT_LEAST,
+        score=score,
+        predict=lambda _: 0.25,
+        margin=0.05,
+        margin_reason="a bound of ours, half of what digits were seen to give: unrelated images share a good part of "
+        "the gradient, where directions drawn at random have a cosine of 0.004",
+        relative=False,
+        rivals={"the same gradient up to a tenth": lambda _: 0.9},
+        quantity=COSINE,
+    )
+
+
+def _similar(name: str, score: str, setting: str) -> Claim:
+    return Claim(
+        id=f"vysogorets2024/{name}",
+        entries=("A38",),
+        source=f"{PAPER}, section 4, figure 5a; in the mean over initialisations",
+        passage=SIMILAR,
+        statement=rf"{setting}: \mathbb{{E}} \cos(\nabla\ell_{{\rm images}}, \nabla\ell_{{\rm noise}}) > 0.7",
+        experiment=COLOURS,
+        kind=Kind.AT_LEAST,
+        score=score,
+        predict=lambda _: 0.7,
+        margin=0.05,
+        margin_reason="half of the one digit that the paper gives",
+        relative=False,
+        rivals={"the same gradient up to a tenth": lambda _: 0.9},
+        quantity=COSINE,
+    )
+
+
+def _cancelled(name: str, experiment: Experiment) -> Claim:
+    return Claim(
+        id=f"vysogorets2024/{name}",
+        entries=("A38",),
+        source=f"{PAPER}, section 4, eq. (9), figure 5a",
+        passage=CANCELLED,
+        statement=r"\alpha = 0.01,\ \text{balanced}: "
+        r"\mathbb{E} \cos(\nabla\ell_{\rm images}, \nabla\ell_{\rm noise}) = 0",
+        experiment=experiment,
+        score="small",
+        predict=lambda _: 0.0,
+        margin=0.1,
+        margin_reason="a seventh of the overlap of 0.7 that is said to vanish",
+        relative=False,
+        rivals={"as at alpha = 1, on digits": lambda _: 0.5, "as at alpha = 1, in the paper": lambda _: 0.7},
+        quantity=COSINE,
+    )
+
+
+BALANCED, UNBALANCED = r"\alpha = 1,\ \text{balanced}", r"\alpha = 0.01,\ \text{the same unbalanced prior}"
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    _similar("gradients-in-colour", "drawn", BALANCED),
+    _similar("gradients-in-colour-unbalanced", "unbalanced", UNBALANCED),
+    _cancelled("gradients-in-colour-uniform", COLOURS),
+    _overlap("unrelated-gradients", "drawn", BALANCED),
+    _overlap("unrelated-gradients-unbalanced", "unbalanced", UNBALANCED),
+    _cancelled("unrelated-gradients-uniform", UNRELATED),
+)

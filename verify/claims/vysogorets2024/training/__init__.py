@@ -1,0 +1,1 @@
+"""Training inside and outside of the zone."""

@@ -1,0 +1,361 @@
+"""Vysogorets, Dawid and Kempe (2024): training while outputs are uniform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Block, Point
+from theory import zone
+from verify.claims.vysogorets2024.scaling.identities import NETWORKS, PAPER, drawn
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing
+from verify.model.observation import Column, Observation
+
+__all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
+
+
+def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[list[Any], Any, Any]:
+    """Bias-free networks on 8 x 8 images: weights (n, 1, out, in), inputs (n, 1, N, 64) and labels (n, 1, N)."""
+    import torch
+
+    from simulate import data, networks
+
+    source = data.opened(point.images, (1, 8, 8))
+    weights = [networks.mlp_weights(rng, (64, *hidden, source.classes)) for rng in block.streams]
+    images = [data.sample(source, rng, point.samples).flat().tensors(block.device) for rng in block.streams]
+    stacked = [torch.stack(layer)[:, None].to(block.device) for layer in zip(*weights, strict=True)]
+    x, labels = (torch.stack(part)[:, None] for part in zip(*images, strict=True))
+    return stacked, x, labels
+
+
+def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Weights after training as if outputs were uniform, and of a network scaled so far down that they round to it."""
+    import torch
+
+    from simulate.training.scaled_training import descent, uniform
+
+    weights, x, labels = perceptrons(Block((rng,)), point, (point.hidden,) * (point.depth - 1))
+    start, batches = [point.alpha * w for w in weights], [(x, labels)]
+    rate = float(zone.matched_rate(point.rate, alpha=point.alpha, depth=point.depth))
+
+    def end(parameters: Any, **how: Any) -> Any:
+        *_, last = descent(parameters, batches, steps=point.steps, **how)
+        return torch.cat([p.flatten() for p in last.parameters])
+
+    scaled = end(start, rate=rate)
+    return {
+        "scaled weights / alpha": scaled / point.alpha,
+        "uniform outputs": end(weights, rate=point.rate, predictions=uniform),
+        "not scaled back": scaled,
+        "own outputs": end(weights, rate=point.rate),
+        "rate as it was": end(start, rate=point.rate) / point.alpha,
+    }
+
+
+def deviations(block: Block, point: Point) -> Any:
+    """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
+    import torch
+
+    from simulate.training.scaled_training import descent, uniform
+
+    weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
+    alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
+    rates = torch.from_numpy(zone.matched_rate(point.rate, alpha=alphas.cpu().numpy(), depth=point.depth))
+    factor = alphas[:, None, None]
+    start, batches = [factor * w for w in weights], [(x, labels)]
+    *_, scaled = descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
+    *_, plain = descent(weights, batches, rate=point.rate, steps=point.steps, predictions=uniform)
+    pairs = zip(scaled.parameters, plain.parameters, strict=True)
+    return torch.cat([(p / factor - q).flatten(2) for p, q in pairs], dim=2)
+
+
+def deviation_powers(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """log2 of the ratio of the two deviations, for six networks."""
+    norms = deviations(Block((rng,) * 6), point).norm(dim=2)
+    powers = (norms[:, 1] / norms[:, 0]).log2()
+    return {
+        "power": powers,
+        "L": np.full(6, point.depth),
+        "1": np.ones(6),
+        "L - 1": np.full(6, point.depth - 1),
+        "2 L": np.full(6, 2 * point.depth),
+    }
+
+
+def deviation_limit(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Both deviations over alpha^L, and over other powers."""
+    small, large = deviations(Block((rng,)), point)[0]
+    a, power = point.alpha, point.depth
+    return {
+        "deviation / alpha^L": small / a**power,
+        "the same at 2 alpha": large / (2 * a) ** power,
+        "none": 0 * small,
+        "as alpha": large / (2 * a**power),
+        "as alpha^(L-1)": large / (2 ** (power - 1) * a**power),
+    }
+
+
+def _scaled_down(*alphas: float) -> tuple[Point, ...]:
+    """For networks of two, three, four and five layers."""
+    return tuple(
+        Point(images="digits", depth=depth, alpha=alpha, hidden=12, samples=20, steps=15, rate=0.006)
+        for depth, alpha in enumerate(alphas, start=2)
+    )
+
+
+UNIFORM_POINTS = _scaled_down(1e-4, 2e-3, 0.01, 0.025)
+
+
+def first_step(block: Block, point: Point) -> Mapping[str, Any]:
+    """Whether the norm of a scaled-down network grows at first: the sign of -theta . grad."""
+    import torch
+
+    from simulate.training.scaled_training import descent, inner
+
+    weights, x, labels = perceptrons(block, point, (14, 11))
+    start = [point.alpha * w for w in weights]
+    (now,) = descent(start, [(x, labels)], rate=point.alpha, steps=0)
+    return {"grows": (inner(now.parameters, now.gradients, 1) < 0).to(torch.float64)}
+
+
+FIRST_STEP = Experiment(
+    id="vysogorets2024/first-step",
+    replicate="one bias-free ReLU network 64-14-11-10 with 20 images, scaled down",
+    simulate=first_step,
+    points=(Point(images="digits", alpha=0.03, samples=20),),
+    budget=8192,
+    seconds=1.5,
+    data="digits",
+)
+
+
+def turned(block: Block, point: Point) -> Mapping[str, Any]:
+    """Cosine between weights and step at the end of training with uniform predictions, and what it gained."""
+    _, _, cosine = _courses(block, point, point.steps)
+    return {"cosine": cosine[:, -1], "gain": cosine[:, -1] - cosine[:, 0]}
+
+
+def courses(block: Block, point: Point) -> Mapping[str, Any]:
+    """Norms of weights and gradient over those at the start, and their cosine, after some numbers of steps."""
+    norm, slope, cosine = _courses(block, point, max(point.step))
+    at = list(point.step)
+    relative, steep = norm / norm[:, :1], slope / slope[:, :1]
+    return {
+        "norm": relative[:, at],
+        "gradient": steep[:, at],
+        "smaller": (steep < 1)[:, at].double(),
+        "cosine": cosine[:, at],
+    }
+
+
+def _courses(block: Block, point: Point, steps: int) -> tuple[Any, Any, Any]:
+    """Norm of the weights, norm of the gradient and cosine of weights and step, before each step: (n, steps + 1)."""
+    import torch
+
+    from simulate.training.scaled_training import descent, inner, uniform
+
+    weights, x, labels = perceptrons(block, point, (14, 11))
+    rows = [
+        (inner(at.parameters, at.parameters, 1), inner(at.gradients, at.gradients, 1), inner(*at[:2], 1))
+        for at in descent(weights, [(x, labels)], rate=point.rate, steps=steps, predictions=uniform)
+    ]
+    square, slope, product = (torch.stack(column, dim=1) for column in zip(*rows, strict=True))
+    return square.sqrt(), slope.sqrt(), -product / (square * slope).sqrt()
+
+
+TURNED = Experiment(
+    id="vysogorets2024/divergence-regime",
+    replicate="one bias-free ReLU network 64-14-11-10 with 20 images, trained with uniform predictions",
+    simulate=turned,
+    points=(Point(images="digits", samples=20, steps=100, rate=0.004),),
+    budget=256,
+    seconds=0.6,
+    data="digits",
+)
+
+
+def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Product of weights and step at uniform predictions, image by image, and logit of the label less their mean."""
+    import torch
+
+    from simulate.objectives.parameters import parametric
+    from simulate.training.scaled_training import descent, inner, uniform
+
+    case = drawn(rng, point)
+    own = parametric(case.network)
+    images = zip(case.x.split(1), case.labels.split(1), strict=True)
+    alone = [
+        next(descent(own.parameters, [i], rate=1.0, steps=0, logits=own.call, predictions=uniform))
+        for i in images
+    ]
+    z = torch.cat([now.logits for now in alone])
+    label = z.gather(1, case.labels[:, None])[:, 0]
+    return {
+        "- theta . grad": -torch.stack([inner(now.parameters, now.gradients, 0) for now in alone]),
+        "L (z_y - mean z)": case.depth * (label - z.mean(1)),
+        "L z_y": case.depth * label,
+        "(L-1) (z_y - mean z)": (case.depth - 1) * (label - z.mean(1)),
+    }
+
+
+OBSERVATIONS: tuple[Observation, ...] = (
+    Observation(
+        id="vysogorets2024/courses-of-divergence",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        title="Norm of weights and gradient, and their alignment, in training with uniform outputs",
+        note="The cosine grows on every network from about 0, of either sign, to 0.25 on average after 100 steps, "
+        "and the norm of the weights to 1.02 times that at the start, on some networks after a fall of 0.1 to "
+        "0.2 %. The norm of the gradient does not grow from the start: after 10 and 20 steps it is smaller "
+        "than at the start on 53 to 75 % of 32 networks (two runs), then it rises, to 1.65 times that at the "
+        "start on average after 100 steps (0.6 to 9), where one network in four is still below. Some tens of "
+        "steps later it leaves float64 on the fastest ones: with uniform outputs the loss has no minimum.",
+        replicate="one bias-free ReLU network 64-14-11-K with 20 images, trained with uniform predictions",
+        simulate=courses,
+        points=(Point(images="digits", samples=20, rate=0.004, step=(0, 10, 20, 40, 70, 100)),),
+        along="step",
+        columns=(
+            Column(score="norm", heading="norm of the weights over that at the start"),
+            Column(score="gradient", heading="norm of the gradient over that at the start"),
+            Column(score="smaller", heading="share of networks whose gradient is smaller than at the start"),
+            Column(score="cosine", heading="cosine of weights and step"),
+        ),
+        replicates=32,
+        seconds=0.1,
+        data="digits",
+        axis="steps of gradient descent",
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/uniform-outputs-path",
+        entries=("A55",),
+        source=f"{PAPER}, appendix E and figure 11",
+        passage=Passage(
+            Standing.AS_STATED,
+            "the USO model and the down-scaled networks with uniform output have exactly the same evolution",
+            "Appendix E",
+        ),
+        statement=r"\theta'_t/\alpha = \theta^{\mathrm{unif}}_t \quad (\eta' = \eta\, \alpha^{2-L}) \text{ where } "
+        r"\alpha^L \text{ is so small that outputs are uniform in every digit}",
+        routes=uniform_paths,
+        points=_scaled_down(1e-9, 1e-6, 3e-5, 3e-4),
+        measured="scaled weights / alpha",
+        theory="uniform outputs",
+        tolerance=1e-12,
+        tolerance_reason="rounding of fifteen steps",
+        rivals=("not scaled back", "own outputs", "rate as it was"),
+        seconds=0.1,
+        data="digits",
+        quantity="weights after training",
+    ),
+    Identity(
+        id="vysogorets2024/uniform-outputs-power",
+        entries=("A55",),
+        source=f"{PAPER}, appendix E and figure 11; the order is ours",
+        passage=OURS,
+        statement=r"\lVert \theta'_t/\alpha - \theta^{\mathrm{unif}}_t \rVert \sim \alpha^L \quad "
+        r"(\eta' = \eta\, \alpha^{2-L})",
+        routes=deviation_powers,
+        points=UNIFORM_POINTS,
+        measured="power",
+        theory="L",
+        tolerance=1e-4,
+        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights; the next order is 1e-8",
+        rivals=("1", "L - 1", "2 L"),
+        seconds=0.15,
+        data="digits",
+        quantity="exponent of the deviation",
+    ),
+    Identity(
+        id="vysogorets2024/uniform-outputs-deviation",
+        entries=("A55",),
+        source=f"{PAPER}, appendix E and figure 11; the order is ours",
+        passage=OURS,
+        statement=r"(\theta'_t/\alpha - \theta^{\mathrm{unif}}_t)/\alpha^L \text{ does not depend on small } "
+        r"\alpha, \text{ and is not } 0",
+        routes=deviation_limit,
+        points=UNIFORM_POINTS,
+        measured="deviation / alpha^L",
+        theory="the same at 2 alpha",
+        tolerance=1e-4,
+        tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights",
+        rivals=("none", "as alpha", "as alpha^(L-1)"),
+        seconds=0.1,
+        data="digits",
+        quantity="deviation of the weights",
+    ),
+    Identity(
+        id="vysogorets2024/uniform-alignment",
+        entries=("A56",),
+        source=f"ours, from homogeneity, beside section 5 and appendix E of {PAPER}",
+        passage=OURS,
+        statement=r"p = 1/K:\quad -\theta \cdot \nabla\ell = L\, (z_y - \bar z) \text{ on each image}",
+        routes=uniform_alignment,
+        points=tuple(Point(network=n, images="digits", samples=12) for n in NETWORKS),
+        measured="- theta . grad",
+        theory="L (z_y - mean z)",
+        tolerance=1e-12,
+        tolerance_reason="an exact identity in float64; sums over all weights lose three digits at most",
+        rivals=("L z_y", "(L-1) (z_y - mean z)"),
+        seconds=0.1,
+        data="digits",
+        quantity="product of weights and descent direction",
+    ),
+    Claim(
+        id="vysogorets2024/norm-at-first",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E; the probability is ours, from the symmetry of the last layer",
+        statement=r"\alpha \ll 1:\quad P(-\theta \cdot \nabla\ell > 0) = \tfrac12 \text{ at initialisation}",
+        experiment=FIRST_STEP,
+        kind=Kind.PROPORTION,
+        score="grows",
+        predict=lambda _: 0.5,
+        printed=lambda _: 1.0,
+        passage=Passage(
+            Standing.AS_STATED,
+            "as long as it stays uniform, the model remains in a divergence regime characterized by the increase",
+            "Appendix E",
+        ),
+        finding="While outputs are uniform the norm of the weights grows in the end, as the paper observes, but not "
+        "from the start: at first it falls in half of all networks, those that begin worse than chance.",
+        margin=0.05,
+        relative=False,
+        margin_reason="a share, to a twentieth",
+        rivals={"always falls": lambda _: 0.0, "nine in ten": lambda _: 0.9},
+        quantity="share of networks whose weight norm grows at first",
+    ),
+    Claim(
+        id="vysogorets2024/norm-turns",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
+        experiment=TURNED,
+        kind=Kind.NEVER_BELOW,
+        score="cosine",
+        predict=lambda _: 0.0,
+        margin=0.15,
+        relative=False,
+        margin_reason="the share of exceptions that a hundred networks would show",
+        rivals={"above 0.3": lambda _: 0.3},
+        quantity="cosine of weights and descent direction after training",
+    ),
+    Claim(
+        id="vysogorets2024/alignment-grows",
+        entries=("A56",),
+        source=f"{PAPER}, section 5 and appendix E",
+        statement=r"\cos(\theta, -\nabla\ell) \text{ grows in training with uniform outputs}",
+        experiment=TURNED,
+        kind=Kind.NEVER_BELOW,
+        score="gain",
+        predict=lambda _: 0.0,
+        margin=0.15,
+        relative=False,
+        margin_reason="the share of exceptions that a hundred networks would show",
+        rivals={"by 0.3": lambda _: 0.3},
+        quantity="growth of the cosine of weights and descent direction",
+    ),
+)

@@ -1,0 +1,283 @@
+"""Vysogorets, Dawid and Kempe (2024): temperature scaling and the Goldilocks zone of networks on real images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+from theory import gauss_newton
+from verify.claims.vysogorets2024 import framed_networks
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Verdict
+
+__all__ = ["CLAIMS", "ZONE"]
+
+PAPER = "Vysogorets, Dawid and Kempe (2024)"
+
+
+def temperature_scaling(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Projected Hessians of one network: as drawn, and scaled by alpha at two temperatures, each measured anew."""
+    from torch import nn
+
+    from simulate import data, networks
+    from simulate.modules.projected import projected_terms
+    from simulate.objectives import Objective
+    from simulate.perceptrons import curvature
+
+    source = data.opened(point.images, (1, 28, 28))
+    widths = (*networks.LENET_300_100[:-1], source.classes)
+    images = data.sample(source, rng, point.samples).flat()
+    network = networks.Mlp(widths, rng=rng)
+    theta = nn.utils.parameters_to_vector(network.parameters()).detach()
+    frame = curvature.haar(rng, networks.parameter_count(widths), point.dim)
+
+    def hessian(alpha: float, temperature: float) -> Any:
+        def loss(logits: Any, labels: Any) -> Any:
+            return nn.functional.cross_entropy(logits / temperature, labels)
+
+        nn.utils.vector_to_parameters(alpha * theta, network.parameters())
+        objective = Objective(network, loss, (images.images, images.labels))
+        return projected_terms(objective, frame).hessian
+
+    depth = len(widths) - 1
+    matched, low = (hessian(point.alpha, point.alpha**power) for power in (depth, depth - 1))
+    drawn = hessian(1.0, 1.0)
+    return {
+        "Hessian": drawn,
+        "scaled Hessian": point.alpha**2 * matched,
+        "factor alpha": point.alpha * matched,
+        "T = alpha^(L-1)": point.alpha**2 * low,
+        "excess": curvature.excess(drawn),
+        "scaled excess": curvature.excess(matched),
+        "excess at T = alpha^(L-1)": curvature.excess(low),
+    }
+
+
+def zone(block: Block, point: Point) -> Mapping[str, Any]:
+    """Share of the alpha grid on which |G| > |Ht| and exc(H) > 1 say the same, and the lower edge, by network."""
+    import torch
+
+    from simulate.perceptrons import curvature
+
+    alphas = np.logspace(-2, 2, point.alphas)
+    found, edges = [], []
+    for rng in block.streams:
+        net = framed_networks.lenet_300_100(rng, point, block.device).net
+        terms = net.terms(alpha=alphas)
+        g, h = curvature.spectral_norm(terms.g_term), curvature.spectral_norm(terms.h_term)
+        curved = curvature.excess(terms.hessian) > 1
+        criteria = torch.stack([g > h, torch.zeros_like(curved)])
+        found.append((criteria == curved).double().mean(1))
+        edges.append(_lower_edge(net))
+    share, never = torch.stack(found).T
+    names = ("edge", "g_norm", "h_norm", "g_frobenius", "h_frobenius")
+    return {
+        "share": share,
+        "over_never": share - never,
+        **dict(zip(names, np.array(edges).T, strict=True)),
+    }
+
+
+def _lower_edge(net: Any) -> tuple[float, ...]:
+    """Where it is, and both norms of both terms at uniform probabilities."""
+    edge = framed_networks.lower_crossing(net, np.geomspace(0.1, 6.4, 13))
+    return edge, *framed_networks.uniform_norms(net), *framed_networks.uniform_norms(net, "fro")
+
+
+FINER = 8
+"""Parts of a step of the grid to which an edge is read off."""
+
+
+def edges(block: Block, point: Point) -> Mapping[str, Any]:
+    """Steps of the grid between the edges of |G| > |Ht| and of exc(H) > 1: lower, upper, the larger; by network."""
+    from simulate.perceptrons import curvature
+
+    alphas, found = np.logspace(-2, 2, FINER * (point.alphas - 1) + 1), []
+    for rng in block.streams:
+        net = framed_networks.NETWORKS[point.network](rng, point, block.device).net
+        ratio = framed_networks.log_ratio(net, alphas)
+        excess = curvature.excess(net.terms(alpha=alphas).hessian).numpy(force=True)
+        found.append(np.subtract(_run(excess > 1, excess.argmax()), _run(ratio > 0, ratio.argmax())) / FINER)
+    lower, upper = np.abs(found).T
+    return {"lower": lower, "upper": upper, "apart": np.maximum(lower, upper)}
+
+
+def _run(holds: NDArray[np.bool_], place: Any) -> tuple[int, int]:
+    """First and last of the scales around this one at which it holds; the place itself if it does not hold there."""
+    low, high = int(place), int(place)
+    while low > 0 and holds[low - 1]:
+        low -= 1
+    while high + 1 < len(holds) and holds[high + 1]:
+        high += 1
+    return low, high
+
+
+def full_space(block: Block, point: Point) -> Mapping[str, Any]:
+    """Excess of H and of G and the ratio of Frobenius norms, in all 2720 coordinates of one network each."""
+    from simulate import data, networks
+    from simulate.perceptrons import full_space
+
+    source = data.opened(point.images, (1, 8, 8))
+    found = []
+    for rng in block.streams:
+        images = data.sample(source, rng, point.samples).flat()
+        weights = [w.to(block.device) for w in networks.mlp_weights(rng, (64, 30, 20, source.classes))]
+        norms = full_space.norms(tuple(weights), images.images, images.labels, point.alpha)
+        found.append((norms.excess_hessian, norms.excess_g, norms.norm_h_term / norms.norm_g))
+    excess, excess_g, ratio = np.array(found).T
+    return {"excess": excess, "excess_g": excess_g, "ratio": ratio}
+
+
+ZONE = Experiment(
+    id="vysogorets2024/zone",
+    replicate="one LeNet-300-100 at initialisation with 40 images and a random projection",
+    simulate=zone,
+    points=(Point(images="digits", samples=40, dim=50, alphas=17),),
+    budget=1024,
+    seconds=36.0,
+    data="digits",
+)
+
+EDGES = Experiment(
+    id="vysogorets2024/zone-edges",
+    replicate="one network at initialisation with its images and a random projection",
+    simulate=edges,
+    points=(
+        Point(images="digits", network="LeNet-300-100", samples=40, dim=50, alphas=17),
+        Point(images="digits", network="LeNet-5", pooling="average", samples=30, dim=50, alphas=17),
+    ),
+    budget=128,
+    seconds=100.0,
+    data="digits",
+)
+
+TYPICAL = {0.6: (5.2, 2.8), 1.3: (3.9, 0.96), 2.2: (2.7, 0.7)}
+"""Excess of G and ratio of the norms by alpha, to one digit or two: they place margins and rivals."""
+
+FULL_SPACE = Experiment(
+    id="vysogorets2024/full-space",
+    replicate="one bias-free ReLU network 64-30-20-10 at initialisation with 60 images",
+    simulate=full_space,
+    points=tuple(Point(images="digits", alpha=alpha, samples=60) for alpha in TYPICAL),
+    budget=512,
+    seconds=8.0,
+    data="digits",
+)
+
+SCALING_POINTS = tuple(Point(images="digits", alpha=alpha, samples=60, dim=12) for alpha in (0.3, 0.7, 3.0))
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    Identity(
+        id="vysogorets2024/temperature-excess",
+        entries=("A13",),
+        source=f"{PAPER}, sections 1 and 3, figure 1",
+        statement=r"T = \alpha^L:\quad \mathrm{exc}(H'_d) = \mathrm{exc}(H_d)",
+        routes=temperature_scaling,
+        points=SCALING_POINTS,
+        measured="scaled excess",
+        theory="excess",
+        tolerance=1e-10,
+        tolerance_reason="an exact identity in float64; the rival is only 3 % away",
+        rivals=("excess at T = alpha^(L-1)",),
+        seconds=3.0,
+        data="digits",
+        quantity="excess of the projected Hessian of LeNet-300-100",
+    ),
+    Identity(
+        id="vysogorets2024/temperature-hessian",
+        entries=("A13",),
+        source=f"{PAPER}, section 3",
+        statement=r"T = \alpha^L:\quad \alpha^2 H'_d = H_d",
+        routes=temperature_scaling,
+        points=SCALING_POINTS,
+        measured="scaled Hessian",
+        theory="Hessian",
+        tolerance=1e-10,
+        tolerance_reason="an exact identity in float64",
+        rivals=("factor alpha", "T = alpha^(L-1)"),
+        seconds=3.0,
+        data="digits",
+        quantity="projected Hessian of LeNet-300-100",
+    ),
+    Claim(
+        id="vysogorets2024/zone-edges",
+        entries=("A20",),
+        source=f"{PAPER}, eq. (6), figure 2; the grid, and 1 for an excess that is seen, are ours",
+        passage=Passage(
+            Standing.AS_STATED,
+            "is a necessary and sufficient condition for the Goldilocks zone. We observe this exact correspondence",
+            "Section 3, Eq 6",
+        ),
+        statement=r"\text{the edges in } \alpha \text{ of } \lVert G_d\rVert_2 > \lVert \tilde H_d\rVert_2 "
+        r"\text{ and of } \mathrm{exc}(H_d) > 1 \text{ coincide to one step of } "
+        r"\alpha \in 10^{-2,\,-1.75,\,\dots,\,2},\ d = 50, \text{ on every network}",
+        experiment=EDGES,
+        kind=Kind.NEVER_ABOVE,
+        score="apart",
+        predict=lambda _: 1.0,
+        expected=Verdict.DISAGREES,
+        finding="On the median network both edges are half a step apart or less, but not on every one: on one in seven "
+        "(LeNet-300-100) or twelve (LeNet-5) it is more than a step, mostly above, where the excess lingers near 1.",
+        margin=0.15,
+        margin_reason="the share of exceptions that a hundred networks would show",
+        relative=False,
+        rivals={"to half a step": lambda _: 0.5},
+        quantity="steps between the edges, the larger of lower and upper",
+    ),
+    Claim(
+        id="vysogorets2024/zone-criterion",
+        entries=("A20",),
+        source=f"ours, beside {PAPER}, eq. (6), figure 2",
+        passage=OURS,
+        statement=r"\lVert G_d\rVert_2 > \lVert \tilde H_d\rVert_2 \iff \mathrm{exc}(H_d) > 1 "
+        r"\text{ on at least } 0.9 \text{ of } \alpha \in 10^{[-2, 2]},\ d = 50",
+        experiment=ZONE,
+        kind=Kind.AT_LEAST,
+        score="share",
+        predict=lambda _: 0.9,
+        margin=0.01,
+        margin_reason="a lower bound near the mean itself; a sixth of a point of a grid of 17",
+        relative=False,
+        rivals={"on the whole grid": lambda _: 1.0},
+        quantity="share of the alpha grid",
+    ),
+    Claim(
+        id="vysogorets2024/zone-against-never",
+        entries=("A20",),
+        source=f"ours, beside {PAPER}, eq. (6), figure 2",
+        passage=OURS,
+        statement=r"\text{eq. (6) tells the zone on at least } 0.1 \text{ more of the grid than } "
+        r"\mathrm{exc}(H_d) \le 1 \text{ everywhere}",
+        experiment=ZONE,
+        kind=Kind.AT_LEAST,
+        score="over_never",
+        predict=lambda _: 0.1,
+        margin=0.03,
+        margin_reason="half a point of a grid of 17",
+        relative=False,
+        rivals={"0.3 more": lambda _: 0.3},
+        quantity="share of the grid gained over a constant answer",
+    ),
+    Claim(
+        id="vysogorets2024/frobenius-law",
+        entries=("A20",),
+        source=f"ours, in place of eq. (6) of {PAPER}, in full space",
+        passage=OURS,
+        statement=r"\mathrm{exc}(H) = \mathrm{exc}(G) \big/ \sqrt{1 + \lVert \tilde H\rVert_F^2 / \lVert G\rVert_F^2}",
+        experiment=FULL_SPACE,
+        score="excess",
+        inputs={"excess_g": lambda p: TYPICAL[p.alpha][0], "ratio": lambda p: TYPICAL[p.alpha][1]},
+        predict=lambda p: gauss_newton.hessian_excess(p.excess_g, frobenius_ratio=p.ratio),
+        margin=0.03,
+        margin_reason="the law drops the cross term of G and the H-term, on average up to 3 % of |H|^2, 1.5 % of exc",
+        rivals={
+            "excess of G": lambda p: p.excess_g,
+            "norms added without squares": lambda p: p.excess_g / (1 + p.ratio),
+            "ratio to the first power": lambda p: p.excess_g / np.sqrt(1 + p.ratio),
+        },
+        quantity="excess of the full Hessian",
+    ),
+)

@@ -1,0 +1,249 @@
+"""What is asked of a claim before it is let in: it can fail, says why it is as wide as it is, and fits its kind.
+
+An observation need not be able to fail, only to be drawn and understood.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import combinations, pairwise
+
+from simulate.monte_carlo import Point
+from verify.judging.estimands import components
+from verify.judging.judge import SEPARATION, labels, readings, separation
+from verify.model import (
+    AnyClaim,
+    Claim,
+    Identity,
+    Kind,
+    Prediction,
+    Standing,
+    StatisticalProperty,
+    Tier,
+    Verdict,
+)
+from verify.model.observation import Observation
+
+__all__ = ["observation_problems", "problems"]
+
+WIDEST = 0.5
+"""No relative margin may exceed this, whatever the reason."""
+
+TELLTALE = (0.0, 0.5, 1.0, 2.0)
+"""Parameters at which a formula with a wrong power, factor or sign may still give the right number."""
+
+SMALLEST_GROUP = 30
+"""Replicates below which the statistic of a group is too far from normal."""
+
+LONGEST_QUOTATION = 30
+"""Words of a paper."""
+
+MEANS = (Kind.MEAN, Kind.AT_LEAST, Kind.AT_MOST)
+BOUNDS = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
+ABSOLUTE = (*BOUNDS, Kind.DISTRIBUTION)
+
+
+def problems(claim: AnyClaim) -> Iterator[str]:
+    """The rules that a claim breaks, each as what it must do."""
+    if isinstance(claim, Claim):
+        yield from _claim_problems(claim)
+    elif isinstance(claim, StatisticalProperty):
+        yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+        if not claim.examples:
+            yield "have at least one point"
+        yield from _rival_problems(claim.claim_at(claim.examples[0]), claim.examples)
+    else:
+        if not (0 < claim.tolerance < 1 and claim.tolerance_reason):
+            yield "have a tolerance in (0, 1), with its reason"
+        if not (claim.points if isinstance(claim, Identity) else claim.examples):
+            yield "have at least one point"
+        if isinstance(claim, Identity) and claim.measured in (claim.theory, claim.printed, *claim.rivals):
+            yield "compare routes that differ"
+        if isinstance(claim, Identity) and claim.printed and not claim.finding:
+            yield "say what is wrong with the formula as our copy reads"
+    yield from _passage_problems(claim)
+
+
+def _passage_problems(claim: AnyClaim) -> Iterator[str]:
+    """Whoever contradicts a paper quotes it first."""
+    told, printed = claim.passage, len(labels(claim)) > 1
+    if told is None:
+        if printed or claim.finding or claim.expected is Verdict.DISAGREES:
+            yield "quote the passage that it contradicts, and say how it stands to it"
+        return
+    if told.standing is Standing.CORRECTED:
+        yield "say what is corrected: a misprint"
+    if told.standing is Standing.OURS:
+        if printed:
+            yield "say how the form as our copy reads stands to the paper, which ours does not"
+        return
+    if not (told.words.strip() and told.place.strip()):
+        yield "quote the paper's own words, with their place"
+    if len(told.words.split()) > LONGEST_QUOTATION:
+        yield f"quote at most {LONGEST_QUOTATION} words"
+
+
+def observation_problems(observation: Observation) -> Iterator[str]:
+    """The rules that an observation breaks, each as what it must do."""
+    o = observation
+    if not all(text.strip() for text in (o.source, o.title, o.note, o.replicate)):
+        yield "say its source, its title, what it shows and what a replicate is"
+    if "$" in o.title + o.note:
+        yield "be told in plain words, without formulas"
+    if "<" in o.simulate.__qualname__:
+        yield "draw with a function at module level, which workers find by its name"
+    if not o.points or len(set(o.points)) < len(o.points):
+        yield "have points, all different"
+    if not o.columns or len({c.heading for c in o.columns}) < len(o.columns):
+        yield "have columns, each with a heading of its own"
+    if not all(c.score and c.heading.strip() for c in o.columns):
+        yield "name the score and the heading of each column"
+    if o.along and not all(_places(point.get(o.along)) for point in o.points):
+        yield f"have a tuple of different numbers {o.along!r} at every point"
+    if o.replicates < 1 or not 0 < o.seconds < math.inf:
+        yield "have at least one replicate and say how many seconds one takes"
+    if o.tier not in (Tier.DEFAULT, Tier.FULL):
+        yield "belong to the default tier or to the full one"
+
+
+def _places(values: object) -> bool:
+    """Whether these can stand on a horizontal axis."""
+    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+        return False
+    return all(type(v) in (int, float) and math.isfinite(v) for v in values)
+
+
+def _claim_problems(claim: Claim) -> Iterator[str]:
+    experiment = claim.experiment
+    yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+    if not experiment.points or len(set(experiment.points)) < len(experiment.points):
+        yield "have points, all different"
+    wrong = [*_kind_problems(claim), *_along_problems(claim)]
+    yield from wrong
+    if wrong:
+        return
+    points = [at for p in experiment.points for at in components(claim, p)]
+    yield from _stronger_problems(claim, points) if claim.kind in BOUNDS else _rival_problems(claim, points)
+    if claim.kind.one_sided:
+        yield from _side_problems(claim, points)
+    if claim.axis and any(claim.axis not in p for p in points):
+        yield f"have its axis {claim.axis!r} among the parameters"
+    elif claim.axis and any(not isinstance(p[claim.axis], int | float) for p in points):
+        yield f"have one number at each point on its axis {claim.axis!r}"
+    if claim.axis and claim.kind in ABSOLUTE:
+        yield "have no axis: what is judged is a share or a distance, and its prediction is 0 everywhere"
+    if claim.printed is not None and not claim.finding:
+        yield "say what is wrong with the formula as our copy reads"
+    if not experiment.special:
+        yield from _point_problems(points)
+
+
+def _kind_problems(claim: Claim) -> Iterator[str]:
+    kind = claim.kind
+    if kind is Kind.RATIO and not isinstance(claim.score, tuple):
+        yield "name numerator and denominator of its ratio"
+    if kind is not Kind.RATIO and not isinstance(claim.score, str):
+        yield "name one score, as it is no ratio"
+    if claim.numerical and kind not in (*MEANS, *BOUNDS, Kind.SETTLED, Kind.LIMIT):
+        yield "be a mean or a bound, if its scores have a numerical error"
+    if claim.inputs and kind not in (*MEANS, *BOUNDS):
+        yield "be a mean or a bound, if it reads measured inputs"
+    if kind in ABSOLUTE and (claim.relative or claim.margin >= 1):
+        yield "have an absolute margin below 1, which is in probability"
+    grouped = claim.statistic is not None and claim.group >= SMALLEST_GROUP
+    if not (grouped if kind is Kind.GROUPS else claim.statistic is None and claim.group == 0):
+        yield f"have a statistic and groups of at least {SMALLEST_GROUP}, if and only if it judges groups"
+    if claim.offset is not None and kind is not Kind.EXPONENT:
+        yield "be an exponent, if it has an offset"
+    if sorted(set(claim.terms)) != list(claim.terms) or any(p <= 0 for p in claim.terms):
+        yield "have terms of growing positive powers"
+
+
+def _along_problems(claim: Claim) -> Iterator[str]:
+    kind, count = claim.kind, len(claim.terms)
+    if bool(count) != kind.model_based or (kind is Kind.LIMIT and count < 2):
+        yield "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
+    if kind.spans_sizes and not claim.along:
+        yield "say along which parameter its sizes run"
+    if kind is Kind.LIMIT and not _ordered(claim):
+        yield "name the claim on the order of its correction: same experiment, the limit as its offset"
+    for point in claim.experiment.points if claim.along else ():
+        values = point.get(claim.along)
+        if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+            yield f"have a tuple of different values of {claim.along!r} at every point"
+        elif kind.spans_sizes:
+            yield from _size_problems(kind, values, count)
+
+
+def _ordered(claim: Claim) -> bool:
+    """Whether the claim on the order measures how this limit is approached."""
+    order = claim.order
+    if order is None or order.kind is not Kind.EXPONENT or order.experiment is not claim.experiment:
+        return False
+    offset = order.offset
+    return order.along == claim.along and all(
+        offset is not None and claim.prediction(p, offset) == claim.prediction(p)
+        for p in claim.experiment.points
+    )
+
+
+def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[str]:
+    if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
+        yield "have sizes each twice the one before"
+    # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
+    least = terms + 3 if kind.model_based else 2
+    if len(sizes) < least or (kind is Kind.SETTLED and len(sizes) > 2):
+        yield f"have {'two' if kind is Kind.SETTLED else f'at least {least}'} sizes"
+
+
+def _stronger_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+    """A rival of a bound that must always hold is a stronger one; whether it is broken the run will show."""
+    sign = 1 if claim.kind is Kind.NEVER_BELOW else -1
+    for point in points:
+        if not math.isfinite(claim.prediction(point)):
+            yield f"have a finite bound, at {point}"
+    for name, formula in claim.rivals.items():
+        if not any(sign * (claim.prediction(p, formula) - claim.prediction(p)) > 0 for p in points):
+            yield f"have a point where rival {name!r} is a stronger bound"
+
+
+def _side_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+    sign = 1 if claim.kind is Kind.AT_LEAST else -1
+    for name, formula in claim.rivals.items():
+        if not any(_stronger(claim, formula, p, sign) for p in points):
+            yield f"have a point where rival {name!r} is a bound stronger by {SEPARATION:g} margins"
+
+
+def _stronger(claim: Claim, formula: Prediction, point: Point, sign: int) -> bool:
+    gap = sign * (claim.prediction(point, formula) - claim.prediction(point))
+    return gap >= SEPARATION * claim.margin_at(point)
+
+
+def _margin_problems(margin: float, relative: bool, reason: str) -> Iterator[str]:
+    if not (math.isfinite(margin) and margin > 0) or (relative and margin > WIDEST):
+        yield f"have a positive margin, at most {WIDEST:g} if relative"
+    if not reason:
+        yield "say why its margin is as wide as it is"
+
+
+def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
+    for point in points:
+        if not claim.margin_at(point) > 0:
+            yield f"have a margin in its own unit where it predicts 0, at {point}"
+    printed = [r.predict for r in readings(claim)[1:] if r.score == claim.score]
+    formulas = [*claim.rivals.items(), *(("as our copy reads", formula) for formula in printed)]
+    for name, formula in formulas:
+        if not any(separation(claim, point, formula) >= SEPARATION for point in points):
+            yield f"have a point where rival {name!r} is {SEPARATION:g} margins away"
+
+
+def _point_problems(points: Sequence[Point]) -> Iterator[str]:
+    for point in points:
+        for name, value in point.items():
+            if isinstance(value, float) and value in TELLTALE:
+                yield f"keep {name} away from {value:g}, where wrong formulas may be right"
+        sizes = [(k, v) for k, v in point.items() if isinstance(v, int) and not isinstance(v, bool)]
+        for (a, x), (b, y) in combinations(sizes, 2):
+            if x == y:
+                yield f"keep {a} and {b} apart, both are {x}"

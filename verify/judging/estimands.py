@@ -1,0 +1,435 @@
+"""From the scores of an experiment to the interval of what a claim is about, kind by kind.
+
+| kind | replicate values of the interval |
+|---|---|
+| mean, lower and upper bound | the score; with measured inputs, score minus prediction |
+| ratio, probability, distribution | see `verify.judging.intervals` |
+| bound on every replicate | whether the replicate violates it |
+| statistic of groups | the statistic of each group |
+| mean that no longer depends on size | the score at the larger size, if that at the smaller moves with it |
+| limit | w . (scores at all sizes), w the first row of the pseudo-inverse of (1, M^-p, M^-p') |
+| exponent | w . (local exponents), linearised in the means (delta method) |
+
+Limits and exponents carry a further half-width, the multiple of what dropping the smallest size changes that covers
+the next term of the series, and have no interval where the terms do not fit what was measured. A wrong order that the
+noise still hides is not seen: the limit is then off by several half-widths, so the order is a claim of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Point
+from verify.judging.intervals import (
+    FEWEST,
+    Interval,
+    distance_interval,
+    doublings,
+    mean_interval,
+    proportion_interval,
+    rate_interval,
+    ratio_interval,
+)
+from verify.judging.sizes import extrapolated, local_exponents
+from verify.model import Claim, Kind, Prediction
+from verify.results import ProfilePoint
+
+__all__ = [
+    "Measured",
+    "at_component",
+    "components",
+    "distance",
+    "evaluate",
+    "kurtosis",
+    "measure",
+    "profile",
+    "slack",
+    "variance",
+    "violations",
+]
+
+TAIL = 1e-9
+"""Mass on either side that the comparison of two distribution functions leaves out."""
+
+PROFILE_POINTS = 97
+"""Points of a distribution function kept for its plot."""
+
+STEADY = 0.1
+"""Part of the margin by which a mean may still move between two sizes."""
+
+RESOLVED = 0.5
+"""Largest half-width of a mean, relative to it, at which its logarithm is near enough to linear."""
+
+Floats = NDArray[np.float64]
+Scores = Mapping[str, Floats]
+
+
+class Measured(NamedTuple):
+    """The interval of an estimand, the prediction for it, and the replicates it rests on."""
+
+    interval: Interval
+    predicted: float
+    replicates: int
+
+
+def components(claim: Claim, point: Point) -> tuple[Point, ...]:
+    """Where a claim is judged at a point of its experiment: at each component of a vector score, or just there."""
+    if not claim.along or claim.kind.spans_sizes:
+        return (point,)
+    return tuple(point | {claim.along: value} for value in point[claim.along])
+
+
+def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scores:
+    """The scores of one component; what is one number per replicate belongs to all of them.
+
+    Raises
+    ------
+    ValueError
+        If the claim's score has no such components.
+    """
+    if not claim.along or claim.kind.spans_sizes:
+        return scores
+    width = len(point[claim.along])
+    names = (claim.score,) if isinstance(claim.score, str) else claim.score
+    shapes = [scores[name].shape for name in names if name in scores]
+    if shapes and not any(shape[1:] == (width,) for shape in shapes):
+        raise ValueError(
+            f"score {claim.score!r} must have one component for each of {width} values of {claim.along}, "
+            f"got shape {', '.join(map(str, shapes))}"
+        )
+    return {name: _component(values, width, index) for name, values in scores.items()}
+
+
+def measure(
+    claim: Claim,
+    predict: Prediction,
+    score: str | tuple[str, str],
+    point: Point,
+    scores: Scores,
+    alpha: float,
+) -> Measured:
+    """Estimate what a reading of the claim is about, and evaluate its prediction.
+
+    Raises
+    ------
+    ValueError
+        If a score is missing, not finite, or not of the form that the kind reads.
+    """
+    interval, predicted = _MEASURES[claim.kind](claim, predict, score, point, scores, alpha)
+    n = len(next(iter(scores.values())))
+    return Measured(interval, predicted, doublings(n) if claim.kind is Kind.DISTRIBUTION else n)
+
+
+def evaluate(formula: Prediction, point: Point | SimpleNamespace) -> Floats:
+    """A formula's value, one number or one per replicate; NaN where it is no real number."""
+    value = np.asarray(formula(point))
+    return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
+
+
+def distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
+    """How far two formulas are apart at a point, in the unit of the margin; infinite where one has no real value."""
+    try:
+        if claim.kind is Kind.DISTRIBUTION:
+            gap = _largest_gap(formula(point), other(point))
+        else:
+            gap = abs(claim.prediction(point, formula) - claim.prediction(point, other))
+    except TypeError:  # complex
+        return math.inf
+    return gap if math.isfinite(gap) else math.inf
+
+
+def variance(groups: Floats) -> Floats:
+    """Variance of each row, unbiased.
+
+    >>> variance(np.array([[1.0, 2.0, 3.0]])).tolist()
+    [1.0]
+    """
+    return groups.var(axis=1, ddof=1)
+
+
+def kurtosis(groups: Floats) -> Floats:
+    r"""Excess kurtosis of each row, :math:`k_4/k_2^2`: a ratio of unbiased numbers, itself unbiased for a normal
+    law and to :math:`O(1/\text{size})` for others.
+
+    >>> kurtosis(np.array([[-1.0, -1.0, 1.0, 1.0]])).round(9).tolist()
+    [-6.0]
+    """
+    from scipy import stats
+
+    return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
+
+
+def violations(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> Floats:
+    """By how much each replicate violates a bound, 0 within rounding; infinite where the bound is no number."""
+    values, bounds = _with_predictions(claim, predict, score, point, scores)
+    beyond = values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values
+    return np.where(np.isnan(beyond), math.inf, np.where(beyond <= claim.numerical, 0.0, beyond))
+
+
+def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> float | None:
+    """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
+
+    None where that says nothing.
+    """
+    values, bounds = _with_predictions(claim, predict, score, point, scores)
+    measured, bound = float(values.mean()), float(bounds.mean())
+    if claim.kind.bounds_every_replicate:
+        closest = np.argmax(values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values)
+        measured, bound = float(values[closest]), float(bounds[closest])
+    return measured / bound if math.isfinite(bound) and bound else None
+
+
+def profile(
+    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores, alpha: float
+) -> list[ProfilePoint]:
+    """What the estimand was made of: means by size, or the distribution function of the replicates."""
+    if claim.kind is Kind.DISTRIBUTION:
+        return _distribution_profile(predict, point, column(scores, score), alpha)
+    return _size_profile(claim, predict, score, point, scores, alpha) if claim.kind.spans_sizes else []
+
+
+def column(scores: Scores, name: Any, dimensions: int = 1) -> Floats:
+    """A score, finite, with one number per replicate (or one per replicate and component)."""
+    if name not in scores:
+        raise ValueError(f"score must be one of {', '.join(scores)}, got {name!r}")
+    values = scores[name]
+    if values.ndim != dimensions:
+        form = "one number" if dimensions == 1 else "one vector"
+        raise ValueError(f"score {name!r} must be {form} per replicate, got shape {values.shape}")
+    if not np.isfinite(values).all():
+        index = int(np.argwhere(~np.isfinite(values))[0, 0])
+        stray = values[index][~np.isfinite(values[index])].flat[0] if dimensions > 1 else values[index]
+        raise ValueError(f"score {name!r} must be finite, got {stray} in replicate {index}")
+    return values
+
+
+def _component(values: Floats, width: int, index: int) -> Floats:
+    return values[:, index] if values.ndim == 2 and values.shape[1] == width else values
+
+
+# --- one number per replicate --------------------------------------------------------------------------------
+
+
+def _mean(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    if claim.inputs:
+        values, predicted = _with_predictions(claim, predict, score, point, scores)
+        return _paired(claim, values, predicted, alpha)
+    interval = mean_interval(column(scores, score), alpha=alpha, numerical=claim.numerical)
+    return interval, float(evaluate(predict, point))
+
+
+def _paired(claim: Claim, values: Floats, predicted: Floats, alpha: float) -> tuple[Interval, float]:
+    """Score against the prediction on the same replicate, relative to it where the margin is.
+
+    What the two share cancels replicate by replicate, the skewness of a common scale above all.
+    """
+    centre = float(predicted.mean())
+    if not np.isfinite(predicted).all():
+        return mean_interval(values, alpha=alpha, numerical=claim.numerical), math.nan
+    relative = claim.relative and bool((predicted != 0).all()) and centre != 0
+    unit = np.abs(predicted) if relative else np.ones_like(predicted)
+    numerical = claim.numerical / float(unit.min())
+    residual = mean_interval((values - predicted) / unit, alpha=alpha, numerical=numerical)
+    return residual.scaled(abs(centre) if relative else 1.0).shifted(centre), centre
+
+
+def _ratio(
+    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    top, bottom = (column(scores, name) for name in score)
+    return ratio_interval(top, bottom, alpha=alpha), float(evaluate(predict, point))
+
+
+def _proportion(
+    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    values = column(scores, score)
+    event = np.isin(values, (0.0, 1.0))
+    if not event.all():
+        raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {values[~event][0]}")
+    return proportion_interval(int(values.sum()), len(values), alpha=alpha), float(evaluate(predict, point))
+
+
+def _groups(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    values = column(scores, score)
+    whole = len(values) // claim.group
+    if whole < FEWEST or claim.statistic is None:
+        interval = Interval(estimate=math.nan, obstacle="too few replicates")
+    else:
+        groups = np.asarray(claim.statistic(values[: whole * claim.group].reshape(whole, claim.group)))
+        if groups.shape != (whole,) or not np.isfinite(groups).all():
+            raise ValueError(
+                f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
+            )
+        interval = mean_interval(groups, alpha=alpha)
+    return interval, float(evaluate(predict, point))
+
+
+def _distribution(
+    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    interval = distance_interval(column(scores, score), predict(point), alpha=alpha)
+    # a function that is no number somewhere is no prediction, and cannot be agreed with
+    known = bool(interval.obstacle) or math.isfinite(interval.estimate)
+    return interval, 0.0 if known else math.nan
+
+
+def _never(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    beyond = violations(claim, predict, score, point, scores)
+    return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=alpha), 0.0
+
+
+def _with_predictions(
+    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores
+) -> tuple[Floats, Floats]:
+    """A score and the prediction for each replicate of it."""
+    joined = SimpleNamespace(**point, **{name: column(scores, name) for name in claim.inputs})
+    values = column(scores, score)
+    return values, np.broadcast_to(evaluate(predict, joined), values.shape)
+
+
+# --- one vector over sizes per replicate ---------------------------------------------------------------------
+
+
+def _settled(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
+    values = _over_sizes(claim, score, point, scores)
+    predicted = float(evaluate(predict, point))
+    interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
+    moved = mean_interval(
+        values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
+    )
+    allowed = STEADY * claim.margin_at(point)
+    if moved.obstacle or interval.obstacle:
+        return interval.blocked_by(interval.obstacle or moved.obstacle), predicted
+    if moved.lower > allowed or moved.upper < -allowed:
+        return interval.blocked_by("still depends on size"), predicted
+    if moved.lower < -allowed or moved.upper > allowed:
+        return interval.blocked_by("size dependence not resolved"), predicted
+    return interval, predicted
+
+
+def _limit(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    values = _over_sizes(claim, score, point, scores)
+    interval = extrapolated(values, point[claim.along], claim.terms, alpha=alpha, numerical=claim.numerical)
+    return interval, float(evaluate(predict, point))
+
+
+def _exponent(
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+) -> tuple[Interval, float]:
+    sizes = point[claim.along]
+    offset = float(evaluate(claim.offset, point)) if claim.offset else 0.0
+    values = _over_sizes(claim, score, point, scores) - offset
+    predicted = float(evaluate(predict, point))
+    intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
+    what = "distance from the limit" if claim.offset else "mean"
+    for obstacle in (i.obstacle for i in intervals if i.obstacle):
+        return Interval(estimate=math.nan, obstacle=obstacle), predicted
+    if not all(i.half_width < RESOLVED * abs(i.estimate) for i in intervals):
+        return Interval(estimate=math.nan, obstacle=f"{what} not resolved from 0"), predicted
+    if len({i.estimate > 0 for i in intervals}) > 1:
+        return Interval(estimate=math.nan, obstacle=f"{what} changes sign between sizes"), predicted
+    return extrapolated(local_exponents(values, sizes), sizes[:-1], claim.terms, alpha=alpha), predicted
+
+
+def _over_sizes(claim: Claim, score: Any, point: Point, scores: Scores) -> Floats:
+    values, sizes = column(scores, score, dimensions=2), point[claim.along]
+    if values.shape[1] != len(sizes):
+        raise ValueError(
+            f"score {score!r} must have one component for each of {len(sizes)} sizes, got {values.shape[1]}"
+        )
+    return values
+
+
+def _size_profile(
+    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores, alpha: float
+) -> list[ProfilePoint]:
+    """Means by size with their intervals, beside the prediction: its line, or its slope through the largest size."""
+    sizes, values = point[claim.along], _over_sizes(claim, score, point, scores)
+    offset = float(evaluate(claim.offset, point)) if claim.offset else 0.0
+    values = values - offset
+    theory = float(evaluate(predict, point))
+    last = float(values[:, -1].mean())
+    found = []
+    for size, at in zip(sizes, values.T, strict=True):
+        interval = mean_interval(at, alpha=alpha, numerical=claim.numerical)
+        line = last * (size / sizes[-1]) ** theory if claim.kind is Kind.EXPONENT else theory
+        found.append(_profile_point(float(size), interval, line))
+    return found
+
+
+def _distribution_profile(
+    predict: Prediction, point: Point, values: Floats, alpha: float
+) -> list[ProfilePoint]:
+    n = doublings(len(values))
+    if n == 0:
+        return []
+    ordered, cdf = np.sort(values[:n]), predict(point)
+    radius = distance_interval(values, cdf, alpha=alpha)
+    half = radius.upper - radius.estimate
+    x = np.linspace(ordered[0], ordered[-1], PROFILE_POINTS)
+    measured = np.searchsorted(ordered, x, side="right") / n
+    return [
+        ProfilePoint(
+            x=float(at),
+            measured=float(f),
+            lower=max(0.0, f - half),
+            upper=min(1.0, f + half),
+            predicted=float(cdf(at)),
+        )
+        for at, f in zip(x, measured, strict=True)
+    ]
+
+
+def _profile_point(x: float, interval: Interval, predicted: float) -> ProfilePoint:
+    return ProfilePoint(
+        x=x, measured=interval.estimate, lower=interval.lower, upper=interval.upper, predicted=predicted
+    )
+
+
+def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> float:
+    """Largest distance of two distribution functions, on a grid of where either has its mass."""
+    x = _support([one, other])
+    return float(np.abs(np.asarray(one(x), dtype=float) - np.asarray(other(x), dtype=float)).max())
+
+
+def _support(laws: Sequence[Callable[[Floats], Floats]]) -> Floats:
+    """A grid over all scales: the laws are known as functions only."""
+    decades = np.logspace(-6, 6, 4801)
+    grid = np.concatenate([-decades[::-1], [0.0], decades])
+    masses = [np.asarray(law(grid), dtype=float) for law in laws]
+    inside = np.logical_or.reduce([(m > TAIL) & (m < 1 - TAIL) for m in masses])
+    return grid[inside] if inside.any() else grid
+
+
+_MEASURES: dict[Kind, Callable[..., tuple[Interval, float]]] = {
+    Kind.MEAN: _mean,
+    Kind.AT_LEAST: _mean,
+    Kind.AT_MOST: _mean,
+    Kind.RATIO: _ratio,
+    Kind.PROPORTION: _proportion,
+    Kind.GROUPS: _groups,
+    Kind.DISTRIBUTION: _distribution,
+    Kind.NEVER_BELOW: _never,
+    Kind.NEVER_ABOVE: _never,
+    Kind.SETTLED: _settled,
+    Kind.LIMIT: _limit,
+    Kind.EXPONENT: _exponent,
+}

@@ -1,0 +1,323 @@
+"""From the scores of one experiment at one point to a verdict on one reading of a claim."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import BLOCK, Point
+from verify.judging.estimands import distance, evaluate, measure, profile, slack, violations
+from verify.judging.intervals import FEWEST, Interval
+from verify.model import AnyClaim, Claim, Identity, Kind, Passage, Prediction, Standing, Verdict
+from verify.results import Look, PointOutcome, RivalOutcome, Violation
+
+__all__ = [
+    "PRINTED",
+    "SEPARATION",
+    "Judgement",
+    "Reading",
+    "applies",
+    "decide",
+    "judge",
+    "labels",
+    "looks",
+    "outcome",
+    "passage",
+    "readings",
+    "replicates_fixed",
+    "separation",
+    "standing",
+]
+
+PRINTED = "as our copy reads"
+GROWTH = 1.25
+
+SEPARATION = 2.0
+"""A rival must be this many margins away from the theory to be told apart from it."""
+
+KEPT = 8
+"""Violations kept by their replicate: each can be drawn again alone."""
+
+Scores = Mapping[str, NDArray[np.float64]]
+
+
+class Reading(NamedTuple):
+    """A claim as corrected (or undisputed), or as our copy of the paper reads."""
+
+    label: str
+    predict: Prediction
+    score: str | tuple[str, str]
+    expected: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """The verdict on one reading at one point, after so many replicates."""
+
+    verdict: Verdict
+    interval: Interval
+    predicted: float
+    margin: float
+    replicates: int
+
+
+def readings(claim: Claim) -> tuple[Reading, ...]:
+    """The reading the suite stands behind and, where the paper reads otherwise in our copy, that one too."""
+    if claim.printed is None:
+        return (Reading("theory", claim.predict, claim.score, claim.expected),)
+    printed = claim.printed
+    own, _ = labels(claim)
+    other = (
+        Reading(PRINTED, claim.predict, printed, Verdict.DISAGREES)
+        if isinstance(printed, str)
+        else Reading(PRINTED, printed, claim.score, Verdict.DISAGREES)
+    )
+    return (Reading(own, claim.predict, claim.score, claim.expected), other)
+
+
+def labels(claim: AnyClaim) -> tuple[str, ...]:
+    """The names of its readings: what stands beside a misprint is corrected, beside anything else it is theory."""
+    name = "corrected" if _told(claim) is Standing.MISPRINT else "theory"
+    return (name, PRINTED) if _reads_otherwise(claim) else (name,)
+
+
+def standing(claim: AnyClaim, label: str) -> Standing:
+    """How the reading of this name stands to the paper."""
+    told = _told(claim)
+    if label == PRINTED:
+        return told
+    if told is Standing.MISPRINT:
+        return Standing.CORRECTED
+    return Standing.OURS if _reads_otherwise(claim) else told
+
+
+def passage(claim: AnyClaim, label: str) -> Passage:
+    """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
+    if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
+        return claim.passage._replace(standing=standing(claim, label))
+    return Passage(standing(claim, label))
+
+
+def _told(claim: AnyClaim) -> Standing:
+    if claim.passage:
+        return claim.passage.standing
+    return Standing.MISPRINT if _reads_otherwise(claim) else Standing.AS_STATED
+
+
+def _reads_otherwise(claim: AnyClaim) -> bool:
+    return isinstance(claim, Claim | Identity) and claim.printed not in (None, "")
+
+
+def separation(claim: Claim, point: Point, formula: Prediction) -> float:
+    """Distance of a formula from the theory at a point, in margins; infinite where it gives no real number."""
+    return distance(claim, point, formula, claim.predict) / claim.margin_at(point)
+
+
+def applies(claim: Claim, reading: Reading, point: Point) -> bool:
+    """Whether a reading is judged at a point: one that coincides with the theory there has nothing to be judged."""
+    if reading.label != PRINTED or reading.score != claim.score or claim.kind.bounds_every_replicate:
+        return True
+    return separation(claim, point, reading.predict) >= SEPARATION
+
+
+def replicates_fixed(claim: Claim) -> int | None:
+    """The one number of replicates after which a model-based claim is judged; None if it stops when decided.
+
+    More of them would resolve the terms that the size model leaves out, and make it worse.
+    """
+    return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind.model_based else None
+
+
+def looks(budget: int) -> list[int]:
+    """Numbers of replicates at which a verdict is tried: from 96 on, growing by a quarter, whole blocks.
+
+    >>> looks(200)
+    [96, 128, 160, 208]
+    """
+    last = BLOCK * math.ceil(budget / BLOCK)
+    steps = [min(FEWEST, last)]
+    while steps[-1] < last:
+        steps.append(min(BLOCK * math.ceil(GROWTH * steps[-1] / BLOCK), last))
+    return steps
+
+
+def decide(interval: Interval, low: float, high: float) -> Verdict:
+    """Agrees with the interval strictly inside (low, high), disagrees with it outside [low, high].
+
+    >>> decide(Interval(estimate=1.0, lower=0.9, upper=1.1), 0.8, 1.2)
+    <Verdict.AGREES: 'agrees'>
+    """
+    if interval.obstacle:
+        return Verdict.UNDECIDED
+    if low < interval.lower and interval.upper < high:
+        return Verdict.AGREES
+    if interval.upper < low or interval.lower > high:
+        return Verdict.DISAGREES
+    return Verdict.UNDECIDED
+
+
+def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: float) -> Judgement:
+    """Judge one reading on all replicates drawn so far.
+
+    Raises
+    ------
+    ValueError
+        If a score is missing or not finite.
+    """
+    interval, predicted, n = measure(claim, reading.predict, reading.score, point, scores, alpha)
+    if claim.order is not None and not interval.obstacle and not _agrees(claim.order, point, scores, alpha):
+        interval = interval.blocked_by("order of its correction not confirmed")
+    measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
+    margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
+    return Judgement(
+        verdict=_verdict(claim, interval, predicted, margin),
+        interval=interval,
+        predicted=predicted,
+        margin=margin,
+        replicates=n,
+    )
+
+
+def _agrees(claim: Claim, point: Point, scores: Scores, alpha: float) -> bool:
+    return judge(claim, readings(claim)[0], point, scores, alpha).verdict is Verdict.AGREES
+
+
+def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:
+    if claim.kind.bounds_every_replicate and interval.estimate > 0:
+        return Verdict.DISAGREES  # one violation refutes what must always hold, however rare it is
+    # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
+    return (
+        decide(interval, *_band(claim, predicted, margin)) if math.isfinite(predicted) else _beyond(interval)
+    )
+
+
+def outcome(
+    claim: Claim,
+    reading: Reading,
+    point: Point,
+    judged: Judgement,
+    scores: Scores,
+    trail: Sequence[Judgement],
+    alpha: float,
+) -> PointOutcome:
+    """The record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it."""
+    interval, n = judged.interval, judged.replicates
+    used = {name: column[:n] for name, column in scores.items()}
+    reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
+    bound = claim.kind.one_sided or claim.kind.bounds_every_replicate
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=judged.verdict,
+        predicted=judged.predicted,
+        margin=judged.margin,
+        measured=interval.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
+        statistical=interval.statistical,
+        numerical=interval.numerical,
+        size_model=interval.size_model,
+        skewness=interval.skewness,
+        replicates=n,
+        reason=reason,
+        needed=needed,
+        offset_resolved=_offset_resolved(claim, judged),
+        slack=slack(claim, reading.predict, str(reading.score), point, used) if bound else None,
+        inputs={name: float(used[name].mean()) for name in claim.inputs},
+        rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
+        if reading.label != PRINTED
+        else [],
+        looks=[_look(claim, judged, earlier) for earlier in trail],
+        violations=_violations(claim, reading, point, used),
+        profile=profile(claim, reading.predict, str(reading.score), point, used, alpha),
+    )
+
+
+def _offset_resolved(claim: Claim, judged: Judgement) -> bool:
+    """Whether the theory agrees and is yet excluded: a difference too small to matter, but seen."""
+    two_sided = not (
+        claim.kind.one_sided or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
+    )
+    within = judged.interval.lower <= judged.predicted <= judged.interval.upper
+    return judged.verdict is Verdict.AGREES and two_sided and not within
+
+
+def _violations(claim: Claim, reading: Reading, point: Point, scores: Scores) -> list[Violation]:
+    """The first replicates that break a bound which must always hold, and by how much."""
+    if not claim.kind.bounds_every_replicate:
+        return []
+    beyond = violations(claim, reading.predict, str(reading.score), point, scores)
+    return [Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]]
+
+
+def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
+    """An earlier interval; a prediction from measured inputs has moved since, and the interval with it."""
+    interval = earlier.interval.shifted(judged.predicted - earlier.predicted if claim.inputs else 0.0)
+    return Look(
+        replicates=earlier.replicates,
+        measured=interval.estimate,
+        lower=interval.lower,
+        upper=interval.upper,
+    )
+
+
+def _rival(
+    claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float
+) -> RivalOutcome:
+    formula, interval = claim.rivals[name], judged.interval
+    if claim.kind.bounds_every_replicate:
+        broken = violations(claim, formula, str(claim.score), point, scores) > 0
+        return _rival_outcome(name, float(broken.mean()), judged, rejected=bool(broken.any()))
+    if claim.kind is Kind.DISTRIBUTION:
+        found = measure(claim, formula, claim.score, point, scores, alpha).interval
+        gap = distance(claim, point, formula, claim.predict)
+        return _rival_outcome(name, gap, judged, rejected=not found.obstacle and found.lower > 0)
+    value = float(evaluate(formula, point)) if not claim.inputs else math.nan
+    if claim.inputs:
+        interval, value, _ = measure(claim, formula, claim.score, point, scores, alpha)
+    # a rival bound on the right side of what was measured holds too, however far away it is
+    lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
+    upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper
+    return _rival_outcome(name, value, judged, rejected=not interval.obstacle and not lower <= value <= upper)
+
+
+def _rival_outcome(name: str, value: float, judged: Judgement, *, rejected: bool) -> RivalOutcome:
+    return RivalOutcome(
+        name=name, value=value, margins=abs(value - judged.predicted) / judged.margin, rejected=rejected
+    )
+
+
+def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
+    """Why no verdict was reached, and the replicates it would take at the present estimate and spread."""
+    interval = judged.interval
+    if interval.obstacle:
+        return interval.obstacle, None
+    if claim.kind.model_based:
+        return "too wide after its fixed number of replicates", None
+    low, high = _band(claim, judged.predicted, judged.margin)
+    # only the statistical part of the half-width shrinks
+    room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
+    shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
+    # the limit on what was never seen falls as 1/n, every other half-width as 1/sqrt(n)
+    needed = judged.replicates * (shrink if claim.kind.bounds_every_replicate else shrink * shrink)
+    return "budget", _whole(claim, needed) if math.isfinite(needed) else needed
+
+
+def _whole(claim: Claim, needed: float) -> float:
+    """Rounded up to whole blocks, or to the next look where there is one at every doubling only."""
+    if claim.kind is Kind.DISTRIBUTION:
+        return float(FEWEST * 2 ** math.ceil(math.log2(max(needed, FEWEST) / FEWEST)))
+    return float(BLOCK * math.ceil(needed / BLOCK))
+
+
+def _band(claim: Claim, predicted: float, margin: float) -> tuple[float, float]:
+    low = -math.inf if claim.kind is Kind.AT_MOST else predicted - margin
+    return low, math.inf if claim.kind is Kind.AT_LEAST else predicted + margin
+
+
+def _beyond(interval: Interval) -> Verdict:
+    return Verdict.UNDECIDED if interval.obstacle else Verdict.DISAGREES

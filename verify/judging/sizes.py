@@ -1,0 +1,108 @@
+"""What a mean does at infinite size, from replicates that each span several sizes.
+
+| function | for |
+|---|---|
+| `extrapolated` | the limit, from declared powers of the correction |
+| `local_exponents` | exponents between successive sizes, to be extrapolated |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from verify.judging.intervals import Interval, mean_interval
+
+__all__ = ["extrapolated", "local_exponents"]
+
+Floats = NDArray[np.float64]
+
+DROPPED = 1.25
+"""Least weight of what dropping the smallest size changes in the half-width of a limit."""
+
+TRUST = 1e-3
+"""Chance of mistrusting a size model that is right."""
+
+ROUNDING = 1e-13
+"""Rounding error of a contrast between sizes, relative to the largest score."""
+
+
+def extrapolated(
+    values: Floats, sizes: Sequence[float], terms: Sequence[float], *, alpha: float, numerical: float = 0.0
+) -> Interval:
+    r"""Interval for theta in :math:`E y_M = \theta + \sum_k a_k M^{-p_k}`, the sizes M spanned by each replicate.
+
+    Parameters
+    ----------
+    values
+        Shape (n, sizes).
+    sizes, terms
+        M and p; one size more than there are unknowns, at least, so that the smallest can be dropped.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer sizes.
+
+    Examples
+    --------
+    >>> m = np.array([10.0, 20.0, 40.0, 80.0, 160.0])
+    >>> noise = np.random.default_rng(4).normal(size=(1024, 5))
+    >>> interval = extrapolated(3 + 5 / m - 7 / m**2 + 0.01 * noise, m, (1, 2), alpha=1e-6)
+    >>> bool(interval.lower < 3 < interval.upper), interval.half_width < 0.01
+    (True, True)
+    """
+    if len(sizes) < len(terms) + 2:
+        raise ValueError(f"sizes must be at least {len(terms) + 2} for {len(terms)} terms, got {len(sizes)}")
+    design = _design(sizes, terms)
+    weights = np.linalg.pinv(design)[0]
+    fewer = np.linalg.pinv(design[1:])[0]
+    interval = mean_interval(
+        values @ weights, alpha=alpha, numerical=numerical * float(np.abs(weights).sum())
+    )
+    if interval.obstacle:
+        return interval
+    if not _fits(values, design, numerical):
+        return interval.blocked_by("size model not trusted")
+    changed = abs(float((values[:, 1:] @ fewer).mean()) - interval.estimate)
+    return interval.widened_by(_next_term(sizes, terms, weights, fewer) * changed)
+
+
+def local_exponents(values: Floats, sizes: Sequence[float]) -> Floats:
+    """log(m_2 / m_1) / log(size_2 / size_1) of the means m at successive sizes, as replicates: shape (n, sizes - 1).
+
+    Their mean is that of the means, their covariance the one of the delta method.
+    """
+    mean = values.mean(0)
+    influence = np.log(np.abs(mean)) + values / mean - 1
+    return np.diff(influence, axis=1) / np.diff(np.log(np.asarray(sizes, dtype=float)))
+
+
+def _design(sizes: Sequence[float], terms: Sequence[float]) -> Floats:
+    m = np.asarray(sizes, dtype=float) / sizes[0]
+    return np.column_stack([np.ones_like(m), *(m**-p for p in terms)])
+
+
+def _next_term(sizes: Sequence[float], terms: Sequence[float], weights: Floats, fewer: Floats) -> float:
+    """Error of a limit over what dropping the smallest size changes, for the next power of the series alone."""
+    power = 2 * terms[-1] - (terms[-2] if len(terms) > 1 else 0.0)
+    missed = (np.asarray(sizes, dtype=float) / sizes[0]) ** -power
+    error = float(weights @ missed)
+    return max(DROPPED, abs(error / (float(fewer @ missed[1:]) - error)))
+
+
+def _fits(values: Floats, design: Floats, numerical: float) -> bool:
+    """Whether all contrasts that the model sets to zero may be zero: Hotelling's test, the same for any basis."""
+    from scipy import special
+
+    n, count = len(values), design.shape[0] - design.shape[1]
+    found = values @ np.linalg.svd(design.T)[2][-count:].T
+    mean = found.mean(0)
+    # what no replicate averages out counts as one more standard error
+    fixed = numerical * math.sqrt(len(design)) + ROUNDING * float(np.abs(values).max())
+    covariance = np.cov(found, rowvar=False).reshape(count, count) / n + fixed**2 * np.eye(count)
+    limit = count * (n - 1) / (n - count) * special.fdtri(count, n - count, 1 - TRUST)
+    return bool(mean @ np.linalg.solve(covariance, mean) <= limit)

@@ -1,0 +1,436 @@
+"""What is judged: experiments, and the kinds of claims that read them.
+
+| record | judged by |
+|---|---|
+| `Claim` | replicates of an `Experiment`, in one of the ways that `Kind` lists |
+| `Identity` | two independent routes to one deterministic quantity; digits of agreement, no statistics |
+| `ExactProperty` | an inequality or identity over parameters drawn by hypothesis |
+| `StatisticalProperty` | a `Claim` at every set of parameters drawn by hypothesis |
+
+What is reported and never judged stands in `verify.model.observation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Block, Point
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = [
+    "ALPHA",
+    "OURS",
+    "AnyClaim",
+    "Claim",
+    "ExactProperty",
+    "Experiment",
+    "Identity",
+    "Kind",
+    "Passage",
+    "Standing",
+    "StatisticalProperty",
+    "Tier",
+    "Verdict",
+]
+
+FAMILY_ERROR = 1e-3
+"""Chance that any directly judged claim of the whole registry is ever judged wrongly."""
+
+FAMILY_SIZE = 1024
+"""Intervals the registry may hold: the error of one is fixed, whatever is selected for a run."""
+
+ALPHA = FAMILY_ERROR / FAMILY_SIZE
+
+Simulator = Callable[[Block, Point], Mapping[str, Any]]
+Prediction = Callable[[Any], Any]
+"""Of a `Point`; for a claim with measured inputs, of the point joined with the measured scores.
+
+A number; for a distribution, the distribution function.
+"""
+
+Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Of groups of replicates, shape (groups, size): one number per group."""
+
+Typical = float | Callable[[Point], float]
+"""The typical value of a measured input, at every point or at a given one."""
+
+
+class Verdict(StrEnum):
+    """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    UNDECIDED = "undecided"
+    BROKEN = "broken"
+
+
+class Standing(StrEnum):
+    """How what is judged stands to what the paper says.
+
+    | standing | what is judged |
+    |---|---|
+    | AS_STATED | the paper's own wording, at the accuracy it claims |
+    | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
+    | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
+    | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
+    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
+    """
+
+    AS_STATED = "as strong as stated"
+    MISPRINT = "misprint"
+    CORRECTED = "corrected"
+    OUTSIDE = "outside its range"
+    OURS = "ours"
+
+
+class Passage(NamedTuple):
+    """Where a judged reading stands to the paper, and the paper's own words on when or how closely it holds.
+
+    Attributes
+    ----------
+    standing
+        Any but CORRECTED, which follows from MISPRINT. Of a claim without a form as our copy reads, such as one that
+        has no meaning that could be computed, MISPRINT says that it judges the corrected one.
+    words
+        A few of them, quoted as our copy has them.
+    place
+        Where they stand: "Section 3.2", "caption of Figure 2".
+    slip
+        Whether a slip of the text conversion is likely.
+    """
+
+    standing: Standing
+    words: str = ""
+    place: str = ""
+    slip: bool = False
+
+
+OURS = Passage(Standing.OURS)
+"""Of a claim on what the paper does not say."""
+
+
+class Tier(StrEnum):
+    """How much is run: cheap checks, everything once, or everything with eight times the replicates."""
+
+    SMOKE = "smoke"
+    DEFAULT = "default"
+    FULL = "full"
+
+
+class Kind(StrEnum):
+    """How replicates become an interval.
+
+    | kind | what is judged |
+    |---|---|
+    | MEAN, RATIO, PROPORTION | E[A]; E[A]/E[B]; the probability of an event |
+    | AT_LEAST, AT_MOST | one side of the interval of a mean |
+    | NEVER_BELOW, NEVER_ABOVE | an inequality on every replicate: one violation is enough |
+    | GROUPS | the mean of a statistic (a variance, a kurtosis) over groups of replicates |
+    | DISTRIBUTION | the largest distance of two distribution functions |
+    | SETTLED | a mean at the larger of two sizes between which it does not move |
+    | LIMIT | a mean at infinite size, extrapolated |
+    | EXPONENT | d log E / d log size at infinite size, extrapolated |
+
+    LIMIT and EXPONENT are *model-based*: they rest on the declared powers of the correction.
+    """
+
+    MEAN = "mean"
+    RATIO = "ratio of means"
+    PROPORTION = "probability"
+    AT_LEAST = "lower bound on a mean"
+    AT_MOST = "upper bound on a mean"
+    NEVER_BELOW = "lower bound on every replicate"
+    NEVER_ABOVE = "upper bound on every replicate"
+    GROUPS = "statistic of groups"
+    DISTRIBUTION = "distribution"
+    SETTLED = "mean that no longer depends on size"
+    LIMIT = "limit of infinite size"
+    EXPONENT = "scaling exponent"
+
+    @property
+    def model_based(self) -> bool:
+        """Whether the verdict rests on a size model, outside of the promise on the chance of a wrong one."""
+        return self in (Kind.LIMIT, Kind.EXPONENT)
+
+    @property
+    def spans_sizes(self) -> bool:
+        """Whether one replicate holds the score at several sizes, which are judged together."""
+        return self in (Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT)
+
+    @property
+    def bounds_every_replicate(self) -> bool:
+        """Whether one violation is enough; predicted is then their share, 0, and the margin is in it too."""
+        return self in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether only one edge of the band counts."""
+        return self in (Kind.AT_LEAST, Kind.AT_MOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Draws replicates and returns named scores; any number of claims read them.
+
+    Attributes
+    ----------
+    id
+        Stable: random streams are filed under it.
+    replicate
+        What one replicate is, in words: "one noise matrix", "one network with its inputs".
+    simulate
+        A function at module level (workers find it by name) from a block and a point to scores.
+    points
+        The parameters of its runs, generic enough to keep rival formulas apart.
+    budget
+        Most replicates per point in the default tier.
+    seconds
+        Measured cost of one point on one core, for the progress bar and for nothing else.
+    smoke
+        Cheap enough for the smoke tier.
+    data
+        The real data set behind it, if any: such claims stand in a section of their own.
+    needs
+        The size (channels, height, width) that its images must have of themselves, if a statement is on such images
+        alone: without ``--data``, or with others, what reads it is not run.
+    special
+        Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
+    """
+
+    id: str
+    replicate: str
+    simulate: Simulator
+    points: tuple[Point, ...]
+    budget: int = 4096
+    seconds: float = 1.0
+    smoke: bool = False
+    data: str = ""
+    needs: tuple[int, int, int] | None = None
+    special: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stated:
+    """What every judged statement says of itself.
+
+    Attributes
+    ----------
+    id
+        ``paper/name``, stable: reports and plots are filed under it.
+    entries
+        The entries of the paper's page in docs/claims that it judges.
+    statement
+        LaTeX, without dollar signs.
+    rivals
+        Formulas a careless author would have written; each must lie two margins away somewhere.
+    expected
+        The verdict on the theory; anything else is a surprise, and a surprise fails the test.
+    finding
+        For a statement that disagrees as our copy reads: what is wrong with it, in a sentence.
+    passage
+        The paper's own words on it, and how it stands to them: of the form as our copy reads if there is one, else
+        of the claim itself. None: as the paper states it, without a qualifier.
+    """
+
+    id: str
+    entries: tuple[str, ...]
+    source: str
+    statement: str
+    expected: Verdict = Verdict.AGREES
+    finding: str = ""
+    passage: Passage | None = None
+
+    @property
+    def paper(self) -> str:
+        """The short name of its paper."""
+        return self.id.partition("/")[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(_Stated):
+    """A prediction for what `Kind` makes of a score over replicates.
+
+    Attributes
+    ----------
+    score
+        Name of the score; for a ratio the names of numerator and denominator.
+    predict
+        The theory's value at a point.
+    margin
+        Half-width of the band in which the theory counts as right, declared before the run:
+        a fraction of the prediction, or in its own unit if not `relative`. For a distribution a distance of
+        distribution functions, for an inequality on every replicate the share of violations that would be seen;
+        both are absolute.
+    along
+        The parameter that runs along the components of a score that is a vector: a tuple in the point, one value
+        for each component. The claim is judged at each of them, `predict` reading the one value in place of the
+        tuple; where the kind spans sizes these are the sizes, judged together.
+    terms
+        LIMIT and EXPONENT: powers p, p' of the corrections a size^-p + b size^-p'. Two at least for a limit: with
+        the leading one alone the extrapolation is off by something that no number of replicates shrinks.
+    offset
+        EXPONENT: what the score tends to; the exponent is then that of its distance from it, the order of the
+        correction.
+    order
+        LIMIT: the claim on the exponent with which the score approaches it, on the same experiment. The limit stays
+        undecided where that does not agree.
+    statistic, group
+        GROUPS: a function of an array of shape (groups, `group`) to one number per group, unbiased at that size.
+    printed
+        The formula as our copy of the paper reads, or the name of the score it describes instead:
+        judged beside `predict` on the same replicates, expected to disagree.
+    inputs
+        For predictions from measured inputs (a variance, an eigenvalue measured on the same replicate): names of
+        these scores with typical values. `predict`, `printed` and `rivals` then read them like parameters and the
+        mean of score - predict, relative to predict if the margin is `relative`, is judged against 0; the typical
+        values only serve to tell rivals apart before the run, in any unit that all of them share, and are not drawn.
+    numerical
+        Bound on the rounding or truncation error of a score, added to the half-width.
+    axis
+        The parameter on the horizontal axis of the agreement plot. Lines run along it, through the prediction at every
+        point; with `inputs` there are only the points, each with its own prediction.
+    quantity
+        Label of the vertical axis, with its unit.
+    """
+
+    experiment: Experiment
+    score: str | tuple[str, str]
+    predict: Prediction
+    margin: float
+    margin_reason: str
+    rivals: Mapping[str, Prediction] = field(default_factory=dict[str, Prediction])
+    relative: bool = True
+    kind: Kind = Kind.MEAN
+    along: str = ""
+    terms: tuple[float, ...] = ()
+    offset: Prediction | None = None
+    order: Claim | None = None
+    statistic: Statistic | None = None
+    group: int = 0
+    printed: Prediction | str | None = None
+    inputs: Mapping[str, Typical] = field(default_factory=dict[str, Typical])
+    numerical: float = 0.0
+    axis: str = ""
+    quantity: str = ""
+
+    def prediction(self, point: Point, formula: Prediction | None = None) -> float:
+        """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
+        typical = {name: v(point) if callable(v) else v for name, v in self.inputs.items()}
+        return float(np.asarray((formula or self.predict)(point | typical)))
+
+    def margin_at(self, point: Point) -> float:
+        """The margin in the unit of the prediction."""
+        return self.margin * abs(self.prediction(point)) if self.relative else self.margin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(_Stated):
+    """Two independent routes to one deterministic quantity.
+
+    Attributes
+    ----------
+    routes
+        A function at module level from a generator and a point to named arrays: the two routes and the rivals.
+    measured, theory
+        Names of the two routes; agreement is the largest difference relative to the largest entry.
+    tolerance
+        Relative difference up to which the routes agree.
+    rivals, printed
+        Names of routes that must differ from `measured` by more than twice the tolerance.
+    """
+
+    routes: Callable[[np.random.Generator, Point], Mapping[str, Any]]
+    points: tuple[Point, ...]
+    measured: str
+    theory: str
+    tolerance: float
+    tolerance_reason: str
+    rivals: tuple[str, ...] = ()
+    printed: str = ""
+    seconds: float = 1.0
+    smoke: bool = True
+    data: str = ""
+    quantity: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactProperty(_Stated):
+    """A statement that must hold at every point hypothesis can find.
+
+    Attributes
+    ----------
+    strategies
+        Called when needed: parameter name to hypothesis strategy.
+    violation
+        By how much the statement fails at a point (0 where it holds); rounding is judged by `tolerance`.
+    examples
+        Points always tried first; on at least one of them each rival must fail by twice the tolerance.
+    rivals
+        Statements a careless author would have made, as functions like `violation`.
+    """
+
+    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    violation: Callable[[np.random.Generator, Point], float]
+    examples: tuple[Point, ...]
+    tolerance: float
+    tolerance_reason: str
+    rivals: Mapping[str, Callable[[np.random.Generator, Point], float]]
+    seconds: float = 1.0
+    smoke: bool = True
+    data: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticalProperty(_Stated):
+    """A prediction for the mean of a score, at every point hypothesis draws.
+
+    The fields are those of `Claim` and `Experiment`; `examples` are always tried first.
+    """
+
+    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    simulate: Simulator
+    replicate: str
+    examples: tuple[Point, ...]
+    score: str
+    predict: Prediction
+    margin: float
+    margin_reason: str
+    rivals: Mapping[str, Prediction]
+    relative: bool = True
+    budget: int = 2048
+    seconds: float = 1.0
+    smoke: bool = False
+    data: str = ""
+    quantity: str = ""
+
+    def claim_at(self, point: Point) -> Claim:
+        """The claim that judges one example."""
+        experiment = Experiment(
+            id=self.id, replicate=self.replicate, simulate=self.simulate, points=(point,), budget=self.budget
+        )
+        return Claim(
+            id=self.id,
+            entries=self.entries,
+            source=self.source,
+            statement=self.statement,
+            experiment=experiment,
+            score=self.score,
+            predict=self.predict,
+            margin=self.margin,
+            margin_reason=self.margin_reason,
+            rivals=self.rivals,
+            relative=self.relative,
+            quantity=self.quantity,
+        )
+
+
+AnyClaim = Claim | Identity | ExactProperty | StatisticalProperty
+Claims = Sequence[AnyClaim]

@@ -1,0 +1,185 @@
+"""What a card of the report says: the readings of one claim, and their numbers in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from verify.model import Kind
+from verify.page import wording
+from verify.page.size_panels import local_exponents, mean_at
+from verify.results import PointOutcome, ProfilePoint, Row, RunRecord
+
+__all__ = ["EXACT", "Card", "Reading", "SizeLine", "centre", "percent", "replicates_of", "span"]
+
+EXACT = ("identity", "exact property")
+"""Kinds judged without statistics."""
+
+
+class SizeLine(NamedTuple):
+    """The mean at one size, its interval, and the exponent that leads to it from the size before."""
+
+    size: float
+    mean: str
+    span: str
+    exponent: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A row as the page shows it."""
+
+    row: Row
+    anchor: str
+    point: PointOutcome | None
+    rivals: wording.RivalTally
+    figure: Markup | None
+    replicates: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether it was judged without statistics."""
+        return self.row.kind in EXACT
+
+    @property
+    def terms(self) -> wording.Terms:
+        """What stands for prediction and measurement in this kind."""
+        return wording.terms(self.row)
+
+    @property
+    def bound(self) -> bool:
+        """Whether only one side of the margin counts."""
+        return self.row.kind in (Kind.AT_LEAST, Kind.AT_MOST)
+
+    @property
+    def counts_violations(self) -> bool:
+        """Whether what is judged is a share of replicates that must be 0."""
+        return self.row.kind in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
+
+    @property
+    def redraws(self) -> list[str]:
+        """The commands that draw the violations again, as far as they are not drawn by one before."""
+        return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
+
+    @property
+    def sizes(self) -> list[SizeLine]:
+        """Means by size at the point shown, where the kind spans sizes."""
+        spans = self.row.kind in (Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT)
+        return _size_lines(self.point.profile) if spans and self.point else []
+
+    @property
+    def outcome(self) -> str:
+        """What the verdict means for the run, in words."""
+        if self.row.verdict == "broken":
+            return "the check itself failed: it says nothing about the theory"
+        if self.row.surprise:
+            return f"surprise: {self.row.expected} was expected"
+        return "" if self.row.verdict == "undecided" else "as expected"
+
+    @property
+    def rival_lines(self) -> list[tuple[str, str, bool]]:
+        """Name, greatest distance in margins, and whether it is rejected."""
+        best: dict[str, float] = {}
+        for rival in (rival for point in self.row.points for rival in point.rivals):
+            best[rival.name] = np.fmax(best.get(rival.name, math.nan), abs(rival.margins))
+        return [(name, self._away(float(far)), name not in self.rivals.missed) for name, far in best.items()]
+
+    def _away(self, margins: float) -> str:
+        if self.counts_violations and self.point and not math.isnan(margins):
+            return f"broken in {percent(margins * self.point.margin)} of the replicates"
+        return _margins_away(margins)
+
+
+@dataclass(frozen=True)
+class Card:
+    """All readings of one claim."""
+
+    claim: str
+    anchor: str
+    readings: list[Reading]
+    entries: list[tuple[str, str | None]]
+
+    @property
+    def first(self) -> Row:
+        """The row that speaks for the claim."""
+        return self.readings[0].row
+
+    @property
+    def urgency(self) -> int:
+        """Surprises and broken checks first, then what is undecided, then the rest."""
+        rows = [reading.row for reading in self.readings]
+        if any(row.surprise or row.verdict == "broken" for row in rows):
+            return 0
+        return 1 if any(row.verdict == "undecided" for row in rows) else 2
+
+    @property
+    def statements(self) -> list[str]:
+        """Statements of the readings; one if they have it in common."""
+        return list(dict.fromkeys(reading.row.statement for reading in self.readings))
+
+
+def replicates_of(row: Row, runs: Sequence[RunRecord]) -> int:
+    """Replicates over all points; those of one vector score, which share them, count once."""
+    own = [run for run in runs if run.experiment == row.experiment]
+    most: dict[int, int] = {}
+    for place, point in enumerate(row.points):
+        key = next((k for k, run in enumerate(own) if _part_of(point, run)), -1 - place)
+        most[key] = max(most.get(key, 0), point.replicates)
+    return sum(most.values())
+
+
+def _part_of(point: PointOutcome, run: RunRecord) -> bool:
+    """Whether a point is judged on this run: at its parameters, or at one value of a tuple of them."""
+    return point.parameters.keys() == run.parameters.keys() and all(
+        value == run.parameters[name]
+        or (isinstance(run.parameters[name], list | tuple) and value in run.parameters[name])
+        for name, value in point.parameters.items()
+    )
+
+
+def _size_lines(profile: Sequence[ProfilePoint]) -> list[SizeLine]:
+    """The lines of a table of sizes."""
+    slopes = [""] + [
+        wording.number(slope[0][1], 4) if (slope := local_exponents(pair)) else "—"
+        for pair in pairwise(profile)
+    ]
+    means = [mean_at(p) for p in profile]
+    return [
+        SizeLine(at.x, centre(mean), span(mean), slope)
+        for at, mean, slope in zip(profile, means, slopes, strict=False)
+    ]
+
+
+def span(point: PointOutcome) -> str:
+    """The interval, to the digits that its width makes meaningful."""
+    if math.isnan(point.measured):
+        return "none"
+    middle = centre(point)
+    decimals = len(middle.partition(".")[2])
+    if wording.half_width(point) == math.inf or "×" in middle:
+        return f"{wording.number(point.lower)} … {wording.number(point.upper)}"
+    return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
+
+
+def centre(point: PointOutcome) -> str:
+    """The measured value, to the digits that the interval makes meaningful."""
+    return wording.measurement(point).partition(" ± ")[0]
+
+
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0123)
+    '1.2 %'
+    """
+    return f"{wording.number(100 * share, 2)} %"
+
+
+def _margins_away(far: float) -> str:
+    return "no number there" if math.isnan(far) else f"{wording.number(far, 2)} margins"

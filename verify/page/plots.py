@@ -1,0 +1,213 @@
+"""Figures drawn from the records alone: the same results give the same bytes.
+
+| function | shows |
+|---|---|
+| `agreement` | one row: prediction, margin, measured intervals, rivals; below, the interval over the looks |
+| `observation` | ratios of theory to measurement on real networks, a panel for each point |
+| `overview` | (measured - predicted)/margin of every point of every row |
+| `seconds_chart` | where the time of a run went |
+
+Text stays text in the SVG, so that a page shows it in its own font; all of it is laid out for DejaVu Sans,
+which is wider than the fonts that replace it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import html
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from verify.escapes import escaped
+from verify.files import replace_files
+from verify.page import wording
+from verify.page.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.page.observed_panels import observed_panels
+from verify.page.overview import draw_overview
+from verify.page.panels import row_panels
+from verify.results import Observed, Results, Row
+
+__all__ = [
+    "PALETTE",
+    "agreement",
+    "observation",
+    "overview",
+    "save_all",
+    "save_figure",
+    "seconds_chart",
+    "stamp",
+    "to_svg",
+]
+
+SUMMARIES = ("overview", "seconds")
+"""Names of the figures that are of no row: no row's figure may take them."""
+
+LARGEST_PNG = 30_000.0
+"""Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
+
+
+def agreement(row: Row, stamp: str = "") -> Figure:
+    """Prediction against measurement for one row, and how its hardest point was decided.
+
+    Raises
+    ------
+    ValueError
+        If the row has no points: a broken check measured nothing.
+    """
+    if not row.points:
+        raise ValueError(f"row must have points, {row.id} has none")
+    row = wording.legible(row)
+    with mpl.rc_context(STYLE):
+        return stack(row_panels(row), f"{row.id}: {row.verdict}", stamp)
+
+
+def observation(made: Observed, stamp: str = "") -> Figure | None:
+    """Predicted over measured, a line for each column of ratios; none where there is no such column or no table."""
+    made = wording.legible(made)
+    with mpl.rc_context(STYLE):
+        panels = observed_panels(made)
+        return stack(panels, f"{made.id}: predicted over measured", stamp) if panels else None
+
+
+def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
+    """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
+    rows = sorted(
+        wording.legible(list(rows)), key=lambda row: row.paper
+    )  # stable: the order within a paper stays
+    with mpl.rc_context(STYLE):
+        height = 0.19 * max(len(rows), 1) + 0.19 * len({row.paper for row in rows})
+        label = "Deviation of every measured point from its prediction, in margins"
+        return stack(
+            [Panel(height, lambda axes: draw_overview(axes, rows), left=2.6, top=0.1)], label, stamp, 7.4
+        )
+
+
+def seconds_chart(results: Results) -> Figure:
+    """Seconds per experiment, all of its points together."""
+    seconds: dict[str, float] = {}
+    for run in results.runs:
+        known = run.seconds if abs(run.seconds) < LARGEST else 0.0
+        name = escaped(run.experiment)
+        seconds[name] = seconds.get(name, 0.0) + known
+    ordered = sorted(seconds.items(), key=lambda item: (item[1], item[0]))
+
+    def draw(axes: Axes) -> None:
+        axes.barh(
+            range(len(ordered)), [s for _, s in ordered], height=0.62, color=PALETTE["theory"], alpha=0.8
+        )
+        axes.set_ylim(-0.7, len(ordered) - 0.3)
+        axes.set_yticks(
+            range(len(ordered)), [name if len(name) <= 44 else name[:43] + "…" for name, _ in ordered]
+        )
+        axes.tick_params(left=False)
+        axes.set_xlim(0, 1.16 * max((s for _, s in ordered), default=1.0) or 1.0)
+        axes.grid(axis="x")
+        axes.set_xlabel("seconds")
+        for place, (_, value) in enumerate(ordered):
+            axes.annotate(
+                f"{value:.3g}",
+                (value, place),
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+            )
+
+    with mpl.rc_context(STYLE):
+        panel = Panel(0.22 * max(len(ordered), 1) + 0.1, draw, left=2.95, top=0.15)
+        return stack([panel], "Seconds per experiment", stamp(results), 7.4)
+
+
+def stamp(results: Results) -> str:
+    """What a figure was drawn from: version, commit and seed."""
+    commit = results.suite.host.get("commit", "")
+    parts = ["losscurv " + results.suite.version, *([commit] if commit else []), f"seed {results.suite.seed}"]
+    return escaped(" · ".join(parts))
+
+
+def to_svg(figure: Figure) -> str:
+    """The figure as an SVG element that can stand in a page beside others: its ids are its own."""
+    out = io.StringIO()
+    with mpl.rc_context(STYLE), _any_glyph():
+        figure.savefig(
+            out, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
+        )
+    label, text = str(figure.get_label()), out.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.DOTALL)
+    text = (
+        re.sub(r' (xmlns:xlink|version|width|height)="[^"]*"', "", text.partition(">")[0], count=4)
+        + ">"
+        + (text.partition(">")[2])
+    )
+    text = text.replace("xlink:href", "href").replace("'DejaVu Sans'", FONTS)
+    text = _compact(text)
+    own = "f" + hashlib.sha256((label + text).encode()).hexdigest()[:10]
+    text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text)
+    opening = f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" '
+    return opening + text.removeprefix("<svg ").rstrip() + "\n"
+
+
+def _compact(text: str) -> str:
+    """Without indents, names of groups that nothing refers to, and digits below a hundredth of a point."""
+    text = re.sub(r'<g id="[^"]*">', "<g>", re.sub(r"\n\s+<", "\n<", text))
+    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path.group()), text)
+
+
+def save_all(results: Results, folder: Path) -> list[Path]:
+    """Write SVG and PNG of every row that measured something, of observations, of the overview and of the seconds.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    mark = stamp(results)
+    # a space tells a row that is called like a summary from it; no name of a file has one
+    ids = [item.id for item in (*results.rows, *results.observations)]
+    names = wording.slugs([*SUMMARIES, *(f"{name} " for name in ids)])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [
+            path
+            for row in results.rows
+            if row.points
+            for path in save_figure(agreement(row, mark), folder / names[f"{row.id} "])
+        ]
+        for made in results.observations:
+            figure = observation(made, mark)
+            written += save_figure(figure, folder / names[f"{made.id} "]) if figure else []
+        if results.rows:
+            written += save_figure(overview(results.rows, mark), folder / "overview")
+        return written + (save_figure(seconds_chart(results), folder / "seconds") if results.runs else [])
+    except OSError as error:
+        raise ValueError(f"plots cannot be written to {folder}: {error.strerror or error}") from None
+
+
+@contextlib.contextmanager
+def _any_glyph() -> Iterator[None]:
+    """No word about letters that the font of the layout lacks: a page takes them from another."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        yield
+
+
+def save_figure(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as SVG and PNG, both or none of them; returns their paths."""
+    svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
+    width, height = figure.get_size_inches() * 96
+    text = to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
+    drawn = io.BytesIO()
+    with mpl.rc_context(STYLE), _any_glyph():
+        dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
+        figure.savefig(drawn, format="png", dpi=dpi, metadata={"Software": None})
+    replace_files({svg: text, png: drawn.getvalue()})
+    return [svg, png]

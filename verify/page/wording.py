@@ -1,0 +1,342 @@
+"""Numbers, parameters and names as the terminal, the plots and the report all write them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple, Protocol
+
+from simulate.monte_carlo import BLOCK
+from verify.escapes import escaped, printable
+from verify.judging.intervals import FEWEST
+from verify.judging.judge import PRINTED
+from verify.model import Kind, Standing
+from verify.results import PointOutcome, RivalOutcome, Row
+
+__all__ = [
+    "KINDS",
+    "STANDINGS",
+    "SYMBOLS",
+    "Placed",
+    "RivalTally",
+    "Terms",
+    "deviation",
+    "differing",
+    "half_parts",
+    "half_width",
+    "legible",
+    "measurement",
+    "number",
+    "parameters",
+    "power_of_ten",
+    "prediction",
+    "redraw",
+    "rival_tally",
+    "shared",
+    "slugs",
+    "standing",
+    "telling",
+    "terms",
+    "violations",
+]
+
+SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
+"""A shape for each verdict, so that nothing hangs on colour."""
+
+STANDINGS: dict[str, str] = {
+    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
+    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
+    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
+    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
+    Standing.OURS: "what no paper says: laws of our own, and weaker bounds beside a paper's wording",
+}
+"""How what is judged stands to the papers."""
+
+KINDS: dict[str, str] = {
+    Kind.MEAN: "the mean over replicates",
+    Kind.RATIO: "the ratio of two means, both over the same replicates",
+    Kind.PROPORTION: "the share of replicates in which an event happens",
+    Kind.AT_LEAST: "the mean must not lie below the bound; only that side of the interval counts",
+    Kind.AT_MOST: "the mean must not lie above the bound; only that side of the interval counts",
+    Kind.NEVER_BELOW: "no replicate may lie below the bound; one that does is enough to refute it",
+    Kind.NEVER_ABOVE: "no replicate may lie above the bound; one that does is enough to refute it",
+    Kind.GROUPS: "a statistic of groups of replicates, such as a variance, averaged over the groups",
+    Kind.DISTRIBUTION: "the largest distance of the distribution functions, measured and predicted",
+    Kind.SETTLED: "the mean at the larger size, once a smaller one shows that it no longer moves",
+    Kind.LIMIT: "the mean extrapolated to infinite size by declared powers of the size",
+    Kind.EXPONENT: "d log mean / d log size, extrapolated to infinite size by declared powers of the size",
+    "identity": "two independent routes to one quantity, without statistics",
+    "exact property": "a statement without statistics, at parameters that hypothesis draws",
+    "property": "the mean over replicates, at parameters that hypothesis draws",
+    "check": "crashed before anything was judged",
+}
+"""What is judged in each kind of row."""
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
+
+
+class Terms(NamedTuple):
+    """What is predicted, what is measured and how far the two are apart, in words."""
+
+    predicted: str = "predicted"
+    measured: str = "measured"
+    deviation: str = "(measured − predicted)"
+
+
+_EXTRAPOLATED = Terms(measured="extrapolated", deviation="(extrapolated − predicted)")
+_SHARE = Terms(measured="violations", deviation="share of violations")
+_TERMS: dict[str, Terms] = {
+    Kind.AT_LEAST: Terms("lower bound", deviation="(measured − bound)"),
+    Kind.AT_MOST: Terms("upper bound", deviation="(measured − bound)"),
+    Kind.NEVER_BELOW: _SHARE,
+    Kind.NEVER_ABOVE: _SHARE,
+    Kind.DISTRIBUTION: Terms(measured="distance", deviation="largest distance"),
+    Kind.LIMIT: _EXTRAPOLATED,
+    Kind.EXPONENT: _EXTRAPOLATED,
+}
+
+
+class Placed(Protocol):
+    """A point of a claim or of an observation."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters by name."""
+        ...
+
+
+class RivalTally(NamedTuple):
+    """How many rivals a run rejects, and how far the nearest of them is from the theory, in margins."""
+
+    rejected: int
+    total: int
+    nearest: float
+    missed: tuple[str, ...]
+
+
+def number(value: float, digits: int = 4, *, plain: bool = False) -> str:
+    r"""A number to so many significant digits; `plain` writes powers of ten in letters of the keyboard.
+
+    >>> number(0.0123456), number(3.2e-16), number(3.2e-16, plain=True), number(float("-inf")), number(1500.0)
+    ('0.01235', '3.2\xa0×\xa010⁻¹⁶', '3.2e-16', '−∞', '1500')
+    """
+    if math.isnan(value):
+        return "not a number"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0 or _SMALLEST_DECIMAL <= abs(value) < _LARGEST_DECIMAL:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+        text = f"{value:.{decimals}f}"
+        return _minus(text.rstrip("0").rstrip(".") if "." in text else text)
+    return _scientific(f"{value:.{digits - 1}e}", plain)
+
+
+def power_of_ten(exponent: int) -> str:
+    """10 to an integer.
+
+    >>> power_of_ten(-12)
+    '10⁻¹²'
+    """
+    return "10" + str(exponent).translate(_SUPERSCRIPT)
+
+
+def prediction(point: PointOutcome, *, plain: bool = False) -> str:
+    """Predicted value and margin, to the digits that the margin makes meaningful.
+
+    >>> from verify.results import PointOutcome
+    >>> prediction(PointOutcome(parameters={}, verdict="agrees", predicted=2.04, margin=0.0204, measured=2.03,
+    ...                         lower=2.02, upper=2.04))
+    '2.040 ± 0.020'
+    """
+    return _plus_minus(point.predicted, point.margin, 2, plain)
+
+
+def measurement(point: PointOutcome, *, plain: bool = False) -> str:
+    """Measured value and half-width; the value alone where the interval is a point."""
+    half = half_width(point)
+    return number(point.measured, plain=plain) if half == 0.0 else _plus_minus(point.measured, half, 2, plain)
+
+
+def half_width(point: PointOutcome) -> float:
+    """The larger distance from the measured value to a limit."""
+    sides = (point.upper - point.measured, point.measured - point.lower)
+    return math.inf if any(math.isnan(side) for side in sides) else max(sides)
+
+
+def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> str:
+    """The parts of the half-width; the one of the size model where there is one.
+
+    >>> from verify.results import PointOutcome
+    >>> half_parts(PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
+    ...                         upper=2.03, statistical=0.01, size_model=0.02))
+    'statistical 0.01, size model 0.02, numerical 0'
+    """
+    parts = {"statistical": point.statistical, "size model": point.size_model, "numerical": point.numerical}
+    return ", ".join(
+        f"{name} {number(value, digits, plain=plain)}"
+        for name, value in parts.items()
+        if value or name != "size model"
+    )
+
+
+def terms(row: Row) -> Terms:
+    """What stands for prediction and measurement in a row of this kind."""
+    return _TERMS.get(row.kind, Terms())
+
+
+def violations(point: PointOutcome, *, plain: bool = False) -> str:
+    """The first replicates that break a bound on every one, and by how much.
+
+    >>> from verify.results import PointOutcome, Violation
+    >>> violations(PointOutcome(parameters={}, verdict="disagrees", predicted=0.0, margin=0.1, measured=0.5, lower=0.2,
+    ...     upper=0.7, violations=[Violation(replicate=3, by=0.25), Violation(replicate=8, by=2.0)]))
+    '3 (by 0.25), 8 (by 2)'
+    """
+    return ", ".join(f"{v.replicate} (by {number(v.by, 3, plain=plain)})" for v in point.violations)
+
+
+def redraw(row: Row, point: PointOutcome) -> str:
+    """The command that draws the listed violations again: the row's own, with no more replicates than they need."""
+    last = max((violation.replicate for violation in point.violations), default=0)
+    command = re.sub(r" --replicates[= ]\S+", "", row.rerun)
+    return f"{command} --replicates {max(FEWEST, BLOCK * (last // BLOCK + 1))}"
+
+
+def standing(row: Row) -> str:
+    """What a reading is called: by how it stands to the paper, but for a misprint, which may be one of our copy."""
+    return PRINTED if row.standing == Standing.MISPRINT else row.standing
+
+
+def deviation(point: PointOutcome, value: float | None = None) -> float:
+    """(measured - predicted)/margin, or the same of another value; NaN where it has no meaning."""
+    value = point.measured if value is None else value
+    if value == point.predicted:
+        return 0.0
+    difference = value - point.predicted
+    return difference / point.margin if point.margin > 0 else math.copysign(math.inf, difference)
+
+
+def telling(row: Row) -> PointOutcome | None:
+    """The point that the verdict of a row hangs on: of its verdict, the hardest to decide."""
+
+    def hardness(point: PointOutcome) -> tuple[bool, int, float]:
+        reach = abs(deviation(point)) + (half_width(point) / point.margin if point.margin > 0 else 0.0)
+        return point.verdict == row.verdict, point.replicates, reach if math.isfinite(reach) else math.inf
+
+    return max(row.points, key=hardness, default=None)
+
+
+def rival_tally(row: Row) -> RivalTally:
+    """Rivals rejected at one point or more; each rival's distance is the one where it lies farthest."""
+    best: dict[str, RivalOutcome] = {}
+    rejected: set[str] = set()
+    for rival in (rival for point in row.points for rival in point.rivals):
+        rejected |= {rival.name} if rival.rejected else set()
+        if rival.name not in best or _size(rival.margins) > _size(best[rival.name].margins):
+            best[rival.name] = rival
+    nearest = min((_size(rival.margins) for rival in best.values()), default=math.inf)
+    return RivalTally(len(rejected), len(best), nearest, tuple(name for name in best if name not in rejected))
+
+
+def shared(points: Sequence[Placed]) -> dict[str, Any]:
+    """The parameters that all points have in common."""
+    first = points[0].parameters if points else {}
+    return {k: v for k, v in first.items() if all(p.parameters.get(k, _ABSENT) == v for p in points)}
+
+
+def differing(point: Placed, points: Sequence[Placed]) -> dict[str, Any]:
+    """The parameters that tell a point from the others; all of them for a single point."""
+    common = shared(points) if len(points) > 1 else {}
+    return {k: v for k, v in point.parameters.items() if k not in common}
+
+
+def parameters(values: Mapping[str, Any], separator: str = ", ") -> str:
+    """Parameters as text.
+
+    >>> parameters({"spike": 2.5, "sizes": (3, 4), "law": "relu", "bias": True})
+    'spike = 2.5, sizes = (3, 4), law = relu, bias = yes'
+    """
+    return separator.join(f"{name} = {_value(value)}" for name, value in values.items())
+
+
+def slugs(names: Iterable[str]) -> dict[str, str]:
+    """Names to anchors and file names: letters, digits, dots and dashes, all different.
+
+    >>> slugs(["a/b 1", "a/b [1]"])
+    {'a/b 1': 'a-b-1', 'a/b [1]': 'a-b-1-2'}
+    """
+    taken: dict[str, str] = {}
+    used: set[str] = set()
+    counts: dict[str, int] = {}
+    for name in dict.fromkeys(names):
+        base = re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[:_LONGEST_SLUG] or "row"
+        base = f"row-{base}" if _DEVICE.match(base) else base
+        slug = base
+        while slug.lower() in used:
+            counts[base.lower()] = counts.get(base.lower(), 1) + 1
+            slug = f"{base}-{counts[base.lower()]}"
+        used.add(slug.lower())
+        taken[name] = slug
+    return taken
+
+
+def legible(record: Any, lines: bool = False) -> Any:
+    """A record with each of its texts as it can be shown; all on one line but for those that may have several."""
+    if isinstance(record, str):
+        return printable(record) if lines else escaped(record)
+    if is_dataclass(record) and not isinstance(record, type):
+        shown = {f.name: legible(getattr(record, f.name), f.name in _OF_LINES) for f in fields(record)}
+        return type(record)(**shown)
+    if isinstance(record, dict):
+        return {legible(key): legible(value, key in _OF_LINES) for key, value in record.items()}
+    return type(record)(map(legible, record)) if isinstance(record, list | tuple) else record
+
+
+_ABSENT = object()
+_LONGEST_SLUG = 120
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_OF_LINES = ("error", "expression", "statement", "steps")
+"""Tracebacks, formulas and their derivations."""
+
+
+def _size(margins: float) -> float:
+    return math.inf if math.isnan(margins) else abs(margins)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, list | tuple):
+        return f"({', '.join(map(_value, value))})"
+    return str(value)
+
+
+def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:
+    """Both numbers to the same decimals, the half-width to `digits` significant ones."""
+    if not (math.isfinite(value) and math.isfinite(half) and half > 0):
+        return f"{number(value, plain=plain)} ± {number(half, 3, plain=plain)}"
+    decimals = digits - 1 - math.floor(math.log10(half))
+    largest = max(abs(value), half)
+    if _SMALLEST_DECIMAL * 10 <= largest < _LARGEST_DECIMAL and decimals <= 6:
+        return f"{_minus(f'{value:.{max(decimals, 0)}f}')} ± {half:.{max(decimals, 0)}f}"
+    if largest < 1000 * half or value == 0:
+        return f"{number(value, digits + 2, plain=plain)} ± {number(half, digits, plain=plain)}"
+    exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + digits))
+    return f"{number(value, exact, plain=plain)} ± {number(half, digits, plain=plain)}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def _scientific(text: str, plain: bool) -> str:
+    mantissa, _, exponent = text.partition("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    if plain:
+        return f"{mantissa}e{int(exponent):+03d}".replace("e+", "e")
+    return f"{_minus(mantissa)}\u00a0×\u00a0{power_of_ten(int(exponent))}"

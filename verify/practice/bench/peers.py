@@ -1,0 +1,223 @@
+"""The works of `losscurv bench` done by other libraries, each as its documentation shows; none of them is needed."""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _memory
+from verify.practice.bench.works import COLUMNS, OURS, TOLERANCE, Call, Case, Way
+
+__all__ = ["LIBRARIES", "Library", "installed"]
+
+PRODUCTS = 100
+"""Of an estimate of a trace, which is then good to about one per cent."""
+
+STEPS = 20
+"""Of a Lanczos iteration that does not stop by itself."""
+
+
+class Library(NamedTuple):
+    """A library: its name here, that of its distribution, and what it does; loading it may fail."""
+
+    name: str
+    distribution: str
+    ways: Callable[[], tuple[Way, ...]]
+
+    @property
+    def version(self) -> str:
+        """Of what is installed; empty where the source alone is there."""
+        try:
+            return importlib.metadata.version(self.distribution)
+        except importlib.metadata.PackageNotFoundError:
+            return ""
+
+
+def installed() -> Iterator[tuple[Library, tuple[Way, ...] | None]]:
+    """Every library with its ways, None for one that is not there."""
+    for library in LIBRARIES:
+        try:
+            yield library, library.ways()
+        except ImportError:
+            yield library, None
+
+
+def _curvlinops() -> tuple[Way, ...]:
+    library: Any = import_module("curvlinops")
+    hessian, gauss_newton = library.HessianLinearOperator, library.GGNLinearOperator
+
+    def operator(kind: Any, case: Case) -> Any:
+        return kind(case.net, case.loss, case.parameters, [case.batch], check_deterministic=False)
+
+    def product(kind: Any) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            matrix = operator(kind, case)
+            return lambda: matrix @ case.vector
+
+        return prepare
+
+    def projected(case: Case) -> Call:
+        matrices, frame = (operator(gauss_newton, case), operator(hessian, case)), case.frame
+
+        def call() -> Tensor:
+            g, h = (frame.T @ (matrix @ frame) for matrix in matrices)
+            return torch.stack([g, h - g])[..., :COLUMNS]
+
+        return call
+
+    def largest(case: Case) -> Call:
+        from scipy.sparse import linalg
+
+        eigsh: Any = linalg.eigsh
+        matrix, rng = operator(hessian, case).to_scipy(), np.random.default_rng(1)
+
+        def call() -> Tensor:
+            start = rng.standard_normal(len(case.vector)).astype(np.float32)
+            values = eigsh(matrix, 1, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
+            return torch.as_tensor(values[0])
+
+        return call
+
+    def estimate(trace: Any) -> Callable[[Case], Call]:
+        return lambda case: lambda: trace(operator(gauss_newton, case), PRODUCTS)
+
+    return (
+        Way("hessian", "HessianLinearOperator", True, product(hessian)),
+        Way("gauss-newton", "GGNLinearOperator", True, product(gauss_newton)),
+        Way("projected", "GGNLinearOperator, HessianLinearOperator", True, projected),
+        Way("eigenvalue", "HessianLinearOperator, scipy eigsh", False, largest),
+        Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
+        Way("trace", f"xtrace, {PRODUCTS} products", False, estimate(library.xtrace)),
+    )
+
+
+def _pyhessian() -> tuple[Way, ...]:
+    library: Any = import_module("pyhessian")
+    tools: Any = import_module("pyhessian.utils")
+
+    def of(case: Case) -> Any:
+        # a copy: it leaves gradients with graphs in the module
+        net = copy.deepcopy(case.net)
+        return library.hessian(net, case.loss, data=case.batch, cuda=case.device.type == "cuda")
+
+    def product(case: Case) -> Call:
+        found = of(case)
+        parts = case.vector.split([p.numel() for p in case.parameters])
+        vector = [part.view_as(p) for part, p in zip(parts, case.parameters, strict=True)]
+
+        return lambda: tools.hessian_vector_product(found.gradsH, found.params, vector)
+
+    def largest(case: Case) -> Call:
+        found = of(case)
+        return lambda: torch.tensor(found.eigenvalues(tol=TOLERANCE)[0][0])
+
+    def trace(case: Case) -> Call:
+        found = of(case)
+        return lambda: torch.tensor(float(np.mean(found.trace(maxIter=PRODUCTS))))
+
+    return (
+        Way("hessian", "hessian_vector_product", True, product),
+        Way("eigenvalue", "hessian.eigenvalues", False, largest),
+        Way("trace", f"hessian.trace, at most {PRODUCTS} products", False, trace),
+    )
+
+
+def _eigenthings() -> tuple[Way, ...]:
+    library: Any = import_module("hessian_eigenthings")
+
+    def hessian(case: Case) -> Any:
+        return library.HessianOperator(case.net, [case.batch], library.supervised_loss(case.loss))
+
+    def gauss_newton(case: Case) -> Any:
+        of_output = library.supervised_loss_of_output(case.loss)
+        return library.GGNOperator(case.net, [case.batch], library.supervised_forward, of_output)
+
+    def product(make: Callable[[Case], Any]) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            matrix = make(case)
+            return lambda: matrix.matvec(case.vector)
+
+        return prepare
+
+    def largest(case: Case) -> Call:
+        matrix = hessian(case)
+        return lambda: library.lanczos(matrix, k=1, max_iter=STEPS, tol=TOLERANCE, which="LA").eigenvalues[0]
+
+    def trace(case: Case) -> Call:
+        matrix = gauss_newton(case)
+        return lambda: torch.as_tensor(library.trace(matrix, num_matvecs=PRODUCTS).estimate)
+
+    return (
+        Way("hessian", "HessianOperator", True, product(hessian)),
+        Way("gauss-newton", "GGNOperator", True, product(gauss_newton)),
+        Way("eigenvalue", f"lanczos, {STEPS} steps", False, largest),
+        Way("trace", f"Hutch++, {PRODUCTS} products", False, trace),
+    )
+
+
+def _nngeometry() -> tuple[Way, ...]:
+    metrics: Any = import_module("nngeometry.metrics")
+    objects: Any = import_module("nngeometry.object")
+    gram_matrix: Any = import_module("nngeometry.gram").GramMatrix
+    collection: Any = import_module("nngeometry.layercollection").LayerCollection
+
+    def fisher(case: Case) -> Any:
+        return metrics.FIM(
+            case.net, case.batch, objects.PMatImplicit, variant="classif_logits", device=case.device
+        )
+
+    def product(case: Case) -> Call:
+        matrix = fisher(case)
+        vector = objects.PVector(collection.from_model(case.net), vector_repr=case.vector)
+        return lambda: matrix.mv(vector).to_torch()
+
+    def trace(case: Case) -> Call:
+        matrix = fisher(case)
+        return matrix.trace
+
+    def gram(case: Case) -> Call:
+        size = len(case.x)
+        return lambda: gram_matrix(case.single, case.batch).to_torch().reshape(size, size)
+
+    return (
+        Way("gauss-newton", "FIM, PMatImplicit", True, product),
+        Way("trace", "FIM, PMatImplicit", True, trace),
+        Way("gram", "GramMatrix", True, gram),
+    )
+
+
+def _torch() -> tuple[Way, ...]:
+    func = torch.func
+
+    def gram(case: Case) -> Call:
+        what = f"the gradients of {len(case.x)} samples"
+        _memory.require("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
+        state = {name: p.detach() for name, p in case.single.named_parameters()}
+
+        def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+            return func.functional_call(case.single, parameters, (x[None],))[0, 0]
+
+        def call() -> Tensor:
+            parts = func.vmap(func.grad(output), in_dims=(None, 0))(state, case.x)
+            return torch.stack([part.flatten(1) @ part.flatten(1).T for part in parts.values()]).sum(0)
+
+        return call
+
+    return (Way("gram", "vmap of grad", True, gram),)
+
+
+LIBRARIES = (
+    Library("losscurv", "losscurv", lambda: OURS),
+    Library("curvlinops", "curvlinops-for-pytorch", _curvlinops),
+    Library("PyHessian", "PyHessian", _pyhessian),
+    Library("hessian-eigenthings", "hessian-eigenthings", _eigenthings),
+    Library("nngeometry", "nngeometry", _nngeometry),
+    Library("torch.func", "torch", _torch),
+)

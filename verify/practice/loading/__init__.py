@@ -1,0 +1,356 @@
+"""A model of one's own with its data and loss, from Python objects or from the words of the shell.
+
+Code of others runs here: whatever it raises is told in one line, its random draws follow the seed and leave the
+generators as found, and the model that is given is copied, never changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from simulate import data as archives
+from simulate.monte_carlo import resolve_device
+from simulate.objectives import Objective
+from simulate.objectives.batches import moved, rows, window
+from simulate.objectives.determinism import require_deterministic
+from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
+from verify.escapes import escaped
+from verify.practice.loading.checkpoints import restore
+from verify.practice.loading.foreign import build, called, function, measured, restored
+from verify.practice.loading.samples import drawn, each, fitting, gathered
+from verify.running.options import require_seed
+
+__all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load", "problem"]
+
+DIGITS = "digits"
+LOSSES: Mapping[str, Callable[[], nn.Module]] = {
+    "cross-entropy": nn.CrossEntropyLoss,
+    "mse": nn.MSELoss,
+    "bce": nn.BCEWithLogitsLoss,
+}
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+BATCH = 1000
+"""Samples in one pass where nobody says: more are not faster, and take more memory."""
+
+_FEW = 2
+"""Samples of a first call: batch normalisation in training mode needs two."""
+
+_DIGIT_SHAPES = ((1, 28, 28), (784,), (1, 8, 8), (64,), (3, 32, 32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A loss of a model on data: what is measured.
+
+    Attributes
+    ----------
+    name
+        For people: model and data.
+    model
+        The copy that is measured, on its device and in its type.
+    objective
+        The loss as a function of the parameters, on all samples.
+    inputs, targets
+        All samples, on the device and in the type of the parameters; inputs may be a structure of tensors.
+    loss
+        Of outputs and targets, one number for a batch.
+    samples
+        Rows of the targets.
+    outputs
+        Shape of the outputs of one sample.
+    batch_size
+        Most samples in one pass; None where all are one batch: in training mode, and of a loss that is no mean over
+        samples which do not see each other.
+    """
+
+    name: str
+    model: nn.Module
+    objective: Objective
+    inputs: Any
+    targets: Tensor
+    loss: Any
+    samples: int
+    outputs: tuple[int, ...]
+    batch_size: int | None
+
+    def batch_objective(self, indices: Any) -> Objective:
+        """The same loss on some of the samples.
+
+        Raises
+        ------
+        ValueError
+            If there are none, or the loss on them is not finite.
+        """
+        chosen = torch.as_tensor(indices, device=self.targets.device)
+        return self.objective.on([(window(self.inputs, chosen), self.targets[chosen])])
+
+    @property
+    def unit(self) -> float:
+        """Factor of the curvature of one sample, as the engine has it, that makes the mean over samples that of all.
+
+        Not 1 where the loss divides by something else than their number: positions, or the weights of classes.
+        """
+        return self.samples * self.objective.share
+
+    @property
+    def classes(self) -> int | None:
+        """How many classes the outputs tell apart; None if the targets are no classes."""
+        classes = isinstance(self.loss, nn.CrossEntropyLoss) or (
+            not self.targets.is_floating_point() and not isinstance(self.loss, nn.MSELoss)
+        )
+        return self.outputs[0] if classes and self.outputs else None
+
+
+def problem(
+    model: nn.Module,
+    data: Any,
+    *,
+    loss: Any = None,
+    dtype: str = "float32",
+    device: str = "cpu",
+    batch_size: int | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    parameters: Any = None,
+    training: bool = False,
+    name: str | None = None,
+) -> Problem:
+    """A model, its data and its loss, checked by a pass through all of it.
+
+    Parameters
+    ----------
+    model
+        Any module of one tensor as output, samples along its first axis. A copy is measured.
+    data
+        A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once.
+    loss
+        A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce". By the targets
+        if None: cross-entropy for integers, squared error for floats.
+    dtype, device
+        Of the measurement.
+    batch_size
+        Most samples in one pass, at most 1000 if None. The result does not hang on it: if the loss is no mean over
+        the samples, or the model lets them see each other, all are one batch whatever it is.
+    samples
+        So many of the samples, drawn by `seed`; all if None.
+    seed
+        Of that draw.
+    parameters
+        Names of parameters or submodules to differentiate by; all that require a gradient if None.
+    training
+        Whether the model is measured in training mode, all samples as one batch.
+    name
+        For people; that of the class if None.
+
+    Raises
+    ------
+    ValueError
+        If anything of it cannot be measured, in one line that names what.
+
+    Examples
+    --------
+    >>> x, y = torch.eye(3).repeat(2, 1), torch.tensor([0, 1, 2, 2, 1, 0])
+    >>> found = problem(nn.Linear(3, 3), (x, y))
+    >>> found.samples, found.classes, found.objective.dim
+    (6, 3, 12)
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    require_ready(model)
+    own = _placed(_copied(model), device, dtype)
+    free = parametric(own, parameters)
+    inputs, targets = drawn(*gathered(data, free.parameters[0]), samples, seed)
+    with as_found(own, training):
+        outputs = _outputs(free, inputs)
+    criterion = _loss(loss, targets)
+    targets = fitting(criterion, outputs, targets, _dtype(dtype))
+    size = None if training else min(batch_size or BATCH, len(targets))
+    with called("model and loss", "run on all samples"):
+        objective = Objective(
+            own, criterion, [(inputs, targets)], parameters=parameters, training=training, chunk=size
+        )
+        objective.disown(model)
+        objective.value()
+    with measured():
+        objective.require_sound()
+        require_deterministic(objective)
+        if objective.sums():
+            raise ValueError(
+                "loss must be a mean over the samples of a batch, got a sum: divide it by their number"
+            )
+    return Problem(
+        name=name or type(model).__name__,
+        model=own,
+        objective=objective,
+        inputs=inputs,
+        targets=targets,
+        loss=criterion,
+        samples=len(targets),
+        outputs=outputs,
+        batch_size=objective.chunk,
+    )
+
+
+def load(
+    model: str,
+    data: str,
+    *,
+    loss: str | None = None,
+    checkpoint: str | None = None,
+    seed: int = 0,
+    tell: Callable[[str], object] = lambda _: None,
+    **options: Any,
+) -> Problem:
+    """The same from the words of the shell.
+
+    Parameters
+    ----------
+    model
+        ``pkg.module:build`` or ``path/to/file.py:build``: a function or class without required arguments that gives
+        a module, or a module itself. The current folder is searched first. It builds with torch, numpy and Python
+        seeded by `seed`.
+    data
+        An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats as they are, uint8 inputs divided by 255;
+        or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28), (784,), (1, 8, 8),
+        (64,) and (3, 32, 32).
+    loss
+        ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
+    checkpoint
+        A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
+    seed
+        Of what `model` draws, and of the choice of `samples`.
+    tell
+        Called with a line that says what of the checkpoint was loaded.
+    options
+        As in `problem`.
+
+    Raises
+    ------
+    ValueError
+        If anything of it cannot be used, in one line that names what.
+
+    Examples
+    --------
+    >>> load("torch.nn:Identity", "digits")
+    Traceback (most recent call last):
+    ValueError: model must have a parameter that requires a gradient, got none
+    """
+    with restored(require_seed(seed)):
+        net = build(model)
+        if checkpoint:
+            tell(restore(net, checkpoint))
+        criterion = loss if loss is None or loss in LOSSES else function(loss)
+        given = _digits(net, options) if data == DIGITS else _archive(data)
+        name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
+        return problem(net, given, loss=criterion, seed=seed, name=name, **options)
+
+
+def from_options(options: argparse.Namespace) -> Problem:
+    """What the common options of the commands ask for.
+
+    Raises
+    ------
+    ValueError
+        As `load`.
+    """
+    for option in ("samples", "batch_size"):
+        value = getattr(options, option)
+        if value is not None and value < 1:
+            raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
+    return load(
+        options.model,
+        options.data,
+        loss=options.loss,
+        checkpoint=options.checkpoint,
+        dtype=options.dtype,
+        device=options.device,
+        batch_size=options.batch_size,
+        samples=options.samples,
+        seed=options.seed,
+        parameters=options.parameters,
+        training=options.training,
+        tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
+    )
+
+
+def _copied(model: nn.Module) -> nn.Module:
+    with called("model", "be such that it can be copied"):
+        return copy.deepcopy(model)
+
+
+def _placed(model: nn.Module, device: str, dtype: str) -> nn.Module:
+    place, kind = resolve_device(device), _dtype(dtype)
+    with called("model", f"move to {place} as {dtype}"):
+        return model.to(device=place, dtype=kind)
+
+
+def _dtype(name: str) -> torch.dtype:
+    if name not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}")
+    return DTYPES[name]
+
+
+def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
+    """Shape of the outputs of one sample, by a first call."""
+    few = window(inputs, slice(_FEW))
+    with called("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
+        outputs = free.call(free.parameters, few)
+    if not isinstance(outputs, Tensor):
+        raise ValueError(f"model must return one tensor, got {type(outputs).__name__}; wrap it in a module")
+    if outputs.ndim == 0 or len(outputs) != rows(few):
+        got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
+        raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
+    return tuple(outputs.shape[1:])
+
+
+def _shapes(part: Any) -> str:
+    found: list[str] = []
+    each(part, lambda tensor: found.append(f"{tuple(tensor.shape)}{_whole(tensor)}"))
+    return " and ".join(found)
+
+
+def _whole(part: Tensor) -> str:
+    return "" if part.is_floating_point() else " of whole numbers"
+
+
+def _loss(loss: Any, targets: Tensor) -> Any:
+    if loss is None:
+        return nn.MSELoss() if targets.is_floating_point() else nn.CrossEntropyLoss()
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+    if not isinstance(loss, str) and not callable(loss):
+        raise ValueError(f"loss must be a function of outputs and targets, got {type(loss).__name__}")
+    return LOSSES[loss]() if isinstance(loss, str) else loss
+
+
+def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The embedded digits in the first shape that the model takes."""
+    require_ready(net)
+    own = _copied(net).to(_dtype(options.get("dtype", "float32")))
+    free, first = parametric(own), ""
+    for shape in _DIGIT_SHAPES:
+        size = {784: (1, 28, 28), 64: (1, 8, 8)}.get(shape[0], shape)
+        images = archives.digits(size)
+        pixels = images.images.reshape(-1, *shape)
+        try:
+            with as_found(own, bool(options.get("training"))):
+                _outputs(free, moved(torch.tensor(pixels[:_FEW]), free.parameters[0]))
+        except ValueError as error:
+            first = first or str(error)
+            continue
+        return pixels, images.labels
+    shapes = ", ".join(map(str, _DIGIT_SHAPES))
+    raise ValueError(f"data digits must fit the model in one of the shapes {shapes}; the first: {first}")
+
+
+def _archive(path: str) -> tuple[Any, Any]:
+    inputs, targets = archives.arrays(path, ("x_train", "y_train"), ("x", "y"))
+    return inputs, targets

@@ -1,0 +1,192 @@
+"""Checkpoints: parameters and buffers by name, read without running what else a file may hold."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from verify.practice.loading.foreign import called
+
+__all__ = ["restore"]
+
+_SHOWN = 4
+"""Names in a message."""
+
+_USUAL = ("state_dict", "model_state_dict", "model", "module", "model_state", "net", "network", "params")
+"""Under which a checkpoint may hold its state_dict, the likeliest first: of several that fit it is taken."""
+
+_COMPILED = "_orig_mod."
+"""In the names of what torch.compile has wrapped, a model or part of one."""
+
+_DEEPEST = 3
+
+
+class _State(NamedTuple):
+    """Tensors by name, where in the file they are, and the prefix that the names of the model have there."""
+
+    where: tuple[str, ...]
+    tensors: dict[str, Tensor]
+    prefix: str = ""
+
+    def inside(self) -> dict[str, Tensor]:
+        """Those of the prefix, without it."""
+        start = len(self.prefix)
+        return {n[start:]: value for n, value in self.tensors.items() if n.startswith(self.prefix)}
+
+    def __str__(self) -> str:
+        place = f" of {' / '.join(self.where)}" if self.where else ""
+        return f"{place}, their names without {self.prefix!r}" if self.prefix else place
+
+
+def restore(net: nn.Module, path: str) -> str:
+    """Load the parameters and buffers of a checkpoint, all of them, by name; returns what was loaded, in words.
+
+    A state_dict may be nested in dictionaries, and its names may have a prefix, such as ``module.`` of a model that
+    was trained in parallel or the name that a model has in a larger one. What stands beside the prefix is left out.
+
+    Raises
+    ------
+    ValueError
+        If there is none that has exactly what the model has, or several that nothing tells apart, in one line.
+    """
+    own = net.state_dict()
+    named = {_plain(name): name for name in own}
+    found = _states(path)
+    state = _chosen(path, _fitting(found, named) or [_nearest(found, named)], named)
+    tensors = {named[name]: value for name, value in state.inside().items()}
+    _require_shapes(path, tensors, own)
+    with called(f"checkpoint {path}", "load into the model"):
+        net.load_state_dict(tensors, assign=any(not is_lazy(v) and v.is_meta for v in own.values()))
+    left = [name for name in state.tensors if not name.startswith(state.prefix)]
+    others = f"; left out: {_few(left)}" if left else ""
+    return f"checkpoint {path}: {len(tensors)} tensors{state}{others}"
+
+
+def _chosen(path: str, fitting: list[_State], named: Mapping[str, str]) -> _State:
+    """The one that fits, or the one whose place is the most usual."""
+    best = min(map(_rank, fitting))
+    likely = [state for state in fitting if _rank(state) == best]
+    if len(likely) > 1:
+        got = " and ".join(repr(" / ".join((*state.where, state.prefix)).strip(" /")) for state in likely[:2])
+        raise ValueError(f"checkpoint {path} must hold one state_dict that fits the model, got {got}")
+    state = likely[0]
+    inside = state.inside()
+    missing = [own for name, own in named.items() if name not in inside]
+    unexpected = [name for name in inside if name not in named]
+    if missing or unexpected:
+        words = (("none of", missing), ("too much:", unexpected))
+        got = "; ".join(f"{word} {_few(names)}" for word, names in words if names)
+        place = f" under {' / '.join(state.where)}" if state.where else ""
+        raise ValueError(f"checkpoint {path} must hold what the model has, got {got}{place}")
+    return state
+
+
+def _rank(state: _State) -> tuple[int, ...]:
+    return tuple(_USUAL.index(key) if key in _USUAL else len(_USUAL) for key in state.where)
+
+
+def _fitting(found: list[_State], named: Mapping[str, str]) -> list[_State]:
+    """Those with all that the model has and, behind the prefix, nothing else."""
+    fits = [
+        state._replace(prefix=prefix)
+        for state in found
+        for prefix, count in _prefixes(state, named).items()
+        if count == len(named)
+    ]
+    return [state for state in fits if len(state.inside()) == len(named)]
+
+
+def _nearest(found: list[_State], named: Mapping[str, str]) -> _State:
+    """The one that has the most of it, to say what is missing."""
+    tried = [(count, s._replace(prefix=p)) for s in found for p, count in _prefixes(s, named).items()]
+    return max(tried, key=lambda pair: pair[0], default=(0, found[0]))[1]
+
+
+def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:
+    """How many names of the model stand behind each beginning of names."""
+    counts: Counter[str] = Counter()
+    for name in state.tensors:
+        parts = name.split(".")
+        for k in range(len(parts)):
+            if ".".join(parts[k:]) in named:
+                counts["".join(f"{part}." for part in parts[:k])] += 1
+    return counts
+
+
+def _plain(name: str) -> str:
+    return name.replace(_COMPILED, "")
+
+
+def _require_shapes(path: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:
+    wrong = [n for n, value in tensors.items() if not is_lazy(own[n]) and _form(value) != _form(own[n])]
+    if wrong:
+        first, more = wrong[0], f", and {len(wrong) - 1} more of another shape" * (len(wrong) > 1)
+        rule = f"checkpoint {path} must hold {first} of shape {_form(own[first])}"
+        raise ValueError(f"{rule}, got {_form(tensors[first])}{more}")
+
+
+def _form(value: Tensor) -> str:
+    return f"{tuple(value.shape)}{' of complex numbers' * value.is_complex()}"
+
+
+def _states(path: str) -> list[_State]:
+    found = _read(path)
+    states = list(_nested(found, ()))
+    if not states:
+        raise ValueError(f"checkpoint {path} must hold a state_dict, got {_content(found)}")
+    return states
+
+
+def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
+    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
+        return
+    if found and all(isinstance(value, Tensor) for value in found.values()):
+        yield _State(where, {_plain(name): value for name, value in found.items()})
+    elif len(where) < _DEEPEST:
+        for key, value in found.items():
+            yield from _nested(value, (*where, key))
+
+
+def _read(path: str) -> Any:
+    if not Path(path).is_file():
+        raise ValueError(f"checkpoint {path} must be an existing file, got none")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong is told below
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        rule = f"checkpoint {path} must hold tensors by name and no other objects, whose code is never run"
+        raise ValueError(
+            f"{rule}{_object(error)}; save it with torch.save(model.state_dict(), path)"
+        ) from None
+    except Exception as error:
+        got = type(error).__name__
+        raise ValueError(
+            f"checkpoint {path} must be a file of torch.save that can be read, got {got}"
+        ) from None
+
+
+def _object(error: Exception) -> str:
+    named = re.search(r"GLOBAL (\S+)", str(error))
+    return f", got {named[1]}" if named else ""
+
+
+def _content(found: Any) -> str:
+    return (
+        f"a dictionary of {_few(list(map(str, found)))}"
+        if isinstance(found, Mapping)
+        else type(found).__name__
+    )
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN)

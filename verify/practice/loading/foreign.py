@@ -1,0 +1,292 @@
+"""Code of others: all it can raise becomes one line, its draws leave no trace, and what it prints is no result."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import random
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn, TextIO
+
+import numpy as np
+import torch
+from torch import nn
+
+from simulate.objectives.parameters import as_found
+from verify.practice.loading.own_modules import PREFIX, imported
+from verify.signals import by_signal
+
+__all__ = ["apart", "build", "called", "function", "measured", "restored"]
+
+_LARGEST_SEED = 2**32
+"""Seeds of numpy's old generators are below."""
+
+_NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
+_USED = ("torch", "numpy", "scipy")
+"""Installed packages whose errors may be due to our call of them."""
+
+_SHOWN = 6
+"""Names in a message."""
+
+
+@contextlib.contextmanager
+def restored(seed: int) -> Iterator[None]:
+    """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
+    with as_found(None, training=False):
+        torch.manual_seed(seed % _LARGEST_SEED)
+        random.seed(seed)
+        np.random.seed(seed % _LARGEST_SEED)  # noqa: NPY002 (what the code of others draws from)
+        yield
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[TextIO]:
+    """Where code of others runs: what it prints, in Python or in C, goes to standard error, and it cannot end us.
+
+    Given is a stream for the results, which leads to standard output. Afterwards standard output and error are as
+    found, whatever was closed.
+    """
+    with _printing_aside() as results, _staying(), _one_process():
+        yield results
+
+
+@contextlib.contextmanager
+def called(name: str, rule: str) -> Iterator[None]:
+    """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
+    try:
+        with _one_process():
+            yield
+    except BaseException as error:
+        if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
+            raise
+        raise ValueError(_memory_line(error) or f"{name} must {rule}, got {_told(error)}") from error
+
+
+@contextlib.contextmanager
+def measured() -> Iterator[None]:
+    """What code of others raises in the middle of a measurement, or torch refuses; our own errors pass."""
+    try:
+        with _one_process():
+            yield
+    except BaseException as error:
+        rule = _broken_rule(error)
+        if by_signal(error) or not rule:
+            raise
+        raise ValueError(_memory_line(error) or f"model and loss must {rule}, got {_told(error)}") from error
+
+
+def _broken_rule(error: BaseException) -> str:
+    """What should have been, to go by who raised it; nothing where that is us."""
+    by_torch = isinstance(error, RuntimeError | MemoryError)
+    if by_torch and ("derivative" in str(error) or not _of_others(error)):
+        return "have second derivatives"
+    return "run on all samples" if _of_others(error) else ""
+
+
+def build(words: str) -> nn.Module:
+    """The module that ``pkg.module:build`` or ``path/file.py:build`` names, or the one it makes when called.
+
+    Raises
+    ------
+    ValueError
+        If there is none, with what its code raised.
+    """
+    found = _named("model", words)
+    if isinstance(found, nn.Module):
+        return found
+    _require_no_arguments(words, found)
+    with called(f"model {words}", "build without an error"):
+        made = found()
+    if not isinstance(made, nn.Module):
+        raise ValueError(f"model {words} must give a torch.nn.Module, got {type(made).__name__}")
+    return made
+
+
+def function(words: str) -> Callable[..., Any]:
+    """The loss function that ``pkg.module:function`` names; of a class of losses, one made without arguments.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if ":" not in words:
+        raise ValueError(f"loss must be cross-entropy, mse, bce or pkg.module:function, got {words!r}")
+    found = _named("loss", words)
+    if inspect.isclass(found):
+        _require_no_arguments(words, found)
+        with called(f"loss {words}", "be made without an error"):
+            found = found()
+    if not callable(found):
+        raise ValueError(f"loss {words} must be a function, got {type(found).__name__}")
+    return found
+
+
+def _named(what: str, words: str) -> Any:
+    place, _, name = words.rpartition(":")
+    if not place or not name:
+        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
+    with called(f"{what} {words}", "import without an error"):
+        found: Any = imported(place)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"{what} {words} must name what {place} holds, got {part!r}; {_held(found)}")
+        found = getattr(found, part)
+    return found
+
+
+def _held(module: Any) -> str:
+    own = getattr(module, "__name__", None)
+    names = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == own and not name.startswith("_")
+    ]
+    return f"it has {', '.join(names[:_SHOWN])}" if names else "it has no function of its own"
+
+
+def _require_no_arguments(words: str, found: Any) -> None:
+    if not callable(found):
+        raise ValueError(f"model {words} must be a function, a class or a module, got {type(found).__name__}")
+    try:
+        needed = [p.name for p in inspect.signature(found).parameters.values() if _required(p)]
+    except (ValueError, TypeError):  # written in C: the call will tell
+        return
+    if needed:
+        raise ValueError(f"{words} must need no arguments, got {', '.join(needed)}; wrap it in a function")
+
+
+def _required(parameter: inspect.Parameter) -> bool:
+    several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    return parameter.default is parameter.empty and not several
+
+
+@contextlib.contextmanager
+def _printing_aside() -> Iterator[TextIO]:
+    found, kept = (sys.stdout, sys.stderr), {number: os.dup(number) for number in (1, 2)}
+    lent: Any = _Lent(sys.stderr)
+    found[0].flush()
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr = lent
+    try:
+        with _leading_to(found[0], kept[1]) as results:
+            yield results
+    finally:
+        for number, copy in kept.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        sys.stdout, sys.stderr = (_open(stream, number) for number, stream in enumerate(found, 1))
+
+
+@contextlib.contextmanager
+def _leading_to(stream: TextIO, copy: int) -> Iterator[TextIO]:
+    """The stream, or if it writes to number 1, which leads elsewhere now, one that writes to its copy."""
+    if _number(stream) != 1:
+        yield stream
+        return
+    with os.fdopen(os.dup(copy), "w", encoding=stream.encoding, errors=stream.errors) as results:
+        yield results
+
+
+def _number(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):  # of a stream into memory
+        return None
+
+
+class _Lent:
+    """A stream that who has it cannot close."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def close(self) -> None:
+        """Stays open."""
+
+    detach = close
+
+
+def _open(stream: TextIO, number: int) -> TextIO:
+    """The stream, or a new one in its place if it was closed."""
+    return open(number, "w", encoding=stream.encoding, closefd=False) if stream.closed else stream
+
+
+@contextlib.contextmanager
+def _staying() -> Iterator[None]:
+    """`os._exit`, which nothing can catch, becomes an error; a process that was forked may leave by it."""
+    leave, here = os._exit, os.getpid()
+
+    def stay(status: int) -> NoReturn:
+        if os.getpid() == here:
+            raise SystemExit(f"os._exit({status})")
+        leave(status)
+
+    os._exit = stay
+    try:
+        yield
+    finally:
+        os._exit = leave
+
+
+@contextlib.contextmanager
+def _one_process() -> Iterator[None]:
+    """A process that code of others has forked does not go on with our work."""
+    here = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != here:
+            os._exit(0)
+
+
+def _memory_line(error: BaseException) -> str:
+    short = isinstance(error, MemoryError) or any(word in str(error) for word in _NO_MEMORY)
+    return "memory must suffice, got none left; use a smaller batch size or fewer samples" if short else ""
+
+
+def _told(error: BaseException) -> str:
+    what = "exit()" if isinstance(error, SystemExit) else type(error).__name__
+    text = " ".join(str(error).replace(PREFIX, "").split())  # torch writes several lines
+    return f"{what}: {text}{_where(error)}" if text else f"{what}{_where(error)}"
+
+
+def _where(error: BaseException) -> str:
+    """The line of the code of others that was running, unless the error names one."""
+    frames = _of_others(error)
+    if not frames or isinstance(error, SyntaxError):
+        return ""
+    return f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+
+
+def _of_others(error: BaseException) -> list[traceback.FrameSummary]:
+    return [f for f in _frames(error) if not _is_ours(f) and not _is_library(f)]
+
+
+def _frames(error: BaseException) -> traceback.StackSummary:
+    return traceback.extract_tb(error.__traceback__)
+
+
+def _is_ours(frame: traceback.FrameSummary) -> bool:
+    root = Path(__file__).parents[3]
+    return any(Path(frame.filename).is_relative_to(root / package) for package in ("simulate", "verify"))
+
+
+def _is_library(frame: traceback.FrameSummary) -> bool:
+    """Of Python, or of what our own calls go through; another installed package is code of others."""
+    path = Path(frame.filename)
+    installed = [
+        inner for outer, inner in pairwise(path.parts) if outer in ("site-packages", "dist-packages")
+    ]
+    if installed:
+        return installed[-1] in _USED
+    return frame.filename.startswith("<") or path.is_relative_to(sysconfig.get_path("stdlib"))

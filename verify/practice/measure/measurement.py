@@ -1,0 +1,149 @@
+"""What `measure` finds, as records that go into JSON and onto the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from verify.practice.measure.zone import Zone
+
+__all__ = ["Eigenvalue", "Matrix", "Measurement", "Noise", "Number", "Spectrum"]
+
+Kind = Literal["exact", "bound", "standard error"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A value with its error: none but rounding ("exact"), a bound on it ("bound"), or its "standard error"."""
+
+    value: float
+    error: float
+    kind: Kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class Eigenvalue:
+    """A value, the bound on its error, and whether that is below the tolerance."""
+
+    value: float
+    bound: float
+    converged: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectrum:
+    """Smeared density of the eigenvalues at `x`: its value, the standard error, and what fewer steps would change."""
+
+    x: tuple[float, ...]
+    value: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    truncation: tuple[float, ...]
+    width: float
+    steps: int
+    probes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """The Hessian or the Gauss-Newton matrix.
+
+    Attributes
+    ----------
+    top
+        Largest eigenvalues, descending.
+    lowest
+        Smallest eigenvalue; None of the Gauss-Newton matrix, whose eigenvalues are not negative for a convex loss.
+    stopped
+        Why Lanczos stopped.
+    trace, frobenius
+        Sum of the eigenvalues, root of the sum of their squares.
+    excess
+        The first over the second; None of a matrix that is zero.
+    density
+        None of a matrix that is zero.
+    """
+
+    top: tuple[Eigenvalue, ...]
+    lowest: Eigenvalue | None
+    stopped: str
+    trace: Number
+    frobenius: Number
+    excess: Number | None
+    density: Spectrum | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """How much the Hessians H_i of single samples scatter about their mean H.
+
+    Attributes
+    ----------
+    total
+        Mean over the samples of |H_i - H|_F^2.
+    element
+        Standard deviation of one element of H_i: root of the total over P^2.
+    along_top
+        Variance over the samples of v_1' H_i v_1, v_1 the first eigenvector of H.
+    row
+        Mean over the samples of |(H_i - H) v_1|^2, of which `along_top` is a part.
+    edges, counts
+        Histogram of v_1' H_i v_1.
+    """
+
+    total: Number
+    element: Number
+    along_top: Number
+    row: Number
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What `measure` finds.
+
+    Attributes
+    ----------
+    name
+        Model and data.
+    parameters, samples, classes
+        P, N and K; K is None where the targets are no classes.
+    loss, gradient_norm
+        At the parameters as they are.
+    hessian, gauss_newton
+        Of the loss.
+    h_term_frobenius
+        Frobenius norm of their difference.
+    zone
+        Whether the loss is in the Goldilocks zone; None if the Hessian is zero.
+    projected_excess
+        That of the Hessian in one random subspace of 50 dimensions; None with too few or too many parameters for it.
+    noise
+        Of single samples; None of one sample, and where samples are coupled.
+    coupling
+        Why the loss is no mean of that of parts of the samples, in words; empty if it is.
+    largest_rate
+        2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
+    products
+        Of a matrix with a vector, each over all samples; beside them are exact traces and what belongs to samples.
+    """
+
+    name: str
+    parameters: int
+    samples: int
+    classes: int | None
+    dtype: str
+    device: str
+    seed: int
+    loss: Number
+    gradient_norm: Number
+    hessian: Matrix
+    gauss_newton: Matrix
+    h_term_frobenius: Number
+    zone: Zone | None
+    projected_excess: float | None
+    noise: Noise | None
+    coupling: str
+    largest_rate: Number | None
+    products: int
+    seconds: float

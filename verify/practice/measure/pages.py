@@ -1,0 +1,179 @@
+"""What a measurement of a network of one's own looks like: as text, as JSON and as one page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from simulate.spectra import Estimate
+from verify.escapes import escaped
+from verify.files import replace_files
+from verify.page import plots, wording
+from verify.page.report import DARK
+from verify.practice.measure import plots as measure_plots
+from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
+
+__all__ = ["document", "dumps", "text", "write"]
+
+VERSION = 1
+"""Of the JSON."""
+
+
+def dumps(found: Measurement) -> str:
+    """The measurement as JSON."""
+    return json.dumps({"version": VERSION, **_plain_record(found)}, indent=1, allow_nan=False) + "\n"
+
+
+def document(found: Measurement) -> str:
+    """The measurement as one page that needs nothing else."""
+    environment = Environment(
+        loader=PackageLoader("verify.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=wording.number)
+    drawn = (measure_plots.densities(found), measure_plots.eigenvalues(found))
+    noise = found.noise
+    return environment.get_template("measure.html.j2").render(
+        m=found,
+        zone=found.zone,
+        name=escaped(found.name),
+        figures=[_themed(figure) for figure in drawn if figure is not None],
+        histogram=noise and _themed(measure_plots.samples(noise, found.hessian.top[0])),
+        light=plots.PALETTE,
+        dark=DARK,
+    )
+
+
+def write(found: Measurement, folder: Path) -> Path:
+    """Write ``measure.html`` and ``measure.json``, both or none; returns the page.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    page = folder / "measure.html"
+    texts: dict[Path, str | bytes] = {folder / "measure.json": dumps(found), page: document(found)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_files(texts)
+    except OSError as error:
+        raise ValueError(f"page cannot be written to {folder}: {error.strerror or error}") from None
+    return page
+
+
+def text(found: Measurement) -> str:
+    """The measurement as lines of a terminal."""
+    lines = [*_heading(found), "", *_table(found), "", *_rest(found)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _heading(found: Measurement) -> Iterator[str]:
+    classes = "" if found.classes is None else f", K = {found.classes} classes"
+    yield escaped(found.name)
+    yield f"P = {found.parameters} parameters, N = {found.samples} samples{classes}, {found.dtype} on {found.device}"
+    yield f"loss {_plain(found.loss.value)}, gradient norm {_plain(found.gradient_norm.value)}"
+
+
+def _table(found: Measurement) -> Iterator[str]:
+    columns = [_column("Hessian", found.hessian), _column("Gauss-Newton matrix", found.gauss_newton)]
+    ranks = [f"eigenvalue {k + 1}" for k in range(len(found.hessian.top))]
+    names = ["", *ranks, "lowest eigenvalue", "trace", "Frobenius norm", "trace / Frobenius"]
+    width = max(map(len, columns[0]))
+    for name, first, second in zip(names, *columns, strict=True):
+        yield f"{name:<20}{first:<{width}}   {second}"
+
+
+def _column(name: str, matrix: Matrix) -> list[str]:
+    eigenvalues = [_eigenvalue(each) for each in (*matrix.top, matrix.lowest)]
+    return [name, *eigenvalues, *map(value, (matrix.trace, matrix.frobenius, matrix.excess))]
+
+
+def _rest(found: Measurement) -> Iterator[str]:
+    for name, matrix in (("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)):
+        if not all(each.converged for each in matrix.top):
+            yield f"{name}: Lanczos stopped at {matrix.stopped}; wide bounds are what is left"
+    yield from _zone_lines(found)
+    yield from _noise_lines(found)
+    if found.largest_rate is not None:
+        yield f"2 / eigenvalue 1     {value(found.largest_rate)}: full-batch gradient descent is stable below"
+    yield f"± is a bound for eigenvalues, else one standard error; {found.products} products in {found.seconds:.0f} s"
+
+
+def _zone_lines(found: Measurement) -> Iterator[str]:
+    zone = found.zone
+    if zone is None:
+        yield "Goldilocks zone      the Hessian is zero"
+        return
+    yield f"Goldilocks zone      {zone.verdict}: {zone.reason}"
+    seen = f"{_plain(zone.excess.value)} ± {_plain(zone.excess.standard_error, 2)}"
+    drawn = "" if found.projected_excess is None else f", {_plain(found.projected_excess, 3)} in one drawn"
+    yield f"  excess, {zone.dim} dim.   {seen} by theory{drawn}; noise {_plain(zone.floor, 3)}"
+    if zone.predicted is not None and found.hessian.excess is not None:
+        whole = value(found.hessian.excess)
+        yield f"  excess, whole      {whole}, {_plain(zone.predicted, 4)} by theory from that of G"
+    if zone.softmax is not None:
+        yield f"  softmax            confidence {_plain(zone.softmax.confidence, 3)}, entropy " + (
+            f"{_plain(zone.softmax.entropy, 3)} of log K"
+        )
+
+
+def _noise_lines(found: Measurement) -> Iterator[str]:
+    noise = found.noise
+    if found.coupling:
+        yield f"no noise of single samples: {found.coupling}; all are one batch"
+    if noise is None:
+        return
+    yield f"Hessian variance     {value(noise.total)}, mean of |H_i - H|^2 over samples"
+    yield f"  of one element     {value(noise.element)}, standard deviation"
+    yield f"  along v_1          {value(noise.along_top)}, variance of v_1' H_i v_1"
+    yield f"  of row v_1         {value(noise.row)}, mean of |(H_i - H) v_1|^2"
+
+
+def value(number: Number | None) -> str:
+    """A number with its error, for a terminal.
+
+    >>> from verify.practice.measure.measurement import Number
+    >>> value(Number(value=1.23456, error=0.0123, kind="bound")), value(Number(value=2.0, error=0.0, kind="exact"))
+    ('1.23456 ± 0.012', '2 exact')
+    """
+    if number is None:
+        return "none"
+    if number.kind == "exact":
+        return f"{_plain(number.value, 6)} exact"
+    return f"{_plain(number.value, 6)} ± {_plain(number.error, 2)}"
+
+
+def _eigenvalue(found: Eigenvalue | None) -> str:
+    if found is None:
+        return ""
+    return f"{_plain(found.value, 6)} ± {_plain(found.bound, 2)}{'' if found.converged else ' not converged'}"
+
+
+def _plain(number: float, digits: int = 5) -> str:
+    return wording.number(number, digits, plain=True)
+
+
+def _plain_record(found: Measurement) -> dict[str, Any]:
+    """Estimates by name too."""
+    return asdict(
+        found, dict_factory=lambda items: {k: v._asdict() if isinstance(v, Estimate) else v for k, v in items}
+    )
+
+
+def _themed(figure: Figure) -> Markup:
+    """The figure in the colours of the page, light or dark."""
+    svg = plots.to_svg(figure)
+    for name, colour in plots.PALETTE.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return Markup(svg)  # noqa: S704 - drawn by matplotlib, which escapes its texts

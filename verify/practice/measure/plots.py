@@ -1,0 +1,151 @@
+"""Pictures of a measurement: the densities of both matrices, their top eigenvalues, and the samples along the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from verify.page import wording
+from verify.page.drawing import PALETTE, STYLE, Panel, decades, plain_ticks, stack
+from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Noise, Spectrum
+from verify.results.lines import spans_decades
+
+__all__ = ["densities", "eigenvalues", "samples"]
+
+_COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
+_MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
+_WIDTH = 6.2
+_BELOW = 0.1
+"""Lowest density shown, as a share of what one eigenvalue alone makes."""
+
+
+def densities(found: Measurement) -> Figure | None:
+    """Spectral density of both matrices with their standard errors, the top eigenvalues marked; None if both are 0."""
+    panels = [
+        _panel(
+            2.0,
+            lambda axes, name=name, matrix=matrix, seen=seen: _density(
+                axes, name, matrix, seen, found.parameters
+            ),
+            _density_note(seen),
+        )
+        for name, matrix in _matrices(found)
+        if (seen := matrix.density) is not None
+    ]
+    return (
+        _figure(panels, "Spectral density of the Hessian and of the Gauss-Newton matrix") if panels else None
+    )
+
+
+def eigenvalues(found: Measurement) -> Figure:
+    """The top eigenvalues of both matrices by rank, with the bounds on their errors."""
+    note = "bars: bound on the error, where it is wider than the mark; hollow: not converged"
+    panel = _panel(2.2, lambda axes: _ranked(axes, found), note)
+    return _figure([panel], "Top eigenvalues of the Hessian and of the Gauss-Newton matrix")
+
+
+def samples(noise: Noise, first: Eigenvalue) -> Figure:
+    """How the curvature along the first eigenvector differs from sample to sample."""
+    note = "line: mean over the samples, the first eigenvalue of the Hessian"
+    panel = _panel(1.9, lambda axes: _histogram(axes, noise, first), note)
+    return _figure([panel], "Curvature of single samples along the first eigenvector")
+
+
+def _figure(panels: list[Panel], label: str) -> Figure:
+    with mpl.rc_context(STYLE):
+        return stack(panels, label, "", width=_WIDTH)
+
+
+def _panel(height: float, draw: Callable[[Axes], None], notes: str) -> Panel:
+    return Panel(height, draw, left=0.82, notes=notes)
+
+
+def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:
+    return [("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)]
+
+
+def _density(axes: Axes, name: str, matrix: Matrix, seen: Spectrum, parameters: int) -> None:
+    x, value = np.array(seen.x), np.array(seen.value)
+    error = np.array(seen.standard_error) + np.array(seen.truncation)
+    alone = 1 / (parameters * math.sqrt(2 * math.pi) * seen.width)
+    low, colour = _BELOW * alone, _COLOURS[name]
+    axes.fill_between(
+        x, np.maximum(value - error, low), np.maximum(value + error, low), color=colour, alpha=0.3, lw=0
+    )
+    axes.plot(x, np.maximum(value, low), color=colour, lw=1.3)
+    marked = [each.value for each in (*matrix.top, *_lowest(matrix))]
+    axes.plot(marked, np.full(len(marked), low * 1.6), ls="", marker="|", ms=9, mew=1.1, color=PALETTE["ink"])
+    axes.set_yscale("log")
+    axes.set_ylim(low, 3 * float(value.max(initial=alone)))
+    decades(axes.yaxis, *axes.get_ylim())
+    axes.set_xlim(float(x[0]), float(x[-1]))
+    plain_ticks(axes.xaxis)
+    axes.set_title(f"density of eigenvalues, {name}")
+    axes.set_xlabel("eigenvalue")
+
+
+def _density_note(seen: Spectrum) -> str:
+    width, probes = wording.number(seen.width, 2), f"{seen.probes} probes of {seen.steps} steps"
+    return (
+        f"each eigenvalue smeared by {width}; bars: the eigenvalues found\n"
+        f"band: standard error of {probes}, and what the last quarter of the steps changes"
+    )
+
+
+def _lowest(matrix: Matrix) -> list[Eigenvalue]:
+    return [] if matrix.lowest is None else [matrix.lowest]
+
+
+def _ranked(axes: Axes, found: Measurement) -> None:
+    shown = [each.value for _, matrix in _matrices(found) for each in matrix.top]
+    for place, (name, matrix) in enumerate(_matrices(found)):
+        ranks = np.arange(1.0, len(matrix.top) + 1) + 0.14 * (place - 0.5)
+        _bars(axes, ranks, matrix.top, name)
+    if spans_decades(shown):
+        axes.set_yscale("log")
+        decades(axes.yaxis, *axes.get_ylim())
+    else:
+        plain_ticks(axes.yaxis)
+    axes.set_xlim(0.4, len(found.hessian.top) + 0.6)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("rank")
+    axes.set_title("top eigenvalues")
+    axes.legend(frameon=False, fontsize=8.0, labelcolor=PALETTE["muted"])
+    axes.grid(axis="y")
+
+
+def _bars(axes: Axes, ranks: NDArray[Any], top: tuple[Eigenvalue, ...], name: str) -> None:
+    values, bounds = np.array([each.value for each in top]), np.array([each.bound for each in top])
+    colour = _COLOURS[name]
+    axes.errorbar(ranks, values, yerr=bounds, ls="", color=colour, elinewidth=1.2, capsize=3)
+    for converged in (True, False):
+        chosen = np.array([each.converged is converged for each in top])
+        axes.plot(
+            ranks[chosen], values[chosen], ls="", marker=_MARKS[name], ms=5, mew=1.2, mec=colour,
+            mfc=colour if converged else PALETTE["paper"], label=name if converged else None,
+        )  # fmt: skip
+
+
+def _histogram(axes: Axes, noise: Noise, first: Eigenvalue) -> None:
+    edges, counts = np.array(noise.edges), np.array(noise.counts)
+    axes.bar(
+        edges[:-1], counts, np.diff(edges), align="edge", color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6
+    )
+    axes.axvline(first.value, color=PALETTE["ink"], lw=1.2)
+    if counts.max() > 30:
+        axes.set_yscale("log")
+        axes.set_ylim(0.5, 2.0 * counts.max())
+        decades(axes.yaxis, *axes.get_ylim())
+    else:
+        plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis)
+    axes.set_xlabel("v₁′ Hᵢ v₁")
+    axes.set_title("number of samples by their curvature along v₁")

@@ -1,0 +1,47 @@
+"""What a run leaves behind: plain records and their JSON file, from which the report and every plot are drawn."""
+
+from verify.results.file import canonical, dumps, edited, load, save
+from verify.results.records import (
+    SCHEMA,
+    Curve,
+    InventoryRow,
+    Look,
+    Observed,
+    ObservedColumn,
+    ObservedGroup,
+    ObservedRow,
+    PointOutcome,
+    ProfilePoint,
+    Results,
+    RivalOutcome,
+    Row,
+    RunRecord,
+    Spread,
+    Suite,
+    Violation,
+)
+
+__all__ = [
+    "SCHEMA",
+    "Curve",
+    "InventoryRow",
+    "Look",
+    "Observed",
+    "ObservedColumn",
+    "ObservedGroup",
+    "ObservedRow",
+    "PointOutcome",
+    "ProfilePoint",
+    "Results",
+    "RivalOutcome",
+    "Row",
+    "RunRecord",
+    "Spread",
+    "Suite",
+    "Violation",
+    "canonical",
+    "dumps",
+    "edited",
+    "load",
+    "save",
+]

@@ -1,0 +1,251 @@
+"""The file of a run: records as JSON with a digest over them, read back with every number in its range or refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import stat
+from collections.abc import Iterator
+from dataclasses import asdict, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from verify.files import replace_files
+from verify.results.lines import strays
+from verify.results.records import (
+    SCHEMA,
+    WORDS,
+    Curve,
+    Observed,
+    Results,
+    Row,
+    Suite,
+)
+
+__all__ = ["canonical", "dumps", "edited", "load", "save"]
+
+NOT_FINITE = ("nan", "inf", "-inf")
+"""What has no number in JSON and is written as a string."""
+
+LARGEST_FILE = 1 << 26
+"""Bytes; a run of every claim writes less than a hundredth of this."""
+
+MOST_ITEMS, DEEPEST = 10_000, 16
+"""Limits of one list or dictionary, and of the nesting in a free field: no run comes near them."""
+
+SMALLEST_PLACE = 1e-100
+"""Of a curve or an observation: beyond this, and beyond its inverse, the arithmetic of a drawing fails."""
+
+_SHOWN = 60
+"""Characters of a word that is not known."""
+
+INTEGERS = 1 << 128
+"""Integers of a results file are counts and seeds, at least 0 and below this."""
+
+
+def save(results: Results, path: Path) -> None:
+    """Write the results as JSON, in one step: a reader sees the old file or the new one, never half of one.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    replace_files({path: dumps(results)})
+
+
+def dumps(results: Results) -> str:
+    """The results as JSON text, with their digest; NaN and infinity are strings there."""
+    plain = _plain(asdict(results)) | {"sha256": results.sha256 or _digest(results)}
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+def edited(results: Results) -> bool:
+    """Whether something has been changed since the run wrote it."""
+    return bool(results.sha256) and results.sha256 != _digest(results)
+
+
+def _digest(results: Results) -> str:
+    """Of what the file says, however it is laid out."""
+    return hashlib.sha256(canonical(replace(results, sha256="")).encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """A record, or a value of one, as the one text that stands for it: 1 and 1.0 are the same there.
+
+    >>> canonical({"b": (1.0, float("nan")), "a": 2**70}), canonical(0.5)
+    ('{"a":1180591620717411303424,"b":[1,"nan"]}', '0.5')
+    """
+    return json.dumps(_whole(_plain(_as_dict(value))), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_as_dict(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def load(path: Path) -> Results:
+    """Read what `save` wrote.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is not a results file of this version.
+    """
+    content = _content(path)
+    try:
+        raw = json.loads(content.decode("utf-8"), object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
+    except TypeError as error:
+        raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
+    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
+        raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
+    try:
+        return _decoded(Results, raw, "results")
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
+
+
+def _content(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):  # a pipe may never end
+            raise ValueError(f"results file {path} must be a plain file, got a pipe or a device")
+        if status.st_size > LARGEST_FILE:
+            got = f"{status.st_size / 2**20:.0f} MiB"
+            raise ValueError(f"results file {path} must have at most {LARGEST_FILE >> 20} MiB, got {got}")
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"results file {path} cannot be read: {error.strerror}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise TypeError(f"a name stands twice among {', '.join(list(made)[:4])}")
+    return made
+
+
+def _decoded(kind: Any, value: Any, where: str) -> Any:
+    """A value of JSON as what the annotation says, checked all the way down."""
+    plain, inner = get_origin(kind) or kind, get_args(kind)
+    if plain is UnionType:
+        return None if value is None else _decoded(inner[0], value, where)
+    if is_dataclass(plain):
+        return _record(plain, value, where)
+    if plain is float:
+        value = _number(value)
+    if plain is Any:
+        return _numbers(value, where)
+    if type(value) is not plain:
+        raise TypeError(f"{where} must be a {plain.__name__}, got a {type(value).__name__}")
+    if plain is int and not 0 <= value < INTEGERS:
+        raise TypeError(f"{where} must be at least 0 and below 2**128")
+    _require_few(value, where)
+    if plain is dict:
+        return {key: _decoded(inner[1], item, f"{where}.{key}") for key, item in value.items()}
+    return (
+        [_decoded(inner[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
+        if plain is list
+        else value
+    )
+
+
+def _record(kind: Any, value: Any, where: str) -> Any:
+    types = _types(kind)
+    if not isinstance(value, dict) or value.keys() != types.keys():
+        raise TypeError(f"{where} must have the fields {', '.join(types)}")
+    made = kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
+    for problem in _problems(made):
+        raise TypeError(f"{where} must {problem}")
+    return made
+
+
+def _problems(made: Any) -> Iterator[str]:
+    """What the types alone do not say and the page relies on."""
+    for (kind, name), words in WORDS.items():
+        if isinstance(made, kind) and getattr(made, name) not in words:
+            yield f"have one of {', '.join(words)} as {name}, got {getattr(made, name)[:_SHOWN]!a}"
+    if isinstance(made, Curve):
+        if not made.x or not all(map(_drawable, made.x)):
+            yield "have places on its axis, all of a size that can be drawn"
+        if any(len(values) != len(made.x) for values in (made.predicted, *made.rivals.values())):
+            yield "have one value for each place on its axis"
+    if isinstance(made, Row) and any(strays(made)):
+        yield "have curves that pass through what its table says at its points"
+    if isinstance(made, ObservedGroup):
+        places = [row.at for row in made.rows]
+        if any(x is not None for x in places) and not all(x is not None and _drawable(x) for x in places):
+            yield "have a place for each of its rows or for none, all of a size that can be drawn"
+    if isinstance(made, Observed) and any(
+        len(r.cells) != len(made.columns) for g in made.groups for r in g.rows
+    ):
+        yield "have one cell for each of its columns in every row"
+    if isinstance(made, Suite):
+        kinds = {"wall_seconds": int | float, "packages": dict, "commit": str}
+        if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
+            yield "have a host with a number as wall_seconds, a text as commit and names of packages"
+    if isinstance(made, Results):
+        if not all({"name", "statement"} <= d.keys() for d in made.derivations):
+            yield "have a name and a statement in each of its derivations"
+        if len({row.id for row in made.rows}) < len(made.rows):
+            yield "have rows with different ids"
+        names = [o.id for o in made.observations]
+        if len({*names, *(row.id for row in made.rows)}) < len(names) + len(made.rows):
+            yield "have observations with ids of their own"
+
+
+def _drawable(place: float) -> bool:
+    return place == 0 or SMALLEST_PLACE < abs(place) < 1 / SMALLEST_PLACE
+
+
+def _require_few(value: Any, where: str) -> None:
+    if isinstance(value, list | dict) and len(value) > MOST_ITEMS:
+        raise TypeError(f"{where} must have at most {MOST_ITEMS} items, got {len(value)}")
+
+
+@cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinity as strings: JSON has neither."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def _numbers(value: Any, where: str, depth: int = 0) -> Any:
+    """What a dictionary of any values holds, its NaN and infinities numbers again."""
+    _require_few(value, where)
+    if depth > DEEPEST:
+        raise TypeError(f"{where} must be nested at most {DEEPEST} deep")
+    if isinstance(value, dict):
+        return {key: _numbers(item, where, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item, where, depth + 1) for item in value]
+    if isinstance(value, int) and not -INTEGERS < value < INTEGERS:
+        raise TypeError(f"{where} must have integers below 2**128")
+    return float(value) if value in NOT_FINITE else value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if type(value) is int or value in NOT_FINITE else value

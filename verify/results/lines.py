@@ -1,0 +1,70 @@
+"""Where the points of a row stand on its curves, and whether these pass through what the table says there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from verify.results.records import Curve, PointOutcome, Row
+
+__all__ = ["known_at_points_only", "on_axis", "others", "spans_decades", "strays"]
+
+CLOSE = 1e-6
+"""Largest distance of a curve from the table, as a share of the value, or of the margin where that is larger."""
+
+
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether an axis with these values is logarithmic.
+
+    >>> spans_decades([2, 24.1]), spans_decades([0.0, 100.0])
+    (True, False)
+    """
+    return min(values) > 0 and max(values) / min(values) > 12
+
+
+def known_at_points_only(row: Row) -> bool:
+    """Whether predictions were made from what was measured: between the points there is nothing to draw."""
+    return any(point.inputs for point in row.points)
+
+
+def others(curve: Curve) -> dict[str, Any]:
+    """The parameters that do not change along a curve."""
+    return {name: value for name, value in curve.at.items() if name != curve.axis}
+
+
+def on_axis(row: Row) -> Iterator[tuple[PointOutcome, int | None]]:
+    """Points with a place on the axis of the curves, each with the number of its curve, if it is drawn."""
+    axis = row.curves[0].axis
+    for point in row.points:
+        if isinstance(point.parameters.get(axis), int | float):
+            at = {name: value for name, value in point.parameters.items() if name != axis}
+            yield point, next((k for k, curve in enumerate(row.curves) if others(curve) == at), None)
+
+
+def strays(row: Row) -> Iterator[str]:
+    """What is drawn at a point of the row and is not the number that stands there, each as where it is."""
+    for point, place in on_axis(row) if row.curves else ():
+        if place is not None:
+            yield from _strays_at(row.curves[place], point)
+
+
+def _strays_at(curve: Curve, point: PointOutcome) -> Iterator[str]:
+    at = float(point.parameters[curve.axis])
+    if at not in curve.x:
+        yield f"no place for {curve.axis} = {at:g}"
+        return
+    i = curve.x.index(at)
+    pairs = [("prediction", curve.predicted[i], point.predicted)]
+    pairs += [(r.name, curve.rivals[r.name][i], r.value) for r in point.rivals if r.name in curve.rivals]
+    for name, drawn, stated in pairs:
+        if not _same(drawn, stated, point.margin):
+            yield f"{name} drawn at {drawn:g} for {stated:g}, at {curve.axis} = {at:g}"
+
+
+def _same(drawn: float, stated: float, margin: float) -> bool:
+    """Whether two numbers are one; what is no number or has no end is a gap in a curve."""
+    if not (math.isfinite(drawn) and math.isfinite(stated)):
+        return not (math.isfinite(drawn) or math.isfinite(stated))
+    slack = CLOSE * margin if 0 < margin < math.inf else 0.0
+    return math.isclose(drawn, stated, rel_tol=CLOSE, abs_tol=slack)

@@ -1,0 +1,138 @@
+"""Observations: replicates drawn one by one, and the table made of their scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import Point, Scores
+from verify.model import Tier
+from verify.model.observation import Column, Observation
+from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Spread
+from verify.running.draws import Draws, traceback_of
+from verify.running.rows import rerun_command
+
+if TYPE_CHECKING:
+    from verify.running.settings import Settings
+
+__all__ = ["Watch", "kinds_of", "replicates_of", "tabulated"]
+
+FULL_FACTOR = 4
+"""More replicates in the full tier; eight times as many, as claims get, would take hours."""
+
+
+class Watch(Draws):
+    """An observation at one point: a replicate is a block of its own, for one may take minutes."""
+
+    def __init__(self, observation: Observation, point: Point, settings: Settings) -> None:
+        super().__init__(observation.id, observation.simulate, point, settings.device, size=1)
+        self._each = observation.seconds
+        self._count = replicates_of(observation, settings)
+
+    @property
+    def done(self) -> bool:
+        """Whether all replicates are there, or one crashed."""
+        return bool(self.error) or self.replicates >= self._count
+
+    @property
+    def wanted(self) -> int:
+        """All replicates: nothing is decided on the way."""
+        return self._count
+
+    @property
+    def most_blocks(self) -> int:
+        """As many as there are replicates."""
+        return self._count
+
+    def seconds_left(self) -> float:
+        """What the missing replicates will take, going by those that are there."""
+        each = self.seconds / len(self.blocks) if self.blocks else self._each
+        return 0.0 if self.done else each * (self._count - len(self.blocks))
+
+
+def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
+    """What a selection holds.
+
+    >>> kinds_of(["a claim"], []), kinds_of(["a claim"], ["an observation"])
+    ('claims', 'claims and observations')
+    """
+    if not observations:
+        return "claims"
+    return "claims and observations" if claims else "observations"
+
+
+def replicates_of(observation: Observation, settings: Settings) -> int:
+    """Replicates at each point; a number given for the run can only lower it."""
+    own = observation.replicates * (FULL_FACTOR if settings.tier is Tier.FULL else 1)
+    return own if settings.replicates is None else min(own, settings.replicates)
+
+
+def tabulated(observation: Observation, runs: Sequence[Draws], settings: Settings) -> Observed:
+    """The table, from the replicates at each point; without groups where something crashed or does not fit."""
+    seconds = math.fsum(run.seconds for run in runs)
+    error, groups = next((run.error for run in runs if run.error), ""), []
+    try:
+        groups = [] if error else [_group(observation, run.point, run.scores()) for run in runs]
+    except Exception as problem:  # the scores are not those that the columns show
+        error = traceback_of(problem)
+    return _record(observation, settings, seconds, groups, error)
+
+
+def _record(
+    o: Observation, settings: Settings, seconds: float, groups: list[ObservedGroup], error: str
+) -> Observed:
+    return Observed(
+        id=o.id,
+        paper=o.paper,
+        entries=list(o.entries),
+        source=o.source,
+        title=o.title,
+        note=o.note,
+        replicate=o.replicate,
+        data=o.data,
+        along=o.along,
+        axis=o.axis or o.along,
+        columns=[ObservedColumn(score=c.score, heading=c.heading, ratio=c.ratio) for c in o.columns],
+        replicates=replicates_of(o, settings),
+        seconds=round(seconds, 3),
+        rerun=rerun_command(o.id, settings),
+        groups=groups,
+        error=error,
+    )
+
+
+def _group(observation: Observation, point: Point, scores: Scores) -> ObservedGroup:
+    places: Sequence[Any] = point[observation.along] if observation.along else (None,)
+    columns = [_columns(scores, column, len(places), observation.along) for column in observation.columns]
+    return ObservedGroup(
+        parameters={name: value for name, value in point.items() if name != observation.along},
+        rows=[
+            ObservedRow(
+                at=None if at is None else float(at), cells=[_spread(values[:, i]) for values in columns]
+            )
+            for i, at in enumerate(places)
+        ],
+    )
+
+
+def _columns(scores: Scores, column: Column, places: int, along: str) -> NDArray[np.float64]:
+    """A score as (replicates, places); a number stands at all of its places."""
+    if column.score not in scores:
+        raise ValueError(f"column must show one of the scores {', '.join(scores)}, not {column.score!r}")
+    values = scores[column.score]
+    if values.ndim == 1:
+        return np.repeat(values[:, None], places, axis=1)
+    if not along or values.shape[1] != places:
+        expected = f"one component for each of the {places} values of {along!r}" if along else "no components"
+        raise ValueError(f"score {column.score!r} must have {expected}, got {values.shape[1]}")
+    return values
+
+
+def _spread(values: NDArray[np.float64]) -> Spread:
+    """Mean, lowest and highest; all of them NaN if one replicate is."""
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs have no mean
+        return Spread(mean=float(values.mean()), lowest=float(values.min()), highest=float(values.max()))

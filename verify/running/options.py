@@ -1,0 +1,337 @@
+"""The options of a run, the same for pytest and for the command line."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulate.monte_carlo import default_workers, resolve_device
+from verify.claims import registry
+from verify.claims.images import DIGITS, on_images, unmet
+from verify.model import AnyClaim, Tier
+from verify.model.observation import Observation
+from verify.results import Results, load
+from verify.running.replays import INTERRUPTED
+from verify.running.settings import Settings
+
+__all__ = [
+    "ALL_CLAIMS",
+    "OPTIONS",
+    "REPORT_DIR",
+    "Plan",
+    "load_results",
+    "plan",
+    "require_seed",
+    "require_words",
+    "require_writable",
+]
+
+SEED = 2024
+LARGEST_SEED = 2**128 - 1
+MOST_REPLICATES = 10**8
+"""Scores of so many fill a gigabyte each, and their drawing takes days."""
+
+WORKERS_PER_CORE = 16
+"""More local processes than this would only wait for each other, each with a library in memory."""
+
+PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
+"""What stands on the command line without an option, as its help calls it."""
+
+REPORT_DIR = "losscurv-report"
+ALL_CLAIMS = "all claims"
+
+OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--claim",
+        {
+            "action": "append",
+            "metavar": "ID",
+            "help": "judge this claim, or make this observation, only (repeatable), from any tier",
+        },
+    ),
+    (
+        "--paper",
+        {
+            "action": "append",
+            "metavar": "NAME",
+            "help": "this paper's claims and observations only (repeatable)",
+        },
+    ),
+    (
+        "--tier",
+        {
+            "choices": [t.value for t in Tier],
+            "help": "cheap checks only (smoke), every claim and the observations (default), or every claim with eight"
+            " times the replicates, and observations with four times theirs (full)",
+        },
+    ),
+    ("--seed", {"type": int, "metavar": "N", "help": f"suite seed, an integer >= 0 (default {SEED})"}),
+    ("--vary-seed", {"action": "store_true", "help": "draw a new suite seed and print it"}),
+    (
+        "--replicates",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": "most replicates per point, in place of each experiment's own number (observations: or fewer)",
+        },
+    ),
+    (
+        "--data",
+        {
+            "metavar": "FILE.npz",
+            "help": "images for the real networks (x_train, y_train) in place of the embedded digits",
+        },
+    ),
+    ("--device", {"default": "cpu", "metavar": "NAME", "help": "cpu (default), cuda, cuda:<index> or auto"}),
+    ("--workers", {"type": int, "metavar": "N", "help": "local processes (default: one per core)"}),
+    (
+        "--executor",
+        {"metavar": "dask://HOST:PORT", "help": "run on this Dask cluster instead of local processes"},
+    ),
+    (
+        "--report-dir",
+        {
+            "metavar": "FOLDER",
+            "help": "where report.html and results.json go; those of an earlier run are replaced, "
+            "what it drew is read and not drawn again",
+        },
+    ),
+    (
+        "--fresh",
+        {
+            "action": "store_true",
+            "help": "draw every replicate anew, whatever earlier runs left in the folder",
+        },
+    ),
+    (
+        "--replay",
+        {
+            "metavar": "FILE",
+            "help": "repeat the run of a results file, with its seed, and compare every score",
+        },
+    ),
+    ("--strict-undecided", {"action": "store_true", "help": "an undecided claim counts as a failure"}),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
+
+    `waiting` is what of it is left out, with the images that it needs.
+    """
+
+    claims: tuple[AnyClaim, ...]
+    settings: Settings
+    executor: str | None
+    report_dir: Path | None
+    replay: Results | None
+    fresh: bool
+    strict_undecided: bool
+    selection: str
+    observations: tuple[Observation, ...] = ()
+    waiting: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> set[str]:
+        """Ids of all that is to be judged and observed."""
+        return {item.id for item in (*self.claims, *self.observations)}
+
+    def __str__(self) -> str:
+        s = self.settings
+        where = self.executor or f"{s.workers} worker{'s' * (s.workers > 1)}"
+        return f"tier {s.tier}, seed {s.seed}, {where}, {s.device}"
+
+
+def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Plan:
+    """Check the options and resolve them; `tier` and `report_dir` are what holds where the option is not given.
+
+    A replay leaves no report unless it is told where: it must not replace the one it is compared with. It draws
+    everything itself: replicates that were read would show nothing.
+
+    Raises
+    ------
+    ValueError
+        Naming the option that cannot be used, and why.
+    """
+    require_words(values)
+    replay = load_results(values["replay"]) if values.get("replay") else None
+    _require_consistent(values)
+    chosen_tier = _tier(values.get("tier") or (replay.suite.tier if replay else tier))
+    folder = values.get("report_dir") or (None if replay else report_dir)
+    workers = default_workers() if values.get("workers") is None else values["workers"]
+    replicates = replay.suite.replicates if replay else values.get("replicates")
+    images = values.get("data") or (replay.suite.data if replay else DIGITS)
+    asked = _selected(values, replay, chosen_tier)
+    waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
+    if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
+        raise ValueError(_not_run(waiting, images))
+    selected = on_images([item for item in asked if item.id not in waiting], images)
+    return Plan(
+        claims=tuple(item for item in selected if not isinstance(item, Observation)),
+        observations=tuple(item for item in selected if isinstance(item, Observation)),
+        waiting=tuple(f"{name} is not run, it needs {needed}" for name, needed in waiting.items()),
+        settings=Settings(
+            seed=_seed(values, replay),
+            tier=chosen_tier,
+            device=_device(values.get("device") or "cpu"),
+            workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
+            replicates=None
+            if replicates is None
+            else _between("--replicates", 1, MOST_REPLICATES, replicates),
+            data=images,
+        ),
+        executor=values.get("executor"),
+        report_dir=Path(folder) if folder else None,
+        replay=replay,
+        fresh=bool(values.get("fresh")) or replay is not None,
+        strict_undecided=bool(values.get("strict_undecided")),
+        selection=_selection(values, replay),
+    )
+
+
+def load_results(name: str) -> Results:
+    """A results file, named by itself or by its folder.
+
+    Raises
+    ------
+    ValueError
+        If it is missing or corrupt.
+    """
+    path = Path(name)
+    return load(path / "results.json" if path.is_dir() else path)
+
+
+def require_words(values: Mapping[str, Any]) -> None:
+    """Refuse an option given without its value, which would else be silently left out.
+
+    Raises
+    ------
+    ValueError
+        Naming the option.
+    """
+    for name, value in values.items():
+        several = isinstance(value, list) and (value or name in PLACES)
+        for given in value if several else [value]:
+            word = "--" if given == [] else given  # what argparse makes of --option=--
+            if isinstance(word, str) and (word in ("", "--") or "\0" in word):
+                option = PLACES.get(name) or f"--{name.replace('_', '-')}"
+                raise ValueError(f"{option} must be given a value, without NUL characters, got {word!r}")
+
+
+def require_seed(seed: int) -> int:
+    """The seed, if it is one.
+
+    Raises
+    ------
+    ValueError
+        If it is negative or too large.
+    """
+    return _between("--seed", 0, LARGEST_SEED, seed)
+
+
+def require_writable(folder: Path, option: str = "--report-dir") -> None:
+    """Fail before the run, not after it; `option` is what named the folder.
+
+    Raises
+    ------
+    ValueError
+        If nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{option} must be a folder that can be written, got {folder}: {error.strerror}"
+        ) from None
+
+
+def _require_consistent(values: Mapping[str, Any]) -> None:
+    fixed = [
+        name for name in ("seed", "vary_seed", "tier", "replicates") if values.get(name) not in (None, False)
+    ]
+    if values.get("replay") and fixed:
+        raise ValueError(
+            f"--{fixed[0].replace('_', '-')} must not stand beside --replay, which takes it from the file"
+        )
+    if values.get("vary_seed") and values.get("seed") is not None:
+        raise ValueError("--vary-seed must not stand beside --seed, which fixes it")
+
+
+def _selected(
+    values: Mapping[str, Any], replay: Results | None, tier: Tier
+) -> tuple[AnyClaim | Observation, ...]:
+    names, papers = values.get("claim") or [], values.get("paper") or []
+    if replay:
+        recorded = [*(row.claim for row in replay.rows), *(o.id for o in replay.observations)]
+        names = _replayed(names, list(dict.fromkeys(recorded)))
+    found = (
+        *registry.select(tier, claim=names, paper=papers),
+        *registry.select_observations(tier, claim=names, paper=papers),
+    )
+    if not found:
+        asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(papers)])
+        reason = f"--tier {tier}" if not names else "these"
+        raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
+    return found
+
+
+def _not_run(waiting: Mapping[str, str], images: str) -> str:
+    """Of what is asked for by name, or was recorded: it is run or refused."""
+    name, needed = next(iter(waiting.items()))
+    return f"claim {name} needs {needed}, got {images}"
+
+
+def _replayed(names: list[str], recorded: list[str]) -> list[str]:
+    """The recorded claims and observations to repeat."""
+    known = {item.id for item in (*registry.claims(), *registry.observations())}
+    absent = [name for name in names if name not in recorded]
+    unknown = [name for name in names or recorded if name not in known]
+    if absent:
+        raise ValueError(f"--claim must name what the results file judges, got {', '.join(absent)}")
+    if unknown:
+        raise ValueError(
+            f"--replay: this version has no claim {', '.join(unknown)}; choose others with --claim"
+        )
+    if not recorded:
+        raise ValueError("--replay must name a run that judged at least one claim, this one judged none")
+    return names or recorded
+
+
+def _device(name: str) -> str:
+    return (
+        name if name == "cpu" else resolve_device(name)
+    )  # the rest is torch's to answer, and it loads slowly
+
+
+def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
+    if values.get("vary_seed"):
+        return secrets.randbits(32)
+    if values.get("seed") is not None:
+        return require_seed(values["seed"])
+    return replay.suite.seed if replay else SEED
+
+
+def _tier(word: str) -> Tier:
+    if word not in list(Tier):
+        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}")
+    return Tier(word)
+
+
+def _between(option: str, least: int, most: int, value: int) -> int:
+    if value < least:
+        raise ValueError(f"{option} must be at least {least}, got {value}")
+    if value > most:
+        raise ValueError(f"{option} must be at most {most}, got more")
+    return value
+
+
+def _selection(values: Mapping[str, Any], replay: Results | None) -> str:
+    parts = [*(values.get("claim") or []), *(values.get("paper") or [])]
+    return ", ".join(parts) or (replay.suite.selection.removesuffix(INTERRUPTED) if replay else ALL_CLAIMS)

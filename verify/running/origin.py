@@ -1,0 +1,258 @@
+"""What the numbers of a block depend on: code, packages, machine and images, as the process that draws it has them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import inspect
+import json
+import os
+import platform
+import sys
+import sysconfig
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from simulate.monte_carlo import BlockResult, Point
+from verify.claims.images import DIGITS
+
+__all__ = ["Key", "Origin", "OtherCodeError", "drawn", "key", "origin", "refresh", "why_not_stored"]
+
+PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
+
+OWN = ("theory", "simulate", "verify")
+
+UNREADABLE = ""
+"""Stands for the content of a file that cannot be read."""
+
+
+class Key(NamedTuple):
+    """What the numbers of a block depend on, its index apart."""
+
+    experiment: str
+    point: str
+    seed: str
+    device: str
+    fingerprint: str
+
+
+class Origin(NamedTuple):
+    """What a process draws a block with.
+
+    `code` is the same wherever the same code runs with the same packages on the same images; `files` are the hashes
+    of all files that a user's experiment may depend on, by module, as far as they are loaded.
+    """
+
+    code: str
+    hardware: str
+    files: dict[str, str]
+
+
+class OtherCodeError(RuntimeError):
+    """A block was drawn by other code than that of this process."""
+
+
+def key(simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str) -> Key | None:
+    """Where the blocks of a run are filed; None where their code or their images cannot be known.
+
+    Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
+    wraps nor closes over anything: whatever else there is may depend on values that no file shows.
+    """
+    try:
+        parts = [_module(simulate), _images(point.get("images", DIGITS))]
+    except (OSError, TypeError):
+        return None
+    here = origin(simulate, point, device)
+    if UNREADABLE in (*parts, *here.files.values()):
+        return None
+    fingerprint = hashlib.sha256(json.dumps([*parts, *here], sort_keys=True).encode()).hexdigest()
+    return Key(experiment, point.canonical(), str(seed), device, fingerprint)
+
+
+def origin(simulate: Callable[..., Any], point: Point, device: str) -> Origin:
+    """What this process would draw a block with; it takes some microseconds but the first time."""
+    code = [_sources(), *_versions(), _images(point.get("images", DIGITS))]
+    name = str(getattr(simulate, "__module__", "")).replace("__mp_main__", "__main__")  # so workers call it
+    files = {} if name.partition(".")[0] in OWN else _files(name, len(sys.modules))
+    return Origin(hashlib.sha256("\n".join(code).encode()).hexdigest(), _hardware(device), files)
+
+
+def drawn(
+    draw: Callable[..., BlockResult],
+    simulate: Callable[..., Any],
+    point: Point,
+    device: str,
+    **arguments: Any,
+) -> tuple[BlockResult, Origin]:
+    """Call `draw` with all the rest, in whatever process this is, and say what that draws with."""
+    _images(point.get("images", DIGITS))  # or others might be drawn from than are said to be
+    result = draw(simulate=simulate, point=point, device=device, **arguments)
+    return result, origin(simulate, point, device)
+
+
+def why_not_stored(here: Origin, there: Origin) -> str:
+    """Why a block drawn there cannot be filed as one drawn here; empty if it can.
+
+    Raises
+    ------
+    OtherCodeError
+        If the code, the packages or the images differ: then the block is of no use at all.
+    """
+    shared = here.files.keys() & there.files.keys() if here.files != there.files else ()
+    if here.code != there.code or any(here.files[name] != there.files[name] for name in shared):
+        raise OtherCodeError(
+            "a worker runs other code or other library versions than this process: install the same on the"
+            " cluster; if code or images were changed during the run, run again"
+        )
+    if here.hardware != there.hardware:
+        return "blocks drawn on other hardware than this process runs on"
+    if there.files.keys() - here.files.keys():
+        return "blocks whose experiment imports modules while it draws"
+    return ""
+
+
+def refresh() -> None:
+    """Look at all files again: in a process that lives long, code is reloaded and images are replaced."""
+    for cached in (_sources, _files, _hash):
+        cached.cache_clear()
+
+
+@cache
+def _sources() -> str:
+    """Hash of the code that draws and predicts."""
+    root = Path(__file__).parents[2]
+    files = sorted(p for part in ("theory", "simulate", "verify/claims") for p in (root / part).rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        path = file.relative_to(root)
+        name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        digest.update(f"{path.as_posix()}\0{_as_loaded(name, str(file))}\n".encode())
+    return digest.hexdigest()
+
+
+def _module(simulate: Callable[..., Any]) -> str:
+    """Hash of the module that defines the function."""
+    if not inspect.isfunction(simulate) or hasattr(simulate, "__wrapped__") or simulate.__closure__:
+        raise TypeError("only a function that stands for itself is known by its source")
+    module, source = sys.modules.get(simulate.__module__), inspect.getsourcefile(simulate)
+    if source is None or getattr(module, "__dict__", {}).get(simulate.__qualname__) is not simulate:
+        raise TypeError("a function that is not the one of its module is not known by its source")
+    return f"{simulate.__module__}.{simulate.__qualname__} {_as_loaded(simulate.__module__, source)}"
+
+
+@lru_cache(maxsize=8)
+def _files(experiment: str, _modules: int) -> dict[str, str]:
+    """Hashes of the loaded modules that a user's experiment may depend on; their number tells of new ones."""
+    found: dict[str, str] = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str) and _is_users(name, file, experiment):
+            try:
+                found[name] = _as_loaded(name, file)
+            except OSError:
+                found[name] = UNREADABLE
+    return found
+
+
+def _is_users(name: str, file: str, experiment: str) -> bool:
+    """Neither installed nor ours, or of the same package as the experiment; the main program only if it is that."""
+    if name in ("__main__", "__mp_main__"):
+        return name == experiment
+    if name.partition(".")[0] == experiment.partition(".")[0]:
+        return True
+    return not file.startswith(_installed()) and "site-packages" not in file and "dist-packages" not in file
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """Folders of the standard library, of installed commands, and of our own code."""
+    installed = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "scripts")]
+    own = [Path(__file__).parents[2] / name for name in OWN]
+    folders = [*installed, *(folder.resolve() for folder in installed), *own]
+    return tuple(f"{folder}{os.sep}" for folder in folders)
+
+
+def _as_loaded(name: str, file: str) -> str:
+    """Hash of a module's file, as it was when first asked for after the module was loaded or reloaded."""
+    module = sys.modules.get(name)
+    if module is None or getattr(module, "__file__", None) != file:
+        return _content(file)
+    load = module.__spec__ or module  # a reload brings a new one
+    if file not in _LOADED or _LOADED[file][0] is not load:
+        _LOADED[file] = (load, _content(file))
+    return _LOADED[file][1]
+
+
+_LOADED: dict[str, tuple[Any, str]] = {}
+"""Hashes of loaded modules by file, and which loading of the module each belongs to."""
+
+
+def _images(source: Any) -> str:
+    """Hash of the images; the embedded ones are part of a package, whose version counts."""
+    if source == DIGITS:
+        return DIGITS
+    try:
+        found = _content(str(source))
+    except OSError:
+        return UNREADABLE
+    if _SEEN.get(source) != found:
+        data = sys.modules.get("simulate.data")
+        if data is not None:
+            data.opened.cache_clear()  # of a file that was overwritten it holds the images of before
+        _SEEN[source] = found
+    return found
+
+
+_SEEN: dict[Any, str] = {}
+"""Hashes of the images this process draws from."""
+
+
+def _content(file: str) -> str:
+    status = Path(file).stat()
+    return _hash(file, status.st_mtime_ns, status.st_size)
+
+
+@cache
+def _hash(file: str, _changed: int, _size: int) -> str:
+    with Path(file).open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    """Packages and interpreter."""
+    python = f"python {sys.version_info.major}.{sys.version_info.minor}"
+    return (*(f"{name} {_version(name)}" for name in PACKAGES), python)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "missing"
+
+
+@cache
+def _hardware(device: str) -> str:
+    """System and processors: what rounds the same everywhere is not promised to."""
+    parts = (platform.system(), platform.machine(), _processor(), _accelerator(device))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _processor() -> str:
+    """What the linear algebra chooses its kernels by: the processor's abilities, where the system tells them."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
+
+
+def _accelerator(device: str) -> str:
+    if not device.startswith("cuda"):
+        return ""
+    import torch
+
+    return torch.cuda.get_device_name(device)

@@ -1,0 +1,336 @@
+"""Finished blocks on disk: an append-only store in the report folder, from which a rerun continues.
+
+A block is filed under all that its numbers depend on: experiment, point, seed, device, and a fingerprint of the
+code, the packages, the machine and the images behind it. Whatever of this changes, the block is drawn again. The
+process that draws a block says what it is drawn with, for it may be on another machine than the store.
+The store is a convenience, never a condition: what it cannot do it says once, and the run goes on in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import BLOCK, BlockResult, Scores
+from verify.running.origin import Key
+
+__all__ = ["FILE", "Store", "exclusive", "replicates_read"]
+
+FILE = "replicates.sqlite"
+
+PATIENCE = 30.0
+"""Seconds to wait for another run that writes to the same store."""
+
+LOG_PAGES = 200
+"""Pages of 4 kB after which the log is worked into the file: a block takes three of them, and a disk may be small."""
+
+APPLICATION = 0x6C6F7373
+"""Marks the file as ours in its header: "loss"."""
+
+RUNS = """CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    experiment TEXT NOT NULL,
+    point TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    device TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    UNIQUE (experiment, point, seed, device, fingerprint)
+)"""
+BLOCKS = """CREATE TABLE blocks (
+    run INTEGER NOT NULL REFERENCES runs,
+    block INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    layout TEXT NOT NULL,
+    scores BLOB NOT NULL,
+    seconds REAL NOT NULL,
+    sha256 TEXT NOT NULL,
+    UNIQUE (run, block, attempt, sha256)
+)"""
+
+_ADD_RUN = "INSERT OR IGNORE INTO runs (experiment, point, seed, device, fingerprint) VALUES (?, ?, ?, ?, ?)"
+_ADD_BLOCK = """INSERT OR IGNORE INTO blocks SELECT id, ?, ?, ?, ?, ?, ? FROM runs
+    WHERE experiment = ? AND point = ? AND seed = ? AND device = ? AND fingerprint = ?"""
+_READ = """SELECT block, layout, scores, seconds, sha256 FROM blocks JOIN runs ON run = id
+    WHERE experiment = ? AND point = ? AND seed = ? AND device = ? AND fingerprint = ? AND block >= 0 AND block < ?
+    ORDER BY blocks.rowid DESC"""
+
+
+class _ForeignError(Exception):
+    """The file is no store of ours, or a damaged one."""
+
+
+class Store:
+    """The blocks of a report folder; the file appears with the first block.
+
+    Parameters
+    ----------
+    folder
+        Where `FILE` is or will be.
+    say
+        Called with one line when the file is damaged, and once if nothing more can be stored.
+    fresh
+        Read nothing; what is drawn is still added.
+    """
+
+    def __init__(self, folder: Path, say: Callable[[str], None], *, fresh: bool = False) -> None:
+        self.path, self.fresh, self.replicates = folder / FILE, fresh, 0
+        self._say = say
+        self._connection: sqlite3.Connection | None = None
+        self._given_up = False
+        self._left_out: set[str] = set()
+        self._damaged: dict[tuple[Key, int], int] = {}
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def read(self, where: Key, most: int, size: int = BLOCK) -> dict[int, BlockResult]:
+        """The sound ones of the first `most` blocks of `size`, by index; of two, the one added last."""
+        found: dict[int, BlockResult] = {}
+        if self.fresh or not self.path.exists():
+            return found
+        for index, *fields in self._execute(_READ, (*where, most)):
+            self._take(found, where, index, fields, size)
+        self.replicates += size * len(found)
+        return found
+
+    def add(self, where: Key, index: int, result: BlockResult) -> None:
+        """Append a block; the file is in order whenever the process ends."""
+        layout, scores = _encoded(result.scores)
+        digest = _digest(where, index, layout, scores)
+        attempt = self._damaged.get((where, index), 0)
+        self._execute(_ADD_RUN, where)
+        self._execute(_ADD_BLOCK, (index, attempt, layout, scores, result.seconds, digest, *where))
+
+    def leave_out(self, what: str) -> None:
+        """Say, once, what is not stored."""
+        if what not in self._left_out:
+            self._left_out.add(what)
+            self._say(f"{self.path}: {what} are not stored")
+
+    def begin(self) -> None:
+        """Open the file, or make it: from then on `exclusive` finds something to lock."""
+        if self._connection is None and not self._given_up:
+            try:
+                self._connection = _open(self.path, self._say)
+            except (sqlite3.Error, OSError) as error:
+                self._give_up(error)
+
+    def close(self) -> None:
+        """Close the file; what a full disk has no room for stays in the log beside it."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+        self._connection = None
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        self.begin()
+        try:
+            return self._connection.execute(statement, values).fetchall() if self._connection else []
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return []
+
+    def _take(
+        self, found: dict[int, BlockResult], where: Key, index: Any, fields: list[Any], size: int
+    ) -> None:
+        if type(index) is not int or index in found:
+            return
+        block = _decoded(where, index, *fields, size=size)
+        if block is None:
+            self._damaged[where, index] = self._damaged.get((where, index), 0) + 1
+        else:
+            found[index] = block
+
+    def _give_up(self, error: Exception) -> None:
+        """Never to be opened again: so this is said once."""
+        self.close()
+        self._given_up = True
+        self._say(f"{self.path}: {error}; the run goes on, but what it draws from here on is not stored")
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep every other run out of the folder's store, and so out of its report, for a moment.
+
+    Raises
+    ------
+    TimeoutError
+        If another run does not let go of it.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        yield
+        return
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    try:
+        _lock(connection, folder)
+        yield
+    finally:
+        connection.close()
+
+
+def replicates_read(count: int, folder: Path) -> str:
+    """The line that says, at the start, how much of an earlier run is used.
+
+    Properties choose their points as they run, and read what is stored there only then.
+
+    >>> replicates_read(1234, Path("report"))
+    '1 234 replicates of an earlier run read from report; properties read theirs as they run'
+    """
+    number = f"{count:,}".replace(",", " ")
+    return f"{number} replicates of an earlier run read from {folder}; properties read theirs as they run"
+
+
+def _lock(connection: sqlite3.Connection, folder: Path) -> None:
+    try:
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        if _code(error) == sqlite3.SQLITE_BUSY:
+            raise TimeoutError(0, f"another run is writing its report to {folder}; run again") from None
+        # a disk without room for a lock has none for another report either
+
+
+def _open(path: Path, say: Callable[[str], None]) -> sqlite3.Connection:
+    """The store at `path`; what is there and is none is moved aside."""
+    before = _identity(path)
+    try:
+        return _opened(path)
+    except _ForeignError as error:
+        why = str(error)
+    aside = _set_aside(path, before)
+    say(f"{path} {why}; it is kept as {aside}, a new one is begun")
+    return _opened(path)
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    if path.exists() and not path.is_file():
+        raise _ForeignError("is not a file")
+    connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        _require_ours(connection)
+        _write_ahead(connection)
+        _create(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise _ForeignError("is damaged") from None
+        raise
+    except _ForeignError:
+        connection.close()
+        raise
+    return connection
+
+
+def _require_ours(connection: sqlite3.Connection) -> None:
+    ((check,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+    if check != "ok":
+        raise _ForeignError("is damaged")
+    ((application,),) = connection.execute("PRAGMA application_id").fetchall()
+    if _schema(connection) not in ([], [BLOCKS, RUNS]) or application not in (0, APPLICATION):
+        raise _ForeignError("is not a store of replicates of this version")
+
+
+def _schema(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY sql")
+    return [sql for (sql,) in found]
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Readers and one writer at a time; the switch itself does not wait for its turn."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_PAGES}")
+            return
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Both tables in one step, unless they are there."""
+    if _schema(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    if not _schema(connection):
+        for statement in (RUNS, BLOCKS, f"PRAGMA application_id = {APPLICATION}"):
+            connection.execute(statement)
+    connection.execute("COMMIT")
+
+
+def _set_aside(path: Path, before: int) -> Path:
+    """Move the file away, with its log, whose pages would be played back into the new one."""
+    number = 1
+    while (aside := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
+        number += 1
+    if _identity(path) == before:  # another run may have done the same just now
+        for end in ("-wal", "-shm", ""):
+            with contextlib.suppress(FileNotFoundError):
+                Path(f"{path}{end}").rename(f"{aside}{end}")
+    return aside
+
+
+def _identity(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _encoded(scores: Scores) -> tuple[str, bytes]:
+    """Names and shapes as JSON, and the raw numbers one after the other."""
+    layout = json.dumps({name: values.shape for name, values in scores.items()})
+    return layout, b"".join(np.ascontiguousarray(v, dtype="<f8").tobytes() for v in scores.values())
+
+
+def _decoded(
+    where: Key, index: int, layout: Any, scores: Any, seconds: Any, digest: Any, size: int = BLOCK
+) -> BlockResult | None:
+    """A row as a block; None where it is not what was written."""
+    kinds = (type(layout), type(scores), type(seconds))
+    if kinds != (str, bytes, float) or digest != _digest(where, index, layout, scores) or not seconds >= 0:
+        return None
+    try:
+        return BlockResult(_arrays(json.loads(layout), scores, size), seconds)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _arrays(layout: dict[str, list[int]], raw: bytes, rows: int) -> Scores:
+    numbers, start = np.frombuffer(raw, dtype="<f8"), 0
+    found: Scores = {}
+    for name, shape in layout.items():
+        if shape[:1] != [rows] or len(shape) > 2 or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError(f"scores must have one row per replicate, got shape {shape}")
+        size = rows * (shape[1] if len(shape) == 2 else 1)
+        found[name] = numbers[start : start + size].reshape(shape).astype(np.float64)
+        start += size
+    if start != len(numbers):
+        raise ValueError(f"scores must fill {start} numbers, got {len(numbers)}")
+    return found
+
+
+def _digest(where: Key, index: int, layout: str, scores: bytes) -> str:
+    """Hash of a block and its name; not of the seconds it took, which nobody draws twice the same."""
+    head = json.dumps([*where, index, layout])
+    return hashlib.sha256(head.encode() + b"\0" + scores).hexdigest()
