@@ -18,7 +18,7 @@ from simulate.objectives.derivatives import held, second_derivative
 from simulate.objectives.parameters import as_found
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
-from tests.simulate.perceptrons import assert_same
+from tests.simulate.small_perceptrons import assert_same
 
 MATRICES = (hessian, gauss_newton, h_term, empirical_fisher)
 ANY_LOSS = sorted(BUILDERS)

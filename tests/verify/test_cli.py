@@ -12,7 +12,7 @@ import pytest
 
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged, words_of
-from tests.verify.sample_results import sample
+from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import cli, results
 from verify.claims import registry

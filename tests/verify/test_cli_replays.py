@@ -10,7 +10,7 @@ import pytest
 
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
-from tests.verify.sample_results import sample
+from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
 from verify import results
 from verify.cli import main

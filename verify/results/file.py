@@ -20,6 +20,7 @@ from verify.results.records import (
     WORDS,
     Curve,
     Observed,
+    ObservedGroup,
     Results,
     Row,
     Suite,

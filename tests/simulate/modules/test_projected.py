@@ -1,0 +1,168 @@
+"""Curvature along a frame: against automatic differentiation of the loss along it, and one route against the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simulate.modules import projected, sites
+from simulate.modules.projected import projected_terms
+from simulate.networks import Mlp
+from simulate.objectives import Objective
+from simulate.objectives.parameters import as_found
+from simulate.operators import gauss_newton
+from simulate.perceptrons.curvature import ProjectedMlp, Terms
+from tests.simulate.models_and_data import BUILDERS, case, whole_loss
+from tests.simulate.modules.layer_kinds import LAYERS, SAMPLES, centred, layered
+
+
+def frame(objective: Objective, columns: int = 4) -> Tensor:
+    draws = torch.Generator().manual_seed(3)
+    return torch.randn(objective.dim, columns, dtype=torch.float64, generator=draws)
+
+
+def assert_terms(found: Terms, g_term: Tensor, hessian: Tensor) -> None:
+    scale = float(hessian.abs().max() + g_term.abs().max())
+    for one, other in ((found.g_term, g_term), (found.hessian, hessian)):
+        assert float((one - other).abs().max()) < 1e-10 * scale
+
+
+def assert_differentiated(found: Terms, objective: Objective, along: Tensor) -> None:
+    """Second derivative of the loss in t at theta + R t, by autograd alone, and products of a tested matrix."""
+    with as_found(objective.model, objective.training):
+        vector, loss = objective.flat(objective.leaves()).detach(), whole_loss(objective)
+        origin = torch.zeros(along.shape[1], dtype=torch.float64)
+        hessian: Any = torch.autograd.functional.hessian(lambda t: loss(vector + along @ t), origin)
+    assert_terms(found, along.T @ (gauss_newton(objective) @ along), hessian)
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_terms_are_second_derivatives_along_the_frame(name: str) -> None:
+    objective = case(name).objective()
+    assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+@pytest.mark.parametrize("name", sorted(LAYERS))
+def test_every_kind_of_layer_has_its_second_derivative(name: str, columns: int) -> None:
+    """With fewer columns than outputs the tangents come by the other way."""
+    objective = layered(name)
+    assert sites.covers(objective)
+    assert sites.by_sample(objective)
+    assert_differentiated(
+        projected_terms(objective, frame(objective, columns)), objective, frame(objective, columns)
+    )
+
+
+@pytest.mark.parametrize("names", [["0.bias"], ["3.weight"], ["1.bias", "3.bias"], ["0", "4"]])
+def test_a_subset_of_the_parameters_has_its_block(names: list[str]) -> None:
+    objective = layered("normalisations", parameters=names)
+    assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
+
+
+def test_bias_free_perceptron_is_that_in_closed_form() -> None:
+    rng = np.random.default_rng(0)
+    net, x, y = Mlp((6, 5, 4, 3), rng=rng), rng.standard_normal((7, 6)), np.arange(7) % 3
+    objective = Objective(net, nn.CrossEntropyLoss(), (torch.from_numpy(x), torch.from_numpy(y)))
+    weights = [p.detach() for p in net.parameters()]
+    expected = ProjectedMlp(weights, x, y, frame(objective)).terms()
+    assert_terms(projected_terms(objective, frame(objective)), expected.g_term, expected.hessian)
+
+
+@pytest.mark.parametrize("name", ["cross-entropy", "convolution", "ignored class"])
+def test_products_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = case(name).objective()
+    found = projected_terms(objective, frame(objective))
+    monkeypatch.setattr(sites, "covers", lambda _: False)
+    again = projected_terms(objective, frame(objective))
+    assert_terms(found, again.g_term, again.hessian)
+
+
+@pytest.mark.parametrize("name", ["tokens", "convolutions"])
+def test_cutting_into_single_samples_changes_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective, sizes, tangents = layered(name), [], projected._tangents
+    monkeypatch.setattr(projected, "_BYTES", 1)
+    monkeypatch.setattr(projected, "_tangents", lambda p, c: sizes.append(p.size) or tangents(p, c))
+    assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
+    assert sizes == SAMPLES * [1]
+
+
+def test_a_loss_of_straight_pieces_has_no_gauss_newton_matrix() -> None:
+    found = case("squared error")
+    objective = found._replace(loss=lambda z, y: (z * y).mean()).objective()
+    terms = projected_terms(objective, frame(objective))
+    assert not terms.g_term.any()
+    assert_differentiated(terms, objective, frame(objective))
+
+
+def test_samples_that_see_each_other_are_measured_by_products() -> None:
+    objective = centred()
+    assert not sites.by_sample(objective)
+    assert_differentiated(projected_terms(objective, frame(objective)), objective, frame(objective))
+
+
+def test_terms_are_symmetric_and_of_the_type_of_the_parameters() -> None:
+    found = case("convolution")
+    double = projected_terms(found.objective(), frame(found.objective()))
+    objective = found._replace(model=found.model.float()).objective()
+    single = projected_terms(objective, frame(objective))
+    for one, other in zip(single, double, strict=True):
+        assert one.dtype == torch.float32
+        assert torch.equal(one, one.mT)
+        assert float((one - other).abs().max()) < 1e-5 * float(double.hessian.abs().max())
+
+
+def test_no_curvature_of_straight_pieces_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    curved = projected._curved
+    monkeypatch.setattr(projected, "_curved", lambda *a: asked.append(curved(*a)) or asked[-1])
+    rng = np.random.default_rng(0)
+    data = torch.from_numpy(rng.standard_normal((4, 3))), torch.arange(4) % 2
+    for activation in ("relu", "tanh"):
+        objective = Objective(Mlp((3, 4, 2), activation, rng=rng), nn.CrossEntropyLoss(), data)
+        projected_terms(objective, frame(objective))
+    assert asked == [False, True]
+
+
+def test_the_model_is_left_as_found() -> None:
+    found = case("convolution")
+    found.model.train()
+    before = {name: value.clone() for name, value in found.model.state_dict().items()}
+    objective = found.objective()
+    projected_terms(objective, frame(objective))
+    assert found.model.training
+    assert all(torch.equal(before[name], value) for name, value in found.model.state_dict().items())
+    assert not any(m._forward_hooks for m in found.model.modules())
+
+
+@pytest.mark.parametrize(
+    ("along", "message"),
+    [
+        (torch.zeros(3, 2), r"frame must be of shape \(10, d\) with d >= 1, got \(3, 2\)"),
+        (torch.zeros(10), r"got \(10,\)"),
+        (torch.zeros(10, 0), r"got \(10, 0\)"),
+        (torch.zeros(10, 2, dtype=torch.complex128), "frame must be real, got torch.complex128"),
+        (torch.full((10, 2), torch.nan), "frame must be finite"),
+        (torch.full((10, 2), 1e200, dtype=torch.float64), "frame must be finite"),
+    ],
+)
+def test_a_frame_that_is_none_is_refused(along: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        projected_terms(case("linear").objective(), along)
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = case("convolution").objective()
+    columns = frame(objective)
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    for there, what in (
+        (0, "4 directions, apart by parameters"),
+        (8 * columns.numel(), "the changes of one sample"),
+    ):
+        monkeypatch.setattr("simulate._memory.available", lambda _, there=there: there)
+        with pytest.raises(ValueError, match=rf"frame must be small .*: {what}.* need .*; use fewer columns"):
+            projected_terms(objective, columns)

@@ -1,0 +1,365 @@
+"""Where parameters act: what counts as a site, what a model may do elsewhere, and derivatives of single samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from simulate.modules import site_gradients, sites
+from simulate.modules.sample_grams import trace_gauss_newton
+from simulate.modules.sites import Site, by_sample, covers, visited
+from simulate.objectives import Objective
+from simulate.objectives.parameters import as_found
+from simulate.operators import gauss_newton
+from tests.simulate.models_and_data import BUILDERS, case
+from tests.simulate.small_perceptrons import assert_same
+
+SAMPLES, SQUARES = 3, nn.MSELoss()
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
+
+
+TOKENS = torch.tensor([[0, 1, 1, 4], [2, 2, 2, 2], [3, 0, 4, 1]])
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], Tensor]] = {
+    "linear": (lambda: nn.Linear(4, 3), drawn(SAMPLES, 4)),
+    "linear without bias": (lambda: nn.Linear(4, 3, bias=False), drawn(SAMPLES, 4)),
+    "linear on two positions": (lambda: nn.Linear(7, 6), drawn(SAMPLES, 2, 7)),
+    "linear on many positions": (lambda: nn.Linear(2, 3), drawn(SAMPLES, 5, 2, 2)),
+    "linear on rows": (lambda: nn.Linear(3, 2), drawn(2 * SAMPLES, 3)),
+    "convolution": (lambda: nn.Conv2d(2, 3, 2), drawn(SAMPLES, 2, 4, 3)),
+    "convolution to a point": (lambda: nn.Conv2d(2, 3, (4, 3)), drawn(SAMPLES, 2, 4, 3)),
+    "convolution in one dimension": (lambda: nn.Conv1d(2, 3, 3, padding="same"), drawn(SAMPLES, 2, 5)),
+    "convolution in three dimensions": (lambda: nn.Conv3d(1, 2, 2, padding=1), drawn(SAMPLES, 1, 2, 3, 2)),
+    "strided and dilated": (
+        lambda: nn.Conv2d(2, 3, (2, 3), stride=(2, 1), dilation=(1, 2), padding=(1, 2)),
+        drawn(SAMPLES, 2, 4, 5),
+    ),
+    "circular": (
+        lambda: nn.Conv2d(2, 2, (3, 2), padding="same", padding_mode="circular"),
+        drawn(SAMPLES, 2, 4, 4),
+    ),
+    "grouped": (lambda: nn.Conv2d(4, 6, 2, groups=2), drawn(SAMPLES, 4, 3, 3)),
+    "depthwise": (lambda: nn.Conv2d(3, 3, 3, groups=3, padding=1), drawn(2 * SAMPLES, 3, 2, 4)),
+    "transposed": (lambda: nn.ConvTranspose2d(2, 3, 2, stride=2), drawn(SAMPLES, 2, 3, 2)),
+    "embedding": (lambda: nn.Embedding(5, 3), TOKENS),
+    "embedding with padding": (lambda: nn.Embedding(5, 3, padding_idx=2), TOKENS),
+    "embedding of a token": (lambda: nn.Embedding(5, 3, padding_idx=1), TOKENS[:, 1]),
+    "layer norm": (lambda: nn.LayerNorm([2, 4]), drawn(SAMPLES, 3, 2, 4)),
+    "layer norm without bias": (lambda: nn.LayerNorm(4, bias=False), drawn(2 * SAMPLES, 4)),
+    "root mean square": (lambda: nn.RMSNorm(4), drawn(SAMPLES, 3, 4)),
+    "group norm": (lambda: nn.GroupNorm(2, 4), drawn(SAMPLES, 4, 3, 2)),
+    "batch norm": (lambda: nn.BatchNorm2d(4), drawn(SAMPLES, 4, 3, 2)),
+    "batch norm of rows": (lambda: nn.BatchNorm1d(4), drawn(2 * SAMPLES, 4)),
+}
+
+
+class Rows(nn.Module):
+    """A layer on every row of a sample."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x.flatten(0, 1)).unflatten(0, x.shape[:2])
+
+
+def objective_of(model: nn.Module, x: Tensor, **options: Any) -> Objective:
+    """Of random parameters, and buffers that are no identity."""
+    model = model.double().eval()
+    with torch.no_grad():
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            if tensor.is_floating_point():
+                tensor.copy_(
+                    drawn(*tensor.shape) if "var" not in name else drawn(*tensor.shape).square() + 0.5
+                )
+        outputs = model(x)
+    return Objective(model, SQUARES, [(x, torch.zeros_like(outputs))], **options)
+
+
+def site_of(layer: nn.Module, x: Tensor) -> tuple[Site, Tensor, Objective]:
+    objective = objective_of(layer, x)
+    with as_found(layer, False):
+        outputs, (site,) = visited(objective, objective.leaves(), next(objective.batches()))
+    return site, outputs, objective
+
+
+def own_gradients(objective: Objective, x: Tensor, cotangents: Tensor) -> list[Tensor]:
+    """Of every sample by every parameter, with nothing but autograd: (n, r, size)."""
+    found, step = [], len(x) // SAMPLES
+    for i in range(SAMPLES):
+        part = slice(i * step, (i + 1) * step)
+        leaves = objective.leaves()
+        outputs = objective.outputs(leaves, x[part])
+        rows = [torch.autograd.grad(outputs, leaves, c[part], retain_graph=True) for c in cotangents]
+        found.append([torch.stack([row[k].flatten() for row in rows]) for k in range(len(leaves))])
+    return [torch.stack(parts) for parts in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_samples_and_their_inner_products_are_those_of_autograd(name: str) -> None:
+    build, x = LAYERS[name]
+    site, outputs, objective = site_of(build(), x)
+    cotangents = drawn(2, *outputs.shape)
+    for parameter, expected in zip(objective.names, own_gradients(objective, x, cotangents), strict=True):
+        assert_same(site_gradients.per_sample(site, parameter, cotangents, SAMPLES), expected)
+        left, right = site_gradients.inner(site, parameter, cotangents, SAMPLES)
+        assert_same(left @ right.mT, expected @ expected.mT)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_what_derivatives_hold_is_told_before(name: str) -> None:
+    build, x = LAYERS[name]
+    site, outputs, objective = site_of(build(), x)
+    told, cotangents = site_gradients.held(site, 4, SAMPLES), drawn(4, *outputs.shape)
+    for parameter in objective.names:
+        left, right = site_gradients.inner(site, parameter, cotangents, SAMPLES)
+        assert left[0].numel() + (right is not left) * right[0].numel() <= told
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_outputs_move_by_what_the_layer_gives_for_a_direction(name: str) -> None:
+    build, x = LAYERS[name]
+    site, outputs, objective = site_of(build(), x)
+    directions = tuple(drawn(2, *shape) for shape in objective.shapes)
+    masked = [d.clone() for d in directions]
+    if (padding := getattr(site.layer, "padding_idx", None)) is not None:
+        masked[0][:, padding] = 0  # has no derivative
+    leaves = objective.leaves()
+    ends = [objective.outputs([p + d[i] for p, d in zip(leaves, masked, strict=True)], x) for i in range(2)]
+    assert_same(sites.moved(site, directions), torch.stack([end - outputs for end in ends]).detach(), 1e-10)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> None:
+    build, x = LAYERS[name]
+    site, outputs, objective = site_of(build(), x)
+    weights, leaves = drawn(*outputs.shape), objective.leaves()
+    (slope,) = torch.autograd.grad(outputs, site.nudge, weights)
+    expected = torch.autograd.grad(objective.outputs(leaves, x), leaves, weights)
+    found = sites.pulled(site, slope)
+    for place, gradient in enumerate(expected):
+        assert_same(found[place], gradient)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_on_rows_or_positions_have_their_trace_by_either_route(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, x = LAYERS[name]
+    by_rows = len(x) > SAMPLES
+    objective = (
+        objective_of(Rows(build()), x.unflatten(0, (SAMPLES, -1))) if by_rows else objective_of(build(), x)
+    )
+    assert covers(objective) and by_sample(objective)
+    traces = [trace_gauss_newton(objective)]
+    monkeypatch.setattr(sites, "covers", lambda _: False)
+    traces.append(trace_gauss_newton(objective))
+    assert abs(traces[0] - traces[1]) <= 1e-12 * traces[1]
+
+
+class Shared(nn.Module):
+    """One layer at two sites; and an embedding whose matrix reads out too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Embedding(5, 3, padding_idx=2), nn.Linear(3, 5)
+        self.mix = nn.Conv1d(3, 3, 3, padding=1)
+        self.head.weight = self.embed.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.embed(x).mT
+        return self.head((hidden + self.mix(self.mix(hidden).tanh())).mT)
+
+
+def test_a_parameter_at_two_sites_has_the_sum_of_its_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = objective_of(Shared(), TOKENS)
+    assert covers(objective) and by_sample(objective)
+    trace = trace_gauss_newton(objective)
+    monkeypatch.setattr(sites, "covers", lambda _: False)
+    assert abs(trace - trace_gauss_newton(objective)) <= 1e-12 * trace
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+def test_sites_cover_models_of_layers_alone(name: str) -> None:
+    objective = case(name).objective()
+    assert covers(objective) == (name not in ("tied", "transformer"))
+    assert by_sample(objective)
+    assert not covers(case(name).objective(training=True))
+
+
+class Sly(nn.Module):
+    """A layer, and its matrix used once more in `another` way."""
+
+    def __init__(self, another: Callable[[nn.Linear, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.layer, self.another = nn.Linear(4, 4).double(), another
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) + self.another(self.layer, x)
+
+
+@pytest.mark.parametrize(
+    "another",
+    [
+        lambda layer, x: 1e-12 * layer.weight.sum(),
+        lambda layer, x: nn.functional.linear(x, layer.weight) * (x > 9),
+        lambda layer, x: layer.bias,
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_parameters_that_act_elsewhere_are_not_covered_however_little(
+    another: Any, dtype: torch.dtype
+) -> None:
+    model = Sly(another).to(dtype)
+    assert not covers(Objective(model, SQUARES, [(drawn(5, 4), drawn(5, 4))]))
+
+
+def test_other_hooks_belong_to_the_model() -> None:
+    """A change of the output is after the nudge, one of the parameters is elsewhere."""
+    model, data = nn.Linear(4, 4).double(), [(drawn(5, 4), drawn(5, 4))]
+    handle = model.register_forward_hook(lambda _, inputs, output: output.tanh())
+    assert covers(Objective(model, SQUARES, data))
+    trace = trace_gauss_newton(Objective(model, SQUARES, data))
+    handle.remove()
+    composed = Objective(nn.Sequential(model, nn.Tanh()), SQUARES, data)
+    assert abs(trace - trace_gauss_newton(composed)) <= 1e-12 * trace
+    nn.utils.parametrizations.weight_norm(model)
+    assert not covers(Objective(model, SQUARES, data))
+
+
+def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
+    class Doubled(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+            return super().forward(input) * self.weight.sum()
+
+    data = [(drawn(5, 4), drawn(5, 4))]
+    assert not covers(Objective(Doubled(4, 4).double(), SQUARES, data))
+    assert not covers(objective_of(nn.Embedding(5, 3, sparse=True), TOKENS))
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        (
+            {"max_norm": 1.0},
+            "model must not write into its parameters when it is called, got 'weight' written",
+        ),
+        ({"scale_grad_by_freq": True}, "derivatives of their own values, got others"),
+    ],
+)
+def test_embeddings_whose_gradients_are_not_their_own_are_refused(
+    options: dict[str, Any], cause: str
+) -> None:
+    with pytest.raises(ValueError, match=cause):
+        covers(objective_of(nn.Embedding(5, 3, **options), TOKENS))
+
+
+@pytest.mark.parametrize(
+    "mixing",
+    [
+        lambda z: z - z.mean(0),  # before any parameter
+        lambda z: z,
+    ],
+)
+@pytest.mark.parametrize("single_first", [False, True])
+def test_samples_that_see_each_other_are_found(mixing: Any, single_first: bool) -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4).double()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(mixing(x))
+
+    x, y = drawn(5, 4), drawn(5, 4)
+    data = [(x[:1], y[:1]), (x[1:], y[1:])] if single_first else [(x, y)]
+    apart = mixing(x) is x
+    assert by_sample(Objective(Mixed(), SQUARES, data)) == apart
+    assert by_sample(Objective(nn.Sequential(Mixed(), nn.Softmax(0)), SQUARES, data)) is False
+
+
+class Positions(nn.Module):
+    """A layer on sequences with the positions first, as many as samples are asked about; or on their rows."""
+
+    def __init__(self, flat: bool) -> None:
+        super().__init__()
+        self.layer, self.flat = nn.Linear(4, 4), flat
+
+    def forward(self, x: Tensor) -> Tensor:
+        ordered = x.transpose(0, 1)
+        if not self.flat:
+            return self.layer(ordered).transpose(0, 1)
+        return self.layer(ordered.flatten(0, 1)).unflatten(0, ordered.shape[:2]).transpose(0, 1)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_rows_that_are_not_in_the_order_of_the_samples_are_found(
+    flat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objective = objective_of(Positions(flat), drawn(5, 3, 4))
+    assert covers(objective) and not by_sample(objective)
+    trace = trace_gauss_newton(objective)
+    monkeypatch.setattr(sites, "covers", lambda _: False)
+    assert trace_gauss_newton(objective) == trace
+
+
+class Rerun(nn.Module):
+    """A part that keeps nothing for its derivative."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.head = nn.Sequential(nn.Linear(4, 5), nn.Tanh()), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(checkpoint(self.part, x, use_reentrant=False))
+
+
+def test_parts_that_are_run_again_are_not_covered() -> None:
+    objective = objective_of(Rerun(), drawn(5, 4))
+    assert not covers(objective)
+    model = objective.model
+    assert isinstance(model, Rerun)
+    plain = Objective(nn.Sequential(model.part, model.head), SQUARES, objective.data)
+    assert abs(trace_gauss_newton(objective) / trace_gauss_newton(plain) - 1) <= 1e-12
+
+
+def test_models_are_left_as_they_were() -> None:
+    model = case("convolution").model.train()
+    before = {name: (p, p.clone()) for name, p in model.named_parameters()}
+    objective = Objective(model, nn.CrossEntropyLoss(), [(drawn(4, 1, 4, 4), torch.arange(4) % 3)])
+    assert covers(objective) and by_sample(objective)
+    trace_gauss_newton(objective)
+    assert model.training and all(m.training for m in model.modules())
+    assert all(
+        p is before[name][0] and torch.equal(p, before[name][1]) for name, p in model.named_parameters()
+    )
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+class Told(nn.Module):
+    """Gives a layer its input by name, or more than that."""
+
+    def __init__(self, by_name: bool) -> None:
+        super().__init__()
+        self.by_name, self.up, self.line = by_name, nn.ConvTranspose1d(4, 2, 2, stride=2), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.line(input=x) if self.by_name else self.line(x)
+        return self.up(x[:, :, None], output_size=[3]).tanh().flatten(1)
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_layers_that_are_told_more_than_their_input_are_no_sites(by_name: bool) -> None:
+    """The size of an output, say, which a site knows nothing of."""
+    objective = objective_of(Told(by_name), drawn(5, 4))
+    assert not covers(objective)
+    assert abs(trace_gauss_newton(objective) / float(gauss_newton(objective).dense().trace()) - 1) <= 1e-12

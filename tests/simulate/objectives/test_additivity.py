@@ -1,0 +1,266 @@
+"""Whether a loss may be taken in parts: what may is not refused for rounding, what may not does not slip through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.modules.sample_grams import sample_grams
+from simulate.objectives import Objective
+from simulate.objectives.additivity import SAMPLES, chosen
+from simulate.objectives.batches import rows
+from simulate.operators import hessian
+from tests.simulate.small_perceptrons import assert_same
+
+N, CLASSES = 300, 5
+DRAW = torch.Generator().manual_seed(0)
+X, Y = torch.randn(N, 8, generator=DRAW), torch.randint(0, CLASSES, (N,), generator=DRAW)
+WEIGHTS = torch.tensor([1.0, 1.0, 1.0, 1.3, 1.0])
+
+
+def deep(activation: nn.Module, gain: float = 1.0, layers: int = 10) -> nn.Module:
+    inner = [part for _ in range(layers) for part in (nn.Linear(16, 16), activation)]
+    return scaled(nn.Sequential(nn.Linear(8, 16), activation, *inner, nn.Linear(16, CLASSES)), gain)
+
+
+def scaled(model: nn.Module, gain: float) -> nn.Module:
+    for parameter in model.parameters():
+        parameter.data *= gain
+    return model
+
+
+class Attending(nn.Module):
+    """A transformer on sequences of three tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Linear(8, 12), nn.Linear(12, CLASSES)
+        self.block = nn.TransformerEncoderLayer(12, 3, 16, dropout=0.2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.block(self.embed(torch.stack([x, x.roll(1, 1), -x], 1))).mean(1))
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "deep": lambda: deep(nn.Tanh()),
+    "deep, chaotic": lambda: deep(nn.Tanh(), 6.0, 20),
+    "deep, kinked": lambda: deep(nn.ReLU(), 2.0),
+    "dropout": lambda: nn.Sequential(nn.Linear(8, 9), nn.Dropout(), nn.ReLU(), nn.Linear(9, CLASSES)),
+    "normalised": lambda: nn.Sequential(
+        nn.Linear(8, 9), nn.BatchNorm1d(9), nn.LayerNorm(9), nn.GELU(), nn.Linear(9, CLASSES)
+    ),
+    "attention": Attending,
+    "tiny outputs": lambda: scaled(nn.Linear(8, CLASSES), 1e-6),
+    "huge outputs": lambda: scaled(nn.Linear(8, CLASSES), 1e4),
+    "outputs of zero": lambda: scaled(nn.Linear(8, CLASSES), 0.0),
+}
+
+LOSSES: dict[str, Any] = {
+    "cross-entropy": nn.CrossEntropyLoss(),
+    "weights of single precision": lambda z, y: (
+        functional.cross_entropy(z, y, weight=WEIGHTS, reduction="sum") / len(y)
+    ),
+    "squares": lambda z, y: ((z - functional.one_hot(y, CLASSES)) ** 2).mean(),
+    "tiny": lambda z, y: 1e-30 * functional.cross_entropy(z, y),
+    "both signs": lambda z, y: (z * (y[:, None] - 2)).mean(),
+    "single precision within": lambda z, _: (z.float().softmax(1) ** 2).mean(),
+    "half precision within": lambda z, _: (z.half().softmax(1) ** 2).mean().float(),
+    "few values": lambda z, y: (z.argmax(1) != y).float().mean() + 0 * z.sum(),
+    "naive": lambda z, _: torch.log(1 + torch.exp(-(10 * z).clamp(-80, 80))).mean(),
+}
+
+
+def in_batches(size: int, y: Tensor = Y) -> list[tuple[Tensor, Tensor]]:
+    return list(zip(X.split(size), y.split(size), strict=True))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("model", MODELS)
+def test_rounding_couples_nothing(model: str, loss: str) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        built = MODELS[model]()
+    for data in ([(X, Y)], in_batches(64)):
+        objective = Objective(built, LOSSES[loss], data, chunk=70)
+        assert (objective.coupling, objective.chunk) == ("", 70)
+
+
+def rare(*labels: int) -> Tensor:
+    found = torch.zeros(N, dtype=torch.int64)
+    for place, label in enumerate(labels):
+        found[140 + place] = label
+    return found
+
+
+@pytest.mark.parametrize("size", [7, 64, N])
+@pytest.mark.parametrize(
+    ("loss", "targets"),
+    [
+        (lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS), Y),
+        (lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS), Y.sort().values),
+        (lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS), rare(3)),
+        (lambda z, y: functional.cross_entropy(z, y, ignore_index=3), rare(2, 3, 4)),
+        (lambda z, y: functional.cross_entropy(z, y), rare(-100)),
+        (lambda z, y: ((z[:, 0] - y) ** 2)[y > -9].mean(), torch.where(rare(3) > 0, -10.0, Y.float())),
+        (lambda z, y: ((z[:, 0] - y) ** 2).nanmean(), torch.where(rare(3) > 0, torch.nan, Y.float())),
+        (
+            lambda z, y: (y @ WEIGHTS * (z - y).square().sum(1)).sum() / (y @ WEIGHTS).sum(),
+            functional.one_hot(rare(3), CLASSES).float(),
+        ),
+        (lambda z, y: functional.cross_entropy(z, y) + 1e-3 * z.std(), Y),
+        (lambda z, y: functional.cross_entropy(z, y) + 1e-3 * z.mean(0).square().sum(), Y),
+    ],
+)
+def test_what_one_sample_in_many_shows_is_seen(loss: Any, targets: Tensor, size: int) -> None:
+    model = deep(nn.Tanh(), layers=1)
+    objective = Objective(model, loss, in_batches(size, targets), chunk=100)
+    assert objective.coupling.startswith("the loss of a batch is not the mean")
+
+
+def test_few_are_asked_and_only_once() -> None:
+    asked: list[int] = []
+
+    class Counting(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+            asked.append(len(input))
+            return super().forward(input)
+
+    model = Counting(8, CLASSES)
+    objective = Objective(model, nn.CrossEntropyLoss(), (X, Y), chunk=100)
+    assert asked == []
+    objective.value()
+    assert sum(asked) <= 5 * SAMPLES + N and max(asked[:-3]) <= SAMPLES
+    asked.clear()
+    objective.value()
+    objective.on((X[:150], Y[:150])).value()
+    assert asked == [100, 100, 100, 100, 50]
+    asked.clear()
+    Objective(model, nn.CrossEntropyLoss(), (X, Y)).value()  # nothing is cut
+    assert asked == [3, 3, N]  # a few twice: whether a call changes what it is given
+
+
+@pytest.mark.parametrize("period", [2, 3, 4, 5])
+@pytest.mark.parametrize("sort", [False, True])
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+def test_classes_that_come_in_turns_are_seen(period: int, sort: bool, size: int) -> None:
+    """Or one after the other, by whatever number of samples that are asked together."""
+    for samples in (9, 12, 15, 16, 24, 60):
+        labels = torch.arange(samples) % period
+        targets = labels.sort().values if sort else labels
+        weights = torch.linspace(1.0, 3.0, period)
+        model, x = nn.Linear(8, period), X[:samples]
+        objective = Objective(
+            model, lambda z, y, w=weights: functional.cross_entropy(z, y, weight=w), (x, targets), chunk=size
+        )
+        assert not objective.separable
+
+
+@pytest.mark.parametrize(("size", "chunk"), [(1, None), (4, None), (N, 6), (60, 6)])
+def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | None) -> None:
+    """But for four; a rare class is seen all the same."""
+    seen: list[int] = []
+
+    def loss(z: Tensor, y: Tensor) -> Tensor:
+        seen.append(len(y))
+        return functional.cross_entropy(z, y, weight=WEIGHTS)
+
+    objective = Objective(deep(nn.Tanh(), layers=1), loss, in_batches(size, rare(3, 1, 4)), chunk=chunk)
+    assert not objective.separable and max(seen) <= max(4, min(size, chunk or N))
+
+
+def test_data_of_one_batch_are_not_asked_about() -> None:
+    objective = Objective(nn.Linear(8, 5), lambda z, _: z.std(), (X, Y))
+    assert objective.value() > 0 and objective._coupling is None
+
+
+@pytest.mark.parametrize(
+    "targets", [Y, rare(3), Y.float(), functional.one_hot(Y, CLASSES), X, torch.arange(N)]
+)
+@pytest.mark.parametrize("size", [1, 7, N])
+def test_the_samples_are_few_and_different(targets: Tensor, size: int) -> None:
+    pairs = zip(torch.arange(N).split(size), targets.split(size), strict=True)
+    found = [int(x) for x, _ in chosen(list(pairs))]
+    assert found == sorted(set(found)) and 16 <= len(found) <= SAMPLES
+    assert all(rows(y) == 1 for _, y in chosen([(X, targets)]))
+
+
+def test_samples_of_batches_of_different_shapes_are_not_put_together() -> None:
+    """Sequences that are padded batch by batch: a mean over positions of each sample."""
+
+    def loss(z: Tensor, y: Tensor) -> Tensor:
+        return (z[..., 0] - y).square().mean()
+
+    x = torch.randn(10, 9, 8, generator=DRAW)
+    data = [(x[:4, :5], x[:4, :5, 0]), (x[4:], x[4:, :, 0])]
+    assert Objective(nn.Linear(8, 1), loss, data).coupling == ""
+
+
+def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches() -> None:
+    """Tokens, flattened: what cannot be cut is one piece."""
+    model = nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.Flatten(0, 1))
+    data = [(x.view(-1, 4), y[: 2 * len(x.view(-1, 4))] % 3) for x, y in in_batches(60)]
+    data = [(x[: len(y) // 2], y[: 2 * (len(y) // 2)]) for x, y in data]
+    whole = [torch.cat(parts) for parts in zip(*data, strict=True)]
+    objective = Objective(model, nn.CrossEntropyLoss(), data)
+    assert objective.separable
+    assert abs(objective.value() - nn.CrossEntropyLoss()(model(whole[0]), whole[1]).item()) < 1e-6
+    weighed = Objective(model, lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS[2:]), data)
+    with pytest.raises(ValueError, match="each for itself, of data in several batches"):
+        weighed.value()
+
+
+def test_batches_that_say_what_they_count_for_are_taken_as_they_are() -> None:
+    """A mean of class-weighted means with the weights of the classes is that of all data."""
+
+    def loss(z: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(z, y, weight=WEIGHTS)
+
+    model = nn.Linear(8, CLASSES)
+    known = Objective(model, loss, (X, Y))
+    counted = Objective(model, loss, in_batches(64), count=lambda y: float(WEIGHTS[y].sum()), chunk=20)
+    assert counted.separable and abs(counted.value() - known.value()) < 1e-6
+    each = Objective(model, loss, in_batches(60), count=lambda _: 1.0, chunk=20)
+    expected = np.mean([loss(model(x), y).item() for x, y in in_batches(60)])
+    assert each.chunk is None and abs(each.value() - expected) < 1e-6
+
+
+def test_in_training_mode_a_batch_is_the_unit() -> None:
+    model = nn.Sequential(nn.Linear(8, 9), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, CLASSES)).double()
+    data = [(x.double(), y) for x, y in in_batches(128)]
+    objective = Objective(model, nn.CrossEntropyLoss(), data, training=True)
+    each = [Objective(model, nn.CrossEntropyLoss(), batch, training=True) for batch in data]
+    shares = [len(y) / N for _, y in data]
+    assert abs(objective.value() - sum(s * o.value() for s, o in zip(shares, each, strict=True))) < 1e-14
+    vector = torch.ones(objective.dim).double()
+    products = [s * (hessian(o) @ vector) for s, o in zip(shares, each, strict=True)]
+    assert_same(hessian(objective) @ vector, torch.stack(products).sum(0))
+    assert objective.coupling == "in training mode samples of a batch may see each other"
+
+
+def test_a_model_that_draws_is_not_taken_for_one_that_mixes() -> None:
+    class Noisy(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+            return super().forward(input) + torch.randn(len(input), 1)
+
+    assert Objective(Noisy(8, CLASSES), nn.CrossEntropyLoss(), (X, Y), chunk=100).coupling == ""
+
+
+def test_losses_that_weigh_samples_have_matrices_of_what_each_adds() -> None:
+    """Their share of the loss of all data: N weight_i / sum of weights times the matrix of the sample alone."""
+
+    def loss(z: Tensor, y: Tensor) -> Tensor:
+        return functional.cross_entropy(z, y, weight=WEIGHTS)
+
+    x, y, model = X[:20].double(), Y[:20], nn.Linear(8, CLASSES).double()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "WEIGHTS", WEIGHTS.double())
+        found = sample_grams(Objective(model, loss, (x, y))).traces
+    plain = sample_grams(Objective(model, nn.CrossEntropyLoss(), (x, y))).traces
+    weights = WEIGHTS[y].double()
+    np.testing.assert_allclose(found, plain * (20 * weights / weights.sum()).numpy(), rtol=1e-6)

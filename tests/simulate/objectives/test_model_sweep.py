@@ -1,0 +1,284 @@
+"""Many models against differences of nothing but their loss: every number is right, or an error says why not.
+
+The truth is what the model itself gives with parameters written into it, by no code of the engine. Steps and margins
+are those of second differences in double precision, whose error is near 1e-7 of what is differenced.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simulate.modules.hessian_variance import quadratic_forms, total_variance
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import sample_grams, trace_gauss_newton
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton, h_term, hessian
+from tests.simulate.objectives.sweep.listing import N, Swept
+from tests.simulate.objectives.sweep.recomputed import RECOMPUTATION
+from tests.simulate.objectives.sweep.shared import SHARED
+from tests.simulate.objectives.sweep.stateful import STATEFUL
+from tests.simulate.objectives.sweep.tensors import TYPES
+
+FAMILIES = {"recomputation": RECOMPUTATION, "shared": SHARED, "stateful": STATEFUL, "types": TYPES}
+SWEEP = {f"{family}: {name}": swept for family, group in FAMILIES.items() for name, swept in group.items()}
+STEP = 1e-4
+EACH = 10
+"""Models of a family, at least."""
+
+Theta = Sequence[Tensor]
+
+
+class Case(NamedTuple):
+    """A model with its parameters, its loss and its data, and the objective of them."""
+
+    model: Any
+    parameters: list[Tensor]
+    loss: Any
+    inputs: Any
+    targets: Any
+    objective: Callable[[], Objective]
+    training: bool
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        torch.set_default_dtype(torch.float64)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+
+def case(swept: Swept) -> Case:
+    with seeded(1):
+        model, inputs = swept.build(), swept.inputs()
+        options = {name: o() if callable(o) else o for name, o in swept.options.items()}
+        training = options.get("training", False)
+        loss = swept.loss(model)
+        if isinstance(model, nn.Module):
+            model.train(training)
+        parameters = chosen(model, options)
+        if parameters and parameters[0].dtype == torch.float32:
+            inputs = inputs.float()
+        targets = torch.randn(shape(model, inputs, parameters), dtype=torch.float64)
+    given = copied(inputs), targets.clone()
+    return Case(
+        model=model,
+        parameters=parameters,
+        loss=loss,
+        inputs=inputs,
+        targets=targets,
+        objective=lambda: Objective(model, loss, given, **options),
+        training=training,
+    )
+
+
+def copied(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: value.clone() for name, value in part.items()}
+    return tuple(value.clone() for value in part) if isinstance(part, tuple) else part.clone()
+
+
+def chosen(model: Any, options: Mapping[str, Any]) -> list[Tensor]:
+    """What is differentiated by, found by the words of the options alone."""
+    names = options.get("parameters")
+    if not isinstance(model, nn.Module):
+        return list(names)
+    if names is None:
+        return [p for p in model.parameters() if p.requires_grad]
+    parts = [names] if isinstance(names, str) else names
+    found: list[Tensor] = []
+    for name, p in model.named_parameters(remove_duplicate=False):
+        if any(name == part or name.startswith(f"{part}.") for part in parts) and not any(
+            p is q for q in found
+        ):
+            found.append(p)
+    first = [id(p) for p in model.parameters()]
+    return sorted(found, key=lambda p: first.index(id(p)))
+
+
+def shape(model: Any, inputs: Any, parameters: list[Tensor]) -> tuple[int, ...]:
+    """Of the outputs, by a copy that is thrown away; of what does not run, any."""
+    try:
+        return tuple(called(copy.deepcopy(model), parameters, copied(inputs)).shape)
+    except Exception:
+        return (N, 2)
+
+
+def called(model: Any, parameters: list[Tensor], inputs: Any) -> Tensor:
+    if not isinstance(model, nn.Module):
+        return model(parameters, inputs)
+    if isinstance(inputs, dict):
+        return model(**inputs)
+    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
+
+
+def at(found: Case, theta: Theta | None, ask: Callable[[], Any]) -> Any:
+    """What is asked of the model with these parameters written into it; left as found."""
+    module = isinstance(found.model, nn.Module)
+    state = copy.deepcopy(found.model.state_dict()) if module else None
+    before = [p.detach().clone() for p in found.parameters]
+    with torch.random.fork_rng(), torch.no_grad():
+        for p, value in zip(found.parameters, theta or before, strict=True):
+            p.copy_(value)
+        answer = ask()
+        if module:
+            found.model.load_state_dict(state)
+        for p, value in zip(found.parameters, before, strict=True):
+            p.copy_(value)
+    return answer
+
+
+def loss_at(found: Case, theta: Theta | None = None, rows: slice = slice(None)) -> float:
+    return at(found, theta, lambda: float(found.loss(outputs_of(found, rows), found.targets[rows])))
+
+
+def outputs_of(found: Case, rows: slice = slice(None)) -> Tensor:
+    return called(found.model, found.parameters, part(found.inputs, rows))
+
+
+def part(inputs: Any, rows: slice) -> Any:
+    if isinstance(inputs, dict):
+        return {name: value[rows].clone() for name, value in inputs.items()}
+    return tuple(v[rows].clone() for v in inputs) if isinstance(inputs, tuple) else inputs[rows].clone()
+
+
+class Truth:
+    """Differences of the loss, of the outputs, and of the loss of outputs."""
+
+    def __init__(self, found: Case, step: float) -> None:
+        self.found, self.step = found, step
+        self.start = [p.detach().clone() for p in found.parameters]
+        self.outputs = at(found, None, lambda: outputs_of(found).clone())
+
+    def split(self, vector: Tensor) -> list[Tensor]:
+        parts = vector.split([p.numel() for p in self.start])
+        return [v.view(p.shape) for v, p in zip(parts, self.start, strict=True)]
+
+    def moved(self, vector: Tensor) -> list[Tensor]:
+        return [p + self.step * v for p, v in zip(self.start, self.split(vector), strict=True)]
+
+    def slope(self, vector: Tensor, rows: slice = slice(None)) -> float:
+        up, down = (loss_at(self.found, self.moved(sign * vector), rows) for sign in (1, -1))
+        return (up - down) / (2 * self.step)
+
+    def bend(self, vector: Tensor, rows: slice = slice(None)) -> float:
+        """v'Hv."""
+        up, here, down = (loss_at(self.found, self.moved(s * vector), rows) for s in (1, 0, -1))
+        return (up - 2 * here + down) / self.step**2
+
+    def cross(self, left: Tensor, right: Tensor) -> float:
+        """w'Hv."""
+        return (self.bend(left + right) - self.bend(left - right)) / 4
+
+    def tangent(self, vector: Tensor) -> Tensor:
+        """Jv."""
+        up, down = (
+            at(self.found, self.moved(s * vector), lambda: outputs_of(self.found).clone()) for s in (1, -1)
+        )
+        return (up - down) / (2 * self.step)
+
+    def outer(self, change: Tensor) -> float:
+        """Second difference of the loss along a change of the outputs."""
+        ends = [self.outputs + s * self.step * change for s in (1, 0, -1)]
+        with torch.no_grad():
+            up, here, down = (float(self.found.loss(end, self.found.targets)) for end in ends)
+        return (up - 2 * here + down) / self.step**2
+
+
+def directions(dim: int, padding: int) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(7)
+    found = torch.randn(2, dim, generator=generator, dtype=torch.float64)
+    found[:, :padding] = 0
+    return list(found)
+
+
+def close(found: float, expected: float, scale: float, name: str, margin: float) -> None:
+    assert abs(found - expected) <= margin * max(abs(expected), scale), (name, found, expected)
+
+
+def check_whole(
+    found: Case, truth: Truth, objective: Objective, vectors: list[Tensor], margin: float
+) -> None:
+    """Value, gradient, and products with H, G and the rest."""
+    value, gradient = objective.value(), objective.gradient().double()
+    dense, matrix = hessian(objective).dense().double(), gauss_newton(objective)
+    close(value, loss_at(found), 1e-3, "value", margin)
+    for v in vectors:
+        close(float(gradient @ v), truth.slope(v), float(gradient.norm()), "gradient", margin)
+        close(float(v @ dense @ v), truth.bend(v), float(dense.norm()), "v'Hv", margin)
+    close(float(vectors[0] @ dense @ vectors[1]), truth.cross(*vectors), float(dense.norm()), "w'Hv", margin)
+    left = vectors[0]
+    product = (matrix @ left.to(objective.dtype)).double()
+    close(float(left @ product), truth.outer(truth.tangent(left)), float(product.norm()), "v'Gv", margin)
+    rest = (h_term(objective) @ left.to(objective.dtype)).double()
+    close(float(left @ (product + rest)), truth.bend(left), float(dense.norm()), "v'(G + Ht)v", margin)
+
+
+def check_trace(truth: Truth, objective: Objective, padding: int, margin: float) -> None:
+    units = torch.eye(objective.dim, dtype=torch.float64)[padding:]
+    expected = sum(truth.outer(truth.tangent(unit)) for unit in units)
+    close(trace_gauss_newton(objective), expected, 1e-3, "tr G", margin)
+    grams = sample_grams(objective)
+    close(objective.share * float(grams.traces.sum()), expected, 1e-3, "sum of tr G_i", margin)
+
+
+def check_samples(truth: Truth, objective: Objective, vectors: list[Tensor], margin: float) -> None:
+    frame = torch.stack(vectors, 1).to(objective.dtype)
+    forms = quadratic_forms(objective, frame)
+    for i in (0, N - 1):
+        for k, v in enumerate(vectors):
+            rows = slice(i, i + 1)
+            close(forms[i, k], truth.bend(v, rows), float(np.abs(forms).max()), "v'H_i v", margin)
+    terms, scale = projected_terms(objective, frame), float((hessian(objective) @ frame).norm())
+    for k, v in enumerate(vectors):
+        close(float(terms.hessian[k, k]), truth.bend(v), scale, "R'HR", margin)
+        close(float(terms.g_term[k, k]), truth.outer(truth.tangent(v)), scale, "R'GR", margin)
+    close(float(terms.hessian[0, 1]), truth.cross(*vectors), scale, "R'HR, off", margin)
+    total_variance(objective, np.random.default_rng(0), probes=2)
+
+
+def asked(swept: Swept) -> None:
+    """All that the engine gives for a model."""
+    found = case(swept)
+    objective = found.objective()
+    objective.value()
+    if swept.refused:
+        objective.gradient()
+        hessian(objective).dense()
+        return
+    single = objective.dtype == torch.float32
+    truth, margin = Truth(found, 3e-3 if single else STEP), 2e-2 if single else 2e-5
+    vectors = directions(objective.dim, swept.padding)
+    check_whole(found, truth, objective, vectors, margin)
+    check_trace(truth, objective, swept.padding, margin)
+    if swept.apart:
+        check_samples(truth, objective, vectors, margin)
+
+
+@pytest.mark.parametrize("name", SWEEP)
+@pytest.mark.filterwarnings("ignore")
+def test_every_number_of_a_model_is_right_or_refused(name: str) -> None:
+    swept = SWEEP[name]
+    with seeded(2):
+        torch.set_default_dtype(torch.float32)
+        if not swept.refused:
+            asked(swept)
+            return
+        with pytest.raises((ValueError, RuntimeError), match=swept.refused):
+            asked(swept)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_there_are_many_of_each_family(family: str) -> None:
+    assert len(FAMILIES[family]) >= EACH

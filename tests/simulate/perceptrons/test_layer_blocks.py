@@ -1,0 +1,165 @@
+"""Blocks of one layer against dense Hessians by torch.autograd, and in many digits where float64 has none left."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath as mp
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate import _memory
+from simulate.perceptrons import curvature
+from simulate.perceptrons.layer_blocks import layer_block
+from tests.simulate.small_perceptrons import (
+    SCALES,
+    WIDTHS,
+    Problem,
+    assert_same,
+    dense_hessian,
+    flat,
+    flat_logits,
+    problem,
+)
+
+NET = problem(3)
+DEAD = 7
+"""The sample at which no unit of the second hidden layer is on."""
+
+LAYERS = [(depth, layer) for depth in WIDTHS for layer in range(depth)]
+
+
+def own_block(net: Problem, matrix: Any, layer: int) -> torch.Tensor:
+    sizes = [weight.numel() for weight in net.weights]
+    start = sum(sizes[:layer])
+    return matrix[start : start + sizes[layer], start : start + sizes[layer]]
+
+
+@pytest.mark.parametrize(("depth", "layer"), LAYERS)
+@pytest.mark.parametrize(("alpha", "temperature"), SCALES)
+def test_the_block_is_that_of_the_hessian(depth: int, layer: int, alpha: float, temperature: float) -> None:
+    net = problem(depth)
+    block = layer_block(net.weights, net.x, layer=layer, alpha=alpha, temperature=temperature)
+    expected = own_block(net, dense_hessian(net, alpha, temperature), layer)
+    assert_same(math.exp(block.log_scale) * block.dense(), expected, 1e-11)
+
+
+@pytest.mark.parametrize("layer", range(3))
+def test_norms_and_eigenvector_are_those_of_the_dense_block(layer: int) -> None:
+    block = layer_block(NET.weights, NET.x, layer=layer, alpha=1.3)
+    dense = block.dense()
+    values, vectors = torch.linalg.eigh(dense)
+    assert_allclose(block.excess, curvature.excess(dense).item(), rtol=1e-12)
+    assert_allclose(block.log_trace, block.log_scale + math.log(float(dense.trace())), rtol=1e-12)
+    found = block.top_direction()
+    assert found.shape == NET.weights[layer].shape
+    assert values[-1] > 1.01 * values[-2]
+    assert_allclose(float(found.flatten() @ vectors[:, -1]) ** 2, 1.0, rtol=1e-12)
+
+
+def test_the_largest_row_has_a_length_of_one() -> None:
+    block = layer_block(NET.weights, NET.x, alpha=7.0)
+    assert_allclose((block.rows.norm(dim=1) * block.inputs.norm(dim=1)).max(), 1.0, rtol=1e-14)
+
+
+def test_shares_are_those_of_each_sample_by_itself() -> None:
+    whole = layer_block(NET.weights, NET.x, alpha=1.7)
+    moved = [i for i in range(len(NET.x)) if i != DEAD]
+    alone = np.exp([layer_block(NET.weights, NET.x[i : i + 1], alpha=1.7).log_trace for i in moved])
+    assert whole.shares[DEAD] == 0
+    assert_allclose(whole.shares.sum(), 1.0, rtol=1e-14)
+    assert_allclose(whole.shares[moved], alone / alone.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("layer", range(3))
+@pytest.mark.parametrize("alpha", [1.0, 30.0, 1e4])
+def test_a_sample_that_no_weight_moves_sets_no_scale(alpha: float, layer: int) -> None:
+    """Its softmax stays uniform at any scale, where those of all others have long collapsed."""
+    assert not flat_logits(NET)(flat(NET))[DEAD].any()
+    whole, others = (
+        layer_block(NET.weights, x, layer=layer, alpha=alpha) for x in (NET.x, np.delete(NET.x, DEAD, 0))
+    )
+    assert_allclose(whole.excess, others.excess, rtol=1e-12)
+    assert_allclose(whole.log_trace + math.log(11), others.log_trace + math.log(10), rtol=1e-12)
+
+
+def in_many_digits(net: Problem, alpha: float) -> tuple[Any, Any]:
+    """Trace and squared norm of the first layer's G-term, softmax and products in many digits."""
+    theta = flat(net)
+    jacobian: Any = torch.autograd.functional.jacobian(flat_logits(net), theta)
+    jacobian, logits = jacobian[..., : net.weights[0].numel()].tolist(), flat_logits(net)(theta).tolist()
+    total, scale, depth = mp.zeros(net.weights[0].numel()), mp.mpf(alpha), len(net.weights)
+    for rows, z in zip(jacobian, logits, strict=True):
+        weights = [mp.exp(scale**depth * mp.mpf(value)) for value in z]
+        p, slopes = [w / mp.fsum(weights) for w in weights], mp.matrix(rows)
+        total += slopes.T * (mp.diag(p) - mp.matrix(p) * mp.matrix(p).T) * slopes / len(logits)
+    total *= scale ** (2 * depth - 2)
+    trace = mp.fsum(total[i, i] for i in range(total.rows))
+    return trace, mp.fsum(entry**2 for entry in total)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 3.0, 9.0, 13.0])
+def test_nothing_is_lost_where_the_softmax_is_sure(alpha: float) -> None:
+    net = problem(3, samples=3, seed=4)
+    block = layer_block(net.weights, net.x, alpha=alpha)
+    with mp.workdps(1200):
+        trace, square = in_many_digits(net, alpha)
+        log_trace, excess = float(mp.log(trace)), float(trace / mp.sqrt(square))
+    assert_allclose(block.log_trace, log_trace, rtol=1e-11)
+    assert_allclose(block.excess, excess, rtol=1e-9)
+
+
+def test_the_excess_never_drops_below_one() -> None:
+    for alpha in (1.0, 5.0, 30.0, 1e3, 1e6):
+        assert layer_block(NET.weights, NET.x, alpha=alpha).excess >= 1 - 1e-14
+
+
+def test_rows_without_weight_are_left_out_and_change_nothing() -> None:
+    block = layer_block(NET.weights, NET.x, alpha=20.0)
+    assert len(block.rows) < 10
+    assert block.samples == len(block.shares) == 11
+    assert int(block.shares.argmax()) in block.owners
+
+
+def test_arrays_tensors_and_lists_give_the_same() -> None:
+    found = {layer_block(NET.weights, x).log_trace for x in (NET.x, torch.from_numpy(NET.x), NET.x.tolist())}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"x": NET.x[:, :3]}, r"x must be of shape \(N, 6\) with N >= 1, got \(11, 3\)"),
+        ({"x": NET.x[:0]}, r"x must be of shape \(N, 6\) with N >= 1, got \(0, 6\)"),
+        ({"x": 3.0}, r"x must be of shape \(N, 6\) with N >= 1, got \(\)"),
+        ({"x": NET.x * np.inf}, "x must be finite"),
+        ({"layer": 3}, "layer must be less than the 3 layers there are, got 3"),
+        ({"layer": -1}, "layer must be a positive integer, got -1"),
+        ({"layer": 0.0}, "layer must be a positive integer, got 0.0"),
+        ({"alpha": 0.0}, "alpha must be finite and positive, got 0.0"),
+        ({"temperature": -1.0}, "temperature must be finite and positive, got -1.0"),
+        ({"alpha": 1e110}, r"alpha must keep the scaled logits finite, got 1e\+110"),
+        ({"x": 0 * NET.x}, "weights must move the logits by this layer at some input, got a block of zero"),
+        ({"weights": NET.weights[::-1]}, r"weights must be matrices \(out, in\) that follow each other"),
+    ],
+)
+def test_errors_name_the_argument(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        layer_block(**{"weights": NET.weights, "x": NET.x, **arguments})
+
+
+def test_what_no_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    block = layer_block(NET.weights, NET.x)
+    monkeypatch.setattr(_memory, "_UNASKED", 0)
+    monkeypatch.setattr(_memory, "available", lambda device: 1.0)
+    with pytest.raises(
+        ValueError, match="x must be small enough for memory: the factor of a block, of 11 samples"
+    ):
+        layer_block(NET.weights, NET.x)
+    with pytest.raises(ValueError, match="x must be small enough for memory: the Gram matrices of 40 rows"):
+        _ = block.excess
+    with pytest.raises(ValueError, match="layer must be small enough for memory: a block of 42 x 42 need"):
+        block.dense()

@@ -1,0 +1,128 @@
+"""Curvature of single samples: against that of any model, finite differences and the linear model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate.modules.hessian_variance import variance_along
+from simulate.modules.sample_grams import sample_grams
+from simulate.operators import hessian
+from simulate.perceptrons import curvature, per_sample
+from simulate.perceptrons.trained import objective
+from tests.simulate.small_perceptrons import assert_same
+
+FLAT = torch.zeros(per_sample.parameter_count((4, 3)), dtype=torch.float64)
+UNIT = np.eye(3)
+
+
+@pytest.mark.parametrize(
+    ("widths", "activation"), [((4, 3, 5), "tanh"), ((4, 6, 3, 3), "gelu"), ((4, 3), "relu")]
+)
+def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
+    widths: tuple[int, ...], activation: str
+) -> None:
+    rng = np.random.default_rng(0)
+    theta = torch.from_numpy(0.5 * rng.standard_normal(per_sample.parameter_count(widths)))
+    x, labels = (
+        torch.from_numpy(rng.standard_normal((70, 4))),
+        torch.from_numpy(rng.integers(0, widths[-1], 70)),
+    )
+    hessians = per_sample.hessians(widths, theta, x, labels, activation)
+    assert hessians.shape == (70, len(theta), len(theta))
+    assert_same(hessians.mean(0), hessian(objective(widths, theta, x, labels, activation)).dense())
+    one = objective(widths, theta, x[3:4], labels[3:4], activation)
+    assert_same(hessians[3], hessian(one).dense())
+
+
+def test_samples_vary_as_those_of_any_model() -> None:
+    """What algorithm 1 is put together from, and the eigenvalues of each sample."""
+    rng, widths = np.random.default_rng(0), (4, 3, 5)
+    theta = per_sample.initial_parameters(rng, widths)
+    problem = widths, theta, rng.standard_normal((9, 4)), rng.integers(0, 5, 9)
+    whole, probes = objective(*problem), curvature.haar(rng, len(theta), 2)
+
+    pieces = per_sample.algorithm_1_probes(per_sample.hessians(*problem), probes.T)
+    along = [variance_along(whole, probe) * 8 / 9 for probe in probes.T]
+    assert_allclose(pieces.mean_square - pieces.square_of_mean, along, rtol=1e-12)
+    values, measured = torch.linalg.eigvalsh(per_sample.gauss_newtons(*problem)), sample_grams(whole)
+    assert_allclose(values[:, -1], measured.largest, rtol=1e-12)
+    assert_allclose(values.square().sum(1), measured.squares, rtol=1e-12)
+
+
+def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:
+    """Equal to the Hessian for a linear model; else to J' (diag(p) - p p') J, J by differences."""
+    rng = np.random.default_rng(0)
+    x, labels = rng.standard_normal((6, 4)), rng.integers(0, 3, 6)
+    linear = torch.from_numpy(rng.standard_normal(15))
+    assert_same(
+        per_sample.gauss_newtons((4, 3), linear, x, labels),
+        per_sample.hessians((4, 3), linear, x, labels),
+    )
+    widths, step = (4, 2, 3), 1e-5
+    theta = torch.from_numpy(rng.standard_normal(per_sample.parameter_count(widths)))
+
+    def logits(t: np.ndarray) -> np.ndarray:
+        hidden = np.tanh(x @ t[:8].reshape(2, 4).T + t[8:10])
+        return hidden @ t[10:16].reshape(3, 2).T + t[16:]
+
+    base = theta.numpy()
+    jacobian = np.stack([(logits(base + s) - logits(base - s)) / (2 * step) for s in step * np.eye(19)], -1)
+    p = np.exp(logits(base)) / np.exp(logits(base)).sum(1, keepdims=True)
+    expected = np.einsum("nkp,nk,nkq->npq", jacobian, p, jacobian)
+    mean = np.einsum("nk,nkp->np", p, jacobian)
+    expected -= mean[:, :, None] * mean[:, None, :]
+    actual = per_sample.gauss_newtons(widths, theta, x, labels)
+    assert_same(actual, torch.from_numpy(expected), 1e-8)
+
+
+def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:
+    theta = per_sample.initial_parameters(np.random.default_rng(0), (100, 50, 20))
+    assert len(theta) == per_sample.parameter_count((100, 50, 20)) == 6070
+    first, first_bias, second, second_bias = theta.split([5000, 50, 1000, 20])
+    assert not first_bias.any() and not second_bias.any()
+    assert abs(float(first.square().mean()) * 100 - 1) < 5 * np.sqrt(2 / 5000)
+    assert abs(float(second.square().mean()) * 50 - 1) < 5 * np.sqrt(2 / 1000)
+
+
+def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
+    rng = np.random.default_rng(0)
+    raw = torch.from_numpy(rng.standard_normal((70, 6, 6)))
+    hessians = raw + raw.mT
+    probes = curvature.haar(rng, 6, 6).T
+    pieces = per_sample.algorithm_1_probes(hessians, probes)
+    mean, v = hessians.mean(0), probes[2]
+    assert_allclose(float(pieces.mean_square[2]), float((hessians @ v).square().sum(1).mean()), rtol=1e-13)
+    assert_allclose(float(pieces.square_of_mean[2]), float(v @ mean @ mean @ v), rtol=1e-12)
+    assert_allclose(float(pieces.quadratic_form_squared[2]), float(v @ mean @ v) ** 2, rtol=1e-12)
+    # an orthonormal basis of probes gives the Frobenius norms
+    assert_allclose(float(pieces.mean_square.sum()), float(hessians.square().sum() / 70), rtol=1e-13)
+    assert_allclose(float(pieces.square_of_mean.sum()), float(mean.square().sum()), rtol=1e-13)
+
+
+@pytest.mark.parametrize("route", [per_sample.hessians, per_sample.gauss_newtons])
+def test_per_sample_errors_name_the_argument(route: Any) -> None:
+    with pytest.raises(ValueError, match=r"theta must be of shape \(15,\), got \(14,\)"):
+        route((4, 3), FLAT[1:], np.ones((2, 4)), [0, 1])
+    with pytest.raises(ValueError, match=r"x must be of shape \(N, 4\)"):
+        route((4, 3), FLAT, np.ones((2, 5)), [0, 1])
+    with pytest.raises(ValueError, match=r"labels must be between 0 and 2, got 0\.\.3"):
+        route((4, 3), FLAT, np.ones((2, 4)), [0, 3])
+    with pytest.raises(ValueError, match="activation must be one of"):
+        route((4, 3), FLAT, np.ones((2, 4)), [0, 1], "swish")
+    with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(4, 0\)"):
+        route((4, 0), FLAT, np.ones((2, 4)), [0, 1])
+
+
+def test_probe_errors_name_the_argument() -> None:
+    hessians = torch.ones(2, 3, 3, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"probes must be \(m, P\) for hessians \(N, P, P\), got \(3,\)"):
+        per_sample.algorithm_1_probes(hessians, UNIT[0])
+    with pytest.raises(ValueError, match=r"probes must be \(m, P\) .* \(3, 3\) and \(2, 3, 2\)"):
+        per_sample.algorithm_1_probes(hessians[:, :, :2], UNIT)
+    with pytest.raises(ValueError, match=r"probes must have norm 1, got \[2.0"):
+        per_sample.algorithm_1_probes(hessians, 2 * UNIT)

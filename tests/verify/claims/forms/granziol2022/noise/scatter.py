@@ -1,0 +1,51 @@
+"""Closed forms of `verify.claims.granziol2022.noise.scatter`."""
+
+from typing import Any
+
+import sympy
+
+from tests.verify.claims.closed_forms import A_NUMBER
+from tests.verify.claims.mutation import ClosedForm, Quantity, shared
+
+__all__ = ["FORMS", "WITHOUT_FORM"]
+
+
+def _one_of(name: str, index: int) -> Quantity:
+    """One entry of a parameter that is a list."""
+    return lambda p: p[name][index]
+
+
+SIZES: dict[str, Quantity] = {"batch": _one_of("samples", 0), "total": _one_of("samples", 1)}
+DIMS: dict[str, Quantity] = {"small": _one_of("dims", 0), "large": _one_of("dims", 1)}
+BATCHES: dict[str, Quantity] = {f"b{i}": _one_of("batch_sizes", i) for i in range(3)}
+
+
+def _composed(full, sigma, dim, batch, total):
+    """The larger root of x + P sigma^2 / (N x) = full, and what a batch makes of it."""
+    true = shared((full + sympy.sqrt(full**2 - 4 * (dim * sigma**2 / total))) / 2)
+    return true + dim * sigma**2 / batch / true
+
+
+def _nested(eigenvalue, sigma, dim, samples):
+    return eigenvalue + dim * sigma**2 / (samples * eigenvalue)
+
+
+def _middle_over_ends(b0, b1, b2, dataset_size):
+    low, middle, high = (sympy.sqrt(1 / b - 1 / dataset_size) for b in (b0, b1, b2))
+    return 2 * middle / (low + high)
+
+
+FORMS: dict[str, ClosedForm] = {
+    "granziol2022/composed-noise": ClosedForm(_composed, SIZES),
+    "granziol2022/nested-samples": ClosedForm(_nested),
+    "granziol2022/outlier-scatter": ClosedForm(lambda small, large: large / small, DIMS),
+    "granziol2022/edge-scatter": ClosedForm(
+        lambda small, large: (large / small) ** sympy.Rational(4, 3), DIMS
+    ),
+    "granziol2022/not-linear-in-batch-size": ClosedForm(_middle_over_ends, BATCHES),
+}
+
+WITHOUT_FORM: dict[str, Any] = {
+    "granziol2022/spectral-distance": A_NUMBER,
+    "granziol2022/spectral-distance-as-cited": A_NUMBER,
+}

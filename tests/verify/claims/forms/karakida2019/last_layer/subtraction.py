@@ -1,0 +1,90 @@
+"""Closed forms of `subtraction` and `deviations` in `verify.claims.karakida2019.last_layer`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulate.monte_carlo import Point
+from tests.verify.claims.closed_forms import A_NUMBER, SETTING, order_parameters_of
+from tests.verify.claims.mutation import ClosedForm, Quantity
+from theory import fisher
+from theory.fisher import batch_normalisation
+
+__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+
+
+def _setting(p: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: p[name] for name in SETTING}
+
+
+def _moments(name: str, shift: int = 0) -> Quantity:
+    """Sum over layers of a backward order parameter, times a forward one of the layer below unless `name` is one."""
+
+    def total(p: Point) -> float:
+        found = order_parameters_of(p)
+        back, fore = getattr(found, f"q_tilde_{name}"), getattr(found, f"q_hat_{name}")
+        return float((back * (fore if shift else 1.0)).sum())
+
+    return total
+
+
+def _last(name: str) -> Quantity:
+    return lambda p: float(getattr(order_parameters_of(p), name)[-1])
+
+
+def _gap(p: Point) -> float:
+    """A centred block of the Gram matrix on its diagonal, derivatives by the biases included."""
+    weights = p.width * (_moments("t", 1)(p) - _moments("st", 1)(p))
+    return weights + _moments("t")(p) - _moments("st")(p)
+
+
+def _c2(p: Any) -> float:
+    one, two = (fisher.fluctuation_constants(**_setting(p), outputs=c).c2 for c in (1, 2))
+    return p["q2"] * one + (p["q1"] ** 2 - p["q2"]) * (two / 2 - one)
+
+
+def _overlap(p: Point) -> float:
+    """The constant r, from the share at a size where nothing else is left of it."""
+    share = batch_normalisation.deviation_share(**_setting(p), width=1, samples=2**30)
+    return (share * (2**30 - 1) - 1) / (2**30 - 2)
+
+
+CONSTANTS: dict[str, Quantity] = {
+    "kappa1": _moments("t", 1),
+    "kappa2": _moments("st", 1),
+    "gap": _gap,
+    "hat1": _last("q_hat_t"),
+    "hat2": _last("q_hat_st"),
+    "c2": _c2,
+    "r": _overlap,
+    "pairs": lambda p: p.samples - 2,
+}
+"""The kappas come with their factor alpha."""
+
+
+def _output_variance(samples, weight_variance, hat1, hat2):
+    return (1 - 1 / samples) * weight_variance * (hat1 - hat2)
+
+
+def _batch_normalised_mean(q1, samples, gap):
+    return q1 * (1 - 1 / samples) * gap
+
+
+def _batch_normalised_bound(q1, q2, samples, width, kappa1, kappa2, c2):
+    return q2 / q1**2 + samples / width * c2 / (q1 * (kappa1 - kappa2)) ** 2
+
+
+FORMS: dict[str, ClosedForm] = {
+    "karakida2019/mean-of-nonzero": ClosedForm(lambda gap, samples: gap / samples, CONSTANTS),
+    "karakida2019/output-variance": ClosedForm(_output_variance, CONSTANTS),
+    "karakida2019/batch-normalised-mean": ClosedForm(_batch_normalised_mean, CONSTANTS),
+    "karakida2019/batch-normalised-bound": ClosedForm(_batch_normalised_bound, CONSTANTS),
+    "karakida2019/deviation-share": ClosedForm(lambda r, width, pairs: 1 + r / width * pairs, CONSTANTS),
+}
+
+WITHOUT_FORM: dict[str, Any] = {
+    "karakida2019/growth-at-fixed-samples": A_NUMBER,
+    "karakida2019/excess-at-fixed-samples": A_NUMBER,
+    "karakida2019/line-at-two-samples": A_NUMBER,
+}
+
+UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {}

@@ -1,0 +1,31 @@
+"""Closed forms of `verify.claims.vysogorets2024.zone.zone`."""
+
+from tests.verify.claims.mutation import ClosedForm, Quantity
+
+__all__ = ["FORMS"]
+
+CLASSES_LAST: dict[str, Quantity] = {"depth": lambda p: len(p.widths)}
+"""Of networks on images, whose last layer leads to the classes."""
+
+LAYERS: dict[str, Quantity] = {"depth": lambda p: len(p.widths) - 1}
+
+THREE: dict[str, Quantity] = {"depth": lambda _: 3}
+
+
+def _near_tie_weight(gap_density, temperature, alpha, depth):
+    return gap_density * temperature / (2 * alpha**depth)
+
+
+FORMS = {
+    "vysogorets2024/g-term-rate": ClosedForm(lambda depth: 2 * depth - 2, CLASSES_LAST),
+    "vysogorets2024/h-term-rate": ClosedForm(lambda depth: depth - 2, CLASSES_LAST),
+    "vysogorets2024/sharpness-at-small-scale": ClosedForm(
+        lambda h_norm, alpha, depth: h_norm * alpha ** (depth - 2), CLASSES_LAST
+    ),
+    "vysogorets2024/lower-edge": ClosedForm(
+        lambda h_norm, g_norm, depth: (h_norm / g_norm) ** (1 / depth), THREE
+    ),
+    "vysogorets2024/upper-edge-growth": ClosedForm(lambda depth: 1 / depth, LAYERS),
+    "vysogorets2024/near-tie-weight": ClosedForm(_near_tie_weight, LAYERS),
+    "vysogorets2024/population-decay": ClosedForm(lambda depth: -depth, LAYERS),
+}

@@ -1,0 +1,186 @@
+"""Limits of infinite size: the weights of the fit, what it promises, and when it is not trusted."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import linalg, stats
+
+from tests.verify.judging.kinds_of_claims import SIZES, M, claim, covers, most, noisy, recorded, spread_evenly
+from verify.judging import estimands, sizes
+from verify.judging.intervals import mean_interval
+from verify.judging.sizes import extrapolated
+from verify.model import ALPHA, Kind
+
+# --- the weights
+
+
+def by_elimination(y: np.ndarray, sizes: np.ndarray, terms: tuple[float, ...]) -> float:
+    """Least squares by the normal equations, with unscaled sizes."""
+    columns = np.stack([sizes**-p for p in (0.0, *terms)])
+    return float(linalg.solve(columns @ columns.T, columns @ y)[0])
+
+
+def next_term(terms: tuple[float, ...]) -> float:
+    """Error of the limit of a curve that is the next power alone, over what dropping the smallest size changes."""
+    power = terms[-1] + terms[-1] - ([0.0, *terms])[-2]
+    limit, fewer = (by_elimination(m**-power, m, terms) for m in (M, M[1:]))
+    return max(1.25, abs(limit / (fewer - limit)))
+
+
+@pytest.mark.parametrize("terms", [(1.0, 2.0), (2 / 3, 4 / 3), (0.5, 1.0), (1.0,), (1.0, 2.0, 3.0)])
+def test_the_limit_is_that_of_least_squares(terms: tuple[float, ...]) -> None:
+    y = noisy(3 + 5 / M, 1.0, n=200)
+    found = extrapolated(y, M, terms, alpha=0.05)
+    limit, fewer = by_elimination(y.mean(0), M, terms), by_elimination(y[:, 1:].mean(0), M[1:], terms)
+    assert_allclose(found.estimate, limit, rtol=1e-6)
+    assert_allclose(found.size_model, next_term(terms) * abs(fewer - limit), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("terms", "inflation"), [((1, 2), 1.04), ((2 / 3, 4 / 3), 1.71), ((0.5, 1), 2.67)])
+def test_the_limit_costs_a_known_factor_in_standard_errors(
+    terms: tuple[float, ...], inflation: float
+) -> None:
+    """Against sizes of independent noise: the square root of the first entry of (X'X)^-1."""
+    y = noisy(np.zeros(5), 1.0, n=100_000)
+    found, one = extrapolated(y, M, terms, alpha=0.05), mean_interval(y[:, 0], alpha=0.05)
+    assert_allclose(found.statistical / one.half_width, inflation, atol=0.02)
+    columns = np.stack([M**-p for p in (0, *terms)])
+    assert_allclose(math.sqrt(linalg.inv(columns @ columns.T)[0, 0]), inflation, atol=0.01)
+
+
+def test_a_curve_of_the_declared_terms_is_extrapolated_exactly() -> None:
+    common = spread_evenly(0.0, 0.1)[:, None]
+    found = extrapolated(3 + 5 / M - 7 / M**2 + common, M, (1, 2), alpha=ALPHA, numerical=1e-6)
+    assert_allclose(found.estimate, 3.0, rtol=1e-12)
+    assert found.size_model < 1e-12
+    weights = np.linalg.pinv(np.stack([np.ones(5), 1 / M, 1 / M**2], axis=1))[0]
+    assert_allclose(found.numerical, 1e-6 * np.abs(weights).sum(), rtol=1e-6)
+    assert_allclose(found.statistical, mean_interval(common[:, 0], alpha=ALPHA).half_width, rtol=1e-9)
+
+
+def test_the_smallest_size_can_only_be_dropped_where_enough_are_left() -> None:
+    with pytest.raises(ValueError, match="sizes must be at least 4 for 2 terms, got 3"):
+        extrapolated(np.ones((64, 3)), M[:3], (1, 2), alpha=0.05)
+
+
+# --- coverage
+
+CURVES = {
+    "two terms": ((1, 2), 3 + 5 / M - 7 / M**2, 1.0),
+    "small third term": ((1, 2), 3 + 5 / M - 7 / M**2 + 20 / M**3, 2.5),
+    "powers of the edge": ((2 / 3, 4 / 3), 3 - 1.2 * M ** (-2 / 3) + 0.4 * M ** (-4 / 3), 1.0),
+}
+
+
+@pytest.mark.parametrize(
+    "spread", [0.02, 0.2 / np.sqrt(M), 0.003 * M**0.5], ids=["equal", "falling", "growing"]
+)
+@pytest.mark.parametrize("name", CURVES)
+def test_a_limit_keeps_its_promise(name: str, spread) -> None:
+    """Whatever the noise does with size, and with a third term as large as the noise may hide."""
+    terms, curve, factor = CURVES[name]
+    found = [extrapolated(noisy(curve, factor * spread, i, 512), M, terms, alpha=0.05) for i in range(60)]
+    assert sum(not covers(i, 3.0) for i in found) <= most(0.05, 60)
+    assert sum(bool(i.obstacle) for i in found) <= (30 if "third" in name else most(1e-3, 60))
+
+
+@pytest.mark.parametrize(
+    ("terms", "power", "weight"),
+    [
+        ((1, 2), 3, 1.25),
+        ((2 / 3, 4 / 3), 2, 1.61),
+        ((0.5, 1), 1.5, 2.02),
+        ((2 / 3, 1), 4 / 3, 2.23),
+        ((0.5,), 1, 2.76),
+    ],
+)
+def test_the_band_covers_the_next_term_of_the_series(
+    terms: tuple[float, ...], power: float, weight: float
+) -> None:
+    """Without any noise: 1.25 is enough for whole powers, not for fractions."""
+    curve = 5 * M**-power
+    limit, fewer = by_elimination(curve, M, terms), by_elimination(curve[1:], M[1:], terms)
+    assert_allclose(abs(limit) / abs(fewer - limit), weight, atol=0.005)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sizes, "TRUST", 0.0)  # nothing is mistrusted
+        found = extrapolated(curve + spread_evenly(0.0, 1e-9)[:, None], M, terms, alpha=ALPHA)
+    assert_allclose(found.size_model, abs(limit), rtol=1e-6)
+    assert found.size_model > 1000 * found.statistical
+
+
+def test_a_limit_from_one_term_is_off_by_more_than_its_noise() -> None:
+    """Why two are asked for: of the curves whose second term the noise hides from the fit, few cover the limit."""
+    curve = 3 + 5 / M + 5 / M**2
+    found = [extrapolated(noisy(curve, 0.04, seed, 256), M, (1,), alpha=0.05) for seed in range(60)]
+    decided = [i for i in found if not i.obstacle]
+    assert 15 < len(decided) < 60
+    assert sum(abs(i.estimate - 3) > i.statistical for i in decided) > 0.8 * len(decided)
+    assert sum(covers(i, 3.0) for i in decided) > 0.8 * len(decided)  # the band takes it in
+
+
+STRANGE = {"fourth root": 3 + 0.5 * M**-0.25, "logarithm": 3 + 0.05 * np.log(M), "root": 3 + 0.5 * M**-0.5}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_strange_order_is_not_trusted_once_it_is_resolved(name: str) -> None:
+    tested = claim(Kind.LIMIT, SIZES, terms=(1, 2))
+    for seed in range(10):
+        y = noisy(STRANGE[name], 0.01, seed)
+        for theory in (3.0, float(y[:, -1].mean()), by_elimination(y.mean(0), M, (1.0, 2.0))):
+            found = recorded(dataclasses.replace(tested, predict=lambda p, t=theory: t), y)
+            assert (found.verdict, found.reason) == ("undecided", "size model not trusted")
+            assert found.lower == -math.inf and found.needed is None
+
+
+def test_a_strange_order_below_the_noise_is_not_seen() -> None:
+    """The limit of the method, as the module says: whoever declares an order has to show it."""
+    found = extrapolated(noisy(STRANGE["fourth root"], 0.3), M, (1, 2), alpha=ALPHA)
+    assert not found.obstacle and not covers(found, 3.0)
+    assert "so the order is a claim of its own" in " ".join(estimands.__doc__.split())
+
+
+# --- whether the terms fit
+
+
+def test_the_fit_does_not_depend_on_a_basis_of_the_contrasts() -> None:
+    """Hotelling's statistic of two contrasts by elimination, the first of which leaves the largest size out."""
+    y = noisy(3 + 5 / M + 0.03 / M**0.5, 0.02 / np.sqrt(M), n=256)
+    design = np.stack([np.ones(5), 1 / M, 1 / M**2], axis=1)
+    first = np.append(linalg.null_space(design[:4].T)[:, 0], 0.0)
+    last = np.append(0.0, linalg.null_space(design[1:].T)[:, 0])
+    c = y @ np.stack([first, last]).T
+    square = 256 * c.mean(0) @ linalg.solve(np.cov(c.T), c.mean(0))
+    p = stats.f.sf(square * (256 - 2) / (2 * 255), 2, 254)
+    assert 1e-9 < p < 0.5
+    for trust, fits in ((p / 1.01, True), (p * 1.01, False)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sizes, "TRUST", trust)
+            assert bool(extrapolated(y, M, (1, 2), alpha=ALPHA).obstacle) is not fits
+
+
+def test_a_right_model_is_mistrusted_as_rarely_as_promised() -> None:
+    rng = np.random.default_rng(3)
+    wrong = sum(
+        "trusted" in extrapolated(3 + 5 / M + rng.exponential(size=(128, 5)), M, (1, 2), alpha=0.05).obstacle
+        for _ in range(1000)
+    )
+    assert wrong <= most(2e-3, 1000)
+
+
+def test_noise_that_all_sizes_share_leaves_a_wrong_model_nowhere_to_hide() -> None:
+    """Contrasts of zero variance are known exactly: that is no reason to believe them."""
+    common = spread_evenly(0.0, 0.1)[:, None]
+    right, wrong = (3 + 5 / M + c / M**3 + common for c in (0.0, 0.1))
+    assert not extrapolated(right, M, (1, 2), alpha=ALPHA).obstacle
+    assert extrapolated(wrong, M, (1, 2), alpha=ALPHA).obstacle == "size model not trusted"
+    assert not extrapolated(
+        wrong, M, (1, 2), alpha=ALPHA, numerical=1e-4
+    ).obstacle  # within the numerical error
+
+
+def test_a_limit_that_does_not_vary_is_no_measurement() -> None:
+    assert extrapolated(np.ones((128, 5)), M, (1, 2), alpha=ALPHA).obstacle == "zero variance"
+    assert extrapolated(noisy(M, 1.0, n=48), M, (1, 2), alpha=ALPHA).obstacle == "too few replicates"

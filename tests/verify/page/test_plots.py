@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+
+from tests.verify.results.sample_results import sample, sample_of_kinds
+from tests.verify.results.sample_rows import looks, point, row
+from verify.page import plots
+from verify.page.curve_panels import curve_panel
+from verify.page.drawing import WIDTH, Panel
+from verify.page.overview import draw_overview
+from verify.page.panels import row_panels
+from verify.page.size_panels import local_exponents
+from verify.page.wording import telling
+from verify.results import ProfilePoint, Row
+
+ROWS = [item for item in [*sample().rows, *sample_of_kinds().rows] if item.points]
+KINDS = {item.id: item for item in sample_of_kinds().rows}
+EXTREMES = (math.nan, math.inf, -math.inf, 0.0, 1e300, -1e-300)
+
+
+@pytest.fixture(scope="module")
+def figures() -> dict[str, str]:
+    """Every row drawn once."""
+    return {item.id: plots.to_svg(plots.agreement(item, "stamp")) for item in ROWS}
+
+
+@pytest.mark.parametrize("item", {item.kind: item for item in ROWS}.values(), ids=lambda item: item.kind)
+def test_the_same_row_gives_the_same_bytes(item: Row, figures: dict[str, str]) -> None:
+    assert plots.to_svg(plots.agreement(item, "stamp")) == figures[item.id]
+
+
+@pytest.mark.parametrize("item", ROWS, ids=lambda item: item.id)
+def test_a_figure_is_one_svg_element_that_refers_only_to_itself(item: Row, figures: dict[str, str]) -> None:
+    text = figures[item.id]
+    root = ElementTree.fromstring(text)
+    own = {node.get("id") for node in root.iter() if node.get("id")}
+
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.get("role") == "img" and item.id in (root.get("aria-label") or "")
+    assert set(re.findall(r'href="#([^"]*)"', text)) | set(re.findall(r"url\(#([^)]*)\)", text)) <= own
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg\")", text)
+
+
+def test_figures_on_one_page_share_no_id(figures: dict[str, str]) -> None:
+    ids = [match for text in figures.values() for match in re.findall(r'\bid="([^"]*)"', text)]
+
+    assert len(ids) == len(set(ids))
+
+
+def test_a_figure_is_stamped() -> None:
+    results = sample()
+
+    assert plots.stamp(results) == "losscurv 0.1.0 · 0123456789ab · seed 20240501"
+    assert plots.stamp(results) in plots.to_svg(plots.agreement(ROWS[0], plots.stamp(results)))
+    assert plots.stamp(results) in plots.to_svg(plots.seconds_chart(results))
+
+
+def test_no_commit_leaves_no_gap_in_the_stamp() -> None:
+    results = sample()
+    bare = dataclasses.replace(results, suite=dataclasses.replace(results.suite, host={}))
+
+    assert plots.stamp(bare) == "losscurv 0.1.0 · seed 20240501"
+
+
+def test_a_row_without_points_has_no_figure() -> None:
+    with pytest.raises(ValueError, match="row must have points, karakida2019/crash has none"):
+        plots.agreement(row("karakida2019/crash", kind="check", verdict="broken"))
+
+
+@pytest.mark.parametrize("kind", ["mean", "identity", "exact property", "property", "lower bound on a mean"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_any_number_can_be_drawn(kind: str, extreme: float) -> None:
+    """NaN, infinity and the ends of the range, in every field, with and without company."""
+    fields = ("measured", "predicted", "margin", "lower", "upper")
+    good = point({"k": 0}, 1.0, 0.1, 1.01, 0.02)
+    bad = [dataclasses.replace(good, parameters={"k": k}, **{name: extreme}) for k, name in enumerate(fields)]
+    wild = [dataclasses.replace(good, looks=looks(extreme, 0.1))]
+
+    for points in ([good, *bad], bad[:1], wild):
+        assert plots.to_svg(plots.agreement(row("a/b", kind=kind, points=points)))
+
+
+@pytest.mark.parametrize("name", ["granziol2022/edge", "karakida2019/order", "vysogorets2024/law"])
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_any_profile_can_be_drawn(name: str, extreme: float) -> None:
+    """One odd number in every field of what an estimand was made of, the estimand and its size model."""
+    good = dataclasses.replace(KINDS[name].points[0], looks=[])
+    fields = ("x", "measured", "lower", "upper", "predicted")
+    odd = [dataclasses.replace(good.profile[k], **{field: extreme}) for k, field in enumerate(fields)]
+    bad = dataclasses.replace(good, profile=[*odd, *good.profile[3:]], measured=extreme, size_model=extreme)
+
+    plots.agreement(dataclasses.replace(KINDS[name], points=[bad])).draw_without_rendering()
+
+
+@pytest.mark.parametrize("name", ["granziol2022/edge", "karakida2019/order", "vysogorets2024/law"])
+def test_what_was_kept_of_one_size_only_is_not_drawn(name: str) -> None:
+    short = dataclasses.replace(KINDS[name].points[0], looks=[], profile=KINDS[name].points[0].profile[:1])
+
+    assert len(row_panels(dataclasses.replace(KINDS[name], points=[short]))) == 1
+
+
+@pytest.mark.parametrize("extreme", EXTREMES)
+def test_any_curve_can_be_drawn(extreme: float) -> None:
+    item = next(item for item in ROWS if item.curves)
+    curve = item.curves[0]
+    broken = [extreme if k % 3 == 0 else v for k, v in enumerate(curve.predicted)]
+    curves = [
+        dataclasses.replace(curve, predicted=broken),
+        dataclasses.replace(curve, rivals={"wild": broken}),
+    ]
+
+    assert plots.to_svg(plots.agreement(dataclasses.replace(item, curves=curves)))
+
+
+def test_dollar_signs_are_text() -> None:
+    item = dataclasses.replace(ROWS[2], quantity="cost in $ and $\\frac{$")
+
+    assert "$\\frac{$" in plots.to_svg(plots.agreement(item))
+
+
+def test_far_rivals_are_named_with_their_distance() -> None:
+    item = next(item for item in ROWS if item.id == "vysogorets2024/eq-12")
+
+    text = plots.to_svg(plots.agreement(item))
+
+    assert "a −21" in text and "rival: kappa2" in text
+
+
+def test_verdicts_differ_in_shape() -> None:
+    """A deviation of the same size is drawn with a different path for each verdict."""
+    base = point({"k": 0}, 1.0, 0.1, 1.0, 0.02, looks=[])
+    shapes = set()
+    for verdict in ("agrees", "disagrees", "undecided"):
+        text = plots.to_svg(plots.agreement(row("a/b", points=[dataclasses.replace(base, verdict=verdict)])))
+        used = re.findall(r'<use href="#([^"]*)"[^>]*style="fill: ([^;"]*); stroke: ([^;"]*)', text)
+        marker, fill = [(ref, fill) for ref, fill, stroke in used if stroke == plots.PALETTE[verdict]][-1]
+        outline = re.search(rf'<path id="{marker}" d="([^"]*)"', text)
+        assert outline is not None
+        shapes.add((outline[1], fill == plots.PALETTE["paper"]))
+
+    assert len(shapes) == 3
+
+
+def test_overview_labels_every_row() -> None:
+    results = sample()
+    text = plots.to_svg(plots.overview(results.rows))
+    texts = re.findall(r">([^<>]+)</text>", text)
+
+    for item in results.rows:
+        assert item.id.removeprefix(f"{item.paper}/") + " (model-based)" * item.model_based in texts
+    assert {"beyond", "granziol2022", "karakida2019", "vysogorets2024", "broken"} <= set(texts)
+
+
+def test_nothing_judged_is_an_empty_overview() -> None:
+    assert plots.to_svg(plots.overview([]))
+
+
+def test_seconds_are_added_up_per_experiment() -> None:
+    results = sample()
+    runs = [dataclasses.replace(results.runs[0], experiment="draws", seconds=s) for s in (1.25, 2.5)]
+
+    text = plots.to_svg(plots.seconds_chart(dataclasses.replace(results, runs=runs)))
+
+    assert ">3.75<" in text and ">draws<" in text
+
+
+def test_save_all_writes_two_files_per_row_that_measured_something(tmp_path: Path) -> None:
+    results = sample()
+    rows = [row for row in results.rows if row.claim == "granziol2022/theorem-4" or not row.points]
+    rows = [dataclasses.replace(row, points=row.points[:1], curves=[]) for row in rows]
+    results = dataclasses.replace(results, rows=rows, observations=[])
+
+    written = plots.save_all(results, tmp_path / "plots")
+
+    names = {path.name for path in written}
+    assert len(written) == len(names) == 2 * (2 + 2) and all(path.stat().st_size for path in written)
+    assert {
+        "granziol2022-theorem-4.svg",
+        "granziol2022-theorem-4-as-our-copy-reads.png",
+        "overview.svg",
+    } <= names
+    before = {path: path.read_bytes() for path in written}
+    plots.save_all(results, tmp_path / "plots")
+    assert all(path.read_bytes() == content for path, content in before.items())
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(ValueError, match=r"plots cannot be written to .*file"):
+        plots.save_all(sample(), tmp_path / "file")
+
+
+def lines(panel: Panel) -> list[tuple[str, list[float], list[float]]]:
+    """Colour and places of all that is drawn as a line or a mark in a panel."""
+    axes = axes_of(panel)
+    numbers = [np.asarray(line.get_xydata(), dtype=float).T.tolist() for line in axes.get_lines()]
+    return [(str(line.get_color()), *xy) for line, xy in zip(axes.get_lines(), numbers, strict=True)]
+
+
+def axes_of(panel: Panel) -> Axes:
+    axes = Figure().add_axes((0, 0, 1, 1))
+    panel.draw(axes)
+    return axes
+
+
+def letters_in(panel: Panel) -> dict[str, tuple[float, float]]:
+    return {
+        note.get_text(): (float(note.xy[0]), float(note.xy[1]))
+        for note in axes_of(panel).texts
+        if isinstance(note, Annotation) and len(note.get_text()) == 1
+    }
+
+
+def test_a_limit_is_drawn_beyond_all_sizes_with_its_half_width_in_two_parts() -> None:
+    means, margins = row_panels(KINDS["granziol2022/edge"])
+    at = [(x[0], y) for _, x, y in lines(means) if len(x) == 2 and x[0] == x[1]]
+    judged = [y for x, y in at if x > 1024 and y != [0.0, 1.0]]  # but for the rule in front of it
+
+    assert [x for x, _ in at if x <= 1024] == pytest.approx([64, 128, 256, 512, 1024])
+    assert judged == [pytest.approx([1.9972, 2.0052]), pytest.approx([1.9996, 2.0028])]
+    assert any("size model" in note for note in margins.notes)
+
+
+def test_a_settled_mean_has_no_infinity() -> None:
+    (means, *_), limit = row_panels(KINDS["beyond/settled"]), row_panels(KINDS["granziol2022/edge"])[0]
+
+    assert max(x for _, places, _ in lines(means) for x in places[:1]) <= 800
+    assert "∞" not in "".join(means.notes) and "∞" in "".join(limit.notes)
+
+
+def test_an_exponent_has_its_slope_through_the_largest_size_and_those_of_the_rivals() -> None:
+    item = KINDS["karakida2019/order"]
+    largest = item.points[0].profile[-1]
+    drawn = [
+        (colour, math.log(y[1] / y[0]) / math.log(x[1] / x[0]), y[0] * (largest.x / x[0]) ** slope)
+        for colour, x, y in lines(row_panels(item)[0])
+        if len(x) == 2 and x[0] < x[1]
+        for slope in [math.log(y[1] / y[0]) / math.log(x[1] / x[0])]
+    ]
+
+    slopes = {(colour, round(slope, 6)) for colour, slope, _ in drawn}
+    assert slopes == {
+        (plots.PALETTE["theory"], 1.5),
+        *((plots.PALETTE["rival"], round(v, 6)) for v in (1.0, 2.0, 5 / 3, 0.5)),
+    }
+    assert [through for *_, through in drawn] == pytest.approx([largest.measured] * 5)
+
+
+def test_negative_means_have_exponents_of_their_size() -> None:
+    profile = [
+        ProfilePoint(x=x, measured=m, lower=m, upper=m, predicted=m) for x, m in ((10, -3), (20, -6), (40, 1))
+    ]
+    item = KINDS["karakida2019/order as guessed"]
+
+    assert local_exponents(profile) == [(pytest.approx(math.sqrt(200)), pytest.approx(1.0))]
+    only = dataclasses.replace(item, points=item.points[:1])
+    assert any("negative" in note for note in row_panels(only)[0].notes)
+
+
+def test_a_kind_judged_once_has_no_panel_of_its_looks(figures: dict[str, str]) -> None:
+    for name, item in KINDS.items():
+        point = telling(item)
+        several = point is not None and len(point.looks) > 1
+        assert (">The interval shrinking" in figures[name]) == several, name
+        assert not (item.model_based and several)
+
+
+@pytest.mark.parametrize(
+    ("name", "inside", "outside"),
+    [
+        ("karakida2019/upper", -7.0, 2.0),
+        ("karakida2019/always", 0.5, 1.5),
+        ("granziol2022/edge", 0.5, 1.5),
+        ("granziol2022/edge", -0.5, -1.5),
+    ],
+)
+def test_the_band_covers_what_agrees_and_nothing_else(name: str, inside: float, outside: float) -> None:
+    panel = next(p for p in row_panels(KINDS[name]) if axes_of(p).get_xlabel().endswith("/ margin"))
+    box = axes_of(panel).patches[0].get_extents().transformed(axes_of(panel).transData.inverted())
+
+    assert box.x0 <= inside <= box.x1 and not box.x0 <= outside <= box.x1
+
+
+def test_broken_bounds_name_the_first_replicates_that_break_them() -> None:
+    notes = " ".join(row_panels(KINDS["karakida2019/always as written"])[0].notes)
+
+    assert "broken first by replicate 7 (by 0.013), 30 (by 0.026)" in notes
+
+
+def test_every_rival_of_twenty_points_has_a_letter_that_hides_no_other() -> None:
+    panel = curve_panel(KINDS["beyond/spectrum"])
+    places = list(letters_in(panel).values())
+    inch = (WIDTH - panel.left - 0.22) / 4.8, panel.height / 1.12
+
+    assert len(places) == 6 and "off the scale" not in "".join(panel.notes)
+    for k, (x, y) in enumerate(places):
+        for a, b in places[:k]:
+            assert math.hypot((x - a) * inch[0], (y - b) * inch[1]) > 8.5 / 72
+
+
+def test_letters_at_the_right_edge_stand_side_by_side() -> None:
+    item = KINDS["granziol2022/edge"]
+    one = item.points[0].rivals[0]
+    near = [dataclasses.replace(one, name=f"no {k}", value=1.98 + 0.0001 * k) for k in range(3)]
+    points = [dataclasses.replace(item.points[0], rivals=near)]
+
+    places = letters_in(row_panels(dataclasses.replace(item, points=points))[0])
+
+    assert len({round(x) for x, _ in places.values()}) == 3
+
+
+def test_overview_tells_model_based_rows_apart() -> None:
+    axes = Figure().add_axes((0, 0, 1, 1))
+    draw_overview(axes, list(KINDS.values()))
+    names = [label.get_text() for label in axes.get_yticklabels()]
+
+    assert [name.endswith("(model-based)") for name in names] == [item.model_based for item in KINDS.values()]

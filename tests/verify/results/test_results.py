@@ -1,0 +1,445 @@
+"""The results file: what goes in comes out, half a file is never seen, and anything else is one clear error."""
+
+import contextlib
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from simulate.monte_carlo import SerialExecutor
+from tests.verify.results.sample_results import sample
+from verify import results
+from verify.judging.planted import PLANTED
+from verify.model import Kind, Tier, Verdict
+from verify.model.inventory import Status
+from verify.results import (
+    SCHEMA,
+    Curve,
+    InventoryRow,
+    Look,
+    Observed,
+    ObservedColumn,
+    ObservedGroup,
+    ObservedRow,
+    PointOutcome,
+    ProfilePoint,
+    Results,
+    RivalOutcome,
+    Row,
+    RunRecord,
+    Spread,
+    Suite,
+    Violation,
+    dumps,
+    edited,
+    load,
+    save,
+)
+from verify.running.engine import Session, Settings
+
+LAYOUT = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
+FILE = jsonschema.Draft202012Validator(LAYOUT)
+POINT = jsonschema.Draft202012Validator({**LAYOUT["$defs"]["point"], "$defs": LAYOUT["$defs"]})
+quick = settings(deadline=None, max_examples=30, derandomize=True)
+
+
+@pytest.fixture(scope="module")
+def planted() -> Results:
+    """Rows of every kind as the engine makes them, tuples among their parameters turned into lists."""
+    session = Session(PLANTED, Settings(seed=1), SerialExecutor())
+    rows = [row for claim in PLANTED for row in session.rows(claim)]
+    return Results(suite=sample().suite, rows=rows, runs=session.records(), inventory=[], planted=rows)
+
+
+def written(tmp_path: Path, made: Results) -> Results:
+    save(made, tmp_path / "results.json")
+    return load(tmp_path / "results.json")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal with NaN equal to itself."""
+    return repr(dataclasses.asdict(one)) == repr(dataclasses.asdict(other))
+
+
+# --- round trip
+
+
+def test_a_run_comes_back_as_it_was(tmp_path: Path, planted: Results) -> None:
+    again = written(tmp_path, sample())
+    assert same(dataclasses.replace(again, sha256=""), sample())
+    assert dumps(written(tmp_path, planted)) == dumps(planted)
+    assert json.loads(dumps(sample()))["schema"] == SCHEMA
+    assert [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+def outcome(**changes: Any) -> PointOutcome:
+    plain = {"parameters": {}, "verdict": "agrees", "predicted": 0.1, "margin": 0.1, "measured": 0.1}
+    return PointOutcome(**{**plain, "lower": 0.1, "upper": 0.1, **changes})
+
+
+def with_point(point: PointOutcome) -> Results:
+    base = sample()
+    row = dataclasses.replace(base.rows[0], points=[point], curves=[])
+    return Results(suite=base.suite, rows=[row], runs=base.runs[:1], inventory=base.inventory[:1])
+
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@quick
+@given(NUMBERS, NUMBERS, NUMBERS, NUMBERS | st.none(), NUMBERS)
+def test_every_number_comes_back_to_the_bit(tmp_path_factory, a, b, c, needed, shape) -> None:
+    look, rival = (
+        Look(replicates=3, measured=a, lower=b, upper=c),
+        RivalOutcome(name="r", value=a, margins=b, rejected=True),
+    )
+    point = outcome(
+        predicted=a,
+        lower=b,
+        upper=c,
+        needed=needed,
+        inputs={"y": a},
+        looks=[look],
+        rivals=[rival],
+        parameters={"k": shape},
+    )
+    made = with_point(point)
+    path = tmp_path_factory.getbasetemp() / "numbers.json"
+    save(made, path)
+    assert same(dataclasses.replace(load(path), sha256=""), made)
+    raw = json.loads(path.read_text())["rows"][0]["points"][0]
+    POINT.validate(raw)
+
+
+@quick
+@given(st.text())
+def test_every_text_comes_back(tmp_path_factory, text: str) -> None:
+    """Even one that looks like a number that JSON lacks."""
+    made = with_point(outcome(reason=text))
+    path = tmp_path_factory.getbasetemp() / "text.json"
+    save(made, path)
+    assert load(path).rows[0].points[0].reason == text
+
+
+def test_the_file_is_plain_json(tmp_path: Path) -> None:
+    text = dumps(with_point(outcome(lower=-math.inf, upper=math.inf, measured=math.nan)))
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    point = json.loads(text, parse_constant=refuse)["rows"][0]["points"][0]
+    assert (point["lower"], point["upper"], point["measured"]) == ("-inf", "inf", "nan")
+    assert text.endswith("}\n")
+
+
+# --- schema
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(LAYOUT)
+    assert LAYOUT["properties"]["schema"]["const"] == SCHEMA
+
+
+def test_results_keep_to_the_schema(planted: Results) -> None:
+    for made in (sample(), planted):
+        FILE.validate(json.loads(dumps(made)))
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        (None, Results),
+        ("suite", Suite),
+        ("row", Row),
+        ("point", PointOutcome),
+        ("rival", RivalOutcome),
+        ("look", Look),
+        ("violation", Violation),
+        ("profile_point", ProfilePoint),
+        ("curve", Curve),
+        ("run", RunRecord),
+        ("entry", InventoryRow),
+        ("observation", Observed),
+        ("observed_column", ObservedColumn),
+        ("observed_group", ObservedGroup),
+        ("observed_row", ObservedRow),
+        ("spread", Spread),
+    ],
+)
+def test_the_schema_names_every_field_and_no_other(name: str | None, record: type) -> None:
+    part = LAYOUT["$defs"][name] if name else LAYOUT
+    fields = [f.name for f in dataclasses.fields(record)]
+    assert list(part["properties"]) == part["required"] == fields
+    assert part["additionalProperties"] is False
+
+
+def test_the_schema_names_every_word_of_the_model() -> None:
+    defs = LAYOUT["$defs"]
+    assert defs["verdict"]["enum"] == [v.value for v in Verdict]
+    assert defs["entry"]["properties"]["status"]["enum"] == [s.value for s in Status]
+    assert defs["suite"]["properties"]["tier"]["enum"] == [t.value for t in Tier]
+    assert set(defs["row"]["properties"]["kind"]["enum"]) > {k.value for k in Kind}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rows", 0, "verdict"), "perhaps"),
+        (("rows", 0, "points", 0, "lower"), "minus infinity"),
+        (("rows", 0, "points", 0, "extra"), 1),
+        (("runs", 0, "sha256"), "abc"),
+        (("suite", "seed"), -1),
+        (("inventory", 0, "status"), "done"),
+    ],
+)
+def test_the_schema_refuses_what_no_run_writes(path: tuple, value: Any) -> None:
+    raw = json.loads(dumps(sample()))
+    place(raw, path, value)
+    with pytest.raises(jsonschema.ValidationError):
+        FILE.validate(raw)
+
+
+# --- the digest
+
+
+def numbers_of(raw: Any) -> Any:
+    """The same with whole numbers written the other way."""
+    if isinstance(raw, dict):
+        return {key: numbers_of(value) for key, value in reversed(raw.items())}
+    if isinstance(raw, list):
+        return [numbers_of(value) for value in raw]
+    return int(raw) if isinstance(raw, float) and raw.is_integer() else raw
+
+
+def test_the_digest_fits_what_a_run_wrote_and_however_it_is_laid_out(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    save(sample(), path)
+    assert not edited(load(path)) and len(load(path).sha256) == 64
+    path.write_text(json.dumps(numbers_of(json.loads(path.read_text())), indent=4))
+    assert not edited(load(path))
+    again = load(path)
+    save(again, path)
+    assert not edited(load(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("rows", 0, "points", 0, "measured"), 0.25),
+        (("rows", 0, "verdict"), "disagrees"),
+        (("rows", 0, "finding"), "other"),
+        (("suite", "seed"), 1),
+        (("suite", "host", "commit"), "0"),
+        (("observations", 0, "groups"), []),
+        (("planted",), []),
+        (("inventory", 0, "claims"), []),
+        (("sha256",), "0" * 64),
+    ],
+)
+def test_any_edit_shows_and_is_not_washed_away_by_writing_again(
+    tmp_path: Path, path: tuple, value: Any
+) -> None:
+    raw = json.loads(dumps(sample()))
+    place(raw, path, value)
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps(raw))
+    made = load(file)
+    assert edited(made)
+    save(made, file)
+    assert edited(load(file))
+
+
+@pytest.mark.parametrize("kind", list(results.WORDS), ids=lambda kind: f"{kind[0].__name__}.{kind[1]}")
+def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, str]) -> None:
+    record, name = kind
+    way = {PointOutcome: ("rows", 0, "points", 0), Row: ("rows", 0), InventoryRow: ("inventory", 0)}[record]
+    raw = json.loads(dumps(sample()))
+    place(raw, (*way, name), "perhaps\n\x1b" + "x" * 100)
+    refused(tmp_path, json.dumps(raw), rf"must have one of .* as {name}, got 'perhaps\\n\\x1bx")
+    parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry"}
+    listed = LAYOUT["$defs"][parts[record]]["properties"][name]
+    listed = LAYOUT["$defs"]["verdict"] if "$ref" in listed else listed
+    assert listed["enum"] == [str(word) for word in results.WORDS[kind]]
+
+
+# --- files that are no results
+
+
+def place(raw: Any, path: tuple, value: Any) -> None:
+    *way, last = path
+    for step in way:
+        raw = raw[step]
+    raw[last] = value
+
+
+def refused(tmp_path: Path, content: bytes | str, match: str) -> None:
+    path = tmp_path / "results.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=match) as caught:
+        load(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None  # one error, not a chain
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"not json",
+        b"\xff\xfe\x00",
+        dumps(sample())[: len(dumps(sample())) // 2].encode(),
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"1" * 5000,
+    ],
+)
+def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
+    refused(tmp_path, content, "is corrupt: not JSON; run losscurv report again")
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 3}']
+)
+def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
+    refused(tmp_path, content, f"must have schema {SCHEMA}; run losscurv report again")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "complaint"),
+    [
+        (("schema",), float(SCHEMA), "results.schema must be a int, got a float"),
+        (("extra",), 1, "results must have the fields suite, rows"),
+        (("rows",), {}, "results.rows must be a list, got a dict"),
+        (("rows",), None, "results.rows must be a list"),
+        (("rows", 0), [], r"results.rows\[0\] must have the fields id, claim"),
+        (("rows", 0, "verdict"), 3, r"results.rows\[0\].verdict must be a str, got a int"),
+        (("rows", 0, "surprise"), 0, r"results.rows\[0\].surprise must be a bool"),
+        (("rows", 0, "points", 0, "lower"), "low", r"points\[0\].lower must be a float, got a str"),
+        (("rows", 0, "points", 0, "lower"), None, r"points\[0\].lower must be a float"),
+        (("rows", 0, "points", 0, "lower"), True, r"points\[0\].lower must be a float, got a bool"),
+        (("rows", 0, "points", 0, "lower"), [1.0], r"points\[0\].lower must be a float, got a list"),
+        (("rows", 0, "points", 0, "lower"), 10**400, "too large"),
+        (("rows", 0, "points", 0, "needed"), "many", r"points\[0\].needed must be a float"),
+        (("rows", 0, "points", 0, "replicates"), 1.5, r"points\[0\].replicates must be a int"),
+        (("rows", 0, "points", 0, "parameters"), [], r"points\[0\].parameters must be a dict"),
+        (("rows", 0, "points", 0, "inputs"), {"y": "z"}, r"points\[0\].inputs.y must be a float"),
+        (("rows", 0, "curves"), [{"axis": "x"}], r"curves\[0\] must have the fields axis"),
+        (("suite", "seed"), "7", "results.suite.seed must be a int"),
+        (("suite", "replicates"), "7", "results.suite.replicates must be a int"),
+        (("derivations",), [{"name": 3}], r"results.derivations\[0\].name must be a str"),
+        (("runs", 0, "parameters"), None, r"runs\[0\].parameters must be a dict"),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_named(tmp_path: Path, path: tuple, value: Any, complaint: str) -> None:
+    raw = json.loads(dumps(sample()))
+    place(raw, path, value)
+    refused(tmp_path, json.dumps(raw), rf"is corrupt: .*{complaint}.*; run losscurv report again")
+
+
+def test_a_missing_field_is_corrupt(tmp_path: Path) -> None:
+    for part in ("suite", "rows", "planted"):
+        raw = json.loads(dumps(sample()))
+        del raw[part]
+        refused(tmp_path, json.dumps(raw), "is corrupt: results must have the fields")
+
+
+def test_nesting_in_a_free_field_is_no_crash(tmp_path: Path) -> None:
+    raw = json.loads(dumps(sample()))
+    raw["suite"]["host"] = {"deep": "HERE"}
+    text = json.dumps(raw).replace('"HERE"', "[" * 700 + "]" * 700)
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="is corrupt"):
+        load(path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+PLACES = [
+    ("suite",),
+    ("rows",),
+    ("rows", 0),
+    ("rows", 0, "points"),
+    ("rows", 0, "points", 0, "looks"),
+    ("rows", 0, "points", 0, "rivals"),
+    ("rows", 0, "curves"),
+    ("runs",),
+    ("inventory",),
+    ("planted",),
+    ("derivations",),
+    ("schema",),
+]
+
+
+@quick
+@given(st.sampled_from(PLACES), JSON)
+def test_any_json_in_any_place_loads_or_is_one_error(tmp_path_factory, place_: tuple, value: Any) -> None:
+    raw = json.loads(dumps(with_point(outcome())))
+    place(raw, place_, value)
+    path = tmp_path_factory.getbasetemp() / "hostile.json"
+    path.write_text(json.dumps(raw))
+    with contextlib.suppress(ValueError):
+        assert isinstance(load(path), Results)
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere\.json cannot be read: No such file or directory"):
+        load(tmp_path / "nowhere.json")
+    with pytest.raises(ValueError, match="cannot be read: Is a directory"):
+        load(tmp_path)
+
+
+# --- writing in one step
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.json"
+    save(sample(), path)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        save(with_point(outcome()), path)
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.json"
+    save(sample(), path)
+    before = path.read_bytes()
+
+    def interrupted(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(with_point(outcome()), path)
+    assert path.read_bytes() == before and [p.name for p in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_what_has_no_json_form_is_found_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        save(with_point(outcome(parameters={"x": object()})), tmp_path / "results.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        save(sample(), tmp_path / "nowhere" / "results.json")
+
+
+def test_public_names_exist() -> None:
+    assert all(hasattr(results, name) for name in results.__all__)

@@ -1,0 +1,102 @@
+"""Identities and properties in a session."""
+
+import re
+from concurrent.futures import Executor
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Point
+from tests.verify.running.engine_runs import MEAN, gammas, identity, run, timeless
+from verify.judging.judge import PRINTED
+from verify.model import ExactProperty, StatisticalProperty
+from verify.running.settings import Settings
+
+
+def test_two_routes_agree_within_rounding(two_workers: Executor) -> None:
+    (row,) = run(identity())
+    assert row.verdict == "agrees" and [r.margins for p in row.points for r in p.rivals] == [0.5e10, 0.5e10]
+    assert timeless([row]) == timeless(run(identity(), executor=two_workers))
+
+
+def test_the_printed_route_is_a_row_of_its_own() -> None:
+    corrected, printed = run(identity(printed="twice", finding="twice"))
+    assert (corrected.verdict, corrected.reading) == ("agrees", "corrected")
+    assert (printed.verdict, printed.reading, printed.surprise) == ("disagrees", PRINTED, False)
+
+
+@pytest.mark.parametrize(
+    ("theory", "verdict"), [("complex", "agrees"), ("imaginary", "disagrees"), ("infinite", "disagrees")]
+)
+def test_routes_are_compared_as_the_numbers_they_are(theory: str, verdict: str) -> None:
+    (row,) = run(identity(theory=theory))
+    assert row.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"theory": "pair"}, r"routes must have one shape, got \(\) and \(2,\)"),
+        ({"theory": "nonsense"}, "KeyError: 'nonsense'"),
+        (
+            {"rivals": ("close",)},
+            "rival 'close' must differ by two tolerances at one point, this check cannot fail",
+        ),
+    ],
+)
+def test_an_identity_that_cannot_be_checked_is_broken(changes: dict, message: str) -> None:
+    (row,) = run(identity(**changes))
+    assert row.verdict == "broken"
+    assert re.search(message, row.error)
+
+
+def scales() -> dict:
+    from hypothesis import strategies as st
+
+    return {"shape": st.floats(1.1, 6.0)}
+
+
+def test_properties_keep_to_the_settings() -> None:
+    """`replicates` holds for them too, and the same seed gives the same examples."""
+    tested = StatisticalProperty(
+        id="paper/property",
+        entries=("A1",),
+        source="a paper",
+        statement="for all shapes",
+        strategies=scales,
+        simulate=gammas,
+        replicate="60 gamma variables",
+        examples=(Point(shape=2.3),),
+        score="mean",
+        predict=lambda p: p.shape,
+        margin=0.1,
+        margin_reason="a test",
+        rivals={"square": lambda p: p.shape**2},
+    )
+    (row,) = run(tested)
+    assert row.verdict == "agrees" and row.points[0].parameters == {"shape": 2.3}
+    assert timeless([row]) == timeless(run(tested))
+    (few,) = run(tested, settings=Settings(seed=7, replicates=40))
+    assert {p.replicates for p in few.points} == {48} and few.verdict == "undecided"
+    (other,) = run(tested, settings=Settings(seed=8))
+    assert [p.parameters for p in other.points[1:]] != [p.parameters for p in row.points[1:]]
+
+
+def test_a_property_that_crashes_is_broken() -> None:
+    def violation(rng: np.random.Generator, point: Point) -> float:
+        raise ArithmeticError("planted crash")
+
+    tested = ExactProperty(
+        id="paper/exact",
+        entries=("A1",),
+        source="a paper",
+        statement="x",
+        strategies=scales,
+        violation=violation,
+        examples=(),
+        tolerance=1e-9,
+        tolerance_reason="rounding",
+        rivals={},
+    )
+    broken, row = run(tested, MEAN)
+    assert broken.verdict == "broken" and "planted crash" in broken.error and row.verdict == "agrees"

@@ -1,0 +1,132 @@
+"""One failure stays one failure: experiments, formulas and workers that break."""
+
+import dataclasses
+import math
+import re
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Block, Point, SerialExecutor
+from tests.verify.running.engine_runs import MEAN, SETTINGS, claim, experiment, run, session, timeless
+
+
+def crashing(block: Block, point: Point) -> dict[str, np.ndarray]:
+    raise ArithmeticError("planted crash")
+
+
+def misshapen(block: Block, point: Point) -> dict[str, np.ndarray]:
+    return {"mean": np.zeros(3)}
+
+
+def fickle(block: Block, point: Point) -> dict[str, np.ndarray]:
+    first = block.streams[0].random()
+    return {"mean" if first < 0.7 else "other": np.array([rng.random() for rng in block.streams])}
+
+
+def undefined(block: Block, point: Point) -> dict[str, np.ndarray]:
+    mean = np.array([rng.gamma(point.shape, size=9).mean() for rng in block.streams])
+    return {"mean": mean, "undefined": np.where(mean > 1.5 * point.shape, math.nan, mean)}
+
+
+def lazy(block: Block, point: Point) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("simulate", "message"),
+    [
+        (crashing, "ArithmeticError: planted crash"),
+        (misshapen, "score 'mean' must be one number or one vector per replicate"),
+        (fickle, "scores must be (mean|other) in every block, got (mean|other)"),
+        (lazy, "'NoneType' object has no attribute 'items'"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failing_experiment_breaks_its_claims_and_no_others(
+    simulate, message: str, workers: int, request: pytest.FixtureRequest
+) -> None:
+    bad = claim("bad", experiment=experiment(simulate), margin=0.001)
+    worse = claim("worse", experiment=bad.experiment, printed=lambda p: 0.0)
+    executor = request.getfixturevalue("two_workers") if workers == 2 else SerialExecutor()
+    made = session(
+        bad, MEAN, worse, settings=dataclasses.replace(SETTINGS, workers=workers), executor=executor
+    )
+
+    for tested in (bad, worse):
+        (row,) = made.rows(tested)
+        assert (row.verdict, row.surprise, row.points) == ("broken", True, [])
+        assert row.experiment == "paper/other" and "Traceback" in row.error
+        assert re.search(message, row.error)
+    assert timeless(made.rows(MEAN)) == timeless(run(MEAN))
+    assert {r.experiment for r in made.records()} == {"paper/gammas"}  # half a run is no record
+
+
+def test_a_score_that_is_no_number_breaks_only_the_claims_that_read_it() -> None:
+    other = experiment(undefined)
+    bad, good = claim("bad", experiment=other, score="undefined"), claim("good", experiment=other, margin=0.4)
+    made = session(bad, good)
+    (row,) = made.rows(bad)
+    assert row.verdict == "broken" and "score 'undefined' must be finite, got nan in replicate" in row.error
+    assert made.rows(good)[0].verdict == "agrees"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"predict": lambda p: p.nonsense},
+        {"predict": lambda p: 1 / 0, "printed": lambda p: 1.0},
+        {"printed": lambda p: 1 / 0},
+        {"rivals": {"undefined": lambda p: 1 / 0}},
+        {"score": "nonsense"},
+        {"inputs": {"nonsense": 1.0}},
+    ],
+)
+def test_a_crashing_formula_breaks_its_own_claim_only(changes: dict) -> None:
+    bad = claim("bad", **changes)
+    made = session(bad, MEAN)
+    (row,) = made.rows(bad)
+    assert row.verdict == "broken" and row.error
+    assert timeless(made.rows(MEAN)) == timeless(run(MEAN))
+
+
+class Dying(SerialExecutor):
+    """Workers that are lost after so many calls, at submission or underway."""
+
+    def __init__(self, calls: int, *, at_once: bool) -> None:
+        self.calls, self.at_once = calls, at_once
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        self.calls -= 1
+        if self.calls >= 0:
+            return super().submit(fn, *args, **kwargs)
+        if self.at_once:
+            raise BrokenProcessPool("a worker died")
+        future: Future = Future()
+        future.set_exception(BrokenProcessPool("a worker died"))
+        return future
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("calls", [0, 3, 9])
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_run_ends_when_the_workers_die(at_once: bool, calls: int, workers: int) -> None:
+    """Every claim that still needs replicates is broken; none waits for a block that never comes."""
+    claims = [claim(f"c{i}", margin=0.03) for i in range(12)]
+    settings = dataclasses.replace(SETTINGS, workers=workers)
+    rows = run(*claims, settings=settings, executor=Dying(calls, at_once=at_once))
+    assert [row.verdict for row in rows] == ["broken"] * 12
+    assert all("a worker died" in row.error for row in rows)
+
+
+def test_an_interruption_passes_through() -> None:
+    def interrupted(block: Block, point: Point) -> dict[str, np.ndarray]:
+        raise KeyboardInterrupt
+
+    made = session(MEAN, stopped := claim("stopped", experiment=experiment(interrupted)))
+    made.rows(MEAN)
+    with pytest.raises(KeyboardInterrupt):
+        made.rows(stopped)
+    assert [row.claim for row in made.finished_rows()] == ["paper/mean"]

@@ -1,0 +1,171 @@
+"""A replay finds every score and verdict the same, or says which differs."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulate.monte_carlo import Block, Point
+from tests.verify.results.sample_results import sample
+from tests.verify.running.engine_runs import ALL, GAMMAS, MEAN, POINTS, claim, gammas, identity, session
+from verify.results import Curve, Results, RivalOutcome, load, save
+from verify.running import replays
+from verify.running.settings import Settings
+
+
+def results(*claims, **options) -> Results:
+    made = session(*claims, **options)
+    rows = [row for tested in claims for row in made.rows(tested)]
+    return Results(suite=sample().suite, rows=rows, runs=made.records(), inventory=[])
+
+
+@pytest.fixture
+def recorded(tmp_path) -> Results:
+    """A run read back from its file, where the tuples among the parameters are lists."""
+    save(results(*ALL, identity()), tmp_path / "results.json")
+    return load(tmp_path / "results.json")
+
+
+def test_a_replay_finds_every_score_and_verdict_the_same(recorded: Results) -> None:
+    assert replays.differences(recorded, results(*ALL, identity())) == []
+
+
+def edit(made: Results, row: int = 0, **changes: Any) -> Results:
+    """With one row changed, and the digest that fits."""
+    rows = [dataclasses.replace(r, **changes) if i == row else r for i, r in enumerate(made.rows)]
+    return dataclasses.replace(made, rows=rows, sha256="")
+
+
+def pointed(made: Results, **changes: Any) -> Results:
+    """With the first point of the first row changed."""
+    first, *others = made.rows[0].points
+    return edit(made, points=[dataclasses.replace(first, **changes), *others])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("predicted", 1e-9),
+        ("margin", 7.0),
+        ("lower", 0.0),
+        ("upper", 9.0),
+        ("statistical", 1.0),
+        ("verdict", "undecided"),
+        ("replicates", 1),
+        ("rivals", [RivalOutcome(name="r", value=1.0, margins=2.0, rejected=True)]),
+        ("looks", []),
+        ("parameters", {"shape": 1.0}),
+        ("inputs", {"y": 2.0}),
+        ("needed", 3.0),
+        ("slack", 1.0),
+    ],
+)
+def test_a_replay_compares_all_of_a_point(recorded: Results, field: str, value: Any) -> None:
+    (line,) = replays.differences(recorded, pointed(recorded, **{field: value}))
+    place = ", at point 0" if len(recorded.rows[0].points) > 1 else ""
+    assert line.startswith(f"{recorded.rows[0].id}: {field} ") and " was recorded, now " in line
+    assert line.endswith(place)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("margin", 7.0),
+        ("expected", "disagrees"),
+        ("surprise", True),
+        ("kind", "probability"),
+        ("curves", [Curve(axis="x", at={}, x=[1.0], predicted=[1.0])]),
+    ],
+)
+def test_a_replay_compares_what_was_to_be_judged(recorded: Results, field: str, value: Any) -> None:
+    (line,) = replays.differences(recorded, edit(recorded, **{field: value}))
+    assert line.startswith(f"{recorded.rows[0].id}: {field} ")
+
+
+def test_a_replay_misses_rows_and_runs_and_finds_new_ones(recorded: Results) -> None:
+    fewer = dataclasses.replace(recorded, rows=recorded.rows[1:], runs=recorded.runs[1:], sha256="")
+    name, run = recorded.rows[0].id, recorded.runs[0]
+    lost, gone = replays.differences(recorded, fewer)
+    assert gone == f"{name}: recorded, now missing"
+    assert (
+        lost == f"{run.experiment} at {run.parameters}: {run.replicates} replicates were recorded, now none"
+    )
+    drawn, new = replays.differences(fewer, recorded, {row.claim for row in recorded.rows})
+    assert new == f"{name}: not recorded, now there"
+    assert drawn == f"{run.experiment} at {run.parameters}: none was recorded, now it is drawn"
+    shorter = edit(recorded, points=recorded.rows[0].points[:-1])
+    (line,) = replays.differences(recorded, shorter)
+    assert "points were recorded, now" in line
+
+
+def test_a_replay_that_was_interrupted_compares_what_it_reached(recorded: Results) -> None:
+    suite = dataclasses.replace(recorded.suite, selection="all claims (interrupted)")
+    part = dataclasses.replace(
+        recorded, suite=suite, rows=recorded.rows[:1], runs=recorded.runs[:1], sha256=""
+    )
+    assert replays.differences(recorded, part) == []
+    (line,) = replays.differences(recorded, pointed(part, margin=7.0))
+    assert line.startswith(f"{recorded.rows[0].id}: margin")
+
+
+def test_a_replay_names_the_settings_that_differ(recorded: Results) -> None:
+    moved = dataclasses.replace(recorded.suite, device="cuda", data="other.npz", seed=1)
+    assert replays.differences(recorded, dataclasses.replace(recorded, suite=moved, sha256="")) == [
+        f"seed {recorded.suite.seed} was recorded, now 1",
+        'device "cpu" was recorded, now "cuda"',
+        'data "digits" was recorded, now "other.npz"',
+    ]
+
+
+def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
+    table = sample().observations[1]
+    full = dataclasses.replace(recorded, observations=[table], planted=sample().planted, sha256="")
+    assert replays.differences(full, full) == []
+    other = dataclasses.replace(table, groups=table.groups[:-1])
+    lines = replays.differences(
+        full, dataclasses.replace(full, observations=[other], planted=full.planted[1:])
+    )
+    assert lines == [f"{full.planted[0].id}: recorded, now missing", f"{table.id}: the table differs"]
+    assert f"{table.id}: recorded, now missing" in replays.differences(full, recorded)
+
+
+def test_a_replay_of_an_edited_file_is_told_so(recorded: Results) -> None:
+    changed = dataclasses.replace(recorded, inventory=sample().inventory)
+    (line,) = replays.differences(changed, recorded)
+    assert line == "the results file was edited after its run: its sha256 does not fit"
+
+
+def test_a_replay_of_fewer_claims_compares_those(recorded: Results) -> None:
+    """The others may have drawn more of the same replicates."""
+    again = results(MEAN)
+    assert again.runs[0].replicates < recorded.runs[0].replicates
+    assert replays.differences(recorded, again, {"paper/mean"}) == []
+
+
+def shifted(block: Block, point: Point) -> dict[str, np.ndarray]:
+    """Another score changes in its last bit, the one that is judged does not."""
+    found = gammas(block, point)
+    return found | {"square": np.nextafter(found["square"], math.inf)}
+
+
+def test_a_replay_finds_a_score_that_changed_in_its_last_bit(recorded: Results) -> None:
+    moved = dataclasses.replace(GAMMAS, simulate=shifted)
+    again = results(*(dataclasses.replace(c, experiment=moved) for c in ALL))
+    found = replays.differences(recorded, again)
+    hashes = [line for line in found if "scores differ" in line]
+    assert len(hashes) == len(POINTS) and all("paper/gammas at" in line for line in hashes)
+    assert not any(line.startswith("paper/mean:") for line in found)
+    assert any(line.startswith("paper/ratio: measured") for line in found)
+
+
+def test_a_replay_finds_measured_values_and_verdicts_that_changed(recorded: Results) -> None:
+    changed = claim(predict=lambda p: 2 * p.shape)
+    assert replays.differences(recorded, results(changed), {"paper/mean"}) == [
+        "paper/mean: agrees was recorded, now disagrees"
+    ]
+    (line,) = replays.differences(recorded, results(identity(theory="close")), {"paper/identity"})
+    assert line.startswith("paper/identity: measured ")
+    seed = replays.differences(recorded, results(MEAN, settings=Settings(seed=8)), {"paper/mean"})
+    assert any(line.startswith("paper/mean: measured ") for line in seed)

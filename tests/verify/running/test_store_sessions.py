@@ -1,0 +1,187 @@
+"""Runs that read a store: nothing is drawn twice, and nothing of other code or hardware is kept."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from simulate.monte_carlo import Point, SerialExecutor
+from tests.verify import toy_claims
+from tests.verify.running.stored_draws import CALLS, COUNTED, _forgotten, counted, judged
+from tests.verify.running.stores import RESULT, sql
+from tests.verify.toy_claims import plant
+from verify.cli import main
+from verify.files import replace_files
+from verify.model import StatisticalProperty
+from verify.results import load
+from verify.running import origin
+from verify.running.engine import Session, Settings
+from verify.running.origin import key
+from verify.running.store import FILE, Store
+
+__all__ = ["_forgotten", "plant"]
+
+# --- in a session
+
+
+def test_a_rerun_draws_nothing_and_says_the_same(tmp_path: Path) -> None:
+    first = judged(tmp_path, COUNTED)
+    assert first[:2] == (16, 0)
+    again = judged(tmp_path, COUNTED)
+    assert again[:2] == (0, 256) and again[2:] == first[2:]
+    anew = judged(tmp_path, COUNTED, fresh=True)
+    assert anew[:2] == (16, 0) and anew[2:] == first[2:]
+
+
+def test_more_replicates_only_append(tmp_path: Path) -> None:
+    for replicates, drawn, read in ((100, 7, 0), (256, 9, 112), (64, 0, 64), (400, 9, 256)):
+        found = judged(tmp_path, COUNTED, replicates=replicates)
+        alone = judged(tmp_path / "nowhere", COUNTED, replicates=replicates, fresh=True)
+        assert found[:2] == (drawn, read) and found[2:] == alone[2:]
+
+
+def test_another_seed_reads_nothing(tmp_path: Path) -> None:
+    judged(tmp_path, COUNTED)
+    assert judged(tmp_path, COUNTED, seed=3)[:2] == (16, 0)
+
+
+def scales() -> dict:
+    return {"scale": st.floats(1.1, 6.0)}
+
+
+def test_examples_of_a_property_are_stored_too(tmp_path: Path) -> None:
+    tested = StatisticalProperty(
+        id="beyond/property",
+        entries=("D1",),
+        source="toy",
+        statement="for all scales",
+        strategies=scales,
+        simulate=counted,
+        replicate="one uniform variable",
+        examples=(Point(scale=2.3),),
+        score="x",
+        predict=lambda p: p.scale / 2,
+        margin=0.4,
+        margin_reason="a toy",
+        rivals={"whole": lambda p: p.scale},
+    )
+    first = judged(tmp_path, tested, replicates=96)
+    again = judged(tmp_path, tested, replicates=96)
+    assert first[0] == 6 * 11 and again[:2] == (0, 96 * 11) and again[2] == first[2]
+
+
+def test_a_stored_block_of_other_scores_breaks_its_claim_like_one_just_drawn(tmp_path: Path) -> None:
+    judged(tmp_path, COUNTED)
+    found = key(counted, COUNTED.experiment.id, COUNTED.experiment.points[0], 2024, "cpu")
+    assert found is not None
+    with Store(tmp_path, print) as opened:
+        opened.add(found, 3, RESULT)
+    assert [row.verdict for row in judged(tmp_path, COUNTED)[2]] == ["broken"]
+
+
+# --- workers elsewhere
+
+
+class Elsewhere(SerialExecutor):
+    """Draws as a process would in which these functions of the store tell something else."""
+
+    def __init__(self, **told: Any) -> None:
+        self.told = told
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.told.items():
+                patch.setattr(origin, name, lambda *_, value=value: value)
+            return super().submit(fn, *args, **kwargs)
+
+
+OTHER = {
+    "_sources": "f" * 64,
+    "_versions": ("numpy 1.0",),
+    "_images": "0" * 64,
+    "_files": {toy_claims.__name__: "0"},
+}
+
+
+@pytest.mark.parametrize("part", OTHER)
+def test_a_block_drawn_by_other_code_breaks_its_run_and_is_not_stored(part: str, tmp_path: Path) -> None:
+    assert judged(tmp_path, COUNTED, executor=Elsewhere(), replicates=64)[:2] == (4, 0)
+    bad = judged(tmp_path, COUNTED, executor=Elsewhere(**{part: OTHER[part]}))
+    (row,) = bad[2]
+    assert row.verdict == "broken" and row.error.count("\n") == 1 and bad[:2] == (1, 64)
+    assert row.error.startswith("a worker runs other code or other library versions than this process: ")
+    assert sql(tmp_path / FILE, "SELECT count(*) FROM blocks") == [(4,)]
+
+
+def test_other_code_is_refused_without_a_store_too() -> None:
+    session = Session([COUNTED], Settings(), Elsewhere(_sources="f" * 64))
+    assert session.rows(COUNTED)[0].verdict == "broken"
+
+
+def test_blocks_of_other_hardware_count_but_are_not_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = judged(tmp_path / "nowhere", COUNTED, fresh=True)
+    capsys.readouterr()
+    assert judged(tmp_path, COUNTED, executor=Elsewhere(_hardware="another"))[2:] == expected[2:]
+    line = f"{tmp_path / FILE}: blocks drawn on other hardware than this process runs on are not stored\n"
+    assert capsys.readouterr().out == line
+    assert judged(tmp_path, COUNTED)[:2] == (16, 0)
+
+
+def test_a_worker_need_not_load_what_its_experiment_does_not_need(tmp_path: Path) -> None:
+    judged(tmp_path, COUNTED, executor=Elsewhere(_files={}))
+    assert judged(tmp_path, COUNTED)[:2] == (0, 256)
+
+
+# --- at the command line
+
+
+def reported(folder: Path, *words: str) -> tuple[int, int]:
+    """Blocks drawn and replicates read, as the results say."""
+    CALLS.clear()
+    status = main(["report", "--workers", "1", "--report-dir", str(folder), *words])
+    assert status == 0
+    return len(CALLS), load(folder / "results.json").suite.host["stored_replicates"]
+
+
+def test_a_rerun_says_what_it_reads(
+    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(COUNTED, page=True)
+    out = tmp_path / "out"
+    line = f"losscurv: 256 replicates of an earlier run read from {out}; properties read theirs as they run\n"
+    assert reported(out) == (16, 0) and "earlier run" not in capsys.readouterr().err
+    assert reported(out, "--tier", "full") == (112, 256) and line in capsys.readouterr().err
+    assert "<dt>from earlier runs</dt><dd>256 replicates</dd>" in (out / "report.html").read_text()
+    plant(COUNTED)
+    assert reported(out) == (0, 256) and line in capsys.readouterr().err
+    assert reported(out, "--fresh") == (16, 0) and "earlier run" not in capsys.readouterr().err
+    assert sql(out / FILE, "SELECT count(*) FROM blocks") == [(128,)]
+
+
+def test_a_replay_never_reads_what_is_stored(
+    plant: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(COUNTED)
+    assert reported(tmp_path) == (16, 0)
+    CALLS.clear()
+    words = ["--workers", "1", "--report-dir", str(tmp_path)]
+    assert main(["replay", str(tmp_path), *words]) == 0
+    assert len(CALLS) == 16 and "replay: every score and verdict is the same" in capsys.readouterr().out
+    assert main(["replay", str(tmp_path), "--fresh"]) == 2
+    assert reported(tmp_path, "--replay", str(tmp_path)) == (16, 0)
+
+
+def test_files_are_replaced_together_or_not_at_all(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "gone" / "two"
+    one.write_text("old", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match="two"):
+        replace_files({one: "new", two: "new"})
+    assert [path.name for path in tmp_path.iterdir()] == ["one"] and one.read_text(encoding="utf-8") == "old"
+    two.parent.mkdir()
+    replace_files({one: "new", two: "new"})
+    assert one.read_text(encoding="utf-8") == two.read_text(encoding="utf-8") == "new"
