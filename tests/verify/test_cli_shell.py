@@ -73,7 +73,7 @@ def test_an_interruption_stops_the_workers_at_once_and_quietly(name: str, tmp_pa
         textwrap.dedent("""
             import multiprocessing, signal, sys, time
             from concurrent.futures import wait
-            from verify.workers import open_workers
+            from verify.running.workers import open_workers
 
             if __name__ == "__main__":
                 signal.signal(signal.SIGINT, signal.default_int_handler)

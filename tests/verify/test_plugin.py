@@ -299,7 +299,7 @@ def test_a_bare_run_and_a_mere_collection_leave_nothing(
 
     assert run().ret == pytest.ExitCode.OK
     assert run(CLAIMS, "--collect-only").ret == pytest.ExitCode.OK
-    assert run(FOLDER / "intervals.py", "--doctest-modules").ret == pytest.ExitCode.OK
+    assert run(FOLDER / "judging" / "intervals.py", "--doctest-modules").ret == pytest.ExitCode.OK
     assert not list(pytester.path.glob("losscurv-report*"))
 
 
@@ -445,7 +445,9 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     pytester.makeconftest("""
         from tests.verify import toy_claims
-        from verify import plugin, registry, suite
+        from verify import plugin
+        from verify.claims import registry
+        from verify.running import suite
 
         plugin.EVERY = -1.0
         registry.claims = lambda: (toy_claims.RIGHT, toy_claims.EXACT)

@@ -153,9 +153,11 @@ ENDS = {
 DRIVER = textwrap.dedent("""
     import atexit, contextlib, json, os, sys
     import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
-    import verify.practice.plan, verify.terminal
+    import verify.practice.plan, verify.page.terminal
     from verify import cli
-    from verify.practice import measure, pages, plan_pages
+    from verify.practice import measure
+    from verify.practice.measure import pages
+    from verify.practice.plan import pages as plan_pages
 
     measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
     pages.document = plan_pages.document = lambda found: "a page"  # drawing takes longer than all else

@@ -17,10 +17,11 @@ from hypothesis import given, settings, strategies as st
 from matplotlib.figure import Figure
 
 from tests.verify.results.sample_results import sample
-from verify import results
 from verify.cli import main
 from verify.page import plots, report, wording
 from verify.results import Results, dumps, load
+from verify.results.file import NOT_FINITE
+from verify.results.records import WORDS
 
 RAW = json.loads(dumps(sample()))
 PAYLOADS = (
@@ -254,7 +255,7 @@ def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactor
     changed = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4))
     for path in changed:
         old = dict(leaves(raw))[path]
-        number = isinstance(old, float | int) or old in results.NOT_FINITE
+        number = isinstance(old, float | int) or old in NOT_FINITE
         kind = HOSTILE_FLOATS if number else PAYLOADS
         new = not old if isinstance(old, bool) else data.draw(st.sampled_from(kind))
         place(raw, path, data.draw(st.sampled_from([0, 1, 2**100])) if type(old) is int else new)
@@ -290,7 +291,7 @@ def replaced(record: Any, change: Callable[[str], str]) -> Any:
     if isinstance(record, str):
         return change(record)
     if dataclasses.is_dataclass(record):
-        kept = {name for kind, name in results.WORDS if isinstance(record, kind)}
+        kept = {name for kind, name in WORDS if isinstance(record, kind)}
         fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
         return type(record)(**{n: v if n in kept else replaced(v, change) for n, v in fields.items()})
     if isinstance(record, dict):

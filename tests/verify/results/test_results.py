@@ -41,6 +41,7 @@ from verify.results import (
     load,
     save,
 )
+from verify.results.records import WORDS
 from verify.running.engine import Session, Settings
 
 LAYOUT = json.loads(Path(results.__file__).with_name("results.schema.json").read_text(encoding="utf-8"))
@@ -255,7 +256,7 @@ def test_any_edit_shows_and_is_not_washed_away_by_writing_again(
     assert edited(load(file))
 
 
-@pytest.mark.parametrize("kind", list(results.WORDS), ids=lambda kind: f"{kind[0].__name__}.{kind[1]}")
+@pytest.mark.parametrize("kind", list(WORDS), ids=lambda kind: f"{kind[0].__name__}.{kind[1]}")
 def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, str]) -> None:
     record, name = kind
     way = {PointOutcome: ("rows", 0, "points", 0), Row: ("rows", 0), InventoryRow: ("inventory", 0)}[record]
@@ -265,7 +266,7 @@ def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, 
     parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry"}
     listed = LAYOUT["$defs"][parts[record]]["properties"][name]
     listed = LAYOUT["$defs"]["verdict"] if "$ref" in listed else listed
-    assert listed["enum"] == [str(word) for word in results.WORDS[kind]]
+    assert listed["enum"] == [str(word) for word in WORDS[kind]]
 
 
 # --- files that are no results

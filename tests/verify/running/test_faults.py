@@ -37,9 +37,10 @@ DRIVER = textwrap.dedent("""
     import numpy as np
     from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor, stream
     from tests.verify.toy_claims import TIGHT
-    from verify import engine
-    from verify.engine import Session, Settings
-    from verify.store import Store
+    from verify.running import engine
+    from verify.running.engine import Session
+    from verify.running.settings import Settings
+    from verify.running.store import Store
 
     def slow(block, point):
         "A name only: `drawn` stands in for what would call it."

@@ -269,8 +269,8 @@ def test_a_failing_write_is_said_once_and_loses_nothing_stored(tmp_path: Path) -
         import resource, sys
         sys.path.insert(0, {str(ROOT)!r})
         from pathlib import Path
-        from tests.verify.stores import RESULT, WHERE
-        from verify.store import Store
+        from tests.verify.running.stores import RESULT, WHERE
+        from verify.running.store import Store
         folder = Path({str(tmp_path)!r})
         resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
         with Store(folder, print) as store:
@@ -330,8 +330,8 @@ def test_processes_write_to_one_store_at_once(tmp_path: Path) -> None:
         import sys
         sys.path.insert(0, {str(ROOT)!r})
         from pathlib import Path
-        from tests.verify.stores import RESULT, WHERE
-        from verify.store import Store
+        from tests.verify.running.stores import RESULT, WHERE
+        from verify.running.store import Store
         with Store(Path({str(tmp_path)!r}), print) as store:
             for index in range(150):
                 store.add(WHERE, index, RESULT)

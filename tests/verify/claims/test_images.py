@@ -10,10 +10,9 @@ from simulate.monte_carlo import Block, Point
 from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import plant
-from verify.claims import registry
+from verify.claims import images, registry
 from verify.model import Claim, Tier
 from verify.model.inventory import Entry
-from verify.running import images
 from verify.running.options import plan
 
 __all__ = ["elsewhere", "plant"]
