@@ -24,12 +24,12 @@ from torch.nn import grad
 
 from simulate import _memory, operators
 from simulate.modules import sites
+from simulate.modules.homogeneous import Terms
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.parameters import Leaves
-from simulate.perceptrons.curvature import Terms
 
 __all__ = ["projected_terms", "pull"]
 

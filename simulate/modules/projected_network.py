@@ -23,13 +23,13 @@ from torch import Tensor, nn
 
 from simulate import _checks, _memory
 from simulate.modules import sites
+from simulate.modules.homogeneous import Homogeneous
 from simulate.modules.projected import pull
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
 from simulate.objectives.derivatives import alike, normal, slopes
 from simulate.objectives.parameters import Leaves
-from simulate.perceptrons.homogeneous import Homogeneous
 
 __all__ = ["ProjectedNetwork"]
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from simulate import _memory
 from simulate.networks import Weights, mlp_logits
-from simulate.perceptrons import relu as _relu
+from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import hessian
 
 __all__ = ["LogitDerivatives", "logit_derivatives", "loss_gradients", "loss_hessians"]

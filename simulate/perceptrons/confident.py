@@ -18,7 +18,7 @@ from torch.nn import functional
 from simulate import _checks, _memory
 from simulate.networks import Weights
 from simulate.objectives.batches import cuts
-from simulate.perceptrons import relu as _relu
+from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import ProjectedMlp, Terms
 
 __all__ = ["ConfidentMlp"]

@@ -26,9 +26,9 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate.modules.homogeneous import Homogeneous, Terms
 from simulate.networks import Weights
-from simulate.perceptrons import relu as _relu
-from simulate.perceptrons.homogeneous import Homogeneous, Terms
+from simulate.perceptrons import _relu
 
 __all__ = [
     "ProjectedMlp",

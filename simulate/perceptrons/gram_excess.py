@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simulate.perceptrons import softmax as _softmax
+from simulate import _softmax
 
 __all__ = ["gram_excess"]
 

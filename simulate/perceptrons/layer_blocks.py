@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulate import _checks, _memory
+from simulate import _checks, _memory, _softmax
 from simulate.networks import Weights
-from simulate.perceptrons import relu as _relu, softmax as _softmax
+from simulate.perceptrons import _relu
 
 __all__ = ["LayerBlock", "layer_block"]
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory
-from simulate.perceptrons import flat as _perceptrons, softmax as _softmax
+from simulate import _checks, _memory, _softmax
+from simulate.perceptrons import _flat
 from simulate.perceptrons.curvature import hessian
 
 __all__ = [
@@ -94,7 +94,7 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     torch.Size([5, 20, 20])
     """
     inputs, targets = _problem(widths, theta, x, labels)
-    logits = _perceptrons.flat_logits(widths, activation)
+    logits = _flat.flat_logits(widths, activation)
     # all of them twice, since their parts are joined, and what one part is made from
     matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
     _require_memory("Hessians", matrices * len(theta) ** 2, inputs, theta)
@@ -117,7 +117,7 @@ def gauss_newtons(
         memory.
     """
     inputs, _ = _problem(widths, theta, x, labels)
-    logits = _perceptrons.flat_logits(widths, activation)
+    logits = _flat.flat_logits(widths, activation)
     numbers = 2 * len(inputs) * len(theta) * (len(theta) + widths[-1])
     _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)

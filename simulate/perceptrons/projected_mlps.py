@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simulate import _memory
-from simulate.perceptrons import relu as _relu, softmax as _softmax
+from simulate import _memory, _softmax
+from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import Terms
 
 __all__ = ["projected_mlps"]

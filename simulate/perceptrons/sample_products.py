@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, activations
-from simulate.perceptrons import softmax as _softmax
+from simulate import _checks, _memory, _softmax, activations
 
 __all__ = ["DenseSamples", "Matrix", "PerceptronSamples", "Samples"]
 

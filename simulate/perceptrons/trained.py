@@ -13,7 +13,7 @@ from torch.nn import functional
 from simulate import _checks
 from simulate.networks import Mlp
 from simulate.objectives import Objective
-from simulate.perceptrons import flat as _perceptrons
+from simulate.perceptrons import _flat
 
 __all__ = ["loss", "objective", "trained"]
 
@@ -47,7 +47,7 @@ def loss(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: 
     """
     biased = _biased(widths, theta)
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    logits = _perceptrons.flat_logits(widths, activation, biased=biased)
+    logits = _flat.flat_logits(widths, activation, biased=biased)
     return functional.cross_entropy(logits(theta, inputs), classes)
 
 
@@ -119,7 +119,7 @@ def trained(
 
 
 def _biased(widths: Sequence[int], theta: Tensor) -> bool:
-    plain, biased = (sum(_perceptrons.sizes(widths, biased=b)) for b in (False, True))
+    plain, biased = (sum(_flat.sizes(widths, biased=b)) for b in (False, True))
     if theta.shape not in ((plain,), (biased,)):
         raise ValueError(
             f"theta must be of shape ({plain},), or with biases ({biased},), got {tuple(theta.shape)}"

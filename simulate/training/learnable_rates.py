@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory
-from simulate.perceptrons import softmax as _softmax
+from simulate import _checks, _memory, _softmax
 
 __all__ = ["Classifiers", "largest_rates", "learns", "losses_and_gradients"]
 

@@ -22,7 +22,7 @@ import numpy as np
 from theory._checks import shown
 from verify.estimate import docstrings
 
-__all__ = ["FUNCTIONS", "evaluate", "run"]
+__all__ = ["FUNCTIONS", "estimate", "evaluate", "run"]
 
 NETWORK = "relu --depth 3 --weight-variance 2 --bias-variance 0.1"
 BATCH = "--sigma 0.06 --dim 226 --batch-size 64 --dataset-size 1797"
@@ -190,6 +190,26 @@ def run(words: Sequence[str]) -> int:
         result = evaluate(name, rest)
         print(json.dumps(_plain(result), indent=1) if as_json else _text(result))
     return 0
+
+
+def estimate(name: str, /, *arguments: Any, **options: Any) -> Any:
+    """Call a theory function by its name, which may be given without its topic.
+
+    Raises
+    ------
+    ValueError
+        If there is no such function, or an argument is out of its domain.
+    TypeError
+        If an argument is missing or unknown.
+
+    Examples
+    --------
+    >>> float(estimate("stability_limit", 4.0))
+    0.5
+    >>> float(estimate("outliers.additive_wigner", -2.0, sigma=1.0).eigenvalue)
+    -2.5
+    """
+    return _function(_known(name))(*arguments, **options)
 
 
 def evaluate(name: str, words: Sequence[str]) -> Any:

@@ -12,9 +12,9 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from torch import Tensor
 
-from simulate import networks
+from simulate import _softmax, networks
 from simulate.modules.projected import projected_terms
-from simulate.perceptrons import curvature, relu as _relu, softmax as _softmax
+from simulate.perceptrons import _relu, curvature
 from simulate.perceptrons.curvature import ProjectedMlp
 from tests.simulate.small_perceptrons import (
     SCALES,

@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate.perceptrons import softmax as _softmax
+from simulate import _softmax
 
 GAPS = ((0.0, 0.0, -1.5, -1.6), (-1.40, 0.0, -1.45, -1.46), (0.0, 0.0, 0.0, 0.0))
 """Two classes tied in the first sample, all of them in the last."""

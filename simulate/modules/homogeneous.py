@@ -13,8 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from simulate import _checks
-from simulate.perceptrons import softmax as _softmax
+from simulate import _checks, _softmax
 
 __all__ = ["Homogeneous", "Terms"]
 

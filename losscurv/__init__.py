@@ -1,0 +1,76 @@
+"""What theory says of the curvature of a loss, what a network shows, and verdicts on both: the front door.
+
+=====================  ====================================================================================
+`theory`               predictions, by topic: ``losscurv.theory.rmt``, ``.fisher``, ``.softmax``, ...
+`estimate`             one of them by its name: ``losscurv.estimate("stability_limit", 4.0)``
+`Objective`            a model, its loss and its data, as one function of the parameters
+`hessian`              its matrices, by their products with vectors: also `gauss_newton`, `h_term`, `fisher`,
+                       `empirical_fisher`
+`extremes`             their extreme eigenvalues, with bounds
+`measure`              the curvature of a network of one's own, with errors; `plan` its learning rates
+`CurvatureSchedule`    learning rate and momentum from the curvature while it trains
+`report`               the claims judged anew, or some of them; `plot` one of them as a figure
+=====================  ====================================================================================
+
+Each is loaded when it is first used, and torch only where it is needed. ``losscurv.fisher`` is the operator; the
+formulas of the Fisher information are ``losscurv.theory.fisher``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import theory
+    from simulate.eigenvalues import extremes
+    from simulate.objectives import Objective
+    from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
+    from verify.estimate import estimate
+    from verify.practice.measure import measure
+    from verify.practice.plan import plan
+    from verify.practice.schedule import CurvatureSchedule
+    from verify.reporting import plot, report
+
+__all__ = [
+    "CurvatureSchedule",
+    "Objective",
+    "empirical_fisher",
+    "estimate",
+    "extremes",
+    "fisher",
+    "gauss_newton",
+    "h_term",
+    "hessian",
+    "measure",
+    "plan",
+    "plot",
+    "report",
+    "theory",
+]
+
+_ROOMS = {
+    "CurvatureSchedule": "verify.practice.schedule",
+    "Objective": "simulate.objectives",
+    "empirical_fisher": "simulate.operators",
+    "estimate": "verify.estimate",
+    "extremes": "simulate.eigenvalues",
+    "fisher": "simulate.operators",
+    "gauss_newton": "simulate.operators",
+    "h_term": "simulate.operators",
+    "hessian": "simulate.operators",
+    "measure": "verify.practice.measure",
+    "plan": "verify.practice.plan",
+    "plot": "verify.reporting",
+    "report": "verify.reporting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "theory":
+        return import_module("theory")
+    if name in _ROOMS:
+        return getattr(import_module(_ROOMS[name]), name)
+    raise AttributeError(f"module 'losscurv' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
