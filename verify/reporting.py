@@ -66,7 +66,7 @@ def report(
     --------
     >>> found = report(claim=["vysogorets2024/softmax-rank"])
     >>> [(row.id, row.verdict) for row in found.rows]
-    [('vysogorets2024/softmax-rank', 'agrees')]
+    [('vysogorets2024/softmax-rank', 'agrees'), ('vysogorets2024/softmax-rank [as our copy reads]', 'disagrees')]
     """
     given = {
         "claim": _listed("claim", claim),

@@ -82,7 +82,7 @@ def readings(claim: Claim) -> tuple[Reading, ...]:
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:
     """The names of its readings: what stands beside a misprint is corrected, beside anything else it is theory."""
-    name = "corrected" if _told(claim) is Standing.MISPRINT else "theory"
+    name = "corrected" if _corrects(claim) else "theory"
     return (name, PRINTED) if _reads_otherwise(claim) else (name,)
 
 
@@ -91,7 +91,7 @@ def standing(claim: AnyClaim, label: str) -> Standing:
     told = _told(claim)
     if label == PRINTED:
         return told
-    if told is Standing.MISPRINT:
+    if _corrects(claim):
         return Standing.CORRECTED
     return Standing.OURS if _reads_otherwise(claim) else told
 
@@ -107,6 +107,13 @@ def _told(claim: AnyClaim) -> Standing:
     if claim.passage:
         return claim.passage.standing
     return Standing.MISPRINT if _reads_otherwise(claim) else Standing.AS_STATED
+
+
+def _corrects(claim: AnyClaim) -> bool:
+    """Whether its theory is what a misprint ought to be, not the misprint itself, which is expected to fail."""
+    return _told(claim) is Standing.MISPRINT and (
+        _reads_otherwise(claim) or claim.expected is not Verdict.DISAGREES
+    )
 
 
 def _reads_otherwise(claim: AnyClaim) -> bool:

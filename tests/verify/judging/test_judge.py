@@ -184,6 +184,8 @@ def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_th
     tested = claim(passage=words)
     assert labels(tested) == ("corrected",) and standing(tested, "corrected") is Standing.CORRECTED
     assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
+    itself = claim(passage=words, expected=Verdict.DISAGREES, finding="wrong")
+    assert labels(itself) == ("theory",) and passage(itself, "theory") == words
 
 
 @pytest.mark.parametrize("told", [None, OURS])
