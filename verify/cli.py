@@ -141,7 +141,12 @@ def _add_replay(commands: Any) -> None:
 def _add_claims(commands: Any) -> None:
     claims = _command(commands, "claims", _claims, "list every statement of the papers and where it stands")
     claims.add_argument("--paper", action="append", metavar="NAME", help="this paper only (repeatable)")
-    claims.add_argument("--status", metavar="STATUS", help="this status only: judged, open, definition, ...")
+    claims.add_argument(
+        "--status",
+        action="append",
+        metavar="STATUS",
+        help="this status only: judged, open, definition, ... (repeatable)",
+    )
     claims.add_argument("--json", action="store_true", help="print as JSON")
 
 
@@ -311,15 +316,16 @@ def _claims(options: argparse.Namespace) -> int:
     from verify.model.inventory import Status
     from verify.page import terminal
 
-    papers, status = options.paper or [], options.status
+    papers, asked = options.paper or [], options.status or []
     statuses = [s.value for s in Status]
-    if status and status not in statuses:
-        raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}")
-    registry.select(paper=papers)  # refuses an unknown paper
+    for status in asked:
+        if status not in statuses:
+            raise ValueError(f"--status must be one of {', '.join(statuses)}, got {status!r}")
+    registry.require_papers(papers)
     rows = [
         row
         for row in registry.inventory()
-        if (not papers or row.paper in papers) and (not status or row.status == status)
+        if (not papers or row.paper in papers) and (not asked or row.status in asked)
     ]
     if options.json:
         print(json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False))

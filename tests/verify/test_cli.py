@@ -234,6 +234,10 @@ def test_claims_can_be_narrowed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["claims", "--json", "--paper", "karakida2019", "--status", "definition"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {(row["paper"], row["status"]) for row in listed} == {("karakida2019", "definition")}
+    both = ["--status", "definition", "--status", "not checkable here"]
+    assert main(["claims", "--json", "--paper", "karakida2019", *both]) == 0
+    found = {row["status"] for row in json.loads(capsys.readouterr().out)}
+    assert found == {"definition", "not checkable here"}
     assert main(["claims", "--paper", "nobody2020"]) == 2
     assert "paper must be one of" in capsys.readouterr().err
     assert main(["claims", "--status", "unheard-of"]) == 2

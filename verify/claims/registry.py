@@ -34,6 +34,7 @@ __all__ = [
     "intervals",
     "inventory",
     "observations",
+    "require_papers",
     "select",
     "select_observations",
 ]
@@ -42,17 +43,26 @@ __all__ = [
 @cache
 def claims() -> tuple[AnyClaim, ...]:
     """Every claim of the suite, admitted, in the order of the report."""
-    listed = tuple(claim for module in _modules() for claim in getattr(module, "CLAIMS", ()))
-    admit(listed, entries())
-    return listed
+    admit(_listed(), entries())
+    return _listed()
 
 
 @cache
 def observations() -> tuple[Observation, ...]:
     """Every observation of the suite, admitted, in the order of the report."""
-    listed = tuple(o for module in _modules() for o in getattr(module, "OBSERVATIONS", ()))
-    admit_observations(listed, claims(), entries())
-    return listed
+    admit_observations(_seen(), claims(), entries())
+    return _seen()
+
+
+@cache
+def _listed() -> tuple[AnyClaim, ...]:
+    """Every claim as it was written: admission evaluates all predictions, which takes seconds."""
+    return tuple(claim for module in _modules() for claim in getattr(module, "CLAIMS", ()))
+
+
+@cache
+def _seen() -> tuple[Observation, ...]:
+    return tuple(o for module in _modules() for o in getattr(module, "OBSERVATIONS", ()))
 
 
 def _modules() -> tuple[ModuleType, ...]:
@@ -69,8 +79,8 @@ def entries() -> dict[str, tuple[Entry, ...]]:
 
 def inventory() -> list[InventoryRow]:
     """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed."""
-    judged, seen = _covered(claims()), _covered(observations())
-    needs = {claim.id: needed for claim in claims() if (needed := needed_images(claim))}
+    judged, seen = _covered(_listed()), _covered(_seen())
+    needs = {claim.id: needed for claim in _listed() if (needed := needed_images(claim))}
     return [
         _inventory_row(
             paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs
@@ -260,13 +270,24 @@ def _rule(holds: bool, claim: str, rule: str) -> None:
 
 def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
     known = {c.id for c in claims()} | {o.id for o in observations()}
-    papers = [p.id for p in PAPERS]
     for name in claim:
         if name not in known:
             raise ValueError(
                 f"claim must be one of those that losscurv claims lists, got {name!r}{_near(name, known)}"
             )
-    for name in paper:
+    require_papers(paper)
+
+
+def require_papers(names: Iterable[str]) -> None:
+    """Refuse what is no paper.
+
+    Raises
+    ------
+    ValueError
+        Naming it, and those that there are.
+    """
+    papers = [p.id for p in PAPERS]
+    for name in names:
         if name not in papers:
             raise ValueError(f"paper must be one of {', '.join(papers)}, got {name!r}")
 
