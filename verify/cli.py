@@ -208,6 +208,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _judge(chosen: Plan, *, as_json: bool) -> int:
+    from verify.claims import registry
     from verify.running import suite
     from verify.running.engine import Session
     from verify.running.options import require_writable
@@ -226,7 +227,12 @@ def _judge(chosen: Plan, *, as_json: bool) -> int:
             open_workers(chosen.settings.workers, chosen.executor) as executor,
         ):
             session = Session(
-                chosen.claims, chosen.settings, executor, store=store, observations=chosen.observations
+                chosen.claims,
+                chosen.settings,
+                executor,
+                alpha=registry.alpha,
+                store=store,
+                observations=chosen.observations,
             )
             if store is not None and store.replicates:
                 _tell(replicates_read(store.replicates, store.path.parent))

@@ -108,6 +108,7 @@ class Verification:
         """
         if self.plan.report_dir is not None:
             require_writable(self.plan.report_dir)
+        from verify.claims import registry
         from verify.running.suite import open_store
 
         store = self._stack.enter_context(open_store(self.plan, self._tell))
@@ -116,6 +117,7 @@ class Verification:
             self.plan.claims,
             self.plan.settings,
             executor,
+            alpha=registry.alpha,
             store=store,
             observations=self.plan.observations,
         )

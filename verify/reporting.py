@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from verify.claims import registry
 from verify.model import Tier
 from verify.page import plots
 from verify.page.report import write
@@ -86,7 +87,12 @@ def report(
         open_workers(chosen.settings.workers) as executor,
     ):
         session = Session(
-            chosen.claims, chosen.settings, executor, store=store, observations=chosen.observations
+            chosen.claims,
+            chosen.settings,
+            executor,
+            alpha=registry.alpha,
+            store=store,
+            observations=chosen.observations,
         )
         for item in chosen.claims:
             session.rows(item)

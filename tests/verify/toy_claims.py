@@ -137,8 +137,10 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     def planted(*items: AnyClaim | Observation, page: bool = False) -> None:
         claims = tuple(item for item in items if not isinstance(item, Observation))
         monkeypatch.setattr(registry, "claims", lambda: claims)
+        monkeypatch.setattr(registry, "_listed", lambda: claims)
         seen = tuple(item for item in items if isinstance(item, Observation))
         monkeypatch.setattr(registry, "observations", lambda: seen)
+        monkeypatch.setattr(registry, "_seen", lambda: seen)
         monkeypatch.setattr(report, "document", document if page else lambda made, each: "no page\n")
 
     monkeypatch.setattr(suite, "PLANTED", ())

@@ -6,14 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
+from typing import Any
 
 from simulate.monte_carlo import Point
+from theory.derivations import Derivation
 from verify.claims.images import needed_images
 from verify.judging.admission import observation_problems, problems
 from verify.judging.estimands import components
 from verify.judging.judge import applies, readings
 from verify.model import (
+    ALPHA,
     FAMILY_SIZE,
     AnyClaim,
     Claim,
@@ -22,22 +26,32 @@ from verify.model import (
     StatisticalProperty,
     Tier,
 )
-from verify.model.inventory import PAPERS, Entry, Status
+from verify.model.inventory import Entry, Paper, Status
 from verify.model.observation import Observation
 from verify.results import InventoryRow
 
 __all__ = [
     "admit",
     "admit_observations",
+    "alpha",
     "claims",
+    "derivations",
     "entries",
+    "families",
     "intervals",
     "inventory",
     "observations",
+    "papers",
     "require_papers",
     "select",
     "select_observations",
 ]
+
+GROUP = "losscurv.claims"
+"""Entry points: the id of a paper, and the module or package that holds its PAPER, ENTRIES and claims."""
+
+OWN = ("vysogorets2024", "granziol2022", "karakida2019", "beyond")
+_OWN_PLACE = "verify.claims"
 
 
 @cache
@@ -67,14 +81,73 @@ def _seen() -> tuple[Observation, ...]:
 
 def _modules() -> tuple[ModuleType, ...]:
     """Every module of claims, paper by paper, each in its own order."""
-    found = (import_module(f"verify.claims.{paper.id}") for paper in PAPERS)
-    return tuple(import_module(f"{paper.__name__}.{room}") for paper in found for room in paper.ROOMS)
+    rooms = [(package, getattr(package, "ROOMS", None)) for package in _packages().values()]
+    return tuple(
+        module
+        for package, names in rooms
+        for module in (
+            [package] if names is None else [import_module(f"{package.__name__}.{n}") for n in names]
+        )
+    )
+
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Those of this package in the order of the report, then those of other distributions by name."""
+    return tuple(package.PAPER for package in _packages().values())
+
+
+@cache
+def _packages() -> dict[str, ModuleType]:
+    """The module or package of each paper, by the entry points of the group `GROUP`."""
+    found = {name: import_module(f"{_OWN_PLACE}.{name}") for name in OWN}  # also where nothing is installed
+    places = {(point.name, point.value): point for point in entry_points(group=GROUP)}
+    for (name, value), point in sorted(places.items()):
+        if (name, value) not in {(own, f"{_OWN_PLACE}.{own}") for own in OWN}:
+            _rule_of_paper(name not in found, name, "have a name of its own", "another has it")
+            found[name] = _loaded(point)
+    return found
+
+
+def _loaded(point: EntryPoint) -> ModuleType:
+    try:
+        package = point.load()
+    except Exception as error:
+        cause = f"{type(error).__name__}: {error}"
+        rule = f"paper {point.name} must load from {point.value}"
+        raise ValueError(f"{rule}, got {cause}; mend it or uninstall it") from error
+    paper: Any = getattr(package, "PAPER", None)
+    named = isinstance(paper, Paper) and paper.id == point.name
+    _rule_of_paper(named, point.name, "have a PAPER of its name", paper)
+    declared = 0 < paper.family_error < 1 and paper.family_size >= 1
+    _rule_of_paper(declared, point.name, "declare a family_error in (0, 1) and a family_size", paper)
+    return package
+
+
+def _rule_of_paper(holds: bool, name: str, rule: str, got: object) -> None:
+    if not holds:
+        raise ValueError(f"paper {name} must {rule}, got {got}")
+
+
+def alpha(claim: AnyClaim) -> float:
+    """Error of an interval of this claim: that of the family of its paper."""
+    return next((paper.alpha for paper in papers() if paper.id == claim.paper and paper.family_size), ALPHA)
+
+
+def derivations() -> list[Derivation]:
+    """What papers of other distributions derive, beside `theory.derivations`."""
+    return [derive() for package in _packages().values() for derive in getattr(package, "DERIVATIONS", ())]
 
 
 @cache
 def entries() -> dict[str, tuple[Entry, ...]]:
     """Every entry of the inventory, by paper."""
-    return {paper.id: import_module(f"verify.claims.{paper.id}.entries").ENTRIES for paper in PAPERS}
+    return {name: _entries(package) for name, package in _packages().items()}
+
+
+def _entries(package: ModuleType) -> tuple[Entry, ...]:
+    place = package if hasattr(package, "ENTRIES") else import_module(f"{package.__name__}.entries")
+    return tuple(place.ENTRIES)
 
 
 def inventory() -> list[InventoryRow]:
@@ -137,6 +210,14 @@ def intervals(listed: Iterable[AnyClaim]) -> int:
     )
 
 
+def families(listed: Sequence[AnyClaim]) -> list[tuple[str, int, int]]:
+    """The papers of this package together, then each with a family of its own: intervals used, and allowed."""
+    apart = [paper for paper in papers() if paper.family_size]
+    own = {paper.id for paper in apart}
+    shared = ("this package", intervals(c for c in listed if c.paper not in own), FAMILY_SIZE)
+    return [shared, *((p.id, intervals(c for c in listed if c.paper == p.id), p.family_size) for p in apart)]
+
+
 def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> None:
     """Refuse claims that cannot fail, do not say where they come from, or do not fit the family.
 
@@ -159,9 +240,9 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
             )
         for problem in problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
-    used = intervals(listed)
-    if used > FAMILY_SIZE:
-        raise ValueError(f"claims must use at most {FAMILY_SIZE} intervals, got {used}")
+    for paper, used, most in families(listed):
+        if used > most:
+            raise ValueError(f"claims of {paper} must use at most {most} intervals, got {used}")
 
 
 def admit_observations(
@@ -286,10 +367,10 @@ def require_papers(names: Iterable[str]) -> None:
     ValueError
         Naming it, and those that there are.
     """
-    papers = [p.id for p in PAPERS]
+    known = [paper.id for paper in papers()]
     for name in names:
-        if name not in papers:
-            raise ValueError(f"paper must be one of {', '.join(papers)}, got {name!r}")
+        if name not in known:
+            raise ValueError(f"paper must be one of {', '.join(known)}, got {name!r}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["PAPERS", "Entry", "Paper", "Status"]
+__all__ = ["Entry", "Paper", "Status"]
 
 
 class Status(StrEnum):
@@ -20,31 +20,31 @@ class Status(StrEnum):
 
 
 class Paper(NamedTuple):
-    """A source of statements."""
+    """A source of statements.
+
+    Attributes
+    ----------
+    id
+        Its claims are called ``id/name``.
+    authors, title
+        As the report names it.
+    family_error
+        Chance that any directly judged claim of it is ever judged wrongly. The papers of this package share one, which
+        none of them declares; every other paper declares its own.
+    family_size
+        Intervals that its claims may use: the error of one is the error of the family over this number.
+    """
 
     id: str
     authors: str
     title: str
+    family_error: float = 0.0
+    family_size: int = 0
 
-
-PAPERS = (
-    Paper(
-        "vysogorets2024",
-        "Vysogorets, Dawid and Kempe (2024)",
-        "Deconstructing the Goldilocks Zone of Neural Network Initialization",
-    ),
-    Paper(
-        "granziol2022",
-        "Granziol, Zohren and Roberts (2022)",
-        "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
-    ),
-    Paper(
-        "karakida2019",
-        "Karakida, Akaho and Amari (2019)",
-        "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
-    ),
-    Paper("beyond", "losscurv", "Beyond the papers"),
-)
+    @property
+    def alpha(self) -> float:
+        """Error of one interval, of a paper with a family of its own."""
+        return self.family_error / self.family_size
 
 
 class Entry(NamedTuple):
@@ -52,6 +52,8 @@ class Entry(NamedTuple):
 
     Attributes
     ----------
+    status
+        Where it stands while nothing judges or observes it.
     scope
         What part of it the claims judge, if it is not the whole: it is then *partly judged*.
     ours
@@ -60,7 +62,7 @@ class Entry(NamedTuple):
 
     id: str
     title: str
-    status: str
+    status: str = "open"
     reason: str = ""
     scope: str = ""
     ours: bool = False

@@ -16,10 +16,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from verify.files import replace_files
-from verify.model.inventory import PAPERS
 from verify.page import plots, ratios, wording
 from verify.page.cards import EXACT, Card, Reading, centre, percent, replicates_of, span
-from verify.results import InventoryRow, Observed, Results, Row, RunRecord, dumps, edited
+from verify.results import InventoryRow, Observed, PaperRow, Results, Row, RunRecord, Suite, dumps, edited
 from verify.running.store import exclusive
 
 __all__ = ["document", "formula", "write"]
@@ -39,7 +38,6 @@ DARK = {
 }
 """The palette of the figures on a dark page."""
 
-NAMES = {paper.id: f"{paper.authors}: {paper.title}" for paper in PAPERS}
 FOLDED = 12
 """Longer tables of points are folded."""
 
@@ -124,8 +122,9 @@ def document(results: Results, each: Each = map) -> str:
         headlines=_headlines(results.rows),
         standings=_standings(results.rows),
         bound=_chance(results.suite.family_error),
+        families=_families(results.suite),
         urgent=[r for card in cards for r in card.readings if r.row.surprise or r.row.verdict == "broken"],
-        matrix=_matrix(results.rows, anchors),
+        matrix=_matrix(results, anchors),
         cards=[card for card in cards if not card.first.data],
         observed=observed,
         observations=sights,
@@ -245,7 +244,8 @@ def _cards(results: Results, each: Each) -> list[Card]:
         )
         for claim, rows in groups.items()
     ]
-    return sorted(cards, key=lambda card: (card.urgency, _order(card.first.paper)))
+    order = _order(results)
+    return sorted(cards, key=lambda card: (card.urgency, order(card.first.paper)))
 
 
 def _sights(results: Results) -> list[Sight]:
@@ -300,11 +300,11 @@ def _standings(rows: Sequence[Row]) -> list[tuple[str, str, dict[str, int]]]:
     return [(s, meaning, counts[s]) for s, meaning in wording.STANDINGS.items() if counts[s]]
 
 
-def _matrix(rows: Sequence[Row], anchors: dict[str, str]) -> list[tuple[str, list[tuple[Row, str, str]]]]:
+def _matrix(results: Results, anchors: dict[str, str]) -> list[tuple[str, list[tuple[Row, str, str]]]]:
     """Per paper its rows, each with the short name of its claim and its anchor."""
-    papers = sorted({row.paper for row in rows}, key=_order)
+    papers, names = sorted({row.paper for row in results.rows}, key=_order(results)), _names(results)
     return [
-        (NAMES.get(paper, paper), [_cell(row, anchors) for row in rows if row.paper == paper])
+        (names.get(paper, paper), [_cell(row, anchors) for row in results.rows if row.paper == paper])
         for paper in papers
     ]
 
@@ -338,11 +338,11 @@ def _width(row: Row) -> float:
 def _inventory(results: Results, cards: Iterable[Card], sights: Iterable[Sight]) -> list[Chapter]:
     shown = {card.claim: card.anchor for card in cards} | {s.made.id: s.anchor for s in sights}
     ids = _anchors(results)
-    papers = sorted({entry.paper for entry in results.inventory}, key=_order)
+    papers, names = sorted({entry.paper for entry in results.inventory}, key=_order(results)), _names(results)
     return [
         Chapter(
             paper,
-            NAMES.get(paper, paper),
+            names.get(paper, paper),
             [
                 (
                     entry,
@@ -357,9 +357,24 @@ def _inventory(results: Results, cards: Iterable[Card], sights: Iterable[Sight])
     ]
 
 
-def _order(paper: str) -> tuple[int, str]:
-    known = list(NAMES)
-    return (known.index(paper) if paper in known else len(known), paper)
+def _names(results: Results) -> dict[str, str]:
+    return {paper.id: f"{paper.authors}: {paper.title}" for paper in results.suite.papers}
+
+
+def _order(results: Results) -> Callable[[str], tuple[int, str]]:
+    """Papers as the run knew them, others behind."""
+    places = {paper.id: place for place, paper in enumerate(results.suite.papers)}
+    return lambda paper: (places.get(paper, len(places)), paper)
+
+
+def _families(suite: Suite) -> list[tuple[str, str, PaperRow]]:
+    """Papers with a family of their own, each with its chance of a wrong verdict, and what all add up to so far."""
+    total, found = suite.family_error, []
+    for paper in suite.papers:
+        if paper.family_error:
+            total += paper.family_error
+            found.append((_chance(paper.family_error), percent(total), paper))
+    return found
 
 
 def _chance(error: float) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "ObservedColumn",
     "ObservedGroup",
     "ObservedRow",
+    "PaperRow",
     "PointOutcome",
     "ProfilePoint",
     "Results",
@@ -29,7 +30,7 @@ __all__ = [
     "Violation",
 ]
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the file's layout; results.schema.json is checked against it in the tests."""
 
 
@@ -240,6 +241,18 @@ class InventoryRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PaperRow:
+    """A paper whose claims are known; `family_error` is 0 where it shares that of the suite."""
+
+    id: str
+    authors: str
+    title: str
+    family_error: float
+    intervals: int
+    intervals_allowed: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Suite:
     """How the run was made; everything that differs between machines stands in `host`."""
 
@@ -255,6 +268,7 @@ class Suite:
     replicates: int | None
     data: str
     host: dict[str, Any]
+    papers: list[PaperRow]
 
 
 @dataclass(frozen=True, kw_only=True)

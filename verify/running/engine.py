@@ -109,11 +109,14 @@ class _Reading:
         return outcome(self.claim, self.reading, self.point, self.judgement, mine, self.trail, alpha)
 
 
+Alpha = Callable[[AnyClaim], float]
+
+
 class _Run(Draws):
     """An experiment at one point: blocks in, verdicts out."""
 
     def __init__(
-        self, experiment: Experiment, point: Point, settings: Settings, alpha: float, tried_at: Sequence[int]
+        self, experiment: Experiment, point: Point, settings: Settings, alpha: Alpha, tried_at: Sequence[int]
     ) -> None:
         super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK)
         self.experiment, self.alpha = experiment, alpha
@@ -170,7 +173,7 @@ class _Run(Draws):
         """What one reading of a claim came to, at each component."""
         scores = self.scores()
         return [
-            r.outcome(scores, self.alpha)
+            r.outcome(scores, self.alpha(r.claim))
             for r in self.readings
             if r.claim is claim and r.reading.label == label
         ]
@@ -179,7 +182,7 @@ class _Run(Draws):
         scores = self.scores()
         for r in self.readings:
             if not r.settled:
-                r.look(scores, self.alpha)
+                r.look(scores, self.alpha(r.claim))
 
 
 class Session:
@@ -194,7 +197,7 @@ class Session:
     executor
         Where blocks run; see `simulate.monte_carlo.open_executor`.
     alpha
-        Error of each interval.
+        Error of each interval of a claim.
     store
         Where finished blocks are kept and those of earlier runs are found.
     observations
@@ -207,7 +210,7 @@ class Session:
         settings: Settings,
         executor: Executor,
         *,
-        alpha: float = ALPHA,
+        alpha: Alpha = lambda _: ALPHA,
         store: Store | None = None,
         observations: Sequence[Observation] = (),
     ) -> None:
@@ -285,7 +288,7 @@ class Session:
                     property_row(claim, explore_exact(claim, self.settings.seed, examples), self.settings)
                 ]
             explored = explore_statistical(
-                claim, self._judge_example, self.settings.seed, examples, self.alpha
+                claim, self._judge_example, self.settings.seed, examples, self.alpha(claim)
             )
             return [property_row(claim, explored, self.settings)]
         except Exception as error:  # a check that crashes is shown as broken, the others still run
@@ -344,7 +347,7 @@ class Session:
         tried_at = self.settings.looks(claim.experiment) if replicates is None else [replicates]
         found: list[PointOutcome] = []
         for point in claim.experiment.points:
-            run = self._stocked(_Run(claim.experiment, point, self.settings, alpha, tried_at))
+            run = self._stocked(_Run(claim.experiment, point, self.settings, lambda _: alpha, tried_at))
             run.add(claim, labels=[readings(claim)[0].label])
             while not run.done:
                 self._pump(first=[run])

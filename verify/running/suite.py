@@ -17,7 +17,7 @@ from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry
 from verify.judging.planted import PLANTED
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
-from verify.results import Observed, Results, Row, Suite
+from verify.results import Observed, PaperRow, Results, Row, Suite
 from verify.running.engine import Session
 from verify.running.options import ALL_CLAIMS, Plan
 from verify.running.replays import INTERRUPTED
@@ -123,13 +123,29 @@ def _suite(session: Session, plan: Plan, interrupted: bool) -> Suite:
         device=settings.device,
         alpha=ALPHA,
         family_error=FAMILY_ERROR,
-        intervals=registry.intervals(registry.claims()),
+        intervals=registry.families(registry.claims())[0][1],
         intervals_allowed=FAMILY_SIZE,
         selection=plan.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
         data=settings.data,
         host=_host(session, plan),
+        papers=_papers(),
     )
+
+
+def _papers() -> list[PaperRow]:
+    used = {name: (count, most) for name, count, most in registry.families(registry.claims())}
+    return [
+        PaperRow(
+            id=paper.id,
+            authors=paper.authors,
+            title=paper.title,
+            family_error=paper.family_error,
+            intervals=used.get(paper.id, (0, 0))[0],
+            intervals_allowed=paper.family_size,
+        )
+        for paper in registry.papers()
+    ]
 
 
 def _host(session: Session, plan: Plan) -> dict[str, Any]:
@@ -160,5 +176,5 @@ def _derivations() -> list[dict[str, str]]:
             "expression": latex(d.expression),
             "steps": "\n".join(d.steps),
         }
-        for d in derivations()
+        for d in (*derivations(), *registry.derivations())
     ]

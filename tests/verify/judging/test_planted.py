@@ -50,7 +50,7 @@ def test_every_kind_of_check_has_one_planted_error() -> None:
 @pytest.mark.parametrize("claim", [c for c in PLANTED if isinstance(c, Claim)], ids=lambda c: c.id)
 def test_a_planted_error_is_caught_by_the_interval_and_not_by_luck(claim: Claim) -> None:
     """The true mean lies outside the band, so no interval that holds it can agree."""
-    (row,) = Session((claim,), Settings(seed=3), SerialExecutor(), alpha=ALPHA).rows(claim)
+    (row,) = Session((claim,), Settings(seed=3), SerialExecutor(), alpha=lambda _: ALPHA).rows(claim)
     point = row.points[0]
     if claim.kind is Kind.AT_LEAST:
         assert point.upper < point.predicted - point.margin

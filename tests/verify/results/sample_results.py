@@ -9,7 +9,8 @@ from tests.verify.results.sample_kinds import bound_rows, model_based_rows, spec
 from tests.verify.results.sample_observations import observations
 from tests.verify.results.sample_rows import point, row
 from tests.verify.results.sample_statistics import exact_rows, statistical_rows, surprises
-from verify.results import InventoryRow, Results, Row, RunRecord, Suite
+from verify.claims import registry
+from verify.results import InventoryRow, PaperRow, Results, Row, RunRecord, Suite
 
 
 def _planted() -> list[Row]:
@@ -70,6 +71,17 @@ def sample() -> Results:
             selection="all",
             replicates=None,
             data="digits",
+            papers=[
+                PaperRow(
+                    id=p.id,
+                    authors=p.authors,
+                    title=p.title,
+                    family_error=0.0,
+                    intervals=0,
+                    intervals_allowed=0,
+                )
+                for p in registry.papers()
+            ],
             host={
                 "finished": "2026-01-02 03:04 UTC",
                 "wall_seconds": 431.2,

@@ -4,7 +4,15 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
-__all__ = ["ROOMS"]
+from verify.model.inventory import Paper
+
+__all__ = ["PAPER", "ROOMS"]
+
+PAPER = Paper(
+    "granziol2022",
+    "Granziol, Zohren and Roberts (2022)",
+    "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
+)
 
 ROOMS = (
     "outliers.theorems",

@@ -4,7 +4,15 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
-__all__ = ["ROOMS"]
+from verify.model.inventory import Paper
+
+__all__ = ["PAPER", "ROOMS"]
+
+PAPER = Paper(
+    "karakida2019",
+    "Karakida, Akaho and Amari (2019)",
+    "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
+)
 
 ROOMS = (
     "spectrum.theorems",

@@ -4,7 +4,15 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
-__all__ = ["ROOMS"]
+from verify.model.inventory import Paper
+
+__all__ = ["PAPER", "ROOMS"]
+
+PAPER = Paper(
+    "vysogorets2024",
+    "Vysogorets, Dawid and Kempe (2024)",
+    "Deconstructing the Goldilocks Zone of Neural Network Initialization",
+)
 
 ROOMS = (
     "softmax.theorems",

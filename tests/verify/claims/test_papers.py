@@ -1,0 +1,104 @@
+"""Papers as plug-ins: the example is put where pip would put it, and judged, reported and replayed like the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from verify.claims import registry
+from verify.model import ALPHA
+from verify.model.inventory import Entry, Paper
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "a_paper_of_your_own"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what `pip install` would put there: the module, and the metadata with its entry point."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "wigner1955.py").write_text((EXAMPLE / "wigner1955.py").read_text(encoding="utf-8"))
+    about = folder / "wigner1955-0.1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: wigner1955\nVersion: 0.1.0\n")
+    written = (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
+    group = written.partition('[project.entry-points."losscurv.claims"]\n')[2].partition("\n\n")[0]
+    (about / "entry_points.txt").write_text("[losscurv.claims]\n" + group.replace('"', "") + "\n")
+    return folder
+
+
+def losscurv(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
+    command = [sys.executable, "-m", "verify.cli", *words]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path, tmp_path: Path) -> None:
+    listed = losscurv(installed, "claims", "--paper", "wigner1955", "--json")
+    assert [row["status"] for row in json.loads(listed.stdout)] == ["judged"]
+
+    folder = tmp_path / "report"
+    words = ["report", "--paper", "wigner1955", "--workers", "2", "--report-dir", str(folder)]
+    run = losscurv(installed, *words)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "2 agrees" in run.stdout
+
+    made = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    (paper,) = [p for p in made["suite"]["papers"] if p["id"] == "wigner1955"]
+    assert (paper["family_error"], paper["intervals"], paper["intervals_allowed"]) == (1e-3, 4, 16)
+    assert all(rival["rejected"] for row in made["rows"] for p in row["points"] for rival in p["rivals"])
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Wigner (1955): Characteristic Vectors" in page and "has a family of its own" in page
+
+    again = losscurv(installed, "replay", str(folder), "--workers", "1")
+    assert again.returncode == 0 and "every score and verdict is the same" in again.stdout
+
+
+def test_the_error_of_a_claim_is_that_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = registry.claims()[0]
+    assert registry.alpha(own) == ALPHA
+    monkeypatch.setattr(registry, "papers", lambda: (Paper(own.paper, "A", "B", 1e-2, 10),))
+    assert registry.alpha(own) == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "paper", "message"),
+    [
+        ("a_paper", None, "paper a_paper must have a PAPER of its name, got None"),
+        ("a_paper", Paper("other", "A", "B", 1e-3, 8), "must have a PAPER of its name"),
+        ("a_paper", Paper("a_paper", "A", "B"), "must declare a family_error"),
+        ("a_paper", Paper("a_paper", "A", "B", 1.5, 8), "must declare a family_error"),
+        (
+            "beyond",
+            Paper("beyond", "A", "B", 1e-3, 8),
+            "paper beyond must have a name of its own, got another",
+        ),
+        ("absent", None, "paper absent must load from no_such_module, got ModuleNotFoundError"),
+    ],
+)
+def test_a_paper_that_cannot_be_taken_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, paper: object, message: str
+) -> None:
+    module = ModuleType("a_paper")
+    vars(module).update(PAPER=paper, ENTRIES=(Entry("E1", "one", "open"),))
+    monkeypatch.setitem(sys.modules, "a_paper", module)
+    place = "no_such_module" if name == "absent" else "a_paper"
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(name, place, group)])
+    with pytest.raises(ValueError, match=message):
+        registry._packages.__wrapped__()
+
+
+def test_a_family_of_its_own_holds_no_more_than_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = registry.claims()
+    monkeypatch.setattr(registry, "papers", lambda: (Paper(listed[0].paper, "A", "B", 1e-3, 1),))
+    (_, shared, _), (name, used, most) = registry.families(listed)
+    assert name == listed[0].paper and used > most == 1 and shared > 0
+    with pytest.raises(ValueError, match=f"claims of {name} must use at most 1 intervals"):
+        registry.admit(listed, registry.entries())
