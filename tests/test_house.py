@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -55,3 +56,14 @@ def test_no_module_reaches_itself() -> None:
         if graph.find_shortest_chain(other, one) is not None
     ]
     assert not circles
+
+
+def test_the_map_of_the_house_names_what_is_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|") and ".py`" in line]
+    assert len(rows) == 5
+    for row in rows:
+        files = re.findall(r"`([\w/]+\.py)`", row)
+        assert len(files) == 2 and all((ROOT / file).is_file() for file in files)
+        for name in re.findall(r"`(\w+)`", row):
+            assert f"def {name}(" in (ROOT / files[0]).read_text(encoding="utf-8")
