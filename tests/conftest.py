@@ -1,6 +1,7 @@
 """What all tests share: two workers, and a garbage collector that looks only at what the tests themselves leave."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -33,6 +34,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """A network that a test does not draw by a generator of its own is the same in every run."""
+    import torch
+
+    torch.manual_seed(int(os.environ.get("LOSSCURV_TEST_SEED", "0")))
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 from simulate.objectives.asked import Asked
 from simulate.objectives.batches import cuttable, joined, moved, rows, tensors, window
@@ -281,11 +284,31 @@ def _precision(losses: Sequence[float]) -> tuple[float, float]:
 
 
 def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] | None:
-    """None of what holds numbers of its own in single precision that it will not mix with others."""
+    """None of what cannot be had in double precision at all."""
     like = part.outputs.new_zeros((), dtype=torch.float64)
-    try:
-        own = doubled(criterion)
-        own(part.outputs.to(like, copy=True), moved(part.targets, like))
-    except Exception:
-        return None
-    return lambda outputs, targets: own(outputs.double(), moved(targets, like))
+    for own in (doubled, _promoted):
+        with suppress(
+            Exception
+        ):  # numbers of its own in single precision, say, that it will not mix with others
+            made = own(criterion)
+            made(part.outputs.to(like, copy=True), moved(part.targets, like))
+            return lambda outputs, targets: made(outputs.double(), moved(targets, like))
+    return None
+
+
+def _promoted(criterion: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function with every tensor of single precision doubled where torch takes it: also what it closes over."""
+
+    def doubling(*arguments: Any) -> Tensor:
+        with _Doubling():
+            return criterion(*arguments)
+
+    return doubling
+
+
+class _Doubling(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def double(value: Any) -> Any:
+            return value.double() if isinstance(value, Tensor) and value.dtype is torch.float32 else value
+
+        return func(*tree_map(double, args), **tree_map(double, kwargs or {}))

@@ -80,7 +80,7 @@ def test_a_replay_that_differs_is_status_1(plant: Planter, capsys: pytest.Captur
         ("{", "is corrupt: not JSON; run losscurv report again"),
         ("[]", "must have schema"),
         ('{"schema": 99}', "must have schema"),
-        ('{"schema": 4}', "is corrupt"),
+        ('{"schema": 5}', "is corrupt"),
         ("\0\xff", "is corrupt"),
     ],
 )

@@ -201,8 +201,10 @@ def test_samples_of_batches_of_different_shapes_are_not_put_together() -> None:
     assert Objective(nn.Linear(8, 1), loss, data).coupling == ""
 
 
-def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches() -> None:
+@pytest.mark.parametrize("seed", [0, 7, 35, 49])  # of the last three single precision does not tell
+def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches(seed: int) -> None:
     """Tokens, flattened: what cannot be cut is one piece."""
+    torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.Flatten(0, 1))
     data = [(x.view(-1, 4), y[: 2 * len(x.view(-1, 4))] % 3) for x, y in in_batches(60)]
     data = [(x[: len(y) // 2], y[: 2 * (len(y) // 2)]) for x, y in data]
