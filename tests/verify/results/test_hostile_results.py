@@ -424,7 +424,7 @@ def test_a_hostile_file_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture
         ElementTree.parse(path)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"schema": 4}', b"[" * 10**5])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"schema": 5}', b"[" * 10**5])
 def test_a_corrupt_file_is_one_line(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
