@@ -37,6 +37,13 @@ def test_a_planted_error_is_caught(claim: AnyClaim) -> None:
     assert row.power and not row.error
 
 
+def test_a_skewed_sample_does_not_hide_the_wrong_variance() -> None:
+    """At this seed 8192 replicates were too skewed to be judged."""
+    (claim,) = (c for c in PLANTED if c.id == "planted/variance")
+    (row,) = Session((claim,), Settings(seed=901), SerialExecutor()).rows(claim)
+    assert row.verdict == "disagrees" and row.points[0].replicates > 8192
+
+
 def test_every_kind_of_check_has_one_planted_error() -> None:
     kinds = [kind_of(claim) for claim in PLANTED]
     checks = (Identity, ExactProperty, StatisticalProperty)
