@@ -69,7 +69,7 @@ class Judgement:
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """The reading the suite stands behind and, where the paper reads otherwise in our copy, that one too."""
     if claim.printed is None:
-        return (Reading("theory", claim.predict, claim.score, claim.expected),)
+        return (Reading(labels(claim)[0], claim.predict, claim.score, claim.expected),)
     printed = claim.printed
     own, _ = labels(claim)
     other = (

@@ -182,7 +182,8 @@ def test_only_what_stands_beside_a_misprint_is_called_corrected(
 def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
     words = Passage(Standing.MISPRINT, "if wide", "Section 1")
     tested = claim(passage=words)
-    assert labels(tested) == ("corrected",) and standing(tested, "corrected") is Standing.CORRECTED
+    assert labels(tested) == ("corrected",) == tuple(reading.label for reading in readings(tested))
+    assert standing(tested, "corrected") is Standing.CORRECTED
     assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
     itself = claim(passage=words, expected=Verdict.DISAGREES, finding="wrong")
     assert labels(itself) == ("theory",) and passage(itself, "theory") == words
