@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-GROUPS = ("cluster", "dev")
+GROUPS = ("cluster", "docs", "dev")
 """The extras that the tests need."""
 
 

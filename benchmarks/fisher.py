@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.laws import table
-from simulate import lanczos
+from simulate.eigenvalues import Extremes, extremes
+from simulate.lanczos import Operator
 from simulate.monte_carlo import Block, fixture, one_thread
 from simulate.wide import fisher_gram, signals
 from simulate.wide.signals import WideNetwork
@@ -141,7 +142,7 @@ def steps(size: Size, dtype: torch.dtype, *, largest: int = 10) -> Iterator[list
     made = by_layers(network)
     yield [label, "Gram matrix", f"{seconds(lambda: by_layers(network), 2):.3g}"]
     if size.outputs * size.samples <= 2000:
-        spent = seconds(lambda: fisher_gram.eigenvalues(made[None]), 2)
+        spent = seconds(lambda: fisher_gram.fisher_eigenvalues(made[None]), 2)
         yield [label, "all its eigenvalues", f"{spent:.3g}"]
     yield [label, "Tr F and Tr F^2 of it", f"{seconds(lambda: _traces(made[None])):.3g}"]
     ways = {"from it": fisher_gram.gram_operator(made)}
@@ -155,11 +156,11 @@ def steps(size: Size, dtype: torch.dtype, *, largest: int = 10) -> Iterator[list
 
 
 def _traces(gram: Tensor) -> tuple[Tensor, Tensor]:
-    return fisher_gram.trace(gram), fisher_gram.trace_of_square(gram)
+    return fisher_gram.fisher_trace(gram), fisher_gram.trace_of_square(gram)
 
 
-def _top(operator: lanczos.Operator, largest: int) -> lanczos.Eigenpairs:
-    return lanczos.extreme_eigenpairs(operator, np.random.default_rng(0), largest=largest, tolerance=1e-4)
+def _top(operator: Operator, largest: int) -> Extremes:
+    return extremes(operator, np.random.default_rng(0), largest=largest, tolerance=1e-4)
 
 
 def _mib(size: float) -> str:

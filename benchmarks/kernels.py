@@ -25,7 +25,7 @@ import scipy
 from scipy import integrate
 
 from benchmarks.laws import table
-from theory.activations import Activation, gaussian_kernels, leaky_relu, named
+from theory.activations import Activation, gaussian_kernels, leaky_relu, single
 
 Average = Callable[["Pair"], float]
 
@@ -34,11 +34,11 @@ VARIANCES = (0.3, 3.64, 50.0)
 CORRELATIONS = (-0.5, 0.3, 0.95)
 
 FUNCTIONS: dict[str, Activation] = {
-    "relu": named("relu"),
+    "relu": single("relu"),
     "absolute value": leaky_relu(-1.0),
-    "hard_tanh": named("hard_tanh"),
+    "hard_tanh": single("hard_tanh"),
     "absolute value, as callables": Activation("abs", np.abs, np.sign, np.zeros_like, (0.0,)),
-    "tanh": named("tanh"),
+    "tanh": single("tanh"),
 }
 
 

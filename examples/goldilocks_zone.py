@@ -31,8 +31,8 @@ def main() -> None:
 
     terms = net.terms(ALPHA)
     g, h_term = terms.g_term, terms.h_term
-    measured = curvature.excess(terms.hessian).numpy()
-    positive = curvature.excess(g).numpy()
+    measured = curvature.positive_excess(terms.hessian).numpy()
+    positive = curvature.positive_excess(g).numpy()
     ratio = (torch.linalg.matrix_norm(h_term) / torch.linalg.matrix_norm(g)).numpy()
     from_parts = gauss_newton.hessian_excess(positive, frobenius_ratio=ratio)
     from_gradients = random_logit_model(net)

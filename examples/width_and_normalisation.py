@@ -69,10 +69,10 @@ def subtracted(width: int) -> tuple[float, float]:
 def layer_normalised(width: int) -> tuple[float, float]:
     """Every layer normalised over its units: theory of wide networks with these outputs."""
     networks = drawn(width)
-    signals = layer_normed.forward(networks, "relu")
+    signals = layer_normed.layer_normed_signals(networks, "relu")
     outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
     theory = [layer_norm_largest(preactivations=u, width=width, **THEORY) for u in outputs.numpy()]
-    return top(layer_normed.gram(networks, "relu")), float(np.mean(theory))
+    return top(layer_normed.layer_normed_gram(networks, "relu")), float(np.mean(theory))
 
 
 def top(gram: torch.Tensor) -> float:

@@ -17,9 +17,10 @@
 A topic is loaded when it is first used: torch takes seconds.
 """
 
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from simulate._later import submodules
 
 if TYPE_CHECKING:
     from simulate import (
@@ -59,7 +60,7 @@ __all__ = [
 
 def __getattr__(name: str) -> ModuleType:
     if name in __all__:
-        return import_module(f"simulate.{name}")
+        return submodules("simulate")(name)
     raise AttributeError(f"module 'simulate' has no attribute {name!r}")
 
 

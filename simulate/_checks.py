@@ -11,12 +11,12 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["count", "finite_logits", "labelled", "layers", "number", "positive"]
+__all__ = ["finite_logits", "labelled", "layer_sizes", "natural", "natural_or_zero", "positive_numbers"]
 
 _LARGEST_COUNT = 1 << 63
 
 
-def positive(name: str, value: ArrayLike) -> np.ndarray:
+def positive_numbers(name: str, value: ArrayLike) -> np.ndarray:
     """`value` as float64, every entry finite and > 0."""
     array = np.asarray(value, dtype=np.float64)
     if not np.all(np.isfinite(array) & (array > 0)):
@@ -31,7 +31,7 @@ def finite_logits(logits: Tensor, alpha: ArrayLike) -> Tensor:
     return logits
 
 
-def count(name: str, value: Any) -> int:
+def natural(name: str, value: Any) -> int:
     """`value` as an int of Python, whose products never overflow, if it is an integer >= 1."""
     if not _counts(value):
         raise ValueError(f"{name} must be a positive integer, got {_shown(value)}")
@@ -40,16 +40,16 @@ def count(name: str, value: Any) -> int:
     return int(value)
 
 
-def number(name: str, value: Any) -> int:
+def natural_or_zero(name: str, value: Any) -> int:
     """A count that may be zero."""
-    return 0 if _integral(value) and value == 0 else count(name, value)
+    return 0 if _integral(value) and value == 0 else natural(name, value)
 
 
-def layers(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
+def layer_sizes(widths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Units before and after each layer of a perceptron."""
     if len(widths) < 2 or not all(_counts(width) for width in widths):
         raise ValueError(f"widths must be at least two positive integers, got {_shown(tuple(widths))}")
-    return pairwise([count("widths", width) for width in widths])
+    return pairwise([natural("widths", width) for width in widths])
 
 
 def labelled(x: Any, labels: Any, *, width: int, classes: int, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch
 
 from simulate import _limits
 
-__all__ = ["available", "fits", "require"]
+__all__ = ["available", "is_free", "require_free"]
 
 _UNASKED = 1 << 26
 """Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
@@ -19,7 +19,7 @@ _TOLD = 1 << 80
 """Sizes beyond are not written out: their digits would fill a page."""
 
 
-def require(
+def require_free(
     name: str,
     needed: int,
     what: str,
@@ -44,7 +44,7 @@ def require(
         )
 
 
-def fits(needed: int, device: torch.device | str) -> bool:
+def is_free(needed: int, device: torch.device | str) -> bool:
     """Whether so many bytes can be allocated on a device now."""
     return needed <= _UNASKED or needed <= available(device)
 

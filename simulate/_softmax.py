@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["contrasts", "factor", "residuals"]
+__all__ = ["contrasts", "covariance_factor", "residuals"]
 
 
 def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
@@ -17,7 +17,9 @@ def contrasts(jacobian: Tensor, logits: Tensor) -> Tensor:
     return jacobian - jacobian.gather(1, top[:, None, None].expand(-1, 1, jacobian.shape[-1]))
 
 
-def factor(logits: Tensor, contrasts: Tensor, moved: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def covariance_factor(
+    logits: Tensor, contrasts: Tensor, moved: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Rows F and logarithm s such that exp(s) F_n' F_n = J_n' (diag(p) - p p') J_n on every sample.
 
     With q the probabilities of all but the likeliest class, whose own is 1 - sum q = t, and D the contrasts,

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["ACTIVATIONS", "Activation", "named"]
+__all__ = ["ACTIVATIONS", "ActivationLike", "Nonlinearity", "by_layer", "nonlinearity"]
 
 
-class Activation(NamedTuple):
+class Nonlinearity(NamedTuple):
     """An elementwise function of tensors and its derivative."""
 
     function: Callable[[Tensor], Tensor]
     derivative: Callable[[Tensor], Tensor]
+
+
+ActivationLike = str | Nonlinearity | Sequence[str | Nonlinearity]
+"""A `Nonlinearity` or the name of one: a single one for all hidden layers, or a sequence with one for each."""
 
 
 def _step(left: float) -> Callable[[Tensor], Tensor]:
@@ -35,21 +39,21 @@ def _gelu_slope(u: Tensor) -> Tensor:
     return torch.special.ndtr(u) + u * torch.exp(-u * u / 2) / math.sqrt(2 * math.pi)
 
 
-ACTIVATIONS: dict[str, Activation] = {
-    "relu": Activation(torch.relu, _step(0.0)),
-    "leaky_relu": Activation(functional.leaky_relu, _step(0.01)),
-    "linear": Activation(torch.clone, torch.ones_like),
-    "tanh": Activation(torch.tanh, lambda u: 1 / torch.cosh(u) ** 2),
-    "erf": Activation(torch.erf, lambda u: 2 / math.sqrt(math.pi) * torch.exp(-u * u)),
-    "sigmoid": Activation(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
-    "softplus": Activation(_softplus, torch.sigmoid),
-    "gelu": Activation(lambda u: u * torch.special.ndtr(u), _gelu_slope),
-    "hard_tanh": Activation(functional.hardtanh, lambda u: (u.abs() < 1).to(u.dtype)),
+ACTIVATIONS: dict[str, Nonlinearity] = {
+    "relu": Nonlinearity(torch.relu, _step(0.0)),
+    "leaky_relu": Nonlinearity(functional.leaky_relu, _step(0.01)),
+    "linear": Nonlinearity(torch.clone, torch.ones_like),
+    "tanh": Nonlinearity(torch.tanh, lambda u: 1 / torch.cosh(u) ** 2),
+    "erf": Nonlinearity(torch.erf, lambda u: 2 / math.sqrt(math.pi) * torch.exp(-u * u)),
+    "sigmoid": Nonlinearity(torch.sigmoid, lambda u: torch.sigmoid(u) * torch.sigmoid(-u)),
+    "softplus": Nonlinearity(_softplus, torch.sigmoid),
+    "gelu": Nonlinearity(lambda u: u * torch.special.ndtr(u), _gelu_slope),
+    "hard_tanh": Nonlinearity(functional.hardtanh, lambda u: (u.abs() < 1).to(u.dtype)),
 }
 """Names that experiments use, each with its derivative (of a kink: that of its left side)."""
 
 
-def named(name: str) -> Activation:
+def nonlinearity(name: str) -> Nonlinearity:
     """The activation of that name (erf is erf(x), gelu is x Phi(x)).
 
     Raises
@@ -59,9 +63,25 @@ def named(name: str) -> Activation:
 
     Examples
     --------
-    >>> named("leaky_relu").derivative(torch.tensor([-1.0, 2.0]))
+    >>> nonlinearity("leaky_relu").derivative(torch.tensor([-1.0, 2.0]))
     tensor([0.0100, 1.0000])
     """
     if name not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, got {name!r}")
     return ACTIVATIONS[name]
+
+
+def by_layer(activation: ActivationLike, hidden: int) -> tuple[Nonlinearity, ...]:
+    """The activation of each of so many hidden layers.
+
+    Raises
+    ------
+    ValueError
+        If the activation is unknown, or a sequence of them does not match the hidden layers.
+    """
+    each = (activation,) * hidden if isinstance(activation, str | Nonlinearity) else activation
+    if len(each) != hidden:
+        raise ValueError(
+            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(each)}"
+        )
+    return tuple(a if isinstance(a, Nonlinearity) else nonlinearity(a) for a in each)

@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import importlib
-import io
 import math
 import os
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from simulate import _checks, _memory
+from simulate._archives import COPIES, LackingError, read_arrays
 
-__all__ = ["Images", "Split", "arrays", "digits", "load", "named", "opened", "sample"]
+__all__ = ["Images", "Split", "arrays", "digits", "load_images", "opened", "sample", "torchvision_images"]
 
 Split = Literal["train", "test"]
 
 _DIGIT_SIZES = ((1, 28, 28), (1, 8, 8), (3, 32, 32), (1, 4, 4))
 _NAMED = {"fashion-mnist": "FashionMNIST", "cifar10": "CIFAR10", "cifar100": "CIFAR100"}
-_SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
 _CHANNELS = (1, 3)
-_MAGIC = b"PK"
 _CONTRAST = 1e-9
 """A standard deviation below this share of the largest pixel is rounding, not an image."""
 
-_COPIES = 4
-"""Float64 copies of the images that are there at once while they are standardised or resized."""
-
-_HEADER_BYTES = 1 << 14
-"""More than numpy accepts as the header of an array."""
-
 _LARGEST_LABEL = 2**31 - 1
-_SHOWN = 8
-"""Names of arrays in a message."""
-
-# what the zip, zlib and npy readers raise on a damaged archive, beside ValueError; NotImplementedError is zipfile's
-# word for a way of packing that it does not know
-_DAMAGED = (
-    EOFError,
-    KeyError,
-    MemoryError,
-    NotImplementedError,
-    OSError,
-    OverflowError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-
-
-class _LackingError(ValueError):
-    """An archive without an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,18 +94,33 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
     """
     if size not in _DIGIT_SIZES:
         raise ValueError(f"size must be one of {', '.join(map(str, _DIGIT_SIZES))}, got {size!r}")
-    from sklearn.datasets import load_digits
-
-    source: Any = load_digits()
-    pixels = _resized(torch.from_numpy(source.images)[:, None], size)
+    table = _digits()
+    pixels = _resized(torch.from_numpy(table[:, :-1].reshape(-1, 1, 8, 8)), size)
     images = _standardised(pixels.numpy(), "digits")
-    labels = source.target.astype(np.int64)
+    labels = table[:, -1].astype(np.int64)
     for array in (images, labels):
         array.flags.writeable = False
     return Images(images, labels)
 
 
-def load(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
+def _digits() -> NDArray[np.float64]:
+    """Pixels and label of each digit, (1797, 65), from the file of scikit-learn.
+
+    Importing the package that reads it, with scipy.stats behind it, takes longer than most experiments on digits.
+    """
+    package = find_spec("sklearn")
+    folder = Path(package.origin).parent if package is not None and package.origin else Path()
+    file = folder / "datasets" / "data" / "digits.csv.gz"
+    if not file.is_file():
+        from sklearn.datasets import load_digits
+
+        read: Any = load_digits(return_X_y=True)
+        return np.column_stack(read)
+    with gzip.open(file, "rt", encoding="ascii") as lines:
+        return np.loadtxt(lines, delimiter=",")
+
+
+def load_images(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
     """Images and labels of an ``.npz`` archive with ``x_train, y_train`` and perhaps ``x_test, y_test``.
 
     Parameters
@@ -163,7 +144,7 @@ def load(path: str | os.PathLike[str], *, split: Split = "train") -> Images:
     """
     _require_split(split)
     needed = ["x_train"] if split == "train" else ["x_train", "x_test"]
-    arrays = _read(Path(path), [*needed, f"y_{split}"])
+    arrays = read_arrays(Path(path), [*needed, f"y_{split}"])
     # the training pixels set the scale of both splits
     train, *rest = (_channels_first(arrays[name], name, path) for name in needed)
     wanted = rest[0] if rest else train
@@ -178,7 +159,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     Parameters
     ----------
     source
-        ``digits``, or the path of an archive as for :func:`load`.
+        ``digits``, or the path of an archive as for :func:`load_images`.
     size
         (channels, height, width). Colours are averaged where one channel is wanted and the only channel is
         repeated where three are; pixels are resized bilinearly, smoothed first where they become fewer.
@@ -190,7 +171,7 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     Raises
     ------
     ValueError
-        If the archive cannot be used, see :func:`load`, or the images cannot be had at that size.
+        If the archive cannot be used, see :func:`load_images`, or the images cannot be had at that size.
 
     Examples
     --------
@@ -200,17 +181,17 @@ def opened(source: str, size: tuple[int, int, int]) -> Images:
     if source == "digits":
         return digits(size)
     _require_size(size)
-    loaded = load(source)
+    loaded = load_images(source)
     what = f"{len(loaded)} images of size {size}"
-    needed = 8 * (loaded.images.size + _COPIES * len(loaded) * math.prod(size))
-    _memory.require("size", needed, what, advice="use a smaller size or fewer images")
+    needed = 8 * (loaded.images.size + COPIES * len(loaded) * math.prod(size))
+    _memory.require_free("size", needed, what, advice="use a smaller size or fewer images")
     images = _standardised(_fitted(torch.from_numpy(loaded.images), size).numpy(), source)
     for array in (images, loaded.labels):
         array.flags.writeable = False
     return Images(images, loaded.labels)
 
 
-def named(name: str, root: str | os.PathLike[str], *, split: Split = "train") -> Images:
+def torchvision_images(name: str, root: str | os.PathLike[str], *, split: Split = "train") -> Images:
     """A torchvision data set that is already below `root`; nothing is ever downloaded.
 
     Parameters
@@ -258,9 +239,9 @@ def arrays(path: str | os.PathLike[str], *choices: Sequence[str]) -> list[NDArra
         If the file is missing or damaged, holds pickles or lacks an array, or the arrays do not fit into memory.
     """
     for names in choices:
-        with contextlib.suppress(_LackingError):
-            return list(_read(Path(path), list(names)).values())
-    return list(_read(Path(path), list(choices[0])).values())
+        with contextlib.suppress(LackingError):
+            return list(read_arrays(Path(path), list(names)).values())
+    return list(read_arrays(Path(path), list(choices[0])).values())
 
 
 def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bool = False) -> Images:
@@ -291,7 +272,7 @@ def sample(images: Images, rng: np.random.Generator, count: int, *, balanced: bo
     """
     if isinstance(count, int) and not 1 <= count <= len(images):
         raise ValueError(f"count must be between 1 and the {len(images)} images there are, got {count!r}")
-    count = _checks.count("count", count)
+    count = _checks.natural("count", count)
     chosen = (
         _balanced(images.labels, rng, count) if balanced else rng.choice(len(images), count, replace=False)
     )
@@ -367,87 +348,6 @@ def _mean_and_deviation(pixels: NDArray[np.float64], source: str) -> tuple[float
     return mean, deviation
 
 
-def _read(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
-    if not path.is_file():
-        raise ValueError(f"data {path} must be an existing file, got none; check the path or {_SAVE_HINT}")
-    # opened here, since numpy leaves a file open that it fails to read
-    with _opened(path) as file, _archive(file, path) as archive:
-        if missing := [name for name in names if name not in archive.files]:
-            got = ", ".join(archive.files[:_SHOWN]) + ", ..." * (len(archive.files) > _SHOWN) or "no array"
-            raise _LackingError(f"data {path} must hold {', '.join(missing)}, got {got}; {_SAVE_HINT}")
-        needed = sum(_bytes_needed(archive, name, path) for name in names)
-        _memory.require(f"data {path}", needed, "its arrays in float64", advice="save fewer images")
-        return {name: _member(archive, name, path) for name in names}
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise ValueError(f"data {path} must be readable, got {error}; check its permissions") from None
-
-
-def _archive(file: IO[bytes], path: Path) -> Any:
-    _require_archive(file, path)
-    try:
-        archive = np.load(file, allow_pickle=False)
-    except (*_DAMAGED, ValueError) as error:
-        got = f"a file that cannot be read ({error})"
-        raise ValueError(f"data {path} must be an .npz archive, got {got}; {_SAVE_HINT}") from None
-    return archive
-
-
-def _require_archive(file: IO[bytes], path: Path) -> None:
-    """Look at the first bytes: numpy would read an array that stands alone to its end, however long it is."""
-    start = file.read(len(np.lib.format.MAGIC_PREFIX))
-    file.seek(0)
-    if not start.startswith(_MAGIC):
-        alone = start == np.lib.format.MAGIC_PREFIX
-        got = "a single array" if alone else "a pickle or another format"
-        raise ValueError(f"data {path} must be an .npz archive, got {got}; {_SAVE_HINT}")
-
-
-def _bytes_needed(archive: Any, name: str, path: Path) -> int:
-    """What an array and its float64 copies take, by its header alone: a small archive may inflate to anything."""
-    member = name if name in archive.zip.namelist() else f"{name}.npy"
-    try:
-        with archive.zip.open(member) as stream:
-            stored = archive.zip.getinfo(member).file_size
-            header = _header(stream)
-    except (*_DAMAGED, ValueError) as error:
-        raise ValueError(f"data {path} must be undamaged, got {error!r} in {name}; copy it again") from None
-    if header is None:
-        raise ValueError(f"data {path} must hold an array under {name}, got raw bytes; {_SAVE_HINT}")
-    shape, dtype = header
-    if dtype.hasobject:
-        raise ValueError(
-            f"data {path} must hold plain arrays, got pickled objects in {name}; save numbers of one shape"
-        )
-    numbers = math.prod(int(side) for side in shape)
-    if not 0 <= numbers * dtype.itemsize <= stored:
-        got = f"an array of shape {shape} in {stored} bytes"
-        raise ValueError(f"data {path} must be undamaged, got {got} in {name}; copy it again")
-    return numbers * (dtype.itemsize + 8 * _COPIES)
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]] | None:
-    """Shape and type of a stored array; None if it is none."""
-    start = io.BytesIO(stream.read(_HEADER_BYTES))  # a header may claim to be 4 GiB long
-    if start.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-        return None
-    first = tuple(start.read(2)) == (1, 0)
-    read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(start)
-    return shape, dtype
-
-
-def _member(archive: Any, name: str, path: Path) -> NDArray[Any]:
-    try:
-        return archive[name]
-    except (*_DAMAGED, ValueError) as error:
-        raise ValueError(f"data {path} must be undamaged, got {error!r} in {name}; copy it again") from None
-
-
 def _channels_first(pixels: NDArray[Any], name: str, path: object) -> NDArray[Any]:
     rule = "(N, H, W), (N, H, W, C) or (N, C, H, W) with 1 or 3 channels, N > 0"
     if pixels.dtype.kind not in "uif":
@@ -490,7 +390,7 @@ def _torchvision(datasets: Any, name: str, root: str | os.PathLike[str], *, trai
 
 
 def _require_size(size: tuple[int, int, int]) -> None:
-    channels, *sides = (_checks.count("size", side) for side in size)
+    channels, *sides = (_checks.natural("size", side) for side in size)
     if channels not in _CHANNELS or len(sides) != 2:
         raise ValueError(f"size must be (channels, height, width) with 1 or 3 channels, got {size!r}")
 

@@ -15,8 +15,6 @@ A chain sees an eigenvalue of any multiplicity once, and one that its start hard
 further start, orthogonal to all that was found, has to show that nothing is left outside, or finds it; where it shows
 that an eigenvalue has a nearer neighbour than it seemed, a chain from the residual goes on first. A single eigenvalue
 at an end needs no further chain: its multiplicity does not change it.
-
-Several eigenvalues to tight tolerances by blocks of vectors: `simulate.lanczos.extreme_eigenpairs`.
 """
 
 from __future__ import annotations
@@ -158,10 +156,10 @@ def extremes(
     (array([7.  , 7.  , 3.96, 0.  ]), 'all bounds below the tolerance')
     """
     operator = as_operator(matrix)
-    top, bottom = _checks.number("largest", largest), _checks.number("smallest", smallest)
+    top, bottom = _checks.natural_or_zero("largest", largest), _checks.natural_or_zero("smallest", smallest)
     if not 1 <= top + bottom <= operator.dim:
         raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
-    relative, steps = float(_checks.positive("tolerance", tolerance)), _checks.count("steps", steps)
+    relative, steps = float(_checks.positive_numbers("tolerance", tolerance)), _checks.natural("steps", steps)
     if steps < top + bottom:
         raise ValueError(f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}")
     search = _Search(operator, rng, top, bottom, relative)
@@ -324,7 +322,9 @@ class _Search:
         """Memory for the first vectors of a chain and for the result."""
         what = f"{GROWTH + 4 * self._count} vectors of {self._operator.dim} numbers"
         needed = self._more() + 8 * (4 * self._count + 4) * self._operator.dim
-        _memory.require("matrix", needed, what, device=self._operator.device, advice="use fewer eigenvalues")
+        _memory.require_free(
+            "matrix", needed, what, device=self._operator.device, advice="use fewer eigenvalues"
+        )
 
     def _affordable(self) -> bool:
         result = 8 * 4 * self._count * self._operator.dim

@@ -25,7 +25,7 @@ __all__ = [
     "Weights",
     "mlp_logits",
     "mlp_weights",
-    "parameter_count",
+    "weight_count",
 ]
 
 Weights = Sequence[Tensor]
@@ -44,15 +44,20 @@ _GAINS = {"kaiming": 2.0, "lecun": 1.0}
 _POOLS: dict[str, type[nn.Module]] = {"max": nn.MaxPool2d, "average": nn.AvgPool2d}
 
 
-def parameter_count(widths: Sequence[int]) -> int:
-    """Number of weights of a bias-free multilayer perceptron.
+def weight_count(widths: Sequence[int], *, biases: bool = False) -> int:
+    """Number of weights of a multilayer perceptron, and of its biases if they count.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two widths, or one is not positive.
 
     Examples
     --------
-    >>> parameter_count(LENET_300_100)
-    266200
+    >>> weight_count(LENET_300_100), weight_count((16, 8, 10), biases=True)
+    (266200, 226)
     """
-    return sum(fan_in * fan_out for fan_in, fan_out in _checks.layers(widths))
+    return sum((fan_in + biases) * out for fan_in, out in _checks.layer_sizes(widths))
 
 
 def mlp_weights(
@@ -84,22 +89,25 @@ def mlp_weights(
     >>> [tuple(w.shape) for w in mlp_weights(np.random.default_rng(0), (4, 3, 2))]
     [(3, 4), (2, 3)]
     """
-    _require_memory("widths", parameter_count(widths))
-    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _checks.layers(widths))
+    _require_memory("widths", weight_count(widths))
+    return tuple(_normal(rng, (out, fan_in), fan_in, gain) for fan_in, out in _checks.layer_sizes(widths))
 
 
-def mlp_logits(weights: Weights, x: Tensor, activation: str = "relu") -> Tensor:
-    """Logits of shape (..., K) of the bias-free network with these weights on inputs of shape (..., in).
+def mlp_logits(
+    weights: Weights, x: Tensor, activation: str = "relu", *, biases: Sequence[Tensor] | None = None
+) -> Tensor:
+    """Logits of shape (..., K) of the network with these weights on inputs of shape (..., in), without biases if None.
 
     Raises
     ------
     ValueError
         If the activation is unknown.
     """
-    nonlinearity = activations.named(activation).function
-    for weight in weights[:-1]:
-        x = nonlinearity(x @ weight.mT)
-    return x @ weights[-1].mT
+    nonlinearity = activations.nonlinearity(activation).function
+    for i, weight in enumerate(weights):
+        x = (nonlinearity(x) if i else x) @ weight.mT
+        x = x if biases is None else x + biases[i]
+    return x
 
 
 class Mlp(nn.Module):
@@ -129,10 +137,10 @@ class Mlp(nn.Module):
         gain: Gain = "kaiming",
     ) -> None:
         super().__init__()
-        self.activation = activations.named(activation).function
-        _require_memory("widths", parameter_count(widths))
+        self.activation = activations.nonlinearity(activation).function
+        _require_memory("widths", weight_count(widths))
         self.layers = nn.ModuleList(
-            _linear(rng, i, out, bias=bias, gain=gain) for i, out in _checks.layers(widths)
+            _linear(rng, i, out, bias=bias, gain=gain) for i, out in _checks.layer_sizes(widths)
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -171,7 +179,7 @@ class LeNet5(nn.Module):
         pooling: Pooling = "max",
     ) -> None:
         super().__init__()
-        channels, classes = _checks.count("channels", channels), _checks.count("classes", classes)
+        channels, classes = _checks.natural("channels", channels), _checks.natural("classes", classes)
         if pooling not in _POOLS:
             raise ValueError(f"pooling must be one of {', '.join(_POOLS)}, got {pooling!r}")
         pool = _POOLS[pooling]
@@ -189,7 +197,7 @@ class LeNet5(nn.Module):
 
 def _require_memory(name: str, weights: int) -> None:
     # twice: a normal matrix is there a second time while it is scaled
-    _memory.require(name, 16 * weights, f"{weights} weights")
+    _memory.require_free(name, 16 * weights, f"{weights} weights")
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain: Gain) -> Tensor:

@@ -28,7 +28,7 @@ from simulate import _memory
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuttable, rows
-from simulate.objectives.derivatives import directional, held, second_derivative, slopes
+from simulate.objectives.derivatives import bytes_held, directional, second_derivative, slopes
 from simulate.objectives.parameters import Leaves, as_found
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
@@ -102,7 +102,7 @@ class CurvatureOperator(Operator):
             If it does not fit into memory.
         """
         size = torch.finfo(self.dtype).bits // 8
-        _memory.require(
+        _memory.require_free(
             "objective",
             3 * size * self.dim**2,
             f"the {self.dim} rows of the matrix",
@@ -337,7 +337,7 @@ class _Graphs:
         rows, each, once = self._cost(batch)
         once += _VECTORS * self._objective.dim * torch.finfo(self._objective.dtype).bits // 8
         what, device = f"the derivatives of {rows} samples", self._objective.device
-        _memory.require(
+        _memory.require_free(
             "data", rows * each + once, what, device=device, advice="pass a smaller chunk or fewer samples"
         )
         return self._objective.rows * each + once < _memory.available(device) / 2
@@ -353,4 +353,4 @@ class _Graphs:
             return size, -(-self._held(batch) // size), 0
 
     def _held(self, batch: Batch) -> int:
-        return held(lambda: self._build(self._leaves, batch._replace(factor=0.0)))
+        return bytes_held(lambda: self._build(self._leaves, batch._replace(factor=0.0)))

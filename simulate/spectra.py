@@ -91,7 +91,7 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
     >>> trace(np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0), probes=4, power=2)  # no error: it is diagonal
     Estimate(value=14.0, standard_error=0.0)
     """
-    operator, power = as_operator(matrix), _checks.count("power", power)
+    operator, power = as_operator(matrix), _checks.natural("power", power)
     left = _signs(operator, rng, probes)
     for _ in range(power // 2):
         left = operator(left)
@@ -328,7 +328,9 @@ def density(
     operator = as_operator(matrix)
     at, sd = _finite("x", x), _positive("width", width)
     what = f"{probes} densities at {at.size} points from {steps} nodes"
-    _memory.require("x", 32 * at.size * _several(operator, probes) * _checks.count("steps", steps), what)
+    _memory.require_free(
+        "x", 32 * at.size * _several(operator, probes) * _checks.natural("steps", steps), what
+    )
     starts = rng.standard_normal((_several(operator, probes), operator.dim))
     found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
     each = _smeared(found, at, sd)
@@ -365,10 +367,10 @@ def _signs(operator: Operator, rng: np.random.Generator, probes: int) -> Tensor:
 
 
 def _several(operator: Operator, probes: int) -> int:
-    probes = _checks.count("probes", probes)
+    probes = _checks.natural("probes", probes)
     if probes < 2:
         raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
-    _memory.require("probes", 32 * probes * operator.dim, f"{probes} vectors of {operator.dim} numbers")
+    _memory.require_free("probes", 32 * probes * operator.dim, f"{probes} vectors of {operator.dim} numbers")
     return probes
 
 
@@ -377,7 +379,9 @@ def _fewer(operator: Operator, probes: int) -> int:
     probes = _several(operator, probes)
     if probes > operator.dim:
         raise ValueError(f"probes must be at most the order of the matrix, {operator.dim}, got {probes}")
-    _memory.require("probes", 72 * probes * operator.dim, f"{8 * probes} vectors of {operator.dim} numbers")
+    _memory.require_free(
+        "probes", 72 * probes * operator.dim, f"{8 * probes} vectors of {operator.dim} numbers"
+    )
     return probes
 
 
@@ -394,7 +398,7 @@ def _finite_estimate(value: float, error: float) -> Estimate:
 def _positive(name: str, value: float) -> float:
     if np.ndim(value) != 0:
         raise ValueError(f"{name} must be one number, got {value}")
-    return float(_checks.positive(name, value))
+    return float(_checks.positive_numbers(name, value))
 
 
 def _finite(name: str, value: ArrayLike) -> Floats:

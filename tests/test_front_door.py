@@ -70,3 +70,61 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
         "assert 'torch' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+TWO_THREADS = """
+import threading
+from simulate.modules import sites
+found, failed = [], []
+def use():
+    try:
+        found.append(sites.Site)
+    except Exception as error:
+        failed.append(error)
+threads = [threading.Thread(target=use) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not failed, failed
+assert len(set(found)) == 1
+"""
+
+
+def test_modules_that_load_later_load_once_for_all_threads() -> None:
+    ran = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_module_that_loads_later_can_be_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    from simulate.modules import sites
+
+    before = sites.Site
+    with monkeypatch.context() as patched:
+        patched.setattr(sites, "Site", None)
+        assert sys.modules["simulate.modules.sites"].Site is None
+    assert sys.modules["simulate.modules.sites"].Site is before
+
+
+FRESH = """
+import inspect, sys
+import pytest
+from simulate import networks
+from simulate.matrices import ensembles
+assert 'simulate.networks' not in sys.modules and 'torch' not in sys.modules
+inspect.getmodule(sys._getframe(), 'no such file')  # looks at every module there is
+assert 'torch' not in sys.modules
+before = networks.LENET_300_100
+for _ in range(2):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(networks, 'LENET_300_100', (784, 9, 7, 10))
+    from simulate.networks import LENET_300_100
+    assert networks.LENET_300_100 == LENET_300_100 == (784, 9, 7, 10)
+    patch.undo()
+    assert networks.LENET_300_100 is sys.modules['simulate.networks'].LENET_300_100 is before
+assert 'wigner' in dir(ensembles) and ensembles.wigner is sys.modules['simulate.matrices.ensembles'].wigner
+"""
+
+
+def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
+    """In an interpreter where nothing else has loaded it: nobody who looks around loads it, a patch reaches it."""
+    ran = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr

@@ -1,9 +1,10 @@
-"""The house: no folder too full to be overseen, no function in the place of a module, no module in a circle."""
+"""The house: no folder too full to be overseen, no module in a circle, no name for two things."""
 
 from __future__ import annotations
 
+import ast
 import pkgutil
-import re
+from collections import defaultdict
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -58,12 +59,12 @@ def test_no_module_reaches_itself() -> None:
     assert not circles
 
 
-def test_the_map_of_the_house_names_what_is_there() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("|") and ".py`" in line]
-    assert len(rows) == 5
-    for row in rows:
-        files = re.findall(r"`([\w/]+\.py)`", row)
-        assert len(files) == 2 and all((ROOT / file).is_file() for file in files)
-        for name in re.findall(r"`(\w+)`", row):
-            assert f"def {name}(" in (ROOT / files[0]).read_text(encoding="utf-8")
+def test_a_public_name_is_defined_once() -> None:
+    homes: dict[str, set[str]] = defaultdict(set)
+    for top in ("theory", "simulate", "verify"):
+        for file in (ROOT / top).rglob("*.py"):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+                    homes[node.name].add(str(file.relative_to(ROOT)))
+    twice = {name: sorted(files) for name, files in homes.items() if len(files) > 1}
+    assert twice == {}

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import batch_hessian
 from theory._checks import nonnegative, positive, representable, together
-from theory.batch_hessian._batches import dimension, noise_scale, sizes
+from theory.batch_hessian._batches import checked_sizes, dimension, noise_scale
 
 __all__ = ["adaptive_limit", "outlier_over_edge"]
 
@@ -116,7 +116,7 @@ def adaptive_limit(
 @np.errstate(over="ignore")
 def _edge(*, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike) -> Floats:
     """End of the bulk of the noise, 2 sqrt(P/b) sigma."""
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     sigma, dim, batch, rest = together(
         sigma=nonnegative("sigma", sigma), dim=dimension(dim), batch_size=batch, dataset_size=rest
     )

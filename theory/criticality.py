@@ -33,8 +33,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
+from theory._initialisation import Initialisation
 from theory._roots import bracketed_root
-from theory.activations import Activation, gaussian_kernels, resolve
+from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Erf, Kernels, PiecewiseLinear
 
 __all__ = ["DepthScales", "critical_weight_variance", "depth_scales", "variance_fixed_point"]
@@ -73,7 +74,7 @@ class _Maps:
     """The averages of one activation, as functions of the variance."""
 
     def __init__(self, activation: str | Activation) -> None:
-        (self.activation,) = resolve(activation, 1)
+        self.activation = single(activation)
         self.kernels: Kernels = gaussian_kernels(self.activation)
         self.homogeneous = isinstance(self.kernels, PiecewiseLinear)
 
@@ -162,8 +163,7 @@ def variance_fixed_point(
     >>> variance_fixed_point("tanh", weight_variance=0.9, bias_variance=0.0)
     0.0
     """
-    sw2, sb2 = _variances(weight_variance, bias_variance)
-    return _fixed_point(_Maps(activation), sw2, sb2)
+    return _fixed_point(_Maps(activation), _initialisation(weight_variance, bias_variance))
 
 
 def depth_scales(
@@ -200,9 +200,8 @@ def depth_scales(
     >>> found.phase, round(found.chi, 3), round(found.correlation, 3), round(found.correlation_depth, 2)
     ('chaotic', 1.1, 0.664, 13.46)
     """
-    sw2, sb2 = _variances(weight_variance, bias_variance)
-    maps = _Maps(activation)
-    q = _fixed_point(maps, sw2, sb2)
+    drawn, maps = _initialisation(weight_variance, bias_variance), _Maps(activation)
+    sw2, q = drawn.weight, _fixed_point(maps, drawn)
     chi, slope = (sw2 * maps.slope(q), sw2 * maps.growth(q)) if sw2 > 0 else (0.0, 0.0)
     phase = "ordered" if chi < 1 - _ROUNDING else "chaotic" if chi > 1 + _ROUNDING else "critical"
     distance = _distance(maps, sw2, q) if phase == "chaotic" else 0.0
@@ -253,8 +252,10 @@ def critical_weight_variance(activation: str | Activation, bias_variance: ArrayL
     raise ValueError(f"bias_variance must be {rule}, got {_checks.shown(bias_variance)}")
 
 
-def _variances(weight_variance: ArrayLike, bias_variance: ArrayLike) -> tuple[float, float]:
-    return _variance("weight_variance", weight_variance), _variance("bias_variance", bias_variance)
+def _initialisation(weight_variance: ArrayLike, bias_variance: ArrayLike) -> Initialisation:
+    return Initialisation(
+        _variance("weight_variance", weight_variance), _variance("bias_variance", bias_variance)
+    )
 
 
 def _variance(name: str, value: ArrayLike) -> float:
@@ -263,12 +264,12 @@ def _variance(name: str, value: ArrayLike) -> float:
     return found
 
 
-def _fixed_point(maps: _Maps, sw2: float, sb2: float) -> float:
-    found = _homogeneous(maps, sw2, sb2) if maps.homogeneous else _smooth(maps, sw2, sb2)
+def _fixed_point(maps: _Maps, drawn: Initialisation) -> float:
+    found = _homogeneous(maps, *drawn) if maps.homogeneous else _smooth(maps, *drawn)
     if found is None:
         name = maps.activation.name
-        rule = f"such that the variance has a fixed point for {name} and bias_variance {sb2:g}"
-        raise ValueError(f"weight_variance must be {rule}, got {sw2:g}")
+        rule = f"such that the variance has a fixed point for {name} and bias_variance {drawn.bias:g}"
+        raise ValueError(f"weight_variance must be {rule}, got {drawn.weight:g}")
     return found
 
 

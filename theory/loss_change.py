@@ -5,6 +5,7 @@ name                        symbol                            Granziol, Zohren a
 ==========================  ================================  ================================================
 `quadratic_change`          L(w - a A^-1 g) - L(w)            eq. (22); first line of eq. (26), sign corrected
 `descent_bound`             -a |g|^2 (1 - a lambda_1/2)       eq. (22)
+`mean_descent_limit`                                      section 10.1, eq. (22) in the mean over batches
 `sign_averaged_change`                                        second line of eq. (26), sign corrected
 `squared_gradient_mean`     |g|^2 + tr C/B                    section 11.2, corrected
 `squared_gradient_variance` 4 g'C g/B + 2 tr C^2/B^2          section 11.2, corrected
@@ -25,6 +26,7 @@ from theory._checks import finite, nonnegative, positive, representable, require
 
 __all__ = [
     "descent_bound",
+    "mean_descent_limit",
     "quadratic_change",
     "sign_averaged_change",
     "squared_gradient_mean",
@@ -165,6 +167,54 @@ def sign_averaged_change(
     components = (np.swapaxes(vectors, -1, -2) @ g[..., None])[..., 0]
     curvatures = (vectors * (h @ vectors)).sum(axis=-2)
     return _change(rate, (components * step).sum(axis=-1), (step**2 * curvatures).sum(axis=-1))
+
+
+@np.errstate(over="ignore")
+def mean_descent_limit(squared_gradients: ArrayLike, sharpness: ArrayLike) -> Floats:
+    r"""Rate below which steps descend in the mean over batches.
+
+    .. math:: 2\, \mathrm{E}|g_B|^2 / \mathrm{E}(|g_B|^2 \lambda_B)
+
+    The bound of `descent_bound`, averaged over batches that are drawn alike: where sharp batches have large gradients
+    it is below :math:`2 / \mathrm{E} \lambda_B`, which guarantees nothing.
+
+    Parameters
+    ----------
+    squared_gradients
+        :math:`|g_B|^2 \ge 0` of each batch along the last axis, not all 0.
+    sharpness
+        :math:`\lambda_B > 0`, largest eigenvalue of the Hessian of each batch, in the same order.
+
+    Returns
+    -------
+    Learning rate, of the shape of the leading axes.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or all gradients are 0.
+
+    References
+    ----------
+    Ours, beside Granziol, Zohren and Roberts (2022), section 10.1, on eq. (22) in expectation.
+
+    Examples
+    --------
+    >>> float(mean_descent_limit([1.0, 3.0], [2.0, 2.0]))
+    1.0
+    >>> float(mean_descent_limit([1.0, 3.0], [1.0, 5.0]))
+    0.5
+    """
+    squares, tops = together(
+        squared_gradients=nonnegative("squared_gradients", squared_gradients),
+        sharpness=positive("sharpness", sharpness),
+    )
+    require(squares.ndim >= 1 and squares.shape[-1] >= 1, "squared_gradients", "a vector", squared_gradients)
+    largest = squares.max(axis=-1, keepdims=True)
+    require(largest > 0, "squared_gradients", "not all 0", squared_gradients)
+    weights = squares / largest
+    rate = 2 * weights.sum(axis=-1) / (weights * tops).sum(axis=-1)
+    return representable(rate, squared_gradients=squared_gradients, sharpness=sharpness)
 
 
 @np.errstate(over="ignore")

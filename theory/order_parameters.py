@@ -30,10 +30,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
+from theory._initialisation import Initialisation
 from theory.activations import Activation, built_in, gaussian_kernels, resolve
 from theory.activations.gaussian import ConvergenceError, Moments
 
-__all__ = ["ConvergenceError", "OrderParameters", "Propagation", "order_parameters", "propagate"]
+__all__ = [
+    "ConvergenceError",
+    "OrderParameters",
+    "Propagation",
+    "input_derivative",
+    "order_parameters",
+    "preactivation_moment",
+    "propagate",
+]
 
 
 _LOCK = Lock()
@@ -137,13 +146,94 @@ def order_parameters(
     depth = _checks.layers("depth", depth, least=1)
     activations = resolve(activation, depth - 1)
     if digits is not None:
-        return _precise(activations, weight_variance, bias_variance, input_overlap, digits)
-    result = propagate(
-        activations, weight_variance=weight_variance, bias_variance=bias_variance, input_overlap=input_overlap
-    )
+        return _precise(activations, *_start(weight_variance, bias_variance, input_overlap), digits)
+    result = _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
     return OrderParameters(
         *(np.array(x) for x in (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st))
     )
+
+
+def preactivation_moment(
+    q_hat: ArrayLike, *, weight_variance: ArrayLike, bias_variance: ArrayLike
+) -> NDArray[np.float64]:
+    r"""Second moment of the pre-activations of a layer, given that of the activations below it.
+
+    .. math:: q^{l+1} = \sigma_w^2 \hat q^l + \sigma_b^2,
+
+    of one input (:math:`\hat q_t^l`) or of two (:math:`\hat q_{st}^l`). The read-out is linear: there they are those of
+    the outputs.
+
+    Parameters
+    ----------
+    q_hat
+        Second moment of the activations, finite; any shape.
+    weight_variance, bias_variance
+        Scalars >= 0.
+
+    Returns
+    -------
+    Of the shape of `q_hat`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result overflows.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eq. (6).
+
+    Examples
+    --------
+    >>> preactivation_moment([1.0, 0.25], weight_variance=2.0, bias_variance=0.5)
+    array([2.5, 1. ])
+    """
+    moment = _checks.finite("q_hat", q_hat)
+    drawn = Initialisation.checked(weight_variance, bias_variance)
+    with np.errstate(over="ignore"):
+        found = drawn.weight * moment + drawn.bias
+    return _checks.representable(found, q_hat=q_hat, weight_variance=weight_variance)
+
+
+def input_derivative(
+    activation: str | Activation | Sequence[str | Activation],
+    *,
+    depth: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+) -> float:
+    r"""Mean squared length of the derivative of an output by the inputs of a wide random network.
+
+    .. math:: E \sum_i \Big(\frac{\partial f_k}{\partial x_i}\Big)^2 = \sigma_w^2\, \tilde q_t^1:
+
+    the backward recursion goes on to the inputs, whose layer has no slope of the activation.
+
+    Parameters
+    ----------
+    activation, depth, weight_variance, bias_variance
+        As in :func:`order_parameters`.
+
+    Raises
+    ------
+    ValueError, ConvergenceError
+        As in :func:`order_parameters`; if the result overflows.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eq. (7), carried on to the inputs, which is ours.
+
+    Examples
+    --------
+    >>> input_derivative("linear", depth=3, weight_variance=2.0, bias_variance=0.5)
+    8.0
+    """
+    drawn = Initialisation.checked(weight_variance, bias_variance)
+    tildes = order_parameters(
+        activation, depth=depth, weight_variance=weight_variance, bias_variance=bias_variance
+    ).q_tilde_t
+    found = drawn.weight * float(tildes[0])
+    drawn.require_moderate(math.isfinite(found), by_bias=False)
+    return found
 
 
 def propagate(
@@ -181,43 +271,41 @@ def propagate(
     (0.0, True)
     """
     _checks.instance("activations", activations, Sequence, "a sequence of Activation")
-    sw2, sb2, overlap = _arguments(weight_variance, bias_variance, input_overlap)
+    return _propagate(activations, *_start(weight_variance, bias_variance, input_overlap))
+
+
+def _propagate(activations: Sequence[Activation], drawn: Initialisation, overlap: float) -> Propagation:
     if len(activations) <= _SHALLOW and all(built_in(a) for a in activations):
-        result = Propagation(*map(list, _remembered(tuple(activations), sw2, sb2, overlap)))
+        result = Propagation(*map(list, _remembered(tuple(activations), drawn, overlap)))
     else:  # a function of the user's own may give other values at the next call
-        result = _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
+        result = _recursion([gaussian_kernels(a) for a in activations], drawn, overlap)
     for numbers in result:
-        _checks.require(np.isfinite(numbers), "weight_variance", "small enough not to overflow", sw2)
+        drawn.require_moderate(np.isfinite(numbers), by_bias=False)
     return result
 
 
 @lru_cache(maxsize=1024)
-def _remembered(activations: tuple[Activation, ...], sw2: float, sb2: float, overlap: float) -> Propagation:
+def _remembered(activations: tuple[Activation, ...], drawn: Initialisation, overlap: float) -> Propagation:
     """The recursion of built-in activations: a curve over widths or samples asks for the same one at every point."""
-    return _recursion([gaussian_kernels(a) for a in activations], sw2, sb2, overlap)
+    return _recursion([gaussian_kernels(a) for a in activations], drawn, overlap)
 
 
-def _arguments(
+def _start(
     weight_variance: ArrayLike, bias_variance: ArrayLike, input_overlap: ArrayLike
-) -> tuple[float, float, float]:
-    values = (
-        ("weight_variance", _checks.nonnegative("weight_variance", weight_variance)),
-        ("bias_variance", _checks.nonnegative("bias_variance", bias_variance)),
-        ("input_overlap", _checks.within("input_overlap", input_overlap, -1.0, 1.0)),
-    )
-    for name, value in values:
-        _checks.require(value.ndim == 0, name, "a scalar", value)
-    return float(values[0][1]) + 0.0, float(values[1][1]) + 0.0, float(values[2][1]) + 0.0  # -0.0 is 0.0
+) -> tuple[Initialisation, float]:
+    drawn = Initialisation.checked(weight_variance, bias_variance)
+    return drawn, _checks.scalar("input_overlap", _checks.within("input_overlap", input_overlap, -1.0, 1.0))
 
 
-def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> Propagation:
+def _recursion(kernels: Sequence[_Kernel], drawn: Initialisation, overlap: Any) -> Propagation:
+    sw2 = drawn.weight
     one = sw2 * 0 + 1
     hats = [Moments(one, overlap * one, one - overlap)]
     pre: list[tuple[Any, Any, Any]] = []
     for kernel in kernels:
-        own, shared, gap = hats[-1]
-        pre.append((sw2 * own + sb2, sw2 * shared + sb2, sw2 * gap))
-        _require_finite(pre[-1][0], sw2, sb2)
+        pre.append(drawn.through(*hats[-1]))
+        variance = pre[-1][0]
+        drawn.require_moderate(variance * 16 < math.inf, by_bias=2 * drawn.bias > variance)
         hats.append(kernel.value(*pre[-1]))
     tildes = [Moments(one, one, one * 0)]
     for kernel, arguments in zip(reversed(kernels), reversed(pre), strict=True):
@@ -228,31 +316,21 @@ def _recursion(kernels: Sequence[_Kernel], sw2: Any, sb2: Any, overlap: Any) -> 
     return Propagation(*_columns(pre), *_columns(hats), *_columns(tildes[::-1]))
 
 
-def _require_finite(variance: Any, sw2: Any, sb2: Any) -> None:
-    name, value = ("bias_variance", sb2) if 2 * sb2 > variance else ("weight_variance", sw2)
-    _checks.require(variance * 16 < math.inf, name, "small enough not to overflow", value)
-
-
 def _columns(rows: Sequence[tuple[Any, Any, Any]]) -> tuple[list[Any], list[Any], list[Any]]:
     return [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows]
 
 
 def _precise(
-    activations: Sequence[Activation],
-    weight_variance: ArrayLike,
-    bias_variance: ArrayLike,
-    input_overlap: ArrayLike,
-    digits: int,
+    activations: Sequence[Activation], drawn: Initialisation, overlap: float, digits: int
 ) -> OrderParameters:
     from theory.activations.precise_kernels import mpmath, precise_kernels
 
     digits = _checks.integer("digits", digits, least=1, most=1000)
-    arguments = _arguments(weight_variance, bias_variance, input_overlap)
     kernels = [precise_kernels(a, digits) for a in activations]
     with _LOCK:
         mp = mpmath().mp.clone()  # the caller's precision is neither read nor set
         mp.dps = digits + 15
-        result = _recursion(kernels, *(mp.mpf(x) for x in arguments))
+        result = _recursion(kernels, Initialisation(*map(mp.mpf, drawn)), mp.mpf(overlap))
         mp.dps = digits
         columns = (result.q_hat_t, result.q_hat_st, result.q_tilde_t, result.q_tilde_st)
         rounded = [[mpmath().mp.make_mpf((+x)._mpf_) for x in c] for c in columns]

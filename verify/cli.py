@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import sys
-import time
 from collections.abc import Callable, Sequence
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
@@ -29,14 +28,17 @@ from verify.endings import (
     told,
 )
 from verify.escapes import escaped
+from verify.heartbeat import Heartbeat
 from verify.practice import commands as practice
 
 if TYPE_CHECKING:
     from verify.results import Observed, Results, Row
-    from verify.running.engine import Session
-    from verify.running.options import Plan
+    from verify.running.options import Request
 
 __all__ = ["main"]
+
+
+LOADING = "loading the claims and checking what may be judged"
 
 
 def _require_ours() -> None:
@@ -66,7 +68,8 @@ def _run(words: list[str]) -> int:
 
         return estimate.run(words[1:])
     try:
-        options, unknown = _parser().parse_known_args(words)
+        with Heartbeat(_tell, "loading"):
+            options, unknown = _parser().parse_known_args(words)
         if unknown:
             options.refuse(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as end:  # after --help, --version or a wrong option
@@ -98,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="losscurv",
         description="Theory against simulation for the curvature of neural-network losses.",
-        epilog="Exit status: 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a"
+        epilog="Exit status: 0 as expected, 1 not as expected (a surprise, a replay that differs, a registered"
+        " claim that is missing, too little decided), 2 bad input or a"
         " crash, 130 interrupted. LOSSCURV_TRACEBACK=1 in the environment shows the traceback of an error.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -159,6 +163,16 @@ def _add_plot(commands: Any) -> None:
         help="what a run left, or its folder (default: losscurv-report)",
     )
     plot.add_argument("--output", metavar="FOLDER", help="where to draw (default: beside the results file)")
+    plot.add_argument("--one-file", action="store_true", help="the whole report in report.html")
+    plot.add_argument(
+        "--claim",
+        metavar="ID",
+        help="draw the figure of this claim or observation only; it is judged first if there are no results yet",
+    )
+    plot.add_argument(
+        "--format", metavar="FORM", help="of that figure: pdf, svg or png (default: as --out, or svg)"
+    )
+    plot.add_argument("--out", metavar="FILE", help="file of that figure (default: the id, in this folder)")
 
 
 def _add_gallery(commands: Any) -> None:
@@ -194,87 +208,78 @@ def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
 
 def _report(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.running.options import REPORT_DIR, plan
+    from verify.running.options import REPORT_DIR, requested
 
-    return _judge(plan(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR), as_json=options.json)
+    with Heartbeat(_tell, LOADING):
+        request = requested(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR)
+    return _judge(request, as_json=options.json)
 
 
 def _replay(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.running.options import plan
+    from verify.running.options import requested
 
     values = {**vars(options), "replay": options.file}
-    return _judge(plan(values, tier=Tier.DEFAULT, report_dir=None), as_json=options.json)
+    with Heartbeat(_tell, LOADING):
+        request = requested(values, tier=Tier.DEFAULT, report_dir=None)
+    return _judge(request, as_json=options.json)
 
 
-def _judge(chosen: Plan, *, as_json: bool) -> int:
-    from verify.claims import registry
+def _judge(request: Request, *, as_json: bool) -> int:
+    from verify.progress import Activity
     from verify.running import suite
-    from verify.running.engine import Session
-    from verify.running.options import require_writable
-    from verify.running.store import replicates_read
-    from verify.running.suite import open_store
-    from verify.running.workers import open_workers
 
-    if chosen.report_dir:
-        require_writable(chosen.report_dir)
-    for line in (str(chosen), *chosen.waiting):
-        _tell(told(line))
     session, interrupted = None, False
-    try:
-        with (
-            open_store(chosen, _tell) as store,
-            open_workers(chosen.settings.workers, chosen.executor) as executor,
-        ):
-            session = Session(
-                chosen.claims,
-                chosen.settings,
-                executor,
-                alpha=registry.alpha,
-                store=store,
-                observations=chosen.observations,
-            )
-            if store is not None and store.replicates:
-                _tell(replicates_read(store.replicates, store.path.parent))
-            with _Progress(session):
-                for claim in chosen.claims:
-                    session.rows(claim)
-                for observation in chosen.observations:
-                    session.observed(observation)
-    except KeyboardInterrupt:
-        if session is None or not (session.finished_rows() or session.finished_observations()):
-            raise
-        interrupted = True  # what is finished is kept
-        print("losscurv: interrupted, keeping what is finished", file=sys.stderr)
-    results = suite.collect(session, chosen, interrupted=interrupted)
-    status = _conclude(results, chosen, as_json=as_json)
+    for line in (str(request), *request.waiting):
+        _tell(told(line))
+    with Activity("looking for earlier replicates and starting workers") as activity:
+        try:
+            with suite.open_session(request, _tell) as session:
+                activity.judging(session)
+                session.judge_all()
+                activity.doing("stopping the workers")
+        except KeyboardInterrupt:
+            if session is None or not (session.finished_rows() or session.finished_observations()):
+                raise
+            interrupted = True  # what is finished is kept
+            print("losscurv: interrupted, keeping what is finished", file=sys.stderr)
+        results = suite.collect(session, request, interrupted=interrupted, doing=activity.doing)
+        written, problem = _written(results, request, activity.doing)
+    status = _conclude(results, request, written, problem, as_json=as_json)
     return INTERRUPTED if interrupted and status != BAD_INPUT else status
 
 
-def _conclude(results: Results, chosen: Plan, *, as_json: bool) -> int:
-    """Write the report first and print after: the page is there even if nobody reads the terminal."""
-    from verify.page import report
-    from verify.running import replays, suite
-    from verify.running.workers import shared
+def _written(results: Results, request: Request, doing: Callable[[str], None]) -> tuple[Path | None, str]:
+    """The report's first page, written before anything is printed, so that it is there if nobody reads the terminal."""
+    from verify.reporting import publish
 
+    asked = request
+    if not asked.report_dir:
+        return None, ""
     try:
-        written = None
-        if chosen.report_dir:
-            with shared(len(results.rows), chosen.settings.workers) as each:
-                written = report.write(results, chosen.report_dir, each)
-        problem = ""
+        workers = asked.settings.workers
+        return publish(results, asked.report_dir, workers, one_file=asked.one_file, doing=doing), ""
     except Exception as error:  # the numbers are printed all the same
         show_traceback(error)
-        written, problem = None, one_line(error)
+        return None, one_line(error)
+
+
+def _conclude(
+    results: Results, request: Request, written: Path | None, problem: str, *, as_json: bool
+) -> int:
+    """Print what came out; the exit status."""
+    from verify.running import suite
+    from verify.running.replays import replay_differences
+
     made = (*results.rows, *results.observations)
-    bad = [row for row in made if suite.failed(row, strict_undecided=chosen.strict_undecided)]
-    changed = replays.differences(chosen.replay, results, chosen.asked) if chosen.replay else []
+    bad = [row for row in made if suite.failed(row, strict_undecided=request.strict_undecided)]
+    changed = replay_differences(request.replay, results, request.asked) if request.replay else []
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:
             _print_json(results, changed)
         else:
-            _print_table(results, chosen, bad, changed, written)
+            _print_table(results, request, bad, changed, written)
     for doubt in doubts:
         print(f"losscurv: {doubt}", file=sys.stderr)
     if problem:
@@ -295,24 +300,26 @@ def _print_json(results: Results, changed: list[str]) -> None:
 
 
 def _print_table(
-    results: Results, chosen: Plan, bad: list[Row | Observed], changed: list[str], written: Path | None
+    results: Results, request: Request, bad: list[Row | Observed], changed: list[str], written: Path | None
 ) -> None:
-    from verify.page import terminal
+    from verify.page import summary, terminal
     from verify.page.wording import legible
 
+    notes = [f"replay differs: {told(line)}" for line in changed]
+    notes += ["replay: every score and verdict is the same"] if request.replay and not changed else []
+    notes += [f"report: {escaped(str(written))}"] if written else []
+    ending = [escaped(line) for line in summary.ending(results, notes)]
+    if not summary.tabled(results, request.table):
+        needing = summary.to_look_at(results, bad)
+        print("\n".join([*summary.screen(results, needing, ending), *ending]))
+        return
     if results.rows:
         terminal.console().print(terminal.table(legible(results.rows)))
     if results.observations:
         print("\n" * bool(results.rows) + terminal.observed_block(legible(results.observations)))
     for row in legible(bad):
         print(f"\n{row.error}{terminal.surprise_block(row)}")
-    for line in changed:
-        print(f"replay differs: {told(line)}")
-    if chosen.replay and not changed:
-        print("replay: every score and verdict is the same")
-    if written:
-        print(f"report: {escaped(str(written))}")
-    print(terminal.tally(results.rows, results.observations))
+    print("\n".join(ending))
 
 
 def _claims(options: argparse.Namespace) -> int:
@@ -344,32 +351,59 @@ def _claims(options: argparse.Namespace) -> int:
 
 def _plot(options: argparse.Namespace) -> int:
     from simulate.monte_carlo import default_workers
-    from verify.page import plots, report
+    from verify.page import plots
+    from verify.reporting import publish
     from verify.results import edited
     from verify.running.options import REPORT_DIR, load_results, require_writable
-    from verify.running.workers import shared
 
+    if options.claim is not None:
+        return _plot_one(options)
+    for name in ("format", "out"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} must stand beside --claim, which says what it is the figure of")
     file = Path(options.file or REPORT_DIR)
     results = load_results(str(file))
     if edited(results):
         _tell(f"results file {file} was edited after its run: its sha256 does not fit; the page says so")
     folder = Path(options.output) if options.output else (file if file.is_dir() else file.parent)
     require_writable(folder, "--output")
-    written = plots.save_all(results, folder / "plots")
-    with shared(len(results.rows), default_workers()) as each:
-        page = report.write(results, folder, each)
+    with Heartbeat(_tell, "drawing the plots") as heart:
+        written = plots.save_all(results, folder / "plots")
+        page = publish(results, folder, default_workers(), one_file=options.one_file, doing=heart.doing)
     print(f"{len(written)} plots: {escaped(str(folder / 'plots'))}")
     print(f"report: {escaped(str(page))}")
     return AS_EXPECTED
 
 
+def _plot_one(options: argparse.Namespace) -> int:
+    """One figure into one file, from the results that are there or of a run of its own."""
+    from verify import reporting
+    from verify.page import plots, wording
+    from verify.running.options import REPORT_DIR
+
+    if options.output is not None:
+        raise ValueError("--output must not stand beside --claim: --out names the file of one figure")
+    ending = Path(options.out).suffix.removeprefix(".").lower() if options.out else ""
+    form = options.format or ending or "svg"
+    if form not in plots.FORMATS:
+        raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
+    source = options.file or (REPORT_DIR if Path(REPORT_DIR, "results.json").exists() else None)
+    if source is None:
+        _tell(f"no results in {REPORT_DIR}: judging {told(options.claim)} first")
+    figure = reporting.plot(source, options.claim)
+    out = Path(options.out or f"{wording.slugs([options.claim])[options.claim]}.{form}")
+    plots.save_as(figure, out, form)
+    print(f"figure: {escaped(str(out))}")
+    return AS_EXPECTED
+
+
 def _gallery(options: argparse.Namespace) -> int:
-    from simulate.monte_carlo import resolve_device
+    from simulate.monte_carlo import default_workers, resolve_device
     from verify import gallery
     from verify.claims.images import require_images
     from verify.running.options import require_seed, require_writable
 
-    chosen = gallery.named(options.names)
+    chosen = gallery.pictures(options.names)
     if options.list:
         print("\n".join(f"{picture.name:18}{picture.shows}" for picture in chosen))
         return AS_EXPECTED
@@ -378,52 +412,10 @@ def _gallery(options: argparse.Namespace) -> int:
         seed=require_seed(options.seed), device=resolve_device(options.device), data=options.data
     )
     require_writable(Path(options.output), "--output")
-    for picture in chosen:
-        started = time.monotonic()
-        _, png = gallery.save(picture, setting, Path(options.output))
-        print(f"{escaped(str(png))}  {picture.shows}, {time.monotonic() - started:.1f} s", flush=True)
+    for name, png, seconds in gallery.save_pictures(chosen, setting, Path(options.output), default_workers()):
+        shows = next(picture.shows for picture in chosen if picture.name == name)
+        print(f"{escaped(str(png))}  {shows}, {seconds:.1f} s", flush=True)
     return AS_EXPECTED
-
-
-class _Progress:
-    """A live bar with the time left on a terminal; a line every ten seconds elsewhere."""
-
-    EVERY = 10.0
-
-    def __init__(self, session: Session) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        from verify.page.terminal import console as console_of
-
-        self.session = session
-        console = console_of(sys.stderr)
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn(session.progress().what),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self.task = self.bar.add_task("judging", total=session.progress().total, left="")
-        self.spoken = time.monotonic()
-
-    def __enter__(self) -> None:
-        self.session.listener = self._update
-        self.bar.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def _update(self) -> None:
-        progress = self.session.progress()
-        left = f"{progress.elapsed:.0f} s, about {progress.left:.0f} s left"
-        self.bar.update(self.task, completed=progress.done, left=left)
-        if self.bar.disable and time.monotonic() - self.spoken > self.EVERY:
-            self.spoken = time.monotonic()
-            print(f"  {progress.done} of {progress.total} {progress.what}, {left}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How a command ends: its exit status, and one line for what went wrong.
 
-Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs), 2 bad input or a crash, 130
-interrupted. With LOSSCURV_TRACEBACK=1 in the environment the traceback stands above the line of an error.
+Exit status 0 as expected, 1 not as expected (a surprise, a replay that differs, a registered claim
+that is missing, too little decided), 2 bad input or a crash, 130 interrupted. With LOSSCURV_TRACEBACK=1 in the
+environment the traceback stands above the line of an error.
 """
 
 from __future__ import annotations

@@ -9,26 +9,28 @@ import contextlib
 import dataclasses
 import io
 import time
-from collections.abc import Generator, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from verify.deselected import reasons
 from verify.escapes import escaped
+from verify.heartbeat import Heartbeat
 from verify.judging.judge import labels
 from verify.model import AnyClaim, Tier
 from verify.model.observation import Observation
-from verify.results import Observed, Row
+from verify.results import Observed, Results, Row
 from verify.running.engine import Session
 from verify.running.observe import kinds_of
-from verify.running.options import OPTIONS, REPORT_DIR, Plan, plan, require_writable
-from verify.running.store import replicates_read
-from verify.running.workers import open_workers
+from verify.running.options import OPTIONS, REPORT_DIR, Request, requested
+from verify.running.rows import row_id
 
 __all__ = ["Verification"]
 
-EVERY = 10.0
+EVERY = 3.0
 """Seconds between two lines of progress."""
 
 BROKEN = ("failed", "B", ("BROKEN", {"purple": True}))
@@ -55,20 +57,21 @@ class Verification:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._plan: Plan | None = None
+        self._request: Request | None = None
         self._session: Session | None = None
         self._stack = contextlib.ExitStack()
         self._spoken = time.monotonic()
         self.notes: list[str] = []
         self.differences: list[str] = []
+        self.results: Results | None = None
 
     @property
-    def planned(self) -> bool:
+    def resolved(self) -> bool:
         """Whether the options have been resolved."""
-        return self._plan is not None
+        return self._request is not None
 
     @property
-    def plan(self) -> Plan:
+    def request(self) -> Request:
         """What was asked for.
 
         Raises
@@ -76,26 +79,31 @@ class Verification:
         ValueError
             If an option cannot be used.
         """
-        if self._plan is None:
+        if self._request is None:
             named = _names_verify(self._config)
-            self._plan = plan(
+            self._request = requested(
                 {name: self._config.getoption(name) for name in _names()},
                 tier=Tier.DEFAULT if named else Tier.SMOKE,
                 report_dir=REPORT_DIR if named else None,
             )
-        return self._plan
+        return self._request
 
     def restrict(self, items: list[AnyClaim | Observation]) -> None:
         """Only these claims and observations are left after pytest's own selection."""
-        chosen, plan = {item.id for item in items}, self.plan
-        claims = tuple(claim for claim in plan.claims if claim.id in chosen)
-        observations = tuple(o for o in plan.observations if o.id in chosen)
-        left, total = len(claims) + len(observations), len(plan.claims) + len(plan.observations)
+        chosen, asked = {item.id for item in items}, self.request
+        claims = tuple(claim for claim in asked.claims if claim.id in chosen)
+        observations = tuple(o for o in asked.observations if o.id in chosen)
+        left, total = len(claims) + len(observations), len(asked.claims) + len(asked.observations)
         if left < total:
-            kinds = kinds_of(plan.claims, plan.observations)
-            selection = f"{plan.selection}: {left} of {total} {kinds}, chosen by pytest"
-            self._plan = dataclasses.replace(
-                plan, claims=claims, observations=observations, selection=selection
+            kinds = kinds_of(asked.claims, asked.observations)
+            selection = f"{asked.selection}: {left} of {total} {kinds}, chosen by pytest"
+            fewer = len(asked.claims) - len(claims)
+            self._request = dataclasses.replace(
+                asked,
+                claims=claims,
+                observations=observations,
+                selection=selection,
+                left_out={**asked.left_out, **({"pytest": fewer} if fewer else {})},
             )
 
     def start(self) -> None:
@@ -106,24 +114,10 @@ class Verification:
         ValueError, OSError
             If the folder cannot be written or the workers cannot be had.
         """
-        if self.plan.report_dir is not None:
-            require_writable(self.plan.report_dir)
-        from verify.claims import registry
-        from verify.running.suite import open_store
+        from verify.running.suite import open_session
 
-        store = self._stack.enter_context(open_store(self.plan, self._tell))
-        executor = self._stack.enter_context(open_workers(self.plan.settings.workers, self.plan.executor))
-        self._session = Session(
-            self.plan.claims,
-            self.plan.settings,
-            executor,
-            alpha=registry.alpha,
-            store=store,
-            observations=self.plan.observations,
-        )
+        self._session = self._stack.enter_context(open_session(self.request, self._tell))
         self._session.listener = self._speak
-        if store is not None and store.replicates:
-            self._tell(replicates_read(store.replicates, store.path.parent))
 
     @property
     def session(self) -> Session:
@@ -152,46 +146,88 @@ class Verification:
         self._stack.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
 
     def close(self) -> None:
-        """Stop the workers and write the report, if one was asked for.
+        """Stop the workers, look at the run as a whole, and write the report, if one was asked for.
 
         Raises
         ------
         ValueError, OSError
             If the report cannot be written.
         """
+        with Heartbeat(self._tell_if_asked, "stopping the workers") as heart:
+            self._close(heart.doing)
+
+    def _close(self, doing: Callable[[str], None]) -> None:
         self._stack.close()
         made = bool(self.rows() or self.observations())
-        if self._session is None or not made or not (self.plan.report_dir or self.plan.replay):
-            return
-        from verify.page import report
-        from verify.running import replays, suite
-        from verify.running.workers import shared
+        if self._session is None or not made or hasattr(self._config, "workerinput"):
+            return  # a process of pytest-xdist has a share of the run only
+        from verify.reporting import publish
+        from verify.running import suite
+        from verify.running.replays import replay_differences
 
         progress = self._session.progress()
-        results = suite.collect(self._session, self.plan, interrupted=progress.done < progress.total)
-        if self.plan.replay is not None:
-            self.differences = replays.differences(self.plan.replay, results, self.plan.asked)
+        results = self.results = suite.collect(
+            self._session,
+            self.request,
+            interrupted=progress.done < progress.total,
+            paged=self.request.report_dir is not None,
+            doing=doing,
+        )
+        if self.request.replay is not None:
+            self.differences = replay_differences(self.request.replay, results, self.request.asked)
             self.notes += [f"replay differs: {line}" for line in self.differences]
             self.notes += [] if self.differences else ["replay: every score and verdict is the same"]
         doubts = suite.doubts(results)
         self.differences += doubts
         self.notes += doubts
-        if self.plan.report_dir is not None:
-            with shared(len(results.rows), self.plan.settings.workers) as each:
-                self.notes.append(f"report: {report.write(results, self.plan.report_dir, each)}")
+        if self.request.report_dir is not None:
+            asked = self.request
+            workers = asked.settings.workers
+            page = publish(results, self.request.report_dir, workers, one_file=asked.one_file, doing=doing)
+            self.notes.append(f"report: {page}")
+
+    def told(self, *, colour: bool, quiet: bool) -> list[str]:
+        """The end of the run: on one screen, or with the table of claims, and what was counted.
+
+        What failed stands above, among the failures of pytest.
+        """
+        from verify.page import summary, terminal
+        from verify.page.wording import legible
+
+        notes = [escaped(note) for note in self.notes]
+        if self.results is None:
+            return [*notes, terminal.tally(self.rows(), self.observations())]
+        ending = [escaped(line) for line in summary.ending(self.results, notes)]
+        if quiet:
+            return ending
+        if not summary.tabled(self.results, self.request.table):
+            strict = self.request.strict_undecided
+            unsaid = [] if strict else summary.to_look_at(self.results, [])
+            return [*summary.screen(self.results, unsaid, ending), *ending]
+        text = io.StringIO()
+        if self.results.rows:
+            terminal.console(text, colour=colour).print(terminal.table(legible(self.results.rows)))
+        seen = legible(self.results.observations)
+        block = terminal.observed_block(seen).splitlines() if seen else []
+        return [*(line.rstrip() for line in text.getvalue().splitlines()), *block, *ending]
 
     def _speak(self) -> None:
         """Say from time to time how far the run is, and how long it takes yet."""
-        if self._session is None or self._config.option.verbose < 0:
+        if self._session is None or time.monotonic() - self._spoken < EVERY:
             return
         progress = self._session.progress()
-        if time.monotonic() - self._spoken < EVERY or progress.done == progress.total:
+        if progress.done == progress.total:
             return
         self._spoken = time.monotonic()
-        self._tell(
-            f"  {progress.done} of {progress.total} {progress.what}, {progress.elapsed:.0f} s, "
+        self._tell_if_asked(
+            f"{progress.done} of {progress.total} {progress.what}, {progress.elapsed:.0f} s, "
             f"about {progress.left:.0f} s left"
         )
+
+    def _tell_if_asked(self, line: str) -> None:
+        """A line of progress, but for who wants it quiet."""
+        if self._config.option.verbose >= 0:
+            self._tell(f"  {line}")
 
     def _tell(self, line: str) -> None:
         """A line among those of the tests."""
@@ -205,6 +241,7 @@ class Verification:
 
 
 KEY = pytest.StashKey[Verification]()
+LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -221,13 +258,13 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if _names_verify(config) or any(config.getoption(name) not in (None, False, "cpu") for name in _names()):
         with _usage_errors():
-            _require_one_process(config, verification.plan)
+            _require_one_process(config, verification.request)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is judged and how: what it takes to run the same again; and what is left out."""
     verification = config.stash[KEY]
-    told = (str(verification.plan), *verification.plan.waiting) if verification.planned else ()
+    told = (str(verification.request), *verification.request.waiting) if verification.resolved else ()
     return [escaped(f"verification: {line}") for line in told]
 
 
@@ -235,21 +272,27 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test per claim and reading, and one per observation."""
     if "observed" in metafunc.fixturenames:
         with _usage_errors():
-            observations = metafunc.config.stash[KEY].plan.observations
+            observations = metafunc.config.stash[KEY].request.observations
         metafunc.parametrize("observed", observations, ids=[o.id for o in observations], indirect=True)
     if "judged" in metafunc.fixturenames:
         with _usage_errors():
-            cases = [(c, label) for c in metafunc.config.stash[KEY].plan.claims for label in labels(c)]
-        ids = [claim.id + (f" [{label}]" if label.startswith("as our") else "") for claim, label in cases]
-        metafunc.parametrize("judged", cases, ids=ids, indirect=True)
+            cases = [(c, label) for c in metafunc.config.stash[KEY].request.claims for label in labels(c)]
+        metafunc.parametrize("judged", cases, ids=[row_id(*case) for case in cases], indirect=True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the test of nothing that pytest makes of an empty list."""
     verification = config.stash[KEY]
     for name, kind in (("judged", "claims"), ("observed", "observations")):
-        if verification.planned and not getattr(verification.plan, kind):
+        if verification.resolved and not getattr(verification.request, kind):
             items[:] = [item for item in items if name not in getattr(item, "fixturenames", ())]
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Remember why."""
+    if items:
+        config = items[0].config
+        config.stash.setdefault(LEFT_OUT, Counter()).update(reasons(items, config))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -278,7 +321,7 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
     """The row of one reading of one claim, its numbers among the properties of the test."""
     claim, label = request.param
     row = verification.row(claim, label)
-    seed = verification.plan.settings.seed
+    seed = verification.request.settings.seed
     # not record_property: it warns of a schema that pytest's own files do not keep, and warnings are errors here
     request.node.user_properties += [("verdict", row.verdict), ("expected", row.expected), ("seed", seed)]
     for i, point in enumerate(row.points):
@@ -293,7 +336,10 @@ def judged(request: pytest.FixtureRequest, verification: Verification) -> Row:
 def observed(request: pytest.FixtureRequest, verification: Verification) -> Observed:
     """The record of one observation."""
     made = verification.session.observed(request.param)
-    request.node.user_properties += [("observed", made.replicates), ("seed", verification.plan.settings.seed)]
+    request.node.user_properties += [
+        ("observed", made.replicates),
+        ("seed", verification.request.settings.seed),
+    ]
     return made
 
 
@@ -323,25 +369,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The table of claims and the line that counts them."""
+    """Why tests were left out; what the claims came to, and the line that counts them."""
     verification = config.stash[KEY]
+    for reason, count in config.stash.get(LEFT_OUT, Counter[str]()).items():
+        terminalreporter.write_line(escaped(f"{count} deselected: {reason}"))
     rows, observations = verification.rows(), verification.observations()
     if not (rows or observations):
         return
-    from verify.page.terminal import console, observed_block, table, tally
-    from verify.page.wording import legible
-
-    terminalreporter.section(escaped(f"theory against simulation: {verification.plan}"))
-    if config.option.verbose >= 0:
-        text = io.StringIO()
-        console(text, colour=terminalreporter.hasmarkup).print(table(legible(rows)))
-        for line in text.getvalue().splitlines():
-            terminalreporter.write_line(line.rstrip())
-        if observations:
-            terminalreporter.write_line(observed_block(legible(observations)))
-    for note in verification.notes:
-        terminalreporter.write_line(escaped(note))
-    terminalreporter.write_line(tally(rows, observations))
+    terminalreporter.section(escaped(f"theory against simulation: {verification.request}"))
+    for line in verification.told(colour=terminalreporter.hasmarkup, quiet=config.option.verbose < 0):
+        terminalreporter.write_line(line)
 
 
 @contextlib.contextmanager
@@ -353,9 +390,9 @@ def _usage_errors() -> Iterator[None]:
         raise pytest.UsageError(escaped(str(error))) from None
 
 
-def _require_one_process(config: pytest.Config, plan: Plan) -> None:
+def _require_one_process(config: pytest.Config, asked: Request) -> None:
     """pytest-xdist would have each of its processes write a report of its share over that of the others."""
-    if (plan.report_dir or plan.replay) and config.getoption("dist", "no") != "no":
+    if (asked.report_dir or asked.replay) and config.getoption("dist", "no") != "no":
         raise ValueError(
             "a report must be made by one process of pytest, which has --workers of its own; leave out -n"
         )

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from verify.claims import registry
 from verify.model import Tier
-from verify.page import plots
-from verify.page.report import write
+from verify.page import plots, report as pages
 from verify.results import Results, load
 from verify.running import suite
-from verify.running.engine import Session
-from verify.running.options import plan
-from verify.running.workers import open_workers, shared
+from verify.running.options import requested
+from verify.running.workers import open_map
 
-__all__ = ["plot", "report"]
+__all__ = ["plot", "publish", "report"]
+
+AS_READ = " [as our copy reads]"
+"""Ends the id of a row that judges a formula as our copy of the paper reads."""
+
+FEW = 4
+"""Ids that an error names."""
 
 
 def report(
@@ -31,6 +36,7 @@ def report(
     device: str = "cpu",
     workers: int = 1,
     folder: str | Path | None = None,
+    one_file: bool = False,
 ) -> Results:
     """Judge claims and make observations, as ``losscurv report`` does.
 
@@ -52,7 +58,9 @@ def report(
         Processes. More than one start new interpreters, so that a script has to stand behind
         ``if __name__ == "__main__":``.
     folder
-        Where report.html and results.json go, and replicates for a rerun; nothing is written if None.
+        Where the pages and results.json go, and replicates for a rerun; nothing is written if None.
+    one_file
+        The whole report in report.html, in place of a first page with pages of cards beside it.
 
     Returns
     -------
@@ -79,41 +87,70 @@ def report(
         "device": device,
         "workers": workers,
         "report_dir": None if folder is None else str(folder),
+        "one_file": one_file,
     }
     values = {name: value for name, value in given.items() if value not in (None, [])}
-    chosen = plan(values, tier=Tier.DEFAULT, report_dir=None)
-    with (
-        suite.open_store(chosen, lambda _: None) as store,
-        open_workers(chosen.settings.workers) as executor,
-    ):
-        session = Session(
-            chosen.claims,
-            chosen.settings,
-            executor,
-            alpha=registry.alpha,
-            store=store,
-            observations=chosen.observations,
-        )
-        for item in chosen.claims:
-            session.rows(item)
-        for observation in chosen.observations:
-            session.observed(observation)
-    results = suite.collect(session, chosen)
-    if chosen.report_dir is not None:
-        with shared(len(results.rows), chosen.settings.workers) as each:
-            write(results, chosen.report_dir, each)
+    request = requested(values, tier=Tier.DEFAULT, report_dir=None)
+    with suite.open_session(request, lambda _: None) as session:
+        session.judge_all()
+    results = suite.collect(session, request)
+    if request.report_dir is not None:
+        publish(results, request.report_dir, request.settings.workers, one_file=request.one_file)
     return results
 
 
-def plot(results: Results | str | Path, claim: str) -> Figure:
+def publish(
+    results: Results,
+    folder: Path,
+    workers: int,
+    *,
+    one_file: bool = False,
+    doing: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Write pages and results file, with figures by as many processes as are worth starting; the first page's path.
+
+    What is being done is told to `doing`, figure by figure.
+
+    Raises
+    ------
+    ValueError, OSError
+        If they cannot be written.
+    """
+    with open_map(len(results.rows), workers) as each:
+        return pages.write(results, folder, _counted(each, doing), one_file=one_file)
+
+
+def _counted(
+    each: Callable[..., Iterator[Any]], doing: Callable[[str], None]
+) -> Callable[..., Iterator[Any]]:
+    """The same ``map``, which tells how many figures it has drawn."""
+
+    def mapped(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
+        columns = [list(values) for values in arguments]
+        total = min(map(len, columns), default=0)
+        doing(f"writing the page: 0 of {total} cards drawn")
+        for done, made in enumerate(each(function, *columns), 1):
+            doing(f"writing the page: {done} of {total} cards drawn")
+            yield made
+        doing("writing the page")
+
+    return mapped
+
+
+def plot(results: Results | str | Path | None, claim: str) -> Figure:
     """The figure of one row or observation: prediction, rivals and measured points.
 
     Parameters
     ----------
     results
-        What `report` returned, or a results file, or its folder.
+        What `report` returned, or a results file, or its folder; None judges the claim first.
     claim
         Id of a claim or an observation; ``"<id> [as our copy reads]"`` for the form as our copy of the paper reads.
+
+    Returns
+    -------
+    A figure of matplotlib, which ``figure.savefig("law.pdf")`` writes; ``losscurv plot --claim ID`` does so from the
+    shell.
 
     Raises
     ------
@@ -125,7 +162,9 @@ def plot(results: Results | str | Path, claim: str) -> Figure:
     >>> plot(report(claim=["vysogorets2024/softmax-rank"]), "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
     """
-    if not isinstance(results, Results):
+    if results is None:
+        results = report(claim=[claim.removesuffix(AS_READ)])
+    elif not isinstance(results, Results):
         file = Path(results)
         results = load(file / "results.json" if file.is_dir() else file)
     mark = plots.stamp(results)
@@ -136,7 +175,15 @@ def plot(results: Results | str | Path, claim: str) -> Figure:
         if made.id == claim and (figure := plots.observation(made, mark)) is not None:
             return figure
     known = [item.id for item in (*results.rows, *results.observations)]
-    raise ValueError(f"claim must be one of {', '.join(known)}, with something to draw, got {claim!r}")
+    raise ValueError(f"claim must be one of {_some(claim, known)}, with something to draw, got {claim!r}")
+
+
+def _some(claim: str, known: Sequence[str]) -> str:
+    """All ids where they are few, else the nearest ones: a full run has some five hundred."""
+    if len(known) <= FEW:
+        return ", ".join(known)
+    near = difflib.get_close_matches(claim, known, n=FEW, cutoff=0.0)
+    return f"{len(known)} ids (the nearest: {', '.join(near)})"
 
 
 def _listed(name: str, words: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@ r"""Does the verdict engine keep its promise? Sequences of replicates with a kno
 | sub-table | what is measured |
 |---|---|
 | `miss` | chance that the interval of the mean misses it at any look, over its promise |
+| `adversarial` | the same for laws made to break the promise |
 | `alternatives` | the same for intervals that were not taken |
 | `tails` | the same at the error of the suite itself, too rare to count: importance sampling |
 | `first` | the same where the first look comes earlier or later |
@@ -25,7 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.calibration.miss_tables import alternatives, events, first, miss, ratio, tails
+from benchmarks.calibration.miss_tables import adversarial, alternatives, events, first, miss, ratio, tails
 from benchmarks.calibration.tables import Table
 from benchmarks.calibration.verdict_tables import replicates, reports
 
@@ -33,6 +34,7 @@ __all__ = ["main"]
 
 TABLES: Mapping[str, Callable[[argparse.Namespace], list[Table]]] = {
     "miss": miss,
+    "adversarial": adversarial,
     "alternatives": alternatives,
     "tails": tails,
     "first": first,

@@ -10,15 +10,19 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.calibration.limits import Floats, half_widths, power_sums, proportion_limits
+from benchmarks.calibration.limits import Floats, added, guarded, proportion_limits, summaries
+from simulate.monte_carlo import BLOCK
+from verify.judging.intervals import FEWEST
 
 __all__ = [
+    "ADVERSARIAL",
     "BATCH",
     "BEYOND",
     "EVENTS",
     "LAST",
     "LAWS",
     "PROMISED",
+    "SEEN",
     "TRACY_WIDOM_SHAPE",
     "Event",
     "Law",
@@ -39,24 +43,25 @@ LAST = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """Replicates less their true mean: `draw(rng, shape)`, standard deviation `sd`, last look of its miss rate."""
+    """Replicates less their true mean: `draw(rng, shape)`, standard deviation `sd`, first and last look that count."""
 
     name: str
     draw: Callable[[np.random.Generator, tuple[int, int]], Floats]
     sd: float
     last: int = LAST
+    first: int = FEWEST
 
     def empty(self, rows: int) -> Floats:
-        """Sums of x, x^2 and x^3 before the first draw, shape (3, rows)."""
-        return np.zeros((3, rows))
+        """`summaries` before the first draw, shape (6, rows)."""
+        return np.repeat([[0.0], [0.0], [0.0], [-math.inf], [math.inf], [0.0]], rows, axis=1)
 
     def extend(self, sums: Floats, rng: np.random.Generator, steps: int) -> Floats:
-        """The sums after `steps` further replicates in each row."""
-        return sums + power_sums(self.draw(rng, (sums.shape[1], steps)))
+        """The summaries after `steps` further replicates in each row, whole blocks."""
+        return added(sums, summaries(self.draw(rng, (sums.shape[1], steps))))
 
     def limits(self, sums: Floats, n: int, alpha: float) -> tuple[Floats, Floats]:
         """`mean_interval` of every row, as offsets from the truth, shape (rows,) each."""
-        half = half_widths(sums, n, alpha)
+        half = guarded(sums, n, alpha)
         return sums[0] / n - half, sums[0] / n + half
 
 
@@ -97,12 +102,29 @@ def gamma(rng: np.random.Generator, shape: tuple[int, int], a: float) -> Floats:
     return rng.standard_gamma(a, shape) - a
 
 
-def _pareto(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
-    return rng.pareto(3.0, shape) - 0.5
+def _pareto(rng: np.random.Generator, shape: tuple[int, int], a: float = 3.0) -> Floats:
+    return rng.pareto(a, shape) - 1 / (a - 1)
 
 
 def _with_jumps(rng: np.random.Generator, shape: tuple[int, int], jump: float, chance: float) -> Floats:
     return rng.standard_normal(shape) + jump * ((rng.random(shape) < chance) - chance)
+
+
+def _student(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return rng.standard_t(3, shape)
+
+
+def _on_both_sides(
+    rng: np.random.Generator, shape: tuple[int, int], jump: float, up: float, down: float
+) -> Floats:
+    u = rng.random(shape)
+    return rng.standard_normal(shape) + jump * ((u < up) * 1.0 - (u > 1 - down) - up + down)
+
+
+def _in_blocks(rng: np.random.Generator, shape: tuple[int, int], share: float) -> Floats:
+    """Gaussian replicates of which those of one block have the intraclass correlation `share`."""
+    common = np.repeat(rng.standard_normal((shape[0], shape[1] // BLOCK)), BLOCK, axis=1)
+    return math.sqrt(share) * common + math.sqrt(1 - share) * rng.standard_normal(shape)
 
 
 def _ratio(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
@@ -124,7 +146,7 @@ LAWS: Mapping[str, Law] = {
         Law(name="normal", draw=lambda rng, shape: rng.standard_normal(shape), sd=1.0),
         Law(name="lognormal(1)", draw=partial(lognormal, sigma=1.0), sd=lognormal_sd(1.0), last=8192),
         Law(name="exponential", draw=lambda rng, shape: rng.standard_exponential(shape) - 1, sd=1.0),
-        Law(name="Student t3", draw=lambda rng, shape: rng.standard_t(3, shape), sd=math.sqrt(3)),
+        Law(name="Student t3", draw=_student, sd=math.sqrt(3)),
         Law(
             name="gamma as Tracy-Widom",
             draw=partial(gamma, a=TRACY_WIDOM_SHAPE),
@@ -146,6 +168,58 @@ LAWS: Mapping[str, Law] = {
 }
 
 PROMISED = tuple(LAWS)[:5]
+
+SEEN = math.log(1024e3)
+"""Events expected among n replicates from which on they are missed altogether with a chance below 1e-3/1024."""
+
+
+def _rare(name: str, jump: float, chance: float) -> Law:
+    return Law(
+        name=name,
+        draw=partial(_with_jumps, jump=jump, chance=chance),
+        sd=math.sqrt(1 + jump**2 * chance * (1 - chance)),
+        first=math.ceil(SEEN / chance),
+        last=8 * math.ceil(SEEN / chance),
+    )
+
+
+ADVERSARIAL: Mapping[str, Law] = {
+    law.name: law
+    for law in (
+        _rare("1 % at 20 sd, once they are seen", 20.0, 0.01),
+        _rare("1 % at 100 sd, once they are seen", 100.0, 0.01),
+        _rare("5 % at 20 sd, once they are seen", 20.0, 0.05),
+        _rare("5 % at 100 sd, once they are seen", 100.0, 0.05),
+        Law(
+            name="1.1 % at 100 sd, 0.9 % at -100 sd, once seen",
+            draw=partial(_on_both_sides, jump=100.0, up=0.011, down=0.009),
+            sd=math.sqrt(1 + 100.0**2 * 0.02),
+            first=math.ceil(SEEN / 0.009),
+            last=8 * math.ceil(SEEN / 0.009),
+        ),
+        Law(name="Student t3, to 8192", draw=_student, sd=math.sqrt(3), last=8192),
+        Law(name="Pareto 2.5", draw=partial(_pareto, a=2.5), sd=math.sqrt(2.5 / 1.5**2 / 0.5), last=8192),
+        Law(name="lognormal(1.25)", draw=partial(lognormal, sigma=1.25), sd=lognormal_sd(1.25), last=8192),
+        Law(name="intraclass correlation 0.1", draw=partial(_in_blocks, share=0.1), sd=1.0, last=8192),
+        Law(
+            name="intraclass correlation 0.1, from 4096 on",
+            draw=partial(_in_blocks, share=0.1),
+            sd=1.0,
+            first=4096,
+            last=16384,
+        ),
+        Law(
+            name="intraclass correlation 0.5, from 640 on",
+            draw=partial(_in_blocks, share=0.5),
+            sd=1.0,
+            first=640,
+            last=8192,
+        ),
+        Law(name="intraclass correlation 0.5", draw=partial(_in_blocks, share=0.5), sd=1.0, last=8192),
+    )
+}
+"""Laws made to break the promise, each to be within it or undecided; where events are rare, from the look on at which
+they are seen."""
 
 BEYOND = ("Pareto 3", "rare events", "events of 8 %")
 

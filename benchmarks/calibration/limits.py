@@ -9,15 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from simulate.monte_carlo import BLOCK
+from verify.judging.guards import SKEWEST, farthest_allowed, untrusted_share
 from verify.judging.intervals import multiplier
 
 __all__ = [
     "Floats",
     "Ints",
+    "added",
     "event_miss_rate",
+    "guarded",
     "half_widths",
     "power_sums",
     "proportion_limits",
+    "summaries",
     "widened_each",
 ]
 
@@ -36,6 +41,49 @@ def power_sums(x: Floats) -> Floats:
     return np.stack([x.sum(axis=1), square.sum(axis=1), np.einsum("ij,ij->i", square, x)])
 
 
+def summaries(x: Floats) -> Floats:
+    """What an interval and its guards read off each row, shape (6, rows): `power_sums`, the largest and the smallest
+    replicate, and the sum of squares of the sums of blocks; whole blocks.
+
+    >>> summaries(np.arange(32.0)[None]).ravel().tolist()
+    [496.0, 10416.0, 246016.0, 31.0, 0.0, 155776.0]
+    """
+    blocks = x.reshape(len(x), -1, BLOCK).sum(axis=2)
+    ends = np.stack([x.max(axis=1), x.min(axis=1), np.einsum("ij,ij->i", blocks, blocks)])
+    return np.concatenate([power_sums(x), ends])
+
+
+def added(sums: Floats, more: Floats) -> Floats:
+    """The summaries of rows joined end to end.
+
+    >>> x = np.arange(64.0)[None]
+    >>> bool((added(summaries(x[:, :32]), summaries(x[:, 32:])) == summaries(x)).all())
+    True
+    """
+    found = sums + more
+    found[3], found[4] = np.maximum(sums[3], more[3]), np.minimum(sums[4], more[4])
+    return found
+
+
+def guarded(sums: Floats, n: int, alpha: float) -> Floats:
+    """Half-width of `mean_interval` of each row, infinite wherever a guard leaves it without an interval.
+
+    Parameters
+    ----------
+    sums
+        Shape (6, rows): `summaries` of `n` replicates.
+    """
+    mean, square, cube = sums[:3] / n
+    sd = np.sqrt((square - mean**2) * (n / (n - 1)))
+    skewness = (cube - 3 * mean * square + 2 * mean**3) / sd**3
+    far = np.maximum(sums[3] - mean, mean - sums[4]) > farthest_allowed(n) * sd
+    among, blocks = sums[5] / BLOCK, n // BLOCK
+    between = (among - n * mean**2) / (blocks - 1)
+    within = (sums[1] - among) / (n - blocks)
+    outside = (np.abs(skewness) > SKEWEST) | far | (between > untrusted_share(n) * within)
+    return np.where(outside, math.inf, half_widths(sums[:3], n, alpha))
+
+
 def half_widths(
     sums: Floats,
     n: int,
@@ -44,7 +92,7 @@ def half_widths(
     multiplier: Callable[[int, float], float] = multiplier,
     widens: bool = True,
 ) -> Floats:
-    """Half-width of `mean_interval` of each row of replicates, infinite where it is too skewed.
+    """Half-width of `mean_interval` of each row of replicates without its guards, infinite where it cannot be widened.
 
     Parameters
     ----------

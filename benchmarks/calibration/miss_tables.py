@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.calibration.laws import BEYOND, LAST, LAWS, PROMISED, generator
+from benchmarks.calibration.laws import ADVERSARIAL, BEYOND, LAST, LAWS, PROMISED, generator
 from benchmarks.calibration.limits import Ints, event_miss_rate, half_widths, power_sums
 from benchmarks.calibration.misses import ALPHAS, LOOKS, RULES, SUITE, Rule, misses, taken
 from benchmarks.calibration.tables import Row, Table, chunks, over_promise, power, spread
 from benchmarks.calibration.tails import TAILS, rare_miss_rate
 from verify.judging.intervals import FEWEST, ratio_interval
-from verify.judging.judge import looks
 
 __all__ = [
+    "adversarial",
     "alternatives",
     "events",
     "first",
@@ -30,7 +30,7 @@ __all__ = [
 def _count(
     law: str, chunk: int, rows: int, rules: Sequence[Rule], alphas: Sequence[float], seed: int
 ) -> Ints:
-    return misses(LAWS[law], rows, generator(seed, law, chunk), rules=rules, alphas=alphas)
+    return misses({**LAWS, **ADVERSARIAL}[law], rows, generator(seed, law, chunk), rules=rules, alphas=alphas)
 
 
 def _counted(
@@ -47,18 +47,19 @@ def _counted(
 
 def _miss_table(title: str, laws: Mapping[str, int], args: argparse.Namespace) -> Table:
     rows, data = [], []
-    for law, sequences in laws.items():
-        missed, ever, skewed = _counted(args.table, law, sequences, (taken(LAWS[law].last),), ALPHAS, args)[
-            :, 0
-        ]
+    for name, sequences in laws.items():
+        law = {**LAWS, **ADVERSARIAL}[name]
+        rule = taken(law.last, law.first)
+        missed, ever, none = _counted(args.table, name, sequences, (rule,), ALPHAS, args)[:, 0]
         cells = [over_promise(int(m), sequences, a) for m, a in zip(missed, ALPHAS, strict=True)]
-        shares = [f"{s / sequences / len(looks(LAWS[law].last)):.2g}" for s in skewed[[1, -1]]]
-        rows.append([law, f"{sequences:.3g}", f"{LAWS[law].last}", *cells, *shares])
+        shares = [f"{s / sequences / len(rule.looks):.2g}" for s in none[[1, -1]]]
+        looked = f"{rule.looks[0]} to {rule.looks[-1]}"
+        rows.append([name, f"{sequences:.3g}", looked, *cells, *shares])
         for j, alpha in enumerate(ALPHAS):
-            found = {"missed": int(missed[j]), "skewed_looks": int(skewed[j]), "skewed_ever": int(ever[j])}
-            data.append({"law": law, "sequences": sequences, "alpha": alpha, **found})
-    undecided = [f"looks too skewed at {power(alpha)}" for alpha in (ALPHAS[1], SUITE)]
-    columns = ["law", "sequences", "last look", *map(power, ALPHAS), *undecided]
+            found = {"missed": int(missed[j]), "looks_without": int(none[j]), "ever_without": int(ever[j])}
+            data.append({"law": name, "sequences": sequences, "alpha": alpha, **found})
+    undecided = [f"looks without an interval at {power(alpha)}" for alpha in (ALPHAS[1], SUITE)]
+    columns = ["law", "sequences", "looks", *map(power, ALPHAS), *undecided]
     return Table(title=title, columns=columns, rows=rows, data=data)
 
 
@@ -67,6 +68,13 @@ def miss(args: argparse.Namespace) -> list[Table]:
     fewer = math.ceil(args.sequences / 4)
     wanted = {law: args.sequences if law in PROMISED else fewer for law in (*PROMISED, *BEYOND)}
     return [_miss_table(f"Miss rate / promise, any look from {FEWEST} on", wanted, args)]
+
+
+def adversarial(args: argparse.Namespace) -> list[Table]:
+    """Miss rates for laws made to break the promise, over the promise."""
+    each = math.ceil(args.sequences / 10)
+    wanted: dict[str, int] = dict.fromkeys(ADVERSARIAL, each)
+    return [_miss_table("Adversarial laws: miss rate / promise", wanted, args)]
 
 
 def alternatives(args: argparse.Namespace) -> list[Table]:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.calibration.laws import LAST, Law, batches, walk
-from benchmarks.calibration.limits import Ints, half_widths
+from benchmarks.calibration.limits import Floats, Ints, guarded, half_widths
 from verify.judging.intervals import FEWEST, TIGHTEST_AT, multiplier
 from verify.judging.judge import BLOCK, GROWTH, looks
 
@@ -34,12 +34,21 @@ ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5, SUITE)
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """An interval for the mean: multiplier of the standard error, widened for skewness or not, and its looks."""
+    """An interval for the mean: multiplier of the standard error, widened for skewness or not, with the guards of the
+    suite or without, and its looks.
+    """
 
     name: str
     multiplier: Callable[[int, float], float] = multiplier
     widens: bool = False
+    guards: bool = False
     looks: tuple[int, ...]
+
+    def half_widths(self, sums: Floats, n: int, alpha: float) -> Floats:
+        """Of each row, infinite where there is no interval; `sums` are those of `Law.extend`."""
+        if self.guards:
+            return guarded(sums, n, alpha)
+        return half_widths(sums[:3], n, alpha, multiplier=self.multiplier, widens=self.widens)
 
 
 def _student(n: int, alpha: float) -> float:
@@ -71,9 +80,9 @@ LOOKS = tuple(looks(LAST))
 DOUBLINGS = tuple(n for n in (FEWEST * 2**i for i in range(6)) if n <= LAST)
 
 
-def taken(last: int = LAST) -> Rule:
-    """The interval of the suite, at the looks of the suite."""
-    return Rule(name="the suite's", widens=True, looks=tuple(looks(last)))
+def taken(last: int = LAST, first: int = FEWEST) -> Rule:
+    """The interval of the suite with its guards, at the looks of the suite from `first` on."""
+    return Rule(name="the suite's", guards=True, looks=tuple(n for n in looks(last) if n >= first))
 
 
 RULES = (
@@ -81,8 +90,9 @@ RULES = (
     Rule(name="Student's t at every look", multiplier=_student, looks=LOOKS),
     Rule(name="normal mixture, sd taken as known", multiplier=_mixture, looks=LOOKS),
     Rule(name="t martingale, not widened", looks=LOOKS),
-    Rule(name="the suite's, from 16 on", widens=True, looks=tuple(looks_from(16, LAST))),
-    Rule(name="the suite's, from 64 on", widens=True, looks=tuple(looks_from(64, LAST))),
+    Rule(name="widened, without guards, from 16 on", widens=True, looks=tuple(looks_from(16, LAST))),
+    Rule(name="widened, without guards, from 64 on", widens=True, looks=tuple(looks_from(64, LAST))),
+    Rule(name="widened, without guards", widens=True, looks=LOOKS),
     taken(),
 )
 
@@ -95,7 +105,7 @@ def misses(
     rules: Sequence[Rule],
     alphas: Sequence[float] = ALPHAS,
 ) -> Ints:
-    """Sequences that miss at any look, sequences too skewed at any look, and looks too skewed.
+    """Sequences that miss at any look, sequences without an interval at any look, and looks without one.
 
     Returns
     -------
@@ -111,14 +121,14 @@ def _misses(
     law: Law, rows: int, rng: np.random.Generator, rules: Sequence[Rule], alphas: Sequence[float]
 ) -> Ints:
     missed = np.zeros((len(rules), len(alphas), rows), dtype=bool)
-    skewed = np.zeros((len(rules), len(alphas), rows), dtype=np.int64)
+    none = np.zeros((len(rules), len(alphas), rows), dtype=np.int64)
     for n, sums in walk(law, rows, rng, sorted({n for rule in rules for n in rule.looks})):
         for i, rule in enumerate(rules):
             for j, alpha in enumerate(alphas if n in rule.looks else ()):
-                half = half_widths(sums, n, alpha, multiplier=rule.multiplier, widens=rule.widens)
+                half = rule.half_widths(sums, n, alpha)
                 missed[i, j] |= np.abs(sums[0]) / n > half
-                skewed[i, j] += np.isinf(half)
-    return np.stack([missed.sum(axis=2), (skewed > 0).sum(axis=2), skewed.sum(axis=2)])
+                none[i, j] += np.isinf(half)
+    return np.stack([missed.sum(axis=2), (none > 0).sum(axis=2), none.sum(axis=2)])
 
 
 def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:

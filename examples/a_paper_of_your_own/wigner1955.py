@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from verify.model import Claim, Experiment
 from verify.model.inventory import Entry, Paper
@@ -19,11 +20,16 @@ PAPER = Paper(
 
 ENTRIES = (Entry("W1", "moments of a matrix of random signs"),)
 
+DOCS = r"""# Wigner (1955): bordered matrices
+
+## W1 Moments of a matrix of random signs
+With independent signs over $\sqrt N$ as elements, $\frac1N E\,\mathrm{Tr}\,H^{2k}$ counts closed walks. In the limit
+those remain that go over every edge of a tree twice, $C_k=\frac1{k+1}\binom{2k}k$ of them: 2 and 5 for $k=2, 3$.
+"""
+
 
 def signs(block: Block, point: Point) -> Mapping[str, Any]:
     """Tr H^4 and Tr H^6 over the dimension, of symmetric matrices of random signs over its square root."""
-    from simulate.matrices import ensembles
-
     squared = ensembles.wigner(block, point.dim, law="rademacher").matrix_power(2)
     sixth = (squared @ squared * squared).sum((1, 2))
     return {"fourth": squared.square().sum((1, 2)) / point.dim, "sixth": sixth / point.dim}

@@ -5,22 +5,20 @@ to blocks of vectors. With a unit start q, after m steps the nodes (Ritz values)
 sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1. Several starts run side by side, each
 by itself, so that the operator is called once per step with all of them.
 
-What a user asks of a spectrum (density, trace, norm, extreme eigenpairs) is in `simulate.spectra`.
+What a user asks of a spectrum stands above: density, trace and norm in `simulate.spectra`, extreme eigenpairs in
+`simulate.eigenvalues`.
 """
 
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
-from simulate.lanczos.pairs import Eigenpairs, extreme_eigenpairs
 from simulate.lanczos.products import AnyMatrix, Operator, Product, as_operator, one_by_one
 
 __all__ = [
     "AnyMatrix",
-    "Eigenpairs",
     "Operator",
     "Product",
     "Quadrature",
     "Tridiagonal",
     "as_operator",
-    "extreme_eigenpairs",
     "one_by_one",
     "quadrature",
     "tridiagonal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,9 +10,18 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Floats, Operator, as_operator, lengths, numbers
+from simulate.lanczos.products import (
+    EXHAUSTED,
+    AnyMatrix,
+    Floats,
+    Operator,
+    Product,
+    as_operator,
+    numbers,
+    row_lengths,
+)
 
-__all__ = ["Quadrature", "Tridiagonal", "quadrature", "tridiagonal"]
+__all__ = ["Chains", "Quadrature", "Tridiagonal", "chains", "quadrature", "tridiagonal"]
 
 
 class Quadrature(NamedTuple):
@@ -113,22 +123,51 @@ def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
     """
     operator = as_operator(matrix)
     vectors = _unit(operator.vectors(starts))
-    return _grown(operator, vectors, _affordable(operator, vectors, steps))
+    *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
+    return Tridiagonal(numbers(whole.diagonal), numbers(whole.beside[:, :-1]))
 
 
-def _grown(operator: Operator, vectors: Tensor, steps: int) -> Tridiagonal:
-    basis = vectors.new_zeros(len(vectors), steps, operator.dim)
-    diagonal, beside = basis.new_zeros(len(vectors), steps), basis.new_zeros(len(vectors), steps)
-    scale = basis.new_zeros(len(vectors))
+class Chains(NamedTuple):
+    """What Lanczos has made of m starts after j steps.
+
+    Attributes
+    ----------
+    basis
+        Orthonormal rows, (m, j, dim).
+    diagonal, beside
+        Entries of the tridiagonal matrices, (m, j) both; the last one beside leads out of the basis.
+    """
+
+    basis: Tensor
+    diagonal: Tensor
+    beside: Tensor
+
+
+def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
+    """The chains of several starts side by side, after each step: views of what grows on.
+
+    Parameters
+    ----------
+    product
+        A block of vectors (m, dim) to their products; row i may be multiplied by a matrix of its own.
+    vectors
+        Unit starts, (m, dim).
+    steps
+        Most steps, no more than `dim`; room is taken for all of them.
+    """
+    count, dim = vectors.shape
+    basis = vectors.new_zeros(count, steps, dim)
+    diagonal, beside = basis.new_zeros(count, steps), basis.new_zeros(count, steps)
+    scale = basis.new_zeros(count)
     for j in range(steps):
         basis[:, j] = vectors
-        products = operator(vectors)
+        products = product(vectors)
         # nothing left to go on from: a node of weight zero, which must not lie outside of the spectrum
         stopped = ~vectors.any(dim=1)
         diagonal[:, j] = torch.where(stopped, diagonal[:, 0], (products * vectors).sum(1))
-        scale = torch.maximum(scale, lengths(products))
+        scale = torch.maximum(scale, row_lengths(products))
         vectors, beside[:, j] = _next(products, basis[:, : j + 1], scale)
-    return Tridiagonal(numbers(diagonal), numbers(beside[:, :-1]))
+        yield Chains(basis[:, : j + 1], diagonal[:, : j + 1], beside[:, : j + 1])
 
 
 def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,24 +175,24 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
     rest = products
     for _ in range(2):  # once loses digits, twice is enough
         rest = rest - ((known @ rest[:, :, None]).mT @ known)[:, 0]
-    length = lengths(rest)
+    length = row_lengths(rest)
     exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
     rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
     return rest, length.masked_fill(exhausted, 0.0)
 
 
 def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:
-    steps = _checks.count("steps", steps)
+    steps = _checks.natural("steps", steps)
     if steps > operator.dim:
         raise ValueError(f"steps must be at most the dimension, {operator.dim}, got {steps}")
     what = f"{steps} vectors of {operator.dim} numbers for each of {len(vectors)} starts"
     needed = vectors.element_size() * (steps + 4) * vectors.numel()
-    _memory.require("steps", needed, what, device=vectors.device, advice="use fewer steps or starts")
+    _memory.require_free("steps", needed, what, device=vectors.device, advice="use fewer steps or starts")
     return steps
 
 
 def _unit(starts: Tensor) -> Tensor:
-    norms = lengths(starts)
+    norms = row_lengths(starts)
     if not bool((starts.isfinite().all(dim=1) & (norms > 0)).all()):
         raise ValueError(f"starts must be finite and not zero, got norms {norms.tolist()}")
     largest = starts.abs().amax(dim=1, keepdim=True)

@@ -20,9 +20,9 @@ __all__ = [
     "Operator",
     "Product",
     "as_operator",
-    "lengths",
     "numbers",
     "one_by_one",
+    "row_lengths",
 ]
 
 EXHAUSTED = 64
@@ -61,7 +61,9 @@ class Operator:
     def __post_init__(self) -> None:
         if self.dtype not in _PRECISIONS:
             raise ValueError(f"dtype must be torch.float64 or torch.float32, got {self.dtype}")
-        object.__setattr__(self, "dim", _checks.count("dim", self.dim))  # sizes of numpy overflow in products
+        object.__setattr__(
+            self, "dim", _checks.natural("dim", self.dim)
+        )  # sizes of numpy overflow in products
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """The products, checked for shape and finiteness.
@@ -144,7 +146,7 @@ def one_by_one(product: Product) -> Product:
     return lambda vectors: torch.stack([product(vector) for vector in vectors])
 
 
-def lengths(rows: Tensor) -> Tensor:
+def row_lengths(rows: Tensor) -> Tensor:
     """Euclidean lengths, of rows whose squares overflow or vanish too."""
     largest = rows.abs().amax(dim=1, keepdim=True)
     unit = largest.masked_fill(largest == 0, 1.0)

@@ -75,7 +75,7 @@ def sparse(block: Block, dim: int, *, per_row: float) -> Tensor:
     >>> w.abs().unique().tolist()
     [0.0, 0.5]
     """
-    dim = _checks.count("dim", dim)
+    dim = _checks.natural("dim", dim)
     if not 0 < per_row <= dim:
         raise ValueError(f"per_row must be positive and at most dim, got {per_row!r} of {dim}")
     share = per_row / (2 * dim)  # of either sign
@@ -155,7 +155,7 @@ def signed_projections(block: Block, dim: int, *, samples: int, rank: int) -> Te
         If a count is not positive, or the matrices do not fit into memory.
     """
     sizes = {"dim": dim, "samples": samples, "rank": rank}
-    dim, samples, rank = (_checks.count(name, value) for name, value in sizes.items())
+    dim, samples, rank = (_checks.natural(name, value) for name, value in sizes.items())
     terms = samples * rank
     what = f"matrices of {dim} x {dim} from {terms} directions"
     _require_memory(block, "dim, samples and rank", 8 * len(block) * dim * (dim + 4 * terms), what)
@@ -166,16 +166,16 @@ def signed_projections(block: Block, dim: int, *, samples: int, rank: int) -> Te
 
 def _rows(dim: int, contrast: float) -> Tensor:
     """Numbers of the rows of a profile."""
-    dim = _checks.count("dim", dim)
+    dim = _checks.natural("dim", dim)
     if not 0 <= contrast <= 1:
         raise ValueError(f"contrast must be between 0 and 1, got {contrast!r}")
-    _memory.require("dim", 32 * dim**2, f"variances of {dim} x {dim} entries")
+    _memory.require_free("dim", 32 * dim**2, f"variances of {dim} x {dim} entries")
     return torch.arange(dim)
 
 
 def _symmetric(block: Block, dim: int, draw: Callable[[np.random.Generator, int], NDArray[Any]]) -> Tensor:
     """Entries of variance 1/dim from draws of variance 1, one for each pair of rows."""
-    dim = _checks.count("dim", dim)
+    dim = _checks.natural("dim", dim)
     _require_memory(block, "dim", (12 * len(block) + 8) * dim**2, f"matrices of {dim} x {dim}")
     rows, columns = torch.triu_indices(dim, dim)
     entries = block.stack(lambda rng: draw(rng, len(rows))) / math.sqrt(dim)
@@ -187,4 +187,4 @@ def _symmetric(block: Block, dim: int, draw: Callable[[np.random.Generator, int]
 
 def _require_memory(block: Block, name: str, needed: int, what: str) -> None:
     # counted at the peak: while the draws of a block are stacked they are there twice
-    _memory.require(name, needed, f"{len(block)} replicates of {what}")
+    _memory.require_free(name, needed, f"{len(block)} replicates of {what}")

@@ -20,13 +20,13 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.monte_carlo import Block
 
-__all__ = ["batch_sums", "batches", "definite_matrices", "nested_means", "redrawn", "symmetric_matrices"]
+__all__ = ["batch_sums", "definite_matrices", "every_batch", "nested_means", "redrawn", "symmetric_matrices"]
 
 _COUNTED = 64
 """Binary digits of a number of batches beyond which nothing is counted: no memory holds them."""
 
 
-def batches(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDArray[np.intp]:
+def every_batch(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDArray[np.intp]:
     """Every batch of a data set, as indices.
 
     Parameters
@@ -47,14 +47,14 @@ def batches(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDA
 
     Examples
     --------
-    >>> batches(3, 2).tolist(), len(batches(3, 2, replace=True))
+    >>> every_batch(3, 2).tolist(), len(every_batch(3, 2, replace=True))
     ([[0, 1], [0, 2], [1, 2]], 9)
     """
-    total, size = _checks.count("dataset_size", dataset_size), _checks.count("batch_size", batch_size)
+    total, size = _checks.natural("dataset_size", dataset_size), _checks.natural("batch_size", batch_size)
     if not replace and size > total:
         raise ValueError(f"batch_size must be at most dataset_size = {total}, got {size}")
     count = _number(total, size, replace=replace)
-    _memory.require("batch_size", 16 * size * count, f"all batches of {size} of {total} samples")
+    _memory.require_free("batch_size", 16 * size * count, f"all batches of {size} of {total} samples")
     rows = (
         itertools.product(range(total), repeat=size)
         if replace
@@ -65,12 +65,12 @@ def batches(dataset_size: int, batch_size: int, *, replace: bool = False) -> NDA
 
 
 def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = False) -> NDArray[Any]:
-    """Sum of the samples of every batch, in the order of `batches`: (N, ...) -> (batches, ...).
+    """Sum of the samples of every batch, in the order of `every_batch`: (N, ...) -> (batches, ...).
 
     Raises
     ------
     ValueError
-        As `batches`, and if the population has no samples or does not hold numbers, or the sums do not fit into
+        As `every_batch`, and if the population has no samples or does not hold numbers, or the sums do not fit into
         memory.
 
     Examples
@@ -85,8 +85,10 @@ def batch_sums(population: NDArray[Any], batch_size: int, *, replace: bool = Fal
         raise ValueError(f"population must hold numbers, got {population.dtype}")
     if population.dtype.kind in "biu" and population.itemsize < 8:  # sums of short integers wrap around
         population = population.astype(np.int64)
-    chosen = batches(len(population), batch_size, replace=replace)
-    _memory.require("population", 2 * len(chosen) * population[:1].nbytes, f"sums of {len(chosen)} batches")
+    chosen = every_batch(len(population), batch_size, replace=replace)
+    _memory.require_free(
+        "population", 2 * len(chosen) * population[:1].nbytes, f"sums of {len(chosen)} batches"
+    )
     sums = population[chosen[:, 0]]
     for column in chosen.T[1:]:
         sums = sums + population[column]
@@ -99,7 +101,7 @@ def redrawn(values: NDArray[Any], dataset_size: int) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If there are no values, or as `batches`.
+        If there are no values, or as `every_batch`.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def redrawn(values: NDArray[Any], dataset_size: int) -> NDArray[Any]:
     values = np.asarray(values)
     if values.ndim != 1 or len(values) == 0:
         raise ValueError(f"values must be a list of at least one number, got shape {values.shape}")
-    return values[batches(len(values), dataset_size, replace=True)]
+    return values[every_batch(len(values), dataset_size, replace=True)]
 
 
 def symmetric_matrices(rng: np.random.Generator, dataset_size: int, dim: int) -> NDArray[np.float64]:
@@ -136,7 +138,7 @@ def definite_matrices(
     """
     if np.ndim(least) != 0:
         raise ValueError(f"least must be one number, got {least}")
-    floor = float(_checks.positive("least", least))
+    floor = float(_checks.positive_numbers("least", least))
     factors = _factors(rng, dataset_size, dim)
     return factors @ factors.swapaxes(1, 2) / dim + floor * np.eye(dim)
 
@@ -165,12 +167,12 @@ def nested_means(block: Block, dim: int, sizes: Sequence[int]) -> Tensor:
     ValueError
         If `dim` is not positive, the sizes are not growing positive integers, or the matrices do not fit into memory.
     """
-    dim = _checks.count("dim", dim)
-    counts = [_checks.count("sizes", size) for size in sizes]
+    dim = _checks.natural("dim", dim)
+    counts = [_checks.natural("sizes", size) for size in sizes]
     if not counts or any(b <= a for a, b in pairwise(counts)):
         raise ValueError(f"sizes must be growing positive integers, got {tuple(sizes)}")
     what = f"{len(block)} replicates of {len(counts)} matrices of {dim} x {dim}"
-    _memory.require("dim and sizes", 40 * len(block) * len(counts) * dim**2, what)
+    _memory.require_free("dim and sizes", 40 * len(block) * len(counts) * dim**2, what)
     steps = torch.tensor([b - a for a, b in pairwise([0, *counts])], dtype=torch.float64, device=block.device)
     half = block.normal(len(counts), dim, dim) * (steps / 2).sqrt()[:, None, None]
     return (half + half.mT).cumsum(dim=1) / steps.cumsum(dim=0)[:, None, None]
@@ -186,6 +188,6 @@ def _number(total: int, size: int, *, replace: bool) -> int:
 
 
 def _factors(rng: np.random.Generator, dataset_size: int, dim: int) -> NDArray[np.float64]:
-    total, dim = _checks.count("dataset_size", dataset_size), _checks.count("dim", dim)
-    _memory.require("dim and dataset_size", 32 * total * dim**2, f"{total} matrices of {dim} x {dim}")
+    total, dim = _checks.natural("dataset_size", dataset_size), _checks.natural("dim", dim)
+    _memory.require_free("dim and dataset_size", 32 * total * dim**2, f"{total} matrices of {dim} x {dim}")
     return rng.standard_normal((total, dim, dim))

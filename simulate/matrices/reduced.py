@@ -7,12 +7,12 @@ projections the part inside their span is drawn. Nothing is approximated but wha
 
 | function | matrix | drawn |
 |---|---|---|
-| `wigner` | theta u u' + W, W symmetric with off-diagonal variance 1/dim | first rows, tridiagonal |
-| `several_spikes` | the same with several directions | first rows, a band as wide as there are spikes |
-| `additive_wishart` | theta u u' + X X'/n, X dim x n standard normal | first rows, tridiagonal |
-| `information_plus_noise` | (J + X/sqrt n)(J + X/sqrt n)', J J' = theta u u' | the same |
-| `spiked_covariance` | covariance of n samples of N(0, I + theta u u') | the same |
-| `signed_projections` | theta u u' + a sum of projections +-v v' | their triangular factor |
+| `wigner_extreme` | theta u u' + W, W symmetric with off-diagonal variance 1/dim | first rows, tridiagonal |
+| `wigner_outliers` | the same with several directions | first rows, a band as wide as there are spikes |
+| `additive_wishart_top` | theta u u' + X X'/n, X dim x n standard normal | first rows, tridiagonal |
+| `information_plus_noise_top` | (J + X/sqrt n)(J + X/sqrt n)', J J' = theta u u' | the same |
+| `spiked_covariance_top` | covariance of n samples of N(0, I + theta u u') | the same |
+| `signed_projections_top` | theta u u' + a sum of projections +-v v' | their triangular factor |
 
 References
 ----------
@@ -38,12 +38,12 @@ from simulate.monte_carlo import Block
 
 __all__ = [
     "Extreme",
-    "additive_wishart",
-    "information_plus_noise",
-    "several_spikes",
-    "signed_projections",
-    "spiked_covariance",
-    "wigner",
+    "additive_wishart_top",
+    "information_plus_noise_top",
+    "signed_projections_top",
+    "spiked_covariance_top",
+    "wigner_extreme",
+    "wigner_outliers",
 ]
 
 # In units of size^(1/3) an eigenvector of the edge falls off like an Airy function: exp(-2/3 12^1.5) is 1e-12 here.
@@ -64,7 +64,7 @@ class Extreme(NamedTuple):
     overlap: Tensor
 
 
-def wigner(block: Block, dim: int, *, spike: Strength, bottom: bool = False) -> Extreme:
+def wigner_extreme(block: Block, dim: int, *, spike: Strength, bottom: bool = False) -> Extreme:
     """Largest (at the `bottom`: smallest) eigenvalue of a Gaussian Wigner matrix (GOE) with a spike.
 
     Parameters
@@ -86,11 +86,11 @@ def wigner(block: Block, dim: int, *, spike: Strength, bottom: bool = False) -> 
     Examples
     --------
     >>> from simulate.monte_carlo import fixture
-    >>> top = wigner(Block((fixture(0, "a"),)), 10**6, spike=2.5)
+    >>> top = wigner_extreme(Block((fixture(0, "a"),)), 10**6, spike=2.5)
     >>> round(float(top.eigenvalue), 2), round(float(top.overlap), 2)
     (2.9, 0.84)
     """
-    dim = _checks.count("dim", dim)
+    dim = _checks.natural("dim", dim)
     spikes = _strengths(spike, len(block))
     rows = _rows(dim, dim)
 
@@ -102,7 +102,7 @@ def wigner(block: Block, dim: int, *, spike: Strength, bottom: bool = False) -> 
     return _extreme(block, spikes, draw, bottom=bottom)
 
 
-def several_spikes(block: Block, dim: int, *, spikes: Sequence[float]) -> Extreme:
+def wigner_outliers(block: Block, dim: int, *, spikes: Sequence[float]) -> Extreme:
     """Outliers of a Gaussian Wigner matrix with several spikes in orthogonal directions, each with its own spike.
 
     The matrix is reduced to a band as wide as there are spikes. The j-th largest eigenvalue belongs to the j-th
@@ -111,7 +111,7 @@ def several_spikes(block: Block, dim: int, *, spikes: Sequence[float]) -> Extrem
     Parameters
     ----------
     block, dim
-        As in `wigner`.
+        As in `wigner_extreme`.
     spikes
         Different numbers, each at least 1.4 in size: eigenvectors nearer to the threshold, 1, reach beyond the rows.
 
@@ -124,7 +124,7 @@ def several_spikes(block: Block, dim: int, *, spikes: Sequence[float]) -> Extrem
     ValueError
         If `dim` is not positive or less than the number of spikes, or `spikes` is not as said.
     """
-    dim = _checks.count("dim", dim)
+    dim = _checks.natural("dim", dim)
     values = np.asarray(spikes, dtype=np.float64)
     if values.ndim != 1 or not values.size or len(set(values.tolist())) < values.size:
         raise ValueError(f"spikes must be different numbers, at least one, got {spikes}")
@@ -137,13 +137,13 @@ def several_spikes(block: Block, dim: int, *, spikes: Sequence[float]) -> Extrem
     return Extreme(eigenvalues.to(block.device), overlaps.to(block.device))
 
 
-def additive_wishart(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+def additive_wishart_top(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
     """Largest eigenvalue of a Wishart matrix of unit variance plus a spike.
 
     Parameters
     ----------
     block, dim
-        As in `wigner`.
+        As in `wigner_extreme`.
     samples
         Columns n of the noise.
     spike
@@ -159,15 +159,15 @@ def additive_wishart(block: Block, dim: int, samples: int, *, spike: Strength) -
     return _wishart(block, shape, spikes, lambda rng, _: rng.chisquare(samples), added=True)
 
 
-def information_plus_noise(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
-    """Largest eigenvalue of the square of a matrix of rank one plus noise: arguments as in `additive_wishart`.
+def information_plus_noise_top(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+    """Largest eigenvalue of the square of a matrix of rank one plus noise: arguments as in `additive_wishart_top`.
 
     `spike` is the eigenvalue of J J'; an element of the noise has variance 1/samples.
 
     Raises
     ------
     ValueError
-        As in `additive_wishart`.
+        As in `additive_wishart_top`.
     """
     shape = _shape(dim, samples)
     spikes = _positive(spike, len(block))
@@ -176,22 +176,22 @@ def information_plus_noise(block: Block, dim: int, samples: int, *, spike: Stren
     )
 
 
-def spiked_covariance(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
+def spiked_covariance_top(block: Block, dim: int, samples: int, *, spike: Strength) -> Extreme:
     """Largest eigenvalue of the covariance of normal samples, of variance 1 + `spike` in one direction and 1 else.
 
-    Arguments as in `additive_wishart`.
+    Arguments as in `additive_wishart_top`.
 
     Raises
     ------
     ValueError
-        As in `additive_wishart`.
+        As in `additive_wishart_top`.
     """
     shape = _shape(dim, samples)
     spikes = _positive(spike, len(block))
     return _wishart(block, shape, spikes, lambda rng, theta: (1 + theta) * rng.chisquare(samples))
 
 
-def signed_projections(
+def signed_projections_top(
     block: Block, dim: int, *, samples: int, rank: int, spike: Strength, scale: float = 1.0
 ) -> Extreme:
     """Largest eigenvalue of a spike plus `scale` times the matrices of `simulate.matrices.noise.signed_projections`.
@@ -199,7 +199,7 @@ def signed_projections(
     Parameters
     ----------
     block, dim
-        As in `wigner`.
+        As in `wigner_extreme`.
     samples, rank
         The matrix is an average over `samples`, each with `rank` projections; more dimensions than projections.
     spike
@@ -214,7 +214,7 @@ def signed_projections(
         >= 0 or of another length than the block, `scale` is not finite, or the factors do not fit into memory.
     """
     sizes = {"dim": dim, "samples": samples, "rank": rank}
-    dim, samples, rank = (_checks.count(name, value) for name, value in sizes.items())
+    dim, samples, rank = (_checks.natural(name, value) for name, value in sizes.items())
     terms = samples * rank
     if dim <= terms:
         raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
@@ -222,7 +222,7 @@ def signed_projections(
         raise ValueError(f"scale must be finite, got {scale!r}")
     spikes = torch.from_numpy(_positive(spike, len(block)))
     what = f"{len(block)} replicates of {terms} projections"
-    _memory.require("samples and rank", 48 * len(block) * (terms + 1) ** 2, what)
+    _memory.require_free("samples and rank", 48 * len(block) * (terms + 1) ** 2, what)
     factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1)).cpu()
     signs = Block(block.streams).stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
@@ -322,7 +322,7 @@ def _rows(dim: int, scale: int) -> int:
 
 
 def _shape(dim: int, samples: int) -> tuple[int, int]:
-    return _checks.count("dim", dim), _checks.count("samples", samples)
+    return _checks.natural("dim", dim), _checks.natural("samples", samples)
 
 
 def _strengths(spike: Strength, count: int) -> Floats:

@@ -32,10 +32,10 @@ from torch import Tensor
 
 from simulate import _checks, operators
 from simulate.modules import sample_changes as _sample_changes, sites
-from simulate.modules.samples import Outer, batches, outer_of, windows
+from simulate.modules.samples import Outer, outer_of, separate_batches, windows
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
-from simulate.objectives.derivatives import held, second_derivative, slopes
+from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
 from simulate.objectives.parameters import Leaves
 from simulate.spectra import Estimate
 
@@ -152,7 +152,7 @@ def total_variance(
     >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
     Estimate(value=128.0, standard_error=0.0)
     """
-    probes = _checks.count("probes", probes)
+    probes = _checks.natural("probes", probes)
     if probes < 2:
         raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
     _require_several(objective)
@@ -315,7 +315,7 @@ def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]
     part = _rescued(at_sites, _forms_by_parameters)
     found: list[Tensor] = []
     with objective.measured(), torch.enable_grad():
-        for batch in batches(objective):
+        for batch in separate_batches(objective):
             if batch.factor:
                 columns = [part(objective, batch, left, right, full) for left, right in pairs]
                 found.append(_finite(torch.cat(columns, dim=1)))
@@ -339,7 +339,7 @@ def _forms_by_parameters(
 
 def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
     """Bytes of the graph of the second derivatives, the parameters themselves left out."""
-    size = held(lambda: _Tangents(objective, leaves, inputs))
+    size = bytes_held(lambda: _Tangents(objective, leaves, inputs))
     return max(3 * size - 3 * sum(leaf.nbytes for leaf in leaves), 1)
 
 
@@ -350,7 +350,7 @@ def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sit
     full, count = _full(matrix), objective.rows
     squares = 0.0
     with objective.measured(), torch.enable_grad():
-        for batch in batches(objective):
+        for batch in separate_batches(objective):
             if batch.factor:
                 at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
                 part = _rescued(at_sites, _one_by_one)

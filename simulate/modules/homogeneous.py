@@ -78,7 +78,7 @@ class Homogeneous:
             If `alpha` or `temperature` is not positive, or the scaled logits overflow.
         """
         scale, temperature, logits = self._scaled_logits(alpha, temperature)
-        factor, log_scale = _softmax.factor(logits, self._contrasts)
+        factor, log_scale = _softmax.covariance_factor(logits, self._contrasts)
         factor = factor.flatten(-3, -2)
         jacobian_scale = _power(scale, self.depth - 1) / temperature
         g_term = factor.mT @ factor * (jacobian_scale**2 / len(self.logits))[..., None, None]
@@ -95,7 +95,7 @@ class Homogeneous:
 
     def _scaled_logits(self, alpha: ArrayLike, temperature: ArrayLike) -> tuple[Tensor, Tensor, Tensor]:
         scale, temp = (
-            torch.as_tensor(_checks.positive(name, value), device=self.logits.device)
+            torch.as_tensor(_checks.positive_numbers(name, value), device=self.logits.device)
             for name, value in (("alpha", alpha), ("temperature", temperature))
         )
         scale, temp = torch.broadcast_tensors(scale, temp)

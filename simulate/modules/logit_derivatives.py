@@ -100,4 +100,4 @@ def _by(scalar: Tensor, weights: Tensor) -> Tensor:
 def _require_memory(logits: Tensor, directions: int) -> None:
     what = f"the second derivatives of {logits.numel()} logits along {directions} directions"
     needed = 2 * logits.element_size() * logits.numel() * directions**2
-    _memory.require("frame", needed, what, device=logits.device, advice="use fewer columns or samples")
+    _memory.require_free("frame", needed, what, device=logits.device, advice="use fewer columns or samples")

@@ -128,7 +128,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     ([[25.0, 24.0], [24.0, 25.0]], False)
     """
     inputs = torch.as_tensor(inputs)
-    objective = Objective(model, mean_output, (inputs, torch.zeros(len(inputs))))
+    objective = Objective(model, mean_output, (inputs, inputs.new_zeros(len(inputs))))
     if not (sites.covers(objective) and sites.by_sample(objective)):
         raise ValueError("model must act by its affine layers alone, on every sample apart, got another")
     with objective.measured(), torch.enable_grad():
@@ -165,7 +165,7 @@ def _two_samples(logits: Tensor) -> tuple[int, int]:
 
 
 def _require_memory(found: list[Site], samples: int, classes: int) -> None:
-    held = max(site_gradients.held(site, classes, samples) for site in found)
+    held = max(site_gradients.numbers_held(site, classes, samples) for site in found)
     needed = 8 * (5 * (samples * classes) ** 2 + samples * held)
     what = f"the inner products of {samples} samples and {classes} outputs"
-    _memory.require("inputs", needed, what, device=found[0].nudge.device, advice="use fewer samples")
+    _memory.require_free("inputs", needed, what, device=found[0].nudge.device, advice="use fewer samples")

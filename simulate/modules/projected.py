@@ -31,7 +31,7 @@ from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["projected_terms", "pull"]
+__all__ = ["plain_convolution", "projected_terms", "pull"]
 
 _BYTES = 1 << 28
 """Of the changes at the sites that are held at once."""
@@ -119,7 +119,7 @@ class _Pass(NamedTuple):
 def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
     count = columns.shape[1]
     what, size = f"{count} directions, apart by parameters", torch.finfo(objective.dtype).bits // 8
-    _memory.require(
+    _memory.require_free(
         "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
     )
     directions = [
@@ -162,10 +162,10 @@ def _passes(objective: Objective, leaves: Leaves, batch: Batch, count: int) -> I
 def _samples_at_once(objective: Objective, outputs: Tensor, found: Sequence[Site], count: int) -> int:
     """The changes, the rows of Ht before they are contracted (twice), and what comes back through convolutions."""
     numbers = sum(3 * site.nudge.numel() for site in found) + 2 * outputs.numel()
-    numbers += sum(site.inputs.numel() for site in found if _plain(site.layer))
+    numbers += sum(site.inputs.numel() for site in found if plain_convolution(site.layer))
     each = -(-count * numbers // len(outputs)) * torch.finfo(objective.dtype).bits // 8
     what = f"the changes of one sample along {count} directions"
-    _memory.require("frame", each, what, device=objective.device, advice="use fewer columns")
+    _memory.require_free("frame", each, what, device=objective.device, advice="use fewer columns")
     return max(1, _BYTES // each)
 
 
@@ -238,13 +238,13 @@ def pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[i
     layer, own = site.layer, {name: directions[place] for name, place in site.places.items()}
     if "weight" in own and isinstance(layer, nn.Linear):
         return lambda i: delta @ own["weight"][i]
-    if "weight" in own and _plain(layer):
+    if "weight" in own and plain_convolution(layer):
         pulled = _through_convolution(layer, site.inputs, own["weight"], delta)
         return lambda i: pulled[:, i]
     return lambda i: _differentiated(site, delta, {name: v[i] for name, v in own.items()})
 
 
-def _plain(layer: nn.Module) -> bool:
+def plain_convolution(layer: nn.Module) -> bool:
     """A convolution of whose transpose torch makes no secret."""
     if not isinstance(layer, nn.Conv1d | nn.Conv2d | nn.Conv3d):
         return False

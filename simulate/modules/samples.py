@@ -13,7 +13,7 @@ from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import alike, directional, normal
 
-__all__ = ["Outer", "batches", "outer_of", "windows"]
+__all__ = ["Outer", "outer_of", "separate_batches", "windows"]
 
 _BYTES = 1 << 27
 """Of derivatives that are held at once."""
@@ -71,7 +71,7 @@ def outer_of(objective: Objective, batch: Batch) -> Outer:
     return Outer(objective, batch, outputs)
 
 
-def batches(objective: Objective) -> Iterator[Batch]:
+def separate_batches(objective: Objective) -> Iterator[Batch]:
     """All of them, those too that add nothing to the loss; samples that see each other are refused."""
     if objective.training:
         raise ValueError("objective must be in evaluation mode, where no sample sees another, got training")
@@ -104,6 +104,6 @@ def windows(batch: Batch, one: Callable[[Any], int], objective: Objective) -> It
     size = rows(batch.targets)
     each = one(window(batch.inputs, slice(0, 1)))
     what, advice = "the derivatives of one sample", "use a smaller model"
-    _memory.require("objective", each, what, device=objective.device, advice=advice)
+    _memory.require_free("objective", each, what, device=objective.device, advice=advice)
     most = max(1, _BYTES // max(1, each))
     return cuts(size, most)

@@ -24,7 +24,7 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 from simulate.modules import sites
 from simulate.modules.sites import Site
 
-__all__ = ["held", "inner", "per_sample"]
+__all__ = ["gram_factors", "numbers_held", "per_sample"]
 
 
 def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
@@ -52,7 +52,7 @@ def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tenso
     return (gradient.mT if isinstance(layer, nn.Embedding) else gradient).movedim(2, 1).flatten(2)
 
 
-def inner(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
     """Two tensors (n, r, d) whose inner products over d are those of what `per_sample` gives.
 
     They are one tensor given twice, unless inner products of patches are had for less.
@@ -61,7 +61,7 @@ def inner(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tens
     --------
     >>> layer, x = nn.Linear(3, 2), torch.tensor([[1.0, 2.0, 2.0], [0.0, 0.0, 4.0]])
     >>> site = Site(layer, {"weight": 0}, x, torch.zeros(2, 2))
-    >>> left, right = inner(site, "weight", torch.ones(1, 2, 2), 2)
+    >>> left, right = gram_factors(site, "weight", torch.ones(1, 2, 2), 2)
     >>> (left * right).sum(2).flatten()
     tensor([18., 32.])
     >>> per_sample(site, "weight", torch.ones(1, 2, 2), 2).shape
@@ -80,8 +80,8 @@ def inner(site: Site, name: str, cotangents: Tensor, samples: int) -> tuple[Tens
     return gradients, gradients
 
 
-def held(site: Site, count: int, samples: int) -> int:
-    """Numbers that `inner` or `per_sample` hold for one sample and `count` cotangents, at most."""
+def numbers_held(site: Site, count: int, samples: int) -> int:
+    """Numbers that `gram_factors` or `per_sample` hold for one sample and `count` cotangents, at most."""
     layer, outputs = site.layer, site.nudge.numel() // samples
     if not _patched(layer):
         return count * (3 * outputs + sum(p.numel() for p in layer.parameters(recurse=False)))

@@ -15,7 +15,8 @@ All that takes derivatives asks first, once for each objective, whether those of
 `simulate.objectives.soundness`. `Objective.measured` is where it does so.
 """
 
-from simulate.objectives.batches import Batch
-from simulate.objectives.objective import Objective, OtherDataError, Reduction
+from simulate.objectives import batches, parameters
+from simulate.objectives.batches import Batch, OtherDataError
+from simulate.objectives.objective import Objective, Reduction
 
-__all__ = ["Batch", "Objective", "OtherDataError", "Reduction"]
+__all__ = ["Batch", "Objective", "OtherDataError", "Reduction", "batches", "parameters"]

@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map
 
 from simulate.objectives.asked import Asked
-from simulate.objectives.batches import cuttable, joined, moved, rows, tensors, window
+from simulate.objectives.batches import cuttable, joined, placed, rows, tensors, window
 from simulate.objectives.derivatives import alike
 from simulate.objectives.parameters import doubled
 
@@ -291,8 +291,8 @@ def _in_double(criterion: Any, part: _Part) -> Callable[[Tensor, Any], Tensor] |
             Exception
         ):  # numbers of its own in single precision, say, that it will not mix with others
             made = own(criterion)
-            made(part.outputs.to(like, copy=True), moved(part.targets, like))
-            return lambda outputs, targets: made(outputs.double(), moved(targets, like))
+            made(part.outputs.to(like, copy=True), placed(part.targets, like))
+            return lambda outputs, targets: made(outputs.double(), placed(targets, like))
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,19 +20,22 @@ from simulate import _memory
 
 __all__ = [
     "Batch",
+    "OtherDataError",
     "Tally",
     "as_tensor",
     "bounded",
     "copied",
     "cuts",
     "cuttable",
+    "given",
     "held",
     "joined",
-    "lengths",
-    "moved",
+    "of_several",
     "pair",
+    "placed",
     "repeatable",
     "rows",
+    "sample_counts",
     "tensors",
     "window",
 ]
@@ -113,6 +117,35 @@ def bounded(data: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
+def given(data: Iterable[Any], tally: Tally, *, like: Tensor, most: int | None) -> Iterator[tuple[Any, Any]]:
+    """The batches as they are given, without empty ones, on the device of a tensor; counted in as they go.
+
+    Raises
+    ------
+    ValueError
+        If one is larger than `most` and cannot be cut, or is none.
+    """
+    loaded = not isinstance(data, tuple | list)
+    for item in bounded(data):
+        inputs, targets = (placed(part, like) for part in pair(item))
+        size = rows(targets)
+        _require_no_list_of_samples(pair(item)[0], inputs, targets)
+        if most is not None and size > most and not cuttable(inputs, targets):
+            got = " and ".join(map(str, sample_counts(inputs, targets)))
+            raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
+        tally.add(inputs, targets, numbers=loaded)
+        if size:  # of an empty batch nothing is left
+            yield inputs, targets
+
+
+def _require_no_list_of_samples(item: Any, inputs: Any, targets: Any) -> None:
+    """A list of inputs stands for several that a model takes, not for its samples."""
+    if isinstance(item, list) and len(item) == rows(targets) and not cuttable(inputs, targets):
+        raise ValueError(
+            f"inputs must be tensors with samples along the first axis, got a list of {len(item)} samples; stack them"
+        )
+
+
 def _sized(data: Any) -> bool:
     try:
         len(data)
@@ -130,6 +163,10 @@ def _stored(item: Any) -> Iterator[tuple[int, int]]:
     elif isinstance(item, Mapping | tuple | list):
         for part in item.values() if isinstance(item, Mapping) else item:
             yield from _stored(part)
+
+
+class OtherDataError(ValueError):
+    """Data that are not the same when they are gone through again."""
 
 
 @dataclass
@@ -168,6 +205,16 @@ class Tally:
             for one, two, scale in pairs
         )
 
+    def require(self, other: Tally) -> None:
+        """Refuse a later pass that was not of the same samples."""
+        if self.agrees(other):
+            return
+        first, now = self.samples, other.samples
+        got = f"{now} samples after {first}" if now != first else f"{now} others"
+        raise OtherDataError(
+            f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
+        )
+
 
 def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
     """One number for every sample, into which all of its numbers go with weights of their own."""
@@ -195,10 +242,10 @@ def pair(item: Any) -> tuple[Any, Any]:
     return item[0], item[1]
 
 
-def moved(part: Any, like: Tensor) -> Any:
+def placed(part: Any, like: Tensor) -> Any:
     """Tensors on the device of another, floating ones of its type, whole numbers wide; arrays as tensors."""
     if not isinstance(part, Tensor | np.ndarray):
-        return _each(part, lambda value: moved(value, like))
+        return _each(part, lambda value: placed(value, like))
     tensor = as_tensor(part)
     if tensor.is_floating_point():
         return tensor.to(device=like.device, dtype=like.dtype)
@@ -265,14 +312,14 @@ def rows(part: Any) -> int:
     return len(first)
 
 
-def lengths(*parts: Any) -> list[int]:
+def sample_counts(*parts: Any) -> list[int]:
     """Different lengths of the tensors of inputs and targets; numbers for all samples have none."""
     return list(dict.fromkeys(len(tensor) for part in parts for tensor in tensors(part) if tensor.ndim))
 
 
 def cuttable(inputs: Any, targets: Any) -> bool:
     """Whether some of the samples are the same rows of all tensors."""
-    return bool(lengths(inputs)) and len(lengths(inputs, targets)) == 1
+    return bool(sample_counts(inputs)) and len(sample_counts(inputs, targets)) == 1
 
 
 class Batch(NamedTuple):
@@ -285,6 +332,16 @@ class Batch(NamedTuple):
     def part(self, samples: slice) -> Batch:
         """Some of the samples."""
         return self._replace(inputs=window(self.inputs, samples), targets=window(self.targets, samples))
+
+
+def of_several(batches: Iterator[Batch]) -> Batch:
+    """The first that has several samples and adds to the loss; if there is none, one that adds to it."""
+    found = next(batches)
+    for batch in chain([found], batches):
+        if batch.factor and rows(batch.targets) > 1:
+            return batch
+        found = found if found.factor else batch
+    return found
 
 
 def window(part: Any, samples: Any) -> Any:

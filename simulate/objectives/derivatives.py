@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["alike", "behind", "directional", "held", "normal", "second_derivative", "slopes"]
+__all__ = ["alike", "behind", "bytes_held", "directional", "normal", "second_derivative", "slopes"]
 
 Tensors = tuple[Tensor, ...]
 
@@ -74,7 +74,7 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
     return lambda vector: slopes(gradient, by, vector)
 
 
-def held(build: Callable[[], Any]) -> int:
+def bytes_held(build: Callable[[], Any]) -> int:
     """Bytes that a graph holds on to for its derivatives; 0 for one that does not tell, as that of torch.func."""
     storages: dict[int, int] = {}
 

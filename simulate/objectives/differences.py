@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from simulate import _memory
 from simulate.objectives.asked import Asked
-from simulate.objectives.batches import Batch, moved
+from simulate.objectives.batches import Batch, placed
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.parameters import Leaves, as_found, doubled
 
@@ -52,7 +52,7 @@ def contradicted(objective: Asked, batch: Batch, *, again: bool) -> set[int]:
     again
         Whether parts of the model may run again in a backward pass.
     """
-    if not _memory.fits(_COPIES * 8 * objective.dim, objective.device):
+    if not _memory.is_free(_COPIES * 8 * objective.dim, objective.device):
         return set()
     try:
         found = _wrong(_Line(objective, batch, 0, again=again))
@@ -77,7 +77,7 @@ class _Line:
     def __init__(self, objective: Asked, batch: Batch, seed: int, *, again: bool) -> None:
         self._objective, self._again = objective, again
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
-        self._inputs, self._targets = (moved(p, self._start[0]) for p in (batch.inputs, batch.targets))
+        self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
         parts = zip(self._start, _sizes(self._start), _free(objective), strict=True)
         self._along = tuple(normal(p, seed=seed) * (size * free) for p, size, free in parts)

@@ -6,7 +6,7 @@ import copy
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,32 +17,22 @@ from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halve
 from simulate.objectives.batches import (
     Batch,
     Tally,
-    bounded,
     cuts,
     cuttable,
-    lengths,
-    moved,
-    pair,
+    given,
+    of_several,
     repeatable,
     rows,
     window,
 )
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.parameters import Leaves, as_found, in_mode, parametric, standing
+from simulate.objectives.parameters import Leaves, as_found, in_mode, in_place, parametric
+from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
-__all__ = ["Objective", "OtherDataError", "Reduction"]
+__all__ = ["Objective", "Reduction"]
 
-Reduction = Literal["mean", "sum"]
-Loss = Callable[[Tensor, Any], Tensor]
-Count = Callable[[Any], float]
-
-_REDUCTIONS = ("mean", "sum")
 _FEW = 3
 """Samples that questions about a model are put to."""
-
-
-class OtherDataError(ValueError):
-    """Data that are not the same when they are gone through again."""
 
 
 class Objective:
@@ -115,13 +105,13 @@ class Objective:
         self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
         self.training, self.criterion = training, loss
-        self._count, self._counted = _counted_by(loss) if count is None else count, count is not None
+        self._count, self._counted = counted_by(loss) if count is None else count, count is not None
         self._coupling: str | None = None
-        self.reduction = _reduction(loss, reduction)
+        self.reduction = reduction_of(loss, reduction)
         self.shapes = tuple(p.shape for p in self._own)
         self.dtype, self.device = self._own[0].dtype, self._own[0].device
         self.dim = sum(p.numel() for p in self._own)
-        self._chunk = None if chunk is None else _checks.count("chunk", chunk)
+        self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
         if self._chunk is not None and training:
             raise ValueError(
                 "chunk must be None in training mode, where the samples of a batch may depend on each other"
@@ -245,7 +235,7 @@ class Objective:
         """Parameters in their places in the module for as long as it takes, if `needed`: see `parametric.standing`."""
         if self.model is None or not needed:
             return nullcontext()
-        return standing(self.model, self.state(leaves))
+        return in_place(self.model, self.state(leaves))
 
     def few(self, *, whole: bool = False) -> Batch:
         """A few samples of the first batch that has several, to try things on.
@@ -254,7 +244,7 @@ class Objective:
         not asked.
         """
         with as_found(self.model, self.training):
-            found = _of_several(self._weighed(*given) for given in self._given())
+            found = of_several(self._weighed(*given) for given in self._given())
         if whole or self.training or not cuttable(found.inputs, found.targets):
             return found
         return found.part(slice(0, _FEW))
@@ -390,27 +380,10 @@ class Objective:
 
     def _given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
-        tally, loaded = Tally(), not isinstance(self.data, tuple | list)
-        for item in bounded(self.data):
-            inputs, targets = (moved(part, self._own[0]) for part in pair(item))
-            size = rows(targets)
-            _require_no_list_of_samples(pair(item)[0], inputs, targets)
-            if self._chunk is not None and size > self._chunk and not cuttable(inputs, targets):
-                got = " and ".join(map(str, lengths(inputs, targets)))
-                raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
-            tally.add(inputs, targets, numbers=loaded)
-            if size:  # of an empty batch nothing is left
-                yield inputs, targets
-        self._require_the_same(tally)
-
-    def _require_the_same(self, tally: Tally) -> None:
+        tally = Tally()
+        yield from given(self.data, tally, like=self._own[0], most=self._chunk)
         self._tally = tally if self._tally is None else self._tally
-        if not self._tally.agrees(tally):
-            first, now = self._tally.samples, tally.samples
-            got = f"{now} samples after {first}" if now != first else f"{now} others"
-            raise OtherDataError(
-                f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
-            )
+        self._tally.require(tally)
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
@@ -419,51 +392,3 @@ class Objective:
                 f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
                 f" another: {self.coupling}; pass all samples as one batch"
             )
-
-
-def _of_several(batches: Iterator[Batch]) -> Batch:
-    """The first that has several samples and adds to the loss; if there is none, one that adds to it."""
-    found = next(batches)
-    for batch in itertools.chain([found], batches):
-        if batch.factor and rows(batch.targets) > 1:
-            return batch
-        found = found if found.factor else batch
-    return found
-
-
-def _require_no_list_of_samples(given: Any, inputs: Any, targets: Any) -> None:
-    """A list of inputs stands for several that a model takes, not for its samples."""
-    if isinstance(given, list) and len(given) == rows(targets) and not cuttable(inputs, targets):
-        raise ValueError(
-            f"inputs must be tensors with samples along the first axis, got a list of {len(given)} samples; stack them"
-        )
-
-
-def _reduction(loss: Loss, reduction: str | None) -> str:
-    found = getattr(loss, "reduction", "mean") if reduction is None else reduction
-    found = (
-        "mean" if found == "batchmean" else found
-    )  # what torch calls the mean over samples, of a divergence
-    if found not in _REDUCTIONS:
-        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
-    return found
-
-
-def _counted_by(loss: Loss) -> Count:
-    """What a mean over a batch divides by, up to a constant factor."""
-    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
-        return rows
-    weight, ignored = loss.weight, loss.ignore_index
-
-    def count(targets: Any) -> float:
-        if torch.is_floating_point(targets):  # probabilities: torch divides by their number
-            if targets.ndim < 2:
-                raise ValueError(
-                    f"targets of a cross-entropy must be whole numbers, or shares of the classes along axis 1, got"
-                    f" {targets.dtype} of shape {tuple(targets.shape)}"
-                )
-            return float(targets.numel() // targets.shape[1])
-        kept = targets[targets != ignored]
-        return float(kept.numel()) if weight is None else float(weight[kept].sum())
-
-    return count

@@ -22,9 +22,9 @@ __all__ = [
     "as_found",
     "doubled",
     "in_mode",
+    "in_place",
     "parametric",
     "require_ready",
-    "standing",
 ]
 
 Leaves = tuple[Tensor, ...]
@@ -157,7 +157,7 @@ def _module_call(model: nn.Module, state: State) -> Call:
 
 
 @contextmanager
-def standing(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
+def in_place(model: nn.Module, state: Mapping[str, Tensor]) -> Iterator[None]:
     """Parameters and buffers in their places for as long as it takes: for parts that a backward pass runs again.
 
     Parameters

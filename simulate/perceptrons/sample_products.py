@@ -3,7 +3,9 @@
 A sample meets the weights of a layer only through its activations a below and its gradient d above: its Hessian maps
 any change of that layer to some p a' + d r'. So it acts on coordinates (p, r) of all layers, some hundreds where there
 are parameters by the hundred thousand. With a and d of length one, and r orthogonal to a, the coordinates keep lengths
-and angles, H_i = E_i K_i E_i' with E_i' E_i = 1, and eigenvalues can be found there.
+and angles, H_i = E_i K_i E_i' with E_i' E_i = 1, and eigenvalues can be found there: the largest of 20 samples take
+one part in 100 of the time of `simulate.eigenvalues` on one Hessian after the other, and the noise along a vector,
+`simulate.modules.hessian_variance.variance_along` of any model, one in 65 on 208 weights and a third on LeNet-300-100.
 
 Axes: groups of samples ``g`` (batches, or all samples as one group), samples of a group ``B``, vectors ``m``,
 coordinates ``D``, parameters ``P``. The loss is the softmax cross-entropy at temperature 1.
@@ -20,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory, _softmax, activations
+from simulate.perceptrons import _flat
 
 __all__ = ["DenseSamples", "Matrix", "PerceptronSamples", "Samples"]
 
@@ -162,22 +165,16 @@ class PerceptronSamples(Samples):
     ) -> None:
         if matrix not in _MATRICES:
             raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
-        shapes = list(_checks.layers(widths))
-        weights = sum(fan_in * out for fan_in, out in shapes)
-        if theta.shape not in ((weights,), (weights + sum(widths[1:]),)):
-            raise ValueError(
-                f"theta must be of shape ({weights},), or with biases ({weights + sum(widths[1:])},), "
-                f"got {tuple(theta.shape)}"
-            )
+        shapes = list(_checks.layer_sizes(widths))
+        self._bias = _flat.biased(widths, theta)
         inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
         self._full = matrix == "hessian"
-        self._bias = len(theta) > weights
         self._shapes = shapes
         self.dim, self.dtype = len(theta), theta.dtype
         self.groups, self.size = 1, len(inputs)
         parts = self._blocks(theta.detach()[None])
         needed = theta.element_size() * len(inputs) * (8 * sum(widths) + 4 * widths[-1] ** 2)
-        _memory.require("x", needed, f"activations of {len(inputs)} samples", device=theta.device)
+        _memory.require_free("x", needed, f"activations of {len(inputs)} samples", device=theta.device)
         self._layers, self._softmax = _passes(parts, inputs, classes, activation, bias=self._bias)
         self.coordinates = sum(self._sizes())
 
@@ -315,7 +312,7 @@ def _passes(
     """Forward and backward once: what each layer knows of every sample, and the class probabilities."""
     weights = [block[0] for block in blocks]
     below, pre = [inputs], list[Tensor]()
-    function, derivative = activations.named(activation)
+    function, derivative = activations.nonlinearity(activation)
     for index, weight in enumerate(weights):
         below[-1] = _padded(below[-1], bias, value=1.0)
         pre.append(below[-1] @ weight.mT)

@@ -106,7 +106,7 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     >>> [bool(learns(one, torch.tensor([rate]), target=0.1, steps=3)) for rate in (0.1, 10.0)]
     [False, True]
     """
-    steps, target = _checks.count("steps", steps), float(_checks.positive("target", target))
+    steps, target = _checks.natural("steps", steps), float(_checks.positive_numbers("target", target))
     _require_shapes(networks, rates)
     _require_memory(networks)
     rates = rates.to(networks.inputs)
@@ -160,7 +160,7 @@ def largest_rates(
     >>> largest_rates(one, lowest=torch.ones(1), factor=4.0, count=3, target=1.0, steps=60).tolist()
     [8.0]
     """
-    count, factor = _checks.count("count", count), float(_checks.positive("factor", factor))
+    count, factor = _checks.natural("count", count), float(_checks.positive_numbers("factor", factor))
     if factor <= 1:
         raise ValueError(f"factor must be more than 1, got {factor}")
     n = len(networks.inputs)
@@ -193,6 +193,6 @@ def _require_memory(networks: Classifiers) -> None:
     # signals, slopes, masks and products at once; weights, gradients and the next ones
     needed = 4 * n * (samples * units + parameters) * networks.inputs.element_size()
     what = f"{n} runs of {samples} samples"
-    _memory.require(
+    _memory.require_free(
         "networks", needed, what, device=networks.inputs.device, advice="use fewer networks or samples"
     )

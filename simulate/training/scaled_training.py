@@ -170,9 +170,9 @@ def _beside(rate: float | Tensor, gradient: Tensor) -> float | Tensor:
 def _require(
     rate: float | Tensor, steps: int, temperature: float, momentum: float, batches: Sequence[Any]
 ) -> None:
-    _checks.positive("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
-    _checks.positive("temperature", temperature)
-    _checks.number("steps", steps)
+    _checks.positive_numbers("rate", rate.cpu().numpy() if isinstance(rate, Tensor) else rate)
+    _checks.positive_numbers("temperature", temperature)
+    _checks.natural_or_zero("steps", steps)
     if not 0 <= momentum < 1:
         raise ValueError(f"momentum must be in [0, 1), got {momentum}")
     if len(batches) == 0:
@@ -184,4 +184,4 @@ def _require_memory(parameters: Parameters) -> None:
     needed = 4 * sum(p.numel() * p.element_size() for p in parameters)
     what = f"gradients and moves of {sum(p.numel() for p in parameters)} parameters"
     device = parameters[0].device if parameters else "cpu"
-    _memory.require("parameters", needed, what, device=device, advice="use fewer networks at once")
+    _memory.require_free("parameters", needed, what, device=device, advice="use fewer networks at once")

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate.activations import ActivationLike
 from simulate.matrices import ensembles
 from simulate.wide import fisher_gram
-from simulate.wide.signals import ActivationLike, WideNetwork, forward
+from simulate.wide.signals import WideNetwork, forward
 
 __all__ = [
     "Bracket",
@@ -180,7 +181,7 @@ def descend(
     tensor([[[5.0000e-01, 1.2500e-01, 3.1250e-02],
              [5.0000e-01, 1.2500e+01, 3.1250e+02]]])
     """
-    watched = _watched(sharpness_at, _checks.count("steps", steps))
+    watched = _watched(sharpness_at, _checks.natural("steps", steps))
     runs = _begun(network, targets, rates)
     losses = rates.new_full((rates.numel(), steps + 1), math.inf)
     sharp = rates.new_full((rates.numel(), len(watched)), math.inf)
@@ -235,7 +236,7 @@ def critical_rates(
     """
     if not bool(((lower > 0) & (lower < upper) & upper.isfinite()).all()):
         raise ValueError("lower must be positive and less than upper, everywhere")
-    halvings = _checks.count("halvings", halvings)
+    halvings = _checks.natural("halvings", halvings)
 
     def explodes(rates: Tensor) -> Tensor:
         return descend(network, activation, targets, rates=rates, steps=steps, subtracted=subtracted).exploded
@@ -322,7 +323,7 @@ def _require_memory(network: WideNetwork, each: int) -> None:
     runs, what = n * each, f"{n * each} runs of {samples} samples"
     advice = "use fewer rates, samples or networks"
     needed = runs * _numbers(network) * network.inputs.element_size()
-    _memory.require("rates", needed, what, device=network.inputs.device, advice=advice)
+    _memory.require_free("rates", needed, what, device=network.inputs.device, advice=advice)
 
 
 def _numbers(network: WideNetwork) -> int:

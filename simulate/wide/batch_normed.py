@@ -21,16 +21,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate.activations import Activation, named
-from simulate.wide.signals import ActivationLike, WideNetwork, require_memory
+from simulate.activations import ActivationLike, Nonlinearity, by_layer
+from simulate.wide.signals import WideNetwork, require_room
 
-__all__ = ["NormedSignals", "forward", "gram", "last_layer_rayleigh", "measured_moments"]
+__all__ = [
+    "BatchNormedSignals",
+    "batch_normed_gram",
+    "batch_normed_signals",
+    "last_layer_rayleigh",
+    "measured_moments",
+]
 
 _NO_SPREAD = 1e-12
 """Deviation over root mean square below which the pre-activations of a unit differ by rounding only."""
 
 
-class NormedSignals(NamedTuple):
+class BatchNormedSignals(NamedTuple):
     """Hidden layers and outputs of networks with normalised hidden layers.
 
     Attributes
@@ -51,7 +57,7 @@ class NormedSignals(NamedTuple):
     outputs: Tensor
 
 
-def forward(network: WideNetwork, activation: ActivationLike) -> NormedSignals:
+def batch_normed_signals(network: WideNetwork, activation: ActivationLike) -> BatchNormedSignals:
     """Signals of networks with normalised hidden layers.
 
     Parameters
@@ -71,10 +77,10 @@ def forward(network: WideNetwork, activation: ActivationLike) -> NormedSignals:
     --------
     >>> x = torch.tensor([[[1.0], [2.0], [3.0]]])
     >>> weights, biases = (torch.ones(1, 1, 1), torch.ones(1, 1, 1)), (torch.zeros(1, 1), torch.zeros(1, 1))
-    >>> forward(WideNetwork(weights=weights, biases=biases, inputs=x), "relu").outputs.flatten()
+    >>> batch_normed_signals(WideNetwork(weights=weights, biases=biases, inputs=x), "relu").outputs.flatten()
     tensor([0.0000, 0.0000, 1.2247])
     """
-    phis = _each(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     if network.inputs.shape[1] < 2:
         raise ValueError(f"samples must be at least 2 to be normalised, got {network.inputs.shape[1]}")
     normalised, deviations, activations = [], [], [network.inputs]
@@ -84,10 +90,10 @@ def forward(network: WideNetwork, activation: ActivationLike) -> NormedSignals:
         deviations.append(deviation)
         activations.append(phi.function(z))
     outputs = torch.baddbmm(network.biases[-1][:, None, :], activations[-1], network.weights[-1].mT)
-    return NormedSignals(tuple(normalised), tuple(deviations), tuple(activations), outputs)
+    return BatchNormedSignals(tuple(normalised), tuple(deviations), tuple(activations), outputs)
 
 
-def measured_moments(signals: NormedSignals) -> dict[str, Tensor]:
+def measured_moments(signals: BatchNormedSignals) -> dict[str, Tensor]:
     """Second moments of the activations of the hidden layers.
 
     The mean over the units of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t) (``q_hat_st``), averaged over the
@@ -103,18 +109,18 @@ def measured_moments(signals: NormedSignals) -> dict[str, Tensor]:
     return {"q_hat_t": own, "q_hat_st": shared}
 
 
-def last_layer_rayleigh(signals: NormedSignals) -> Tensor:
+def last_layer_rayleigh(signals: BatchNormedSignals) -> Tensor:
     """The Rayleigh quotient 1^T h h^T 1 / T^2 of the block of W^L at equal weights of the samples, shape (n,)."""
     return signals.activations[-1].mean(1).square().sum(1)
 
 
-def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
+def batch_normed_gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = True) -> Tensor:
     """Gram matrix J J^T of the gradients of all outputs at all samples, through the normalisation.
 
     Parameters
     ----------
     network, activation
-        As in :func:`forward`.
+        As in :func:`batch_normed_signals`.
     biases
         Whether the biases belong to the parameters; only those of the last layer matter.
 
@@ -126,7 +132,7 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
     Raises
     ------
     ValueError
-        As in :func:`forward`, or if the memory needed exceeds what is available.
+        As in :func:`batch_normed_signals`, or if the memory needed exceeds what is available.
 
     Examples
     --------
@@ -134,23 +140,23 @@ def gram(network: WideNetwork, activation: ActivationLike, *, biases: bool = Tru
 
     >>> weights, biases = (torch.ones(1, 1, 1), torch.ones(1, 1, 1)), (torch.zeros(1, 1), torch.zeros(1, 1))
     >>> two = WideNetwork(weights=weights, biases=biases, inputs=torch.tensor([[[1.0], [7.0]]]))
-    >>> gram(two, "linear").squeeze().abs().round()
+    >>> batch_normed_gram(two, "linear").squeeze().abs().round()
     tensor([[2., 0.],
             [0., 2.]])
     """
-    require_memory(network, _bytes_needed(network), "the coupled derivatives")
-    signals = forward(network, activation)
+    require_room(network, _bytes_needed(network), "the coupled derivatives")
+    signals = batch_normed_signals(network, activation)
     n, samples, outputs = signals.outputs.shape
     last = _overlap(signals.activations[-1]) + float(biases)
     total = (
         torch.eye(outputs, dtype=last.dtype, device=last.device)[:, None, :, None] * last[:, None, :, None]
     )
     if network.depth > 1:
-        total = total + _below(network, _each(activation, network.depth - 1), signals)
+        total = total + _below(network, by_layer(activation, network.depth - 1), signals)
     return total.reshape(n, outputs, samples, outputs, samples).transpose(2, 3)
 
 
-def _below(network: WideNetwork, phis: Sequence[Activation], signals: NormedSignals) -> Tensor:
+def _below(network: WideNetwork, phis: Sequence[Nonlinearity], signals: BatchNormedSignals) -> Tensor:
     """What the hidden layers add, rows and columns running over outputs and samples."""
     steep = [
         phi.derivative(z) / deviation
@@ -232,17 +238,6 @@ def _moments(h: Tensor) -> tuple[Tensor, Tensor]:
 
 def _overlap(h: Tensor) -> Tensor:
     return h @ h.mT
-
-
-def _each(activation: ActivationLike, hidden: int) -> list[Activation]:
-    """The activation of each hidden layer."""
-    if isinstance(activation, str | Activation):
-        activation = (activation,) * hidden
-    if len(activation) != hidden:
-        raise ValueError(
-            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(activation)}"
-        )
-    return [a if isinstance(a, Activation) else named(a) for a in activation]
 
 
 def _bytes_needed(network: WideNetwork) -> int:

@@ -15,7 +15,9 @@ import math
 import torch
 from torch import Tensor
 
-from simulate.wide.signals import ActivationLike, WideNetwork, backward, forward, require_memory
+from simulate.activations import ActivationLike
+from simulate.wide.fisher_gram import layered_gram, linear_readout, require_gram
+from simulate.wide.signals import WideNetwork, backward, forward
 
 __all__ = ["averaged", "cross_entropy_gram", "tangent_gram"]
 
@@ -57,16 +59,14 @@ def tangent_gram(
     for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
         if not 0 <= variance < math.inf:
             raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
-    require_memory(network, _bytes_needed(network), "the Gram matrices")
+    require_gram(network, deltas=3)
     signals = forward(network, activation)
-    n, samples = network.inputs.shape[:2]
-    shape = (n, network.outputs, samples, network.outputs, samples)
-    total = network.inputs.new_zeros(shape)
-    for h, delta in zip(reversed(signals.activations), backward(network, activation, signals), strict=True):
-        flat = delta.reshape(n, network.outputs * samples, -1)
-        variance = (weight_variance / h.shape[-1]) * (h @ h.mT) + bias_variance
-        total += (flat @ flat.mT).reshape(shape).mul_(variance[:, None, :, None, :])
-    return total.transpose(2, 3)
+
+    def overlap(one: Tensor, other: Tensor) -> Tensor:
+        return (weight_variance / one.shape[-1]) * (one @ other.mT) + bias_variance
+
+    deltas = linear_readout(backward(network, activation, signals))
+    return layered_gram(reversed(signals.activations), deltas, overlap, network)
 
 
 def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:
@@ -130,10 +130,3 @@ def averaged(gram: Tensor) -> Tensor:
     block = pair + (own - pair) * one
     same = torch.eye(outputs, dtype=gram.dtype, device=gram.device)
     return same[None, :, :, None, None] * block[:, None, None]
-
-
-def _bytes_needed(network: WideNetwork) -> int:
-    n, samples, _ = network.inputs.shape
-    outputs, widest = network.outputs, max(h.shape[-1] for h in network.weights)
-    numbers = 2 * (outputs * samples) ** 2 + 3 * samples * (outputs + network.depth) * widest
-    return n * numbers * network.inputs.element_size()

@@ -22,8 +22,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate.lanczos import Operator
-from simulate.wide.signals import ActivationLike, WideNetwork, forward
+from simulate.activations import ActivationLike
+from simulate.wide.signals import WideNetwork, forward
 
 __all__ = [
     "Normalisation",
@@ -32,9 +32,6 @@ __all__ = [
     "normalised",
     "outputs_of",
     "projected",
-    "projected_operator",
-    "with_gain",
-    "with_shift",
 ]
 
 
@@ -124,54 +121,6 @@ def projected(gram: Tensor, normalisation: Normalisation) -> Tensor:
     scale = normalisation.scale
     total.mul_(scale.view(n, outputs, 1, 1, 1)).mul_(scale.view(n, 1, 1, outputs, 1))
     return total.transpose(2, 3)
-
-
-def projected_operator(operator: Operator, normalisation: Normalisation) -> Operator:
-    """A (K / T) A from K / T, for one network: see `fisher_gram.network_operator`.
-
-    Examples
-    --------
-    >>> identity = Operator(product=lambda v: v, dim=3)
-    >>> projected_operator(identity, mean_subtraction(torch.zeros(1, 1, 3).double()))(torch.eye(3).double())
-    tensor([[ 0.6667, -0.3333, -0.3333],
-            [-0.3333,  0.6667, -0.3333],
-            [-0.3333, -0.3333,  0.6667]], dtype=torch.float64)
-    """
-    outputs, samples = normalisation.directions.shape[1:3]
-
-    def applied(vectors: Tensor) -> Tensor:
-        return normalisation(vectors.view(1, -1, outputs, samples)).view(-1, operator.dim)
-
-    return Operator(
-        product=lambda vectors: applied(operator(applied(vectors))),
-        dim=operator.dim,
-        dtype=operator.dtype,
-        device=operator.device,
-    )
-
-
-def with_shift(gram: Tensor) -> Tensor:
-    """The Gram if a shift beta_k, added to every output, is a parameter too: 1 more in the blocks k = m."""
-    return _with_parameter(gram, torch.ones_like(gram[:, 0, :, 0, :]))
-
-
-def with_gain(gram: Tensor, outputs: Tensor) -> Tensor:
-    """The Gram if a gain gamma_k of the batch-normalised outputs, now 1, is a parameter too.
-
-    Raises
-    ------
-    ValueError
-        If an output is the same for all samples.
-    """
-    return _with_parameter(gram, normalised(outputs))
-
-
-def _with_parameter(gram: Tensor, derivatives: Tensor) -> Tensor:
-    """The Gram with one more parameter for each output, by which its derivatives are (n, C, T)."""
-    total = gram.clone()
-    own = derivatives[..., :, None] * derivatives[..., None, :]
-    total.diagonal(dim1=1, dim2=2).add_(own.permute(0, 2, 3, 1))
-    return total
 
 
 def _less_mean(outputs: Tensor) -> Tensor:

@@ -18,13 +18,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simulate.activations import Activation, named
-from simulate.wide.signals import ActivationLike, WideNetwork, require_memory
+from simulate.activations import ActivationLike, by_layer
+from simulate.wide.fisher_gram import layered_gram, plain_overlap, require_gram
+from simulate.wide.signals import WideNetwork
 
-__all__ = ["NormedSignals", "backward", "etas", "forward", "gram"]
+__all__ = [
+    "LayerNormedSignals",
+    "etas",
+    "layer_normed_derivatives",
+    "layer_normed_gram",
+    "layer_normed_signals",
+]
 
 
-class NormedSignals(NamedTuple):
+class LayerNormedSignals(NamedTuple):
     """Normalised pre-activations of layers 1..L (n, T, M_l) and what they were multiplied with, 1/sigma (n, T)."""
 
     normalised: tuple[Tensor, ...]
@@ -32,7 +39,9 @@ class NormedSignals(NamedTuple):
     activations: tuple[Tensor, ...]  # of layers 0..L-1
 
 
-def forward(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0) -> NormedSignals:
+def layer_normed_signals(
+    network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0
+) -> LayerNormedSignals:
     """Signals of every layer; the outputs are ``normalised[-1]``.
 
     Parameters
@@ -54,12 +63,13 @@ def forward(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.
     --------
     >>> x = torch.tensor([[[3.0, 4.0], [1.0, 0.0]]])
     >>> one = WideNetwork(weights=(torch.eye(2)[None],), biases=(torch.zeros(1, 2),), inputs=x)
-    >>> forward(one, "relu").normalised[-1].tolist(), forward(one, "relu").inverses[-1].tolist()
+    >>> found = layer_normed_signals(one, "relu")
+    >>> found.normalised[-1].tolist(), found.inverses[-1].tolist()
     ([[[-1.0, 1.0], [1.0, -1.0]]], [[2.0, 2.0]])
     """
     if not 0 <= eps < math.inf:
         raise ValueError(f"eps must be non-negative and finite, got {eps!r}")
-    phis = _resolve(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     h = network.inputs
     normalised, inverses, activations = [], [], [h]
     for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
@@ -69,10 +79,12 @@ def forward(network: WideNetwork, activation: ActivationLike, *, eps: float = 0.
         if layer < len(phis):
             h = phis[layer].function(f)
             activations.append(h)
-    return NormedSignals(tuple(normalised), tuple(inverses), tuple(activations))
+    return LayerNormedSignals(tuple(normalised), tuple(inverses), tuple(activations))
 
 
-def backward(network: WideNetwork, activation: ActivationLike, signals: NormedSignals) -> Iterator[Tensor]:
+def layer_normed_derivatives(
+    network: WideNetwork, activation: ActivationLike, signals: LayerNormedSignals
+) -> Iterator[Tensor]:
     """Derivatives of every normalised output by the pre-activations u^l, from l = L down to 1.
 
     Each of shape (n, C, T, M_l). A normalisation multiplies the derivatives v by its units with
@@ -83,7 +95,7 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: NormedSi
     ValueError
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
-    phis = _resolve(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     outputs = signals.normalised[-1]
     n, samples, classes = outputs.shape
     identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
@@ -97,7 +109,7 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: NormedSi
         yield delta
 
 
-def gram(
+def layer_normed_gram(
     network: WideNetwork, activation: ActivationLike, *, eps: float = 0.0, biases: bool = True
 ) -> Tensor:
     """K = J J^T of the normalised outputs, layer by layer, without J.
@@ -105,7 +117,7 @@ def gram(
     Parameters
     ----------
     network, activation, eps
-        As in :func:`forward`.
+        As in :func:`layer_normed_signals`.
     biases
         Whether the biases belong to the parameters.
 
@@ -116,7 +128,7 @@ def gram(
     Raises
     ------
     ValueError
-        As in :func:`forward`, or if the memory needed exceeds what is available.
+        As in :func:`layer_normed_signals`, or if the memory needed exceeds what is available.
 
     Examples
     --------
@@ -126,21 +138,16 @@ def gram(
     >>> from simulate.wide.signals import wide_network
     >>> block = Block((fixture(0, "a"),))
     >>> network = wide_network(block, widths=(5, 7, 2), samples=4, weight_variance=2.0, bias_variance=0.1)
-    >>> bool(gram(network, "relu").abs().max() < 1e-20)
+    >>> bool(layer_normed_gram(network, "relu").abs().max() < 1e-20)
     True
     """
-    require_memory(network, _bytes_needed(network), "the Gram matrices")
-    signals = forward(network, activation, eps=eps)
-    n, samples = network.inputs.shape[:2]
-    total = network.inputs.new_zeros(n, network.outputs, samples, network.outputs, samples)
-    for h, delta in zip(reversed(signals.activations), backward(network, activation, signals), strict=True):
-        flat = delta.reshape(n, network.outputs * samples, -1)
-        overlap = h @ h.mT + float(biases)
-        total += (flat @ flat.mT).reshape(total.shape).mul_(overlap[:, None, :, None, :])
-    return total.transpose(2, 3)
+    require_gram(network, deltas=5)
+    signals = layer_normed_signals(network, activation, eps=eps)
+    deltas = layer_normed_derivatives(network, activation, signals)
+    return layered_gram(reversed(signals.activations), deltas, plain_overlap(biases), network)
 
 
-def etas(signals: NormedSignals) -> dict[str, Tensor]:
+def etas(signals: LayerNormedSignals) -> dict[str, Tensor]:
     """Averages over the samples of one network: of 1/sigma^2, of its square and of its products for two samples.
 
     The products are those of ``eta3``, each times the squared overlap (f(s) . f(t) / C)^2 of the outputs, its
@@ -173,15 +180,6 @@ def etas(signals: NormedSignals) -> dict[str, Tensor]:
     }
 
 
-def _resolve(activation: ActivationLike, hidden: int) -> list[Activation]:
-    given = [activation] * hidden if isinstance(activation, str | Activation) else list(activation)
-    if len(given) != hidden:
-        raise ValueError(
-            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(given)}"
-        )
-    return [a if isinstance(a, Activation) else named(a) for a in given]
-
-
 def _normalise(u: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     centred = u - u.mean(-1, keepdim=True)
     variance = centred.square().mean(-1) + eps
@@ -193,12 +191,3 @@ def _through(v: Tensor, f: Tensor, inverse: Tensor) -> Tensor:
     f = f[:, None]
     rest = v - v.mean(-1, keepdim=True) - f * (f * v).mean(-1, keepdim=True)
     return rest * inverse[:, None, :, None]
-
-
-def _bytes_needed(network: WideNetwork) -> int:
-    # at the peak: the sum and one layer's term, two layers' deltas and three of one on its way, all signals
-    n, samples, inputs = network.inputs.shape
-    units = [inputs, *(weight.shape[1] for weight in network.weights)]
-    grams = 2 * (network.outputs * samples) ** 2
-    deltas = 5 * network.outputs * samples * max(units)
-    return n * (grams + deltas + 3 * samples * sum(units)) * network.inputs.element_size()

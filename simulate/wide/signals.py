@@ -16,23 +16,19 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.activations import Activation, named
+from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
 
 __all__ = [
-    "ActivationLike",
     "Signals",
     "WideNetwork",
+    "activation_slopes",
     "backward",
     "forward",
     "measured_order_parameters",
-    "require_memory",
-    "slopes",
+    "require_room",
     "wide_network",
 ]
-
-ActivationLike = str | Activation | Sequence[str | Activation]
-"""An `Activation` or the name of one: a single one for all hidden layers, or a sequence with one for each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +58,7 @@ class WideNetwork:
         )
 
 
-def require_memory(network: WideNetwork, needed: int, what: str, *, advice: str = "") -> None:
+def require_room(network: WideNetwork, needed: int, what: str, *, advice: str = "") -> None:
     """Refuse a network whose `what`, a plural, need more bytes than its device has free.
 
     Raises
@@ -73,7 +69,7 @@ def require_memory(network: WideNetwork, needed: int, what: str, *, advice: str 
     n, samples, _ = network.inputs.shape
     text = f"{what} of {n} replicates, {network.outputs} outputs and {samples} samples"
     advice = f"use fewer samples or outputs{advice}"
-    _memory.require("network", needed, text, device=network.inputs.device, advice=advice)
+    _memory.require_free("network", needed, text, device=network.inputs.device, advice=advice)
 
 
 class Signals(NamedTuple):
@@ -113,15 +109,15 @@ def wide_network(
     >>> [tuple(w.shape) for w in network.weights], tuple(network.inputs.shape)
     ([(2, 7, 5), (2, 3, 7)], (2, 4, 5))
     """
-    layers = tuple(_checks.layers(widths))
-    samples = _checks.count("samples", samples)
+    layers = tuple(_checks.layer_sizes(widths))
+    samples = _checks.natural("samples", samples)
     for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
         if not 0 <= variance < math.inf:
             raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
     numbers = sum((narrow + 1) * wide for narrow, wide in layers) + samples * layers[0][0]
     what = f"{len(block)} replicates of {numbers} weights, biases and inputs"
     # twice: while the draws of a block are stacked they are there a second time
-    _memory.require("widths and samples", 16 * len(block) * numbers, what)
+    _memory.require_free("widths and samples", 16 * len(block) * numbers, what)
     weights = tuple(
         block.normal(wide, narrow).mul_(math.sqrt(weight_variance / narrow)) for narrow, wide in layers
     )
@@ -137,7 +133,7 @@ def forward(network: WideNetwork, activation: ActivationLike) -> Signals:
     ValueError
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
-    phis = _resolve(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     h = network.inputs
     preactivations, activations = [], [h]
     for layer, (weight, bias) in enumerate(zip(network.weights, network.biases, strict=True)):
@@ -159,7 +155,7 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: Signals)
     ValueError
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
-    phis = _resolve(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     outputs = signals.preactivations[-1]
     n, samples, classes = outputs.shape
     identity = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
@@ -172,7 +168,9 @@ def backward(network: WideNetwork, activation: ActivationLike, signals: Signals)
         yield delta
 
 
-def slopes(network: WideNetwork, activation: ActivationLike, signals: Signals) -> tuple[Tensor, ...]:
+def activation_slopes(
+    network: WideNetwork, activation: ActivationLike, signals: Signals
+) -> tuple[Tensor, ...]:
     """Derivatives phi'(u^l) of the hidden layers l = 1..L-1, each of shape (n, T, M_l).
 
     Raises
@@ -180,7 +178,7 @@ def slopes(network: WideNetwork, activation: ActivationLike, signals: Signals) -
     ValueError
         If the activation is unknown, or a sequence of them does not match the hidden layers.
     """
-    phis = _resolve(activation, network.depth - 1)
+    phis = by_layer(activation, network.depth - 1)
     return tuple(phi.derivative(u) for phi, u in zip(phis, signals.preactivations[: len(phis)], strict=True))
 
 
@@ -216,17 +214,3 @@ def _moments(signal: Tensor) -> Tensor:
     own = signal.square().sum((2, 3)).mean(1)
     together = signal.sum(2).square().sum(2).mean(1)
     return torch.stack([own / samples, (together - own) / (samples * (samples - 1))])
-
-
-def _resolve(activation: ActivationLike, hidden: int) -> tuple[Activation, ...]:
-    if isinstance(activation, str | Activation):
-        return (_single(activation),) * hidden
-    if len(activation) != hidden:
-        raise ValueError(
-            f"activation must be one, or one for each of the {hidden} hidden layers, got {len(activation)}"
-        )
-    return tuple(_single(a) for a in activation)
-
-
-def _single(activation: str | Activation) -> Activation:
-    return activation if isinstance(activation, Activation) else named(activation)

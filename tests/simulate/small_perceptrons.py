@@ -32,7 +32,9 @@ class Problem(NamedTuple):
     def objective(self, alpha: float = 1.0, temperature: float = 1.0, activation: str = "relu") -> Objective:
         """The same network and loss for what measures any model."""
         widths = (self.x.shape[1], *(len(w) for w in self.weights))
-        found = trained_perceptrons.objective(widths, alpha * flat(self), self.x, self.labels, activation)
+        found = trained_perceptrons.perceptron_objective(
+            widths, alpha * flat(self), self.x, self.labels, activation
+        )
         loss = functional.cross_entropy
         return Objective(found.model, lambda z, y: loss(z / temperature, y), found.data)
 

@@ -82,7 +82,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
 
 
 def parameters() -> Tensor:
-    return torch.zeros(per_sample.parameter_count((3, 7, 4)), dtype=torch.float64)
+    return torch.zeros(networks.weight_count((3, 7, 4), biases=True), dtype=torch.float64)
 
 
 def weights() -> tuple[Tensor, ...]:
@@ -90,7 +90,7 @@ def weights() -> tuple[Tensor, ...]:
 
 
 def frame(columns: int) -> Tensor:
-    return torch.zeros(networks.parameter_count((3, 7, 4)), columns, dtype=torch.float64)
+    return torch.zeros(networks.weight_count((3, 7, 4)), columns, dtype=torch.float64)
 
 
 def samples(count: int) -> tuple[Tensor, Tensor]:
@@ -168,14 +168,14 @@ def test_small_sizes_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     network()
     started = time.process_time()
     for _ in range(1000):
-        _memory.require("dim", 10**6, "matrices")
+        _memory.require_free("dim", 10**6, "matrices")
     assert time.process_time() - started < 0.1
 
 
 def test_sizes_of_numpy_are_sizes() -> None:
     assert ensembles.wigner(BLOCK, np.int8(100)).shape == (2, 100, 100)  # 100^2 would overflow there
     assert network(np.array([3, 4, 2]), np.uint8(5)).inputs.shape == (2, 5, 3)
-    assert networks.parameter_count(np.array([1000, 1000, 10], dtype=np.int16)) == 1_010_000
+    assert networks.weight_count(np.array([1000, 1000, 10], dtype=np.int16)) == 1_010_000
 
 
 # --- the estimates against what is really allocated
@@ -198,10 +198,10 @@ def peak(call: Callable[[], Any]) -> float:
 )
 def test_the_estimates_cover_the_peaks(widths: Any, count: int, columns: int, monkeypatch) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(_memory, "require", lambda name, needed, *_, **__: asked.append(needed))
+    monkeypatch.setattr(_memory, "require_free", lambda name, needed, *_, **__: asked.append(needed))
     draws, labels = rng().standard_normal((count, widths[0])), np.arange(count) % widths[-1]
     plain = networks.mlp_weights(rng(), widths)
-    directions = curvature.haar(rng(), networks.parameter_count(widths), columns)
+    directions = curvature.haar(rng(), networks.weight_count(widths), columns)
     small = (widths[0], 4, widths[-1])
     theta = per_sample.initial_parameters(rng(), small)
     for call in (

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from scipy import special
 from torch.nn import functional
 
-from simulate.activations import ACTIVATIONS, named
+from simulate.activations import ACTIVATIONS, nonlinearity
 
 REFERENCES = {
     "relu": lambda x: np.maximum(x, 0),
@@ -86,4 +86,4 @@ def test_slope_of_tanh_does_not_overflow() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*hard_tanh, got 'swish'"):
-        named("swish")
+        nonlinearity("swish")

@@ -1,6 +1,7 @@
 """Data sets: digits and their resizing, archives good and bad, torchvision by proxy, sampling."""
 
 import io
+import subprocess
 import sys
 import types
 import zipfile
@@ -48,6 +49,19 @@ def test_eight_by_eight_digits_are_those_of_scikit_learn() -> None:
     expected = (source.data - source.data.mean()) / source.data.std()
     assert_allclose(data.digits((1, 8, 8)).flat().images, expected, rtol=1e-13, atol=1e-14)
     assert_array_equal(data.digits((1, 8, 8)).labels, source.target)
+
+
+def test_digits_come_without_the_package_that_ships_them() -> None:
+    """Which brings scipy.stats, two seconds of every process that draws."""
+    program = "import sys; from simulate import data; data.digits(); print(sys.modules.get('sklearn'))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "None"
+
+
+def test_digits_are_asked_of_scikit_learn_where_their_file_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = data._digits()
+    monkeypatch.setattr(data, "find_spec", lambda _: None)
+    assert_array_equal(data._digits(), expected)
 
 
 def test_channels_are_equal() -> None:
@@ -116,9 +130,9 @@ def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
     pixels = PIXELS.astype(dtype)
     expected = (pixels.astype(float) - pixels.mean(dtype=float)) / pixels.std(dtype=float)
 
-    last = data.load(archive(tmp_path, x_train=pixels, y_train=LABELS))
-    first = data.load(archive(tmp_path, x_train=pixels.transpose(0, 3, 1, 2), y_train=LABELS))
-    grey = data.load(archive(tmp_path, x_train=pixels[..., 0], y_train=LABELS))
+    last = data.load_images(archive(tmp_path, x_train=pixels, y_train=LABELS))
+    first = data.load_images(archive(tmp_path, x_train=pixels.transpose(0, 3, 1, 2), y_train=LABELS))
+    grey = data.load_images(archive(tmp_path, x_train=pixels[..., 0], y_train=LABELS))
 
     assert last.images.shape == (6, 3, 5, 4) and last.images.dtype == np.float64
     assert_allclose(last.images, expected.transpose(0, 3, 1, 2), rtol=1e-12, atol=1e-13)
@@ -130,14 +144,14 @@ def test_layouts_read_as_channels_first(tmp_path: Path, dtype: type) -> None:
 
 def test_labels_may_be_a_column(tmp_path: Path) -> None:
     path = archive(tmp_path, x_train=PIXELS, y_train=LABELS[:, None].astype(np.uint8))
-    loaded = data.load(str(path))
+    loaded = data.load_images(str(path))
     assert_array_equal(loaded.labels, LABELS)
     assert loaded.labels.dtype == np.int64 and loaded.classes == 3
 
 
 def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
     path = archive(tmp_path, x_train=PIXELS, y_train=LABELS, x_test=PIXELS[:2] // 2, y_test=LABELS[:2])
-    test = data.load(path, split="test")
+    test = data.load_images(path, split="test")
     expected = (PIXELS[:2] // 2 - PIXELS.mean()) / PIXELS.std()
 
     assert_allclose(test.images, expected.transpose(0, 3, 1, 2), rtol=1e-12)
@@ -179,23 +193,23 @@ def test_test_images_are_scaled_as_the_training_images(tmp_path: Path) -> None:
 def test_archives_with_wrong_contents_are_refused_by_name(tmp_path: Path, arrays: dict, message: str) -> None:
     path = archive(tmp_path, **arrays)
     with pytest.raises(ValueError, match=message) as refusal:
-        data.load(path)
+        data.load_images(path)
     assert str(path) in str(refusal.value)
 
 
 def test_a_missing_split_is_refused(tmp_path: Path) -> None:
     path = archive(tmp_path, x_train=PIXELS, y_train=LABELS)
     with pytest.raises(ValueError, match=r"must hold x_test, y_test, got x_train, y_train"):
-        data.load(path, split="test")
+        data.load_images(path, split="test")
     with pytest.raises(ValueError, match=r"split must be train or test, got 'valid'"):
-        data.load(path, split="valid")
+        data.load_images(path, split="valid")
 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"absent.npz must be an existing file, got none; check the path"):
-        data.load(tmp_path / "absent.npz")
+        data.load_images(tmp_path / "absent.npz")
     with pytest.raises(ValueError, match=r"must be an existing file"):
-        data.load(tmp_path)
+        data.load_images(tmp_path)
     for name, content in (
         ("text.npz", b"hello, world"),
         ("empty.npz", b""),
@@ -203,13 +217,13 @@ def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=rf"{name} must be an .npz archive, got a .*; save it with"):
-            data.load(tmp_path / name)
+            data.load_images(tmp_path / name)
     np.save(tmp_path / "one.npy", PIXELS)
     with pytest.raises(ValueError, match=r"one.npy must be an .npz archive, got a single array; save it"):
-        data.load(tmp_path / "one.npy")
+        data.load_images(tmp_path / "one.npy")
     np.save(tmp_path / "pickle.npy", np.array([{}], dtype=object))
     with pytest.raises(ValueError, match=r"pickle.npy must be an .npz archive, got a "):
-        data.load(tmp_path / "pickle.npy")
+        data.load_images(tmp_path / "pickle.npy")
 
 
 def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
@@ -218,7 +232,7 @@ def test_a_member_that_is_no_array_is_refused(tmp_path: Path) -> None:
         raw.writestr("x_train", b"not an array")
         raw.writestr("y_train", b"neither")
     with pytest.raises(ValueError, match=r"raw.npz must hold an array under x_train, got raw bytes"):
-        data.load(path)
+        data.load_images(path)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -236,7 +250,7 @@ def test_damage_anywhere_ends_in_one_clear_line(tmp_path: Path, compressed: bool
         for content in (bytes(broken), sound[:position]):
             path.write_bytes(content)
             try:
-                data.load(path)
+                data.load_images(path)
             except ValueError as error:
                 messages.append(str(error))
     assert len(messages) > len(sound) / 3
@@ -253,7 +267,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(
         ValueError, match=r"set.npz must be readable, got Permission denied; check its permissions"
     ):
-        data.load(path)
+        data.load_images(path)
 
 
 # --- torchvision
@@ -288,8 +302,8 @@ def torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("name", "channels"), [("fashion-mnist", 1), ("cifar10", 3), ("cifar100", 3)])
 def test_named_sets_come_from_torchvision(torchvision, tmp_path: Path, name: str, channels: int) -> None:
-    train = data.named(name, tmp_path / "fetched")
-    test = data.named(name, tmp_path / "fetched", split="test")
+    train = data.torchvision_images(name, tmp_path / "fetched")
+    test = data.torchvision_images(name, tmp_path / "fetched", split="test")
 
     pixels = PIXELS[..., :channels].astype(float)
     expected = (pixels - pixels.mean()) / pixels.std()
@@ -304,7 +318,7 @@ def test_sets_that_are_not_on_disk_are_never_fetched(torchvision, tmp_path: Path
     with pytest.raises(
         ValueError, match=r"data 'cifar10' must be below .*; fetch it once with .*download=True"
     ):
-        data.named("cifar10", tmp_path)
+        data.torchvision_images("cifar10", tmp_path)
 
 
 def test_named_sets_need_the_vision_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -313,16 +327,16 @@ def test_named_sets_need_the_vision_extra(monkeypatch: pytest.MonkeyPatch, tmp_p
     with pytest.raises(
         ValueError, match=r"data 'cifar10' needs the vision extra: pip install 'losscurv\[vision\]'"
     ):
-        data.named("cifar10", tmp_path)
+        data.torchvision_images("cifar10", tmp_path)
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=r"name must be one of fashion-mnist, cifar10, cifar100, got 'mnist'"
     ):
-        data.named("mnist", tmp_path)
+        data.torchvision_images("mnist", tmp_path)
     with pytest.raises(ValueError, match=r"split must be train or test, got ''"):
-        data.named("cifar10", tmp_path, split="")
+        data.torchvision_images("cifar10", tmp_path, split="")
 
 
 # --- sampling

@@ -118,7 +118,7 @@ def test_free_memory_is_within_the_limits(root: Path) -> None:
     with pytest.raises(
         ValueError, match=r"size must be small enough for memory: arrays need about 1\.0 GiB, got 0\.0"
     ):
-        _memory.require("size", GIB, "arrays")
+        _memory.require_free("size", GIB, "arrays")
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")

@@ -17,7 +17,7 @@ from simulate.networks import (
     Pooling,
     mlp_logits,
     mlp_weights,
-    parameter_count,
+    weight_count,
 )
 
 
@@ -31,14 +31,14 @@ def images(*shape: int) -> torch.Tensor:
 
 def test_parameter_counts_are_those_of_the_named_networks() -> None:
     weights = mlp_weights(generator(), LENET_300_100)
-    assert parameter_count(LENET_300_100) == sum(w.numel() for w in weights) == 266_200
+    assert weight_count(LENET_300_100) == sum(w.numel() for w in weights) == 266_200
     counts = [p.numel() for p in LeNet5(rng=generator()).parameters()]
     assert counts == [450, 2400, 48_000, 10_080, 840] and sum(counts) == 61_770
 
 
 def test_bias_adds_one_parameter_per_unit() -> None:
     net = Mlp((7, 5, 3), rng=generator(), bias=True)
-    assert sum(p.numel() for p in net.parameters()) == parameter_count((7, 5, 3)) + 8
+    assert sum(p.numel() for p in net.parameters()) == weight_count((7, 5, 3)) + 8
     assert all(bool((p == 0).all()) for name, p in net.named_parameters() if name.endswith("bias"))
 
 
@@ -114,7 +114,7 @@ def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
         mlp_logits(mlp_weights(generator(), (2, 2)), torch.ones(1, 2), "swish")
     with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(5,\)"):
-        parameter_count((5,))
+        weight_count((5,))
     with pytest.raises(ValueError, match=r"widths must be at least two positive integers, got \(5, 0\)"):
         mlp_weights(generator(), (5, 0))
     with pytest.raises(ValueError, match="gain must be one of kaiming, lecun, got 'xavier'"):

@@ -14,7 +14,7 @@ from torch import nn
 from simulate import operators
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.objectives import Objective
-from simulate.objectives.derivatives import held, second_derivative
+from simulate.objectives.derivatives import bytes_held, second_derivative
 from simulate.objectives.parameters import as_found
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
@@ -241,11 +241,13 @@ def test_memory_is_told_from_few_samples(monkeypatch: pytest.MonkeyPatch) -> Non
     model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
     objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.zeros(40).long()))
     told: list[int] = []
-    monkeypatch.setattr("simulate._memory.require", lambda _, needed, *args, **options: told.append(needed))
+    monkeypatch.setattr(
+        "simulate._memory.require_free", lambda _, needed, *args, **options: told.append(needed)
+    )
     _ = hessian(objective) @ torch.ones(objective.dim)
     leaves = objective.leaves()
     (batch,) = objective.batches()
-    known = held(lambda: second_derivative(objective.loss(objective.outputs(leaves, x), batch), leaves))
+    known = bytes_held(lambda: second_derivative(objective.loss(objective.outputs(leaves, x), batch), leaves))
     assert told[0] == pytest.approx(known + 16 * objective.dim, rel=0.02)
 
 

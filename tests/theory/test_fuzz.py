@@ -64,6 +64,10 @@ def test_a_right_value_or_a_message_that_names_the_argument(name: str, data: st.
 
 
 RIGHT: dict[str, Any] = {
+    "diagonal": 1.0,
+    "fourth_cumulant": -2.0,
+    "hidden": 24,
+    "limit": 0.4,
     "spike": 1.7,
     "sigma": 0.6,
     "q": 0.4,
@@ -131,6 +135,16 @@ RIGHT: dict[str, Any] = {
     "h_term_norm": 0.1,
     "gap_density": 0.4,
     "bulk_norm": 0.9,
+    "order": 1,
+    "gaps": [0.3, 0.1],
+    "squared_slopes": [2.5, 1.7],
+    "matrices": [[[1.0, 2.0]], [[0.5]]],
+    "x": [0.3, -0.2],
+    "bias": [0.3, -0.2],
+    "spread": 0.7,
+    "label": 1,
+    "jacobian": [[0.3], [1.0], [-0.2]],
+    "second": [[[0.3]], [[1.0]], [[-0.2]]],
 }
 ELEMENTWISE = [
     name

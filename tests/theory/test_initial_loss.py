@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import integrate, stats
 
 from theory import initial_loss
 
@@ -72,3 +75,39 @@ def test_refuse_what_is_no_distribution() -> None:
         initial_loss.jensen_bound([0.5, 0.5], [0.2, 0.3, 0.5])
     with pytest.raises(ValueError, match="prior must be a probability vector"):
         initial_loss.prior_entropy([1.0])
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.7, 3.1, 12.0])
+def test_gaussian_loss_of_two_classes_is_an_integral_over_their_difference(spread: float) -> None:
+    """E log(e^x + e^y) = E (x + y)/2 + E log(2 cosh(d/2)) with d normal."""
+    law: Any = stats.norm(0.4, spread * np.sqrt(2))
+    kink, _ = integrate.quad(
+        lambda d: np.logaddexp(d / 2, -d / 2) * law.pdf(d),
+        *law.mean() + np.array([-12, 12]) * law.std(),
+        limit=500,
+        epsabs=1e-12,
+    )
+    exact = (0.3 - 0.1) / 2 + kink - (0.7 * 0.3 + 0.3 * -0.1)
+
+    assert_allclose(initial_loss.gaussian_loss([0.3, -0.1], [0.7, 0.3], spread=spread), exact, atol=2e-9)
+
+
+def test_gaussian_loss_without_spread_is_the_cross_entropy_and_else_above_the_entropy() -> None:
+    prior = [0.62, 0.27, 0.11]
+    still = initial_loss.gaussian_loss(np.log(prior) + 5.0, prior, spread=0.0)
+    moving = initial_loss.gaussian_loss(np.log(prior), prior, spread=0.8)
+
+    assert_allclose(still, initial_loss.prior_entropy(prior), atol=1e-9)
+    assert moving > still
+    second = np.square(0.01) / 2 * (1 - np.square(prior).sum())
+    slow = initial_loss.gaussian_loss(np.log(prior), prior, spread=0.01)
+    assert_allclose(slow - still, second, rtol=1e-3)
+
+
+def test_gaussian_loss_refuses_what_it_cannot_integrate() -> None:
+    with pytest.raises(ValueError, match=r"spread must be in \[0, 30\], got 31"):
+        initial_loss.gaussian_loss([0.0, 0.0], [0.5, 0.5], spread=31)
+    with pytest.raises(ValueError, match=r"prior must be over 2 classes, got \(3,\)"):
+        initial_loss.gaussian_loss([0.0, 0.0], [0.5, 0.3, 0.2], spread=1.0)
+    with pytest.raises(ValueError, match="bias must be at least two numbers"):
+        initial_loss.gaussian_loss([0.0], [0.5, 0.5], spread=1.0)

@@ -11,7 +11,13 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory.activations import Activation, leaky_relu, resolve
-from theory.order_parameters import ConvergenceError, order_parameters, propagate
+from theory.order_parameters import (
+    ConvergenceError,
+    input_derivative,
+    order_parameters,
+    preactivation_moment,
+    propagate,
+)
 
 NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
 SINE = Activation("sine", np.sin, np.cos, lambda x: -np.sin(x))
@@ -236,3 +242,33 @@ def test_what_would_overflow_or_never_end_is_refused(change: dict[str, object], 
 def test_activations_of_a_propagation_come_as_a_sequence() -> None:
     with pytest.raises(ValueError, match="activations must be a sequence of Activation, got 3"):
         propagate(3, weight_variance=1.0, bias_variance=0.0)
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh", "relu"])
+def test_moments_of_the_pre_activations_are_those_that_are_propagated(name: str) -> None:
+    """q^{l+1} of one input and of two, from the hats of the layer below (eq. 6)."""
+    law = {"weight_variance": 1.7, "bias_variance": 0.3}
+    known = propagate(resolve(name, 4), **law)
+    assert_allclose(preactivation_moment(known.q_hat_t[:-1], **law), known.variance, rtol=1e-15)
+    assert_allclose(preactivation_moment(known.q_hat_st[:-1], **law), known.covariance, rtol=1e-15)
+
+
+def test_the_derivative_by_the_inputs_of_erf_in_mpmath() -> None:
+    """One hidden layer: sigma_w^4 E erf'(u)^2 with u of variance sigma_w^2 + sigma_b^2, by quadrature."""
+    weight, bias = 1.7, 0.3
+    scale = mp.sqrt(weight + bias)
+    slope = mp.quad(
+        lambda z: (2 / mp.sqrt(mp.pi) * mp.exp(-((scale * z) ** 2))) ** 2 * mp.npdf(z), [-mp.inf, mp.inf]
+    )
+    found = input_derivative("erf", depth=2, weight_variance=weight, bias_variance=bias)
+    assert_allclose(found, float(weight**2 * slope), rtol=1e-12)
+    assert input_derivative("relu", depth=1, weight_variance=weight, bias_variance=bias) == weight
+
+
+def test_what_follows_the_order_parameters_refuses_what_overflows() -> None:
+    with pytest.raises(ValueError, match="weight_variance"):
+        preactivation_moment(1e200, weight_variance=1e200, bias_variance=0.0)
+    with pytest.raises(ValueError, match="q_hat must be finite"):
+        preactivation_moment(math.nan, weight_variance=1.0, bias_variance=0.0)
+    with pytest.raises(ValueError, match="weight_variance must be small enough not to overflow"):
+        input_derivative("linear", depth=3, weight_variance=1e140, bias_variance=0.0)

@@ -14,13 +14,14 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged, words_of
 from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
-from verify import cli, results
+from verify import results
 from verify.claims import registry
 from verify.cli import main
+from verify.heartbeat import Heartbeat
 from verify.page import report
 from verify.results import load
 from verify.running import suite
-from verify.running.options import OPTIONS, plan, require_writable
+from verify.running.options import OPTIONS, requested, require_writable
 
 __all__ = ["elsewhere", "plant"]
 
@@ -38,7 +39,22 @@ def test_as_expected_is_status_0_and_leaves_a_report(
     assert f"report: {Path('out/report.html')}" in output.out
     assert "tier default, seed 2024, 1 worker, cpu" in output.err
     assert [row.verdict for row in load(tmp_path / "out/results.json").rows].count("agrees") == 3
-    assert "3 agrees" in words_of(tmp_path / "out/report.html")
+    page = words_of(tmp_path / "out/report.html")
+    assert "3 statements agree with experiment" in page and "1 fails, as foreseen" in page
+    assert (tmp_path / "out/cards/beyond.html").exists() and (tmp_path / "out/about.html").exists()
+
+
+def test_one_file_is_the_whole_report(plant: Planter, tmp_path: Path) -> None:
+    plant(toy_claims.RIGHT, toy_claims.MISPRINT, page=True)
+
+    assert judged("--report-dir", "out", "--one-file") == 0
+    assert not (tmp_path / "out/cards").exists() and not (tmp_path / "out/about.html").exists()
+    page = words_of(tmp_path / "out/report.html")
+    assert toy_claims.RIGHT.margin_reason in page and "What this suite cannot see" in page
+    assert judged("--report-dir", "out") == 0
+    assert toy_claims.RIGHT.margin_reason not in words_of(tmp_path / "out/report.html")
+    assert main(["plot", "out", "--one-file"]) == 0
+    assert toy_claims.RIGHT.margin_reason in words_of(tmp_path / "out/report.html")
 
 
 def test_whatever_comes_of_a_claim_has_its_place_on_the_page(plant: Planter) -> None:
@@ -49,9 +65,11 @@ def test_whatever_comes_of_a_claim_has_its_place_on_the_page(plant: Planter) -> 
     plant(*everything, page=True)
 
     assert judged("--report-dir", "out") == 1
-    page = words_of(Path("out/report.html"))
+    first = words_of(Path("out/report.html"))
+    page = " ".join(map(words_of, sorted(Path("out").rglob("*.html"))))
     assert all(page.count(made.id) > 1 for made in everything)
-    assert "7 verdicts 3 agrees 2 disagrees 1 expected 1 undecided 1 broken" in page
+    assert "3 statements agree with experiment" in first and "1 fails, as foreseen" in first
+    assert "3 surprises" in first and "7 readings judged; 1 undecided" in first
 
 
 def test_a_surprise_is_status_1_and_a_block_of_numbers(
@@ -79,22 +97,32 @@ def test_a_broken_check_is_shown_and_the_others_still_run(
 
 
 def test_undecided_passes_unless_strict(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.TIGHT)
+    plant(*toy_claims.MANY_RIGHT, toy_claims.TIGHT)
 
     assert judged() == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "0 agrees, 0 disagrees (0 expected), 1 undecided"
+    assert capsys.readouterr().out.splitlines()[-1] == "20 agrees, 0 disagrees (0 expected), 1 undecided"
     assert judged("--strict-undecided") == 1
 
 
-def test_a_run_of_everything_that_decides_too_little_fails(
+def test_a_run_that_decides_too_little_fails_whatever_is_selected(
     plant: Planter, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plant(toy_claims.TIGHT, replace(toy_claims.TIGHT, id="beyond/tight-too"))
+    plant(*toy_claims.MANY_RIGHT, toy_claims.TIGHT, replace(toy_claims.TIGHT, id="beyond/tight-too"))
 
     assert judged() == 1
-    assert "2 of 2 verdicts are undecided, more than 5%" in capsys.readouterr().err
-    assert judged("--claim", "beyond/tight", "--claim", "beyond/tight-too") == 0
-    assert judged("--replicates", "64") == 0
+    assert "2 of 22 verdicts are undecided, more than 5%" in capsys.readouterr().err
+    assert judged("--claim", "beyond/tight") == 1
+    assert judged("--claim", "beyond/right-3") == 0
+
+
+def test_a_run_too_short_for_any_verdict_is_refused(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.RIGHT, toy_claims.EXACT)
+
+    assert judged("--replicates", "95") == 2
+    assert "--replicates must be at least 96, got 95" in capsys.readouterr().err
+    assert judged("--replicates", "16", "--claim", "beyond/exact") == 0  # it has none
 
 
 def test_a_planted_error_that_is_missed_fails_the_run(
@@ -110,14 +138,14 @@ def test_a_planted_error_that_is_missed_fails_the_run(
 def test_json_is_the_results_file(plant: Planter, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.TIGHT)
 
-    assert judged("--json", "--report-dir", "out") == 0
+    assert judged("--json", "--report-dir", "out") == 1
     assert capsys.readouterr().out == (tmp_path / "out/results.json").read_text(encoding="utf-8")
 
 
 def test_infinity_is_a_string_in_json(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
-    plant(toy_claims.RIGHT)
+    plant(toy_claims.STILL)
 
-    assert judged("--json", "--replicates", "16") == 0
+    assert judged("--json") == 1
     point = json.loads(capsys.readouterr().out)["rows"][0]["points"][0]
     assert point["upper"] == "inf"
 
@@ -125,10 +153,10 @@ def test_infinity_is_a_string_in_json(plant: Planter, capsys: pytest.CaptureFixt
 def test_options_decide_what_is_judged_and_how(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.WRONG, toy_claims.EXACT)
 
-    assert judged("--tier", "smoke", "--json", "--replicates", "80", "--seed", "11") == 0
+    assert judged("--tier", "smoke", "--json", "--replicates", "96", "--seed", "11") == 0
     smoke = json.loads(capsys.readouterr().out)
     assert [row["id"] for row in smoke["rows"]] == ["beyond/right", "beyond/exact"]
-    assert (smoke["suite"]["seed"], smoke["suite"]["replicates"]) == (11, 80)
+    assert (smoke["suite"]["seed"], smoke["suite"]["replicates"]) == (11, 96)
     assert judged("--claim", "beyond/wrong", "--json", "--tier", "smoke", "--report-dir", "one") == 1
     assert [row["id"] for row in json.loads(capsys.readouterr().out)["rows"]] == ["beyond/wrong"]
 
@@ -154,7 +182,7 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
         ("--paper karakida2019", "--paper must leave at least one claim, got none with --tier default"),
         ("--claim beyond/right --paper karakida2019", "--claim and --paper must leave at least one claim"),
         ("--workers 0", "--workers must be at least 1, got 0"),
-        ("--replicates 0", "--replicates must be at least 1, got 0"),
+        ("--replicates 0", "--replicates must be at least 96, got 0"),
         ("--seed -1", "--seed must be at least 0, got -1"),
         ("--vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
         ("--device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
@@ -205,7 +233,7 @@ def test_a_report_that_cannot_be_written_still_prints_what_was_judged(
 ) -> None:
     plant(toy_claims.RIGHT)
 
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device", "losscurv-report/results.json")
 
     monkeypatch.setattr(report, "write", full)
@@ -287,7 +315,7 @@ def test_progress_tells_the_time_left(
     plant: Planter, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plant(toy_claims.RIGHT, toy_claims.EXACT)
-    monkeypatch.setattr(cli._Progress, "EVERY", -1.0)
+    monkeypatch.setattr(Heartbeat, "EVERY", -1.0)
 
     assert judged() == 0
     assert "1 of 2 claims, " in (text := capsys.readouterr().err)
@@ -304,8 +332,8 @@ def test_a_plan_speaks_of_what_it_runs(plant: Planter) -> None:
     from verify.model import Tier
 
     plant(toy_claims.RIGHT)
-    made = plan({"workers": 3, "seed": 4}, tier=Tier.FULL, report_dir=None)
+    made = requested({"workers": 3, "seed": 4}, tier=Tier.FULL, report_dir=None)
     assert str(made) == "tier full, seed 4, 3 workers, cpu"
-    far = plan({"workers": 3, "executor": "dask://host:8786"}, tier=Tier.SMOKE, report_dir="x")
+    far = requested({"workers": 3, "executor": "dask://host:8786"}, tier=Tier.SMOKE, report_dir="x")
     assert str(far) == "tier smoke, seed 2024, dask://host:8786, cpu"
     assert far.report_dir == Path("x")

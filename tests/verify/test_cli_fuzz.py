@@ -17,12 +17,12 @@ from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
 from verify import gallery, plugin, results
-from verify.claims import registry
+from verify.claims import registry, roll
 from verify.cli import main
 from verify.model import Tier
 from verify.page import plots, report
 from verify.running import options, suite
-from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, plan
+from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, requested
 
 CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
 FAST = 5.0
@@ -103,12 +103,16 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("COLUMNS", "100")
         patch.setattr(registry, "claims", lambda: CLAIMS)
         patch.setattr(registry, "observations", tuple)
+        patch.setattr(roll, "ledgers", dict)
         patch.setattr(suite, "PLANTED", ())
         patch.setattr(suite, "_derivations", list)
         patch.setattr(options, "default_workers", lambda: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])
-        patch.setattr(gallery, "save", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2)
+        patch.setattr(
+            gallery, "save_picture", lambda picture, setting, where: [where / f"{picture.name}.png"] * 2
+        )
+        patch.setattr(gallery, "FEW", 99)  # drawn here, where the stand-in is
         Path("file").touch()
         Path("folder").mkdir()
         os.mkfifo("pipe")
@@ -121,7 +125,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def _written(made: results.Results, folder: Path, each: object) -> Path:
+def _written(made: results.Results, folder: Path, each: object, *, one_file: bool) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     results.save(made, folder / "results.json")
     return folder / "report.html"
@@ -260,7 +264,7 @@ def test_an_option_given_twice_counts_once_or_adds() -> None:
         ("tier", "", "--tier must be one of"),
         ("seed", -1, "results.suite.seed must be at least 0 and below 2**128"),
         ("seed", 10**400, "results.suite.seed must be at least 0 and below 2**128"),
-        ("replicates", 0, "--replicates must be at least 1, got 0"),
+        ("replicates", 0, "--replicates must be at least 96, got 0"),
         ("replicates", 10**18, "--replicates must be at most"),
         ("data", "/dev/zero", "data /dev/zero must be an existing file"),
         ("data", "", "data . must be an existing file"),
@@ -333,7 +337,7 @@ def test_pytest_takes_options_or_says_in_one_line_why_not(words: list[list[str]]
         plugin.pytest_configure(config)
     except pytest.UsageError as error:
         told = str(error)
-    assert told or config.stash[plugin.KEY].planned
+    assert told or config.stash[plugin.KEY].resolved
 
 
 def test_pytest_and_the_command_line_refuse_the_same() -> None:
@@ -348,4 +352,4 @@ def test_pytest_and_the_command_line_refuse_the_same() -> None:
             plugin.pytest_configure(config)
         assert run("report", *words).err == [f"losscurv: {caught.value}"]
     with pytest.raises(ValueError, match="--tier must be one of smoke, default, full, got 'x'"):
-        plan({"tier": "x"}, tier=Tier.DEFAULT, report_dir=None)
+        requested({"tier": "x"}, tier=Tier.DEFAULT, report_dir=None)

@@ -45,7 +45,7 @@ def test_an_interruption_before_anything_is_finished_leaves_nothing(
 
 def test_a_replay_finds_the_same_scores(plant: Planter, capsys: pytest.CaptureFixture[str]) -> None:
     plant(toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT)
-    assert judged("--report-dir", "out", "--seed", "5", "--replicates", "80") == 0
+    assert judged("--report-dir", "out", "--seed", "5", "--replicates", "160") == 0
     before = Path("out/results.json").read_bytes()
     capsys.readouterr()
 
@@ -54,7 +54,7 @@ def test_a_replay_finds_the_same_scores(plant: Planter, capsys: pytest.CaptureFi
     assert "replay: every score and verdict is the same" in output.out
     assert "seed 5" in output.err
     assert main(["report", "--replay", "out", "--workers", "1", "--claim", "beyond/right", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["suite"]["replicates"] == 80
+    assert json.loads(capsys.readouterr().out)["suite"]["replicates"] == 160
     assert Path("out/results.json").read_bytes() == before
     assert not Path("losscurv-report").exists()
 
@@ -80,7 +80,7 @@ def test_a_replay_that_differs_is_status_1(plant: Planter, capsys: pytest.Captur
         ("{", "is corrupt: not JSON; run losscurv report again"),
         ("[]", "must have schema"),
         ('{"schema": 99}', "must have schema"),
-        ('{"schema": 5}', "is corrupt"),
+        ('{"schema": 7}', "is corrupt"),
         ("\0\xff", "is corrupt"),
     ],
 )

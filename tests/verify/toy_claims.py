@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point
-from verify.claims import registry
+from verify.claims import registry, roll
 from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 from verify.model.observation import Column, Observation
 from verify.running import suite
@@ -25,6 +26,10 @@ def pairs(block: Block, point: Point) -> Mapping[str, Any]:
     sizes = np.array(point.size)
     drawn = np.stack([rng.uniform(0.9, 1.1, len(sizes)) for rng in block.streams])
     return {"good": drawn, "bad": point.scale * np.sqrt(sizes) * drawn, "spent": drawn.sum(axis=1)}
+
+
+def still(block: Block, point: Point) -> Mapping[str, Any]:
+    return {"x": np.full(len(block), 0.5 * point.scale)}
 
 
 def crash(_block: Block, _point: Point) -> Mapping[str, Any]:
@@ -77,7 +82,9 @@ MISPRINT = _claim(
     passage=Passage(Standing.MISPRINT, "for all", "eq. (1)"),
 )
 WRONG = _claim("wrong", _experiment("wrong"), predict=1.3, margin=0.1)
+MANY_RIGHT = tuple(replace(RIGHT, id=f"beyond/right-{i}") for i in range(20))
 TIGHT = _claim("tight", _experiment("tight"), margin=1e-4)
+STILL = _claim("still", _experiment("still", still))
 BROKEN = _claim("broken", _experiment("crash", crash))
 STOPS = _claim("stops", _experiment("stop", stop))
 EXACT = Identity(
@@ -87,11 +94,8 @@ EXACT = Identity(
     statement="a = b",
     routes=two_routes,
     points=(Point(dim=3),),
-    measured="sum",
-    theory="product",
     tolerance=1e-12,
     tolerance_reason="rounding",
-    rivals=("one short",),
 )
 
 
@@ -139,9 +143,10 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(registry, "claims", lambda: claims)
         monkeypatch.setattr(registry, "_listed", lambda: claims)
         seen = tuple(item for item in items if isinstance(item, Observation))
+        monkeypatch.setattr(roll, "ledgers", dict)  # those of the papers know none of these
         monkeypatch.setattr(registry, "observations", lambda: seen)
         monkeypatch.setattr(registry, "_seen", lambda: seen)
-        monkeypatch.setattr(report, "document", document if page else lambda made, each: "no page\n")
+        monkeypatch.setattr(report, "document", document if page else lambda *_: "no page\n")
 
     monkeypatch.setattr(suite, "PLANTED", ())
     monkeypatch.setattr(suite, "_derivations", list)

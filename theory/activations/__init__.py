@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -35,8 +36,8 @@ from theory.activations.gaussian import (
     Erf,
     Kernels,
     KinkedQuadrature,
+    NumericalKernels,
     PiecewiseLinear,
-    Quadrature,
     real_values,
 )
 
@@ -49,10 +50,10 @@ __all__ = [
     "hard_tanh",
     "leaky_relu",
     "linear",
-    "named",
     "relu",
     "resolve",
     "sigmoid",
+    "single",
     "softplus",
     "tanh",
 ]
@@ -61,7 +62,6 @@ Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
 
 _MEAN = 0.7  # of 0 the errors of one parity would not be seen
-_RULE = "an Activation, a name or a sequence of these"
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,21 @@ def gaussian_kernels(activation: Activation) -> Kernels:
     instance("activation", activation, Activation, "an Activation")
     if activation.kernels is not None:
         return activation.kernels
+    return _known_kernels(activation) if built_in(activation) else _numerical_kernels(activation)
+
+
+@lru_cache(maxsize=64)
+def _known_kernels(activation: Activation) -> Kernels:
+    """Of one whose values never change: its derivatives are looked at once, and not at every point of a curve."""
+    return _numerical_kernels(activation)
+
+
+def _numerical_kernels(activation: Activation) -> Kernels:
     _require_derivatives(activation)
     functions = (activation.function, activation.derivative, activation.second_derivative)
     if activation.kinks:
         return KinkedQuadrature(activation.name, *functions, tuple(activation.kinks))
-    return Quadrature(activation.name, *functions)
+    return NumericalKernels(activation.name, *functions)
 
 
 def _require_derivatives(activation: Activation) -> None:
@@ -184,23 +194,24 @@ def leaky_relu(slope: float = 0.01) -> Activation:
     return _piecewise_linear(f"leaky_relu({s:g})", s)
 
 
-def named(name: str) -> Activation:
-    """Look an activation up by its name; "leaky_relu" has slope 0.01.
+def single(activation: str | Activation) -> Activation:
+    """One activation, as it is or by its name; "leaky_relu" has slope 0.01.
 
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If it is neither, or there is none of that name.
 
     Examples
     --------
-    >>> named("tanh") is tanh
+    >>> single("tanh") is single(tanh) is tanh
     True
     """
-    rule = f"one of {', '.join(sorted(_NAMED))}"
-    instance("activation", name, str, rule)
-    require(name in _NAMED, "activation", rule, name)
-    return _NAMED[name]
+    instance("activation", activation, str | Activation, "an Activation or its name")
+    if isinstance(activation, Activation):
+        return activation
+    require(activation in _NAMED, "activation", f"one of {', '.join(sorted(_NAMED))}", activation)
+    return _NAMED[activation]
 
 
 def built_in(activation: Activation) -> bool:
@@ -229,23 +240,16 @@ def resolve(activation: str | Activation | Sequence[str | Activation], layers: i
     """
     layers = integer("layers", layers, least=0, most=10**6)
     if isinstance(activation, str | Activation):
-        return (_single(activation),) * layers
+        return (single(activation),) * layers
     try:
         several = tuple(islice(activation, layers + 1))
     except TypeError:
-        raise ValueError(f"activation must be {_RULE}, got {shown(activation)}") from None
+        rule = "an Activation, a name or a sequence of these"
+        raise ValueError(f"activation must be {rule}, got {shown(activation)}") from None
     if len(several) != layers:
         found = f"{len(several)}" if len(several) < layers else "more"
         raise ValueError(f"activation must be one or one per hidden layer ({layers}), got {found}")
-    return tuple(_single(a) for a in several)
-
-
-def _single(activation: object) -> Activation:
-    if isinstance(activation, str):
-        return named(activation)
-    if isinstance(activation, Activation):
-        return activation
-    raise ValueError(f"activation must be {_RULE}, got {shown(activation)}")
+    return tuple(map(single, several))
 
 
 def _piecewise_linear(name: str, slope: float) -> Activation:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from theory._checks import finite, require, scalar
 from theory.activations._kernels import Fluctuations, Kernels, Moments, pair_arguments, share_arguments
-from theory.activations._quadrature import Quadrature
+from theory.activations._quadrature import NumericalKernels
 
 __all__ = ["Erf", "PiecewiseLinear"]
 
@@ -141,7 +141,7 @@ def _kinked_moments(t: Floats, slope: float) -> tuple[Floats, Floats, Floats, Fl
 
 
 @dataclass(frozen=True)
-class Erf(Quadrature):
+class Erf(NumericalKernels):
     r"""Closed forms for erf: :math:`I_\phi = \frac 2\pi \arcsin\frac{2b}{1 + 2a}`, as arctangents.
 
     References

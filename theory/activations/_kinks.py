@@ -27,10 +27,10 @@ from theory.activations._kernels import (
     share_arguments,
 )
 from theory.activations._quadrature import (
-    Curve,
     Grid,
+    Integrand,
+    NumericalKernels,
     Part,
-    Quadrature,
     average,
     elementwise_values,
     real_values,
@@ -57,13 +57,13 @@ _TINY = 1e-60  # the variance that stands for 0, where a kink has two sides
 
 
 @dataclass(frozen=True)
-class KinkedQuadrature(Quadrature):
+class KinkedQuadrature(NumericalKernels):
     r"""Activation that is smooth but at the points `kinks`; accurate to about 1e-13, certified to 1e-12.
 
     Parameters
     ----------
     name, function, first, second
-        As in :class:`Quadrature`; away from the kinks `first` and `second` are the derivatives of `function`.
+        As in :class:`NumericalKernels`; away from the kinks `first` and `second` are the derivatives of `function`.
     kinks
         Points where `function` or a derivative jumps; how far is found from both sides. Where `function` itself
         jumps only :meth:`value` exists.
@@ -124,7 +124,7 @@ class KinkedQuadrature(Quadrature):
                 f"got a jump at {self.kinks[int(jumps[0])]!r}"
             )
 
-    def _curve(self, order: int) -> Curve:
+    def _curve(self, order: int) -> Integrand:
         return super()._curve(order)._replace(jumps=self._jumps[order])
 
     def _grid(self, b: float, d: float, level: int) -> Grid:
@@ -159,7 +159,7 @@ class KinkedQuadrature(Quadrature):
         first = jumps * normal_density(kinks / math.sqrt(a)) / math.sqrt(a)
         return regular + 2 * float(first @ given[0]) + _deltas(jumps, kinks, a + b, d)
 
-    def _given(self, curve: Curve, a: float, b: float, d: float, level: int) -> Floats:
+    def _given(self, curve: Integrand, a: float, b: float, d: float, level: int) -> Floats:
         """Average of a function of u' given that u is at each of the kinks, and its root mean square."""
         kinks, spread = np.array(self.kinks), d * ((a + b) / a)
         nodes = _Nodes(kinks, -d / a * kinks, np.ones_like(kinks))
@@ -176,7 +176,7 @@ def _positive(variance: float, covariance: float, gap: float) -> tuple[float, fl
     return (a, b, d) if a > 0 else (_TINY, _TINY, 0.0)
 
 
-def _root_mean_square(grid: _Panels, curve: Curve) -> Floats:
+def _root_mean_square(grid: _Panels, curve: Integrand) -> Floats:
     """Conditional mean and root mean square, the two rows."""
     part = grid.part(curve)
     return np.array([part.mean, np.hypot(part.mean, np.sqrt(grid.covariance(part, part)))])
@@ -275,7 +275,7 @@ class _Panels:
         self._inner = self._half * w * normal_density(zeta)
         self._u = self._placed(nodes, kinks, zeta)
 
-    def part(self, curve: Curve) -> Part:
+    def part(self, curve: Integrand) -> Part:
         """Conditional mean and deviations; where they are small, by integrating the derivative."""
         if curve.slopes is None or self._scale > (_SMALL_STEP if curve.jumps.any() else _SMALL_SCALE):
             y = curve.values(self._u)

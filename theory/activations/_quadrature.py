@@ -24,7 +24,7 @@ from theory.activations._kernels import (
     share_arguments,
 )
 
-__all__ = ["Curve", "Grid", "Part", "Quadrature", "average", "elementwise_values", "real_values"]
+__all__ = ["Grid", "Integrand", "NumericalKernels", "Part", "average", "elementwise_values", "real_values"]
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats], Any]
@@ -38,7 +38,7 @@ _WIDEST = 1.2e8  # variance: beyond, the nodes of one variable take seconds
 _SMALL_GAP = 1e-4  # below, deviations of phi are integrals of phi' instead of differences
 
 
-class Curve(NamedTuple):
+class Integrand(NamedTuple):
     """A function, its derivative where that is known, and how far it jumps at each kink."""
 
     values: Callable[[Floats], Floats]
@@ -58,7 +58,7 @@ class Grid(Protocol):
 
     weights: Floats
 
-    def part(self, curve: Curve, /) -> Part:
+    def part(self, curve: Integrand, /) -> Part:
         """Conditional mean and deviations of a function."""
         ...
 
@@ -68,7 +68,7 @@ class Grid(Protocol):
 
 
 @dataclass(frozen=True)
-class Quadrature(Kernels):
+class NumericalKernels(Kernels):
     """Smooth activation given by callables on float64 arrays; accurate to about 1e-13, certified to 1e-12.
 
     Parameters
@@ -89,7 +89,7 @@ class Quadrature(Kernels):
 
     Examples
     --------
-    >>> cosine = Quadrature("cos", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))
+    >>> cosine = NumericalKernels("cos", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))
     >>> round(cosine.value(1.0, 0.5, 0.5).overlap / math.exp(-1) / math.cosh(0.5), 12)
     1.0
     """
@@ -144,11 +144,11 @@ class Quadrature(Kernels):
             raise ValueError(f"second_derivative must be given for activation {self.name!r} here, got None")
         return self.second
 
-    def _curve(self, order: int) -> Curve:
+    def _curve(self, order: int) -> Integrand:
         """The activation or one of its derivatives, with the next one where it is given."""
         f = (self.function, self.first, self.second)[order] or self._second()
         slope = (self.first, self.second, None)[order]
-        return Curve(self._of(f), None if slope is None else self._of(slope), np.zeros(0))
+        return Integrand(self._of(f), None if slope is None else self._of(slope), np.zeros(0))
 
     def _grid(self, b: float, d: float, level: int) -> Grid:
         """Symmetric in z."""
@@ -157,7 +157,7 @@ class Quadrature(Kernels):
     def _of(self, function: Function) -> Callable[[Floats], Floats]:
         return lambda x: elementwise_values(self.name, function, x)
 
-    def _moments(self, curve: Curve, a: float, b: float, d: float) -> Moments:
+    def _moments(self, curve: Integrand, a: float, b: float, d: float) -> Moments:
         # a negative covariance is a positive one with u' mirrored, and the grid in z is symmetric
         rest = d if b >= 0 else max(a + b, 0.0)
 
@@ -202,7 +202,7 @@ class _Tensor:
         self._zeta, self._inner = _rule(math.sqrt(d), level)
         self._centre, self._scale = math.sqrt(b) * z, math.sqrt(d)
 
-    def part(self, curve: Curve) -> Part:
+    def part(self, curve: Integrand) -> Part:
         f, slope, _ = curve
         shift = self._scale * self._zeta
         if slope is None or self._scale**2 > _SMALL_GAP:
@@ -231,7 +231,7 @@ class _Convolution:
         self.weights = _normal_weights(step / math.sqrt(b) * np.arange(-outer, outer + 1, dtype=np.float64))
         self._inner = _normal_weights(step / math.sqrt(d) * np.arange(-inner, inner + 1, dtype=np.float64))
 
-    def part(self, curve: Curve) -> Part:
+    def part(self, curve: Integrand) -> Part:
         y = curve.values(self._u)
         return Part(self._smooth(y), y)
 

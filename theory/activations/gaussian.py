@@ -22,7 +22,7 @@ results agree, so an activation that is rougher than it says is found out and re
 from theory.activations._closed_forms import Erf, PiecewiseLinear
 from theory.activations._kernels import ConvergenceError, Fluctuations, Kernels, Moments
 from theory.activations._kinks import KinkedQuadrature
-from theory.activations._quadrature import Quadrature, real_values
+from theory.activations._quadrature import NumericalKernels, real_values
 
 __all__ = [
     "ConvergenceError",
@@ -31,7 +31,7 @@ __all__ = [
     "Kernels",
     "KinkedQuadrature",
     "Moments",
+    "NumericalKernels",
     "PiecewiseLinear",
-    "Quadrature",
     "real_values",
 ]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from theory import _checks
-from theory.activations import Activation, named
+from theory.activations import Activation, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear
 
 __all__ = ["mpmath", "precise_kernels"]
@@ -52,19 +52,19 @@ def precise_kernels(activation: Activation, digits: int) -> Any:
     --------
     >>> half = mpmath().mpf(1) / 2
     >>> with mpmath().workdps(30):
-    ...     print(precise_kernels(named("relu"), 25).derivative(2 * half, half, half).overlap)
+    ...     print(precise_kernels(single("relu"), 25).derivative(2 * half, half, half).overlap)
     0.333333333333333333333333333333
     """
     _checks.instance("activation", activation, Activation, "an Activation")
     digits = _checks.integer("digits", digits, least=1, most=1000)
     if isinstance(activation.kernels, PiecewiseLinear):
         return _PiecewiseLinear(activation.kernels.slope)
-    if activation.name in _SMOOTH and activation is named(activation.name):
+    if activation.name in _SMOOTH and activation is single(activation.name):
         cost = _ERROR_FUNCTION if activation.name == "gelu" else 1
         return _Trapezoid(*_SMOOTH[activation.name], digits, cost)
-    if activation is named("erf"):
+    if activation is single("erf"):
         return _Erf()
-    if activation is named("hard_tanh"):
+    if activation is single("hard_tanh"):
         return _HardTanh(digits)
     raise ValueError(f"activation must be a named one where digits are asked for, got {activation.name!r}")
 

@@ -39,13 +39,14 @@ from theory._checks import (
     together,
     within,
 )
-from theory.batch_hessian._batches import dimension, noise_scale, sizes
+from theory.batch_hessian._batches import checked_sizes, dimension, noise_scale
 from theory.batch_hessian.batch_ggn import batch_ggn_eigenvalue, batch_ggn_factor_eigenvalue
 from theory.batch_hessian.ranks import (
     dataset_rank_bound,
     ggn_rank_bound,
     sample_rank_bound,
     sample_rank_bound_of_paths,
+    two_layer_rank_bound,
 )
 from theory.batch_hessian.sampling import (
     effective_batch_size,
@@ -80,6 +81,7 @@ __all__ = [
     "sample_rank_bound_of_paths",
     "second_order_coefficient",
     "second_order_eigenvalue",
+    "two_layer_rank_bound",
 ]
 
 Floats = NDArray[np.float64]
@@ -285,7 +287,7 @@ def composed_batch_eigenvalue(
     >>> composed_batch_eigenvalue(1.2, sigma=1.0, batch_size=[500, 2000], **size)
     array([1.8, 1.2])
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, sigma, edge = _in_a_data_set(eigenvalue, sigma, dim, dataset_size)
     eigenvalue, sigma, dim, edge, batch, rest = together(
         eigenvalue=eigenvalue, sigma=sigma, dim=dimension(dim), edge=edge, batch_size=batch, dataset_size=rest
@@ -384,7 +386,7 @@ def _noisy(
     eigenvalue: ArrayLike, sigma: ArrayLike, dim: ArrayLike, batch_size: ArrayLike, dataset_size: ArrayLike
 ) -> outliers.Outlier:
     """The extreme eigenvalue under noise whose bulk ends at twice s = sqrt(P/b) sigma."""
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, sigma, dim, batch, rest = together(
         eigenvalue=finite("eigenvalue", eigenvalue),
         sigma=nonnegative("sigma", sigma),

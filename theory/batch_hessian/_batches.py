@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import finite, positive, require, together
 
-__all__ = ["dimension", "noise_scale", "over", "sizes"]
+__all__ = ["checked_sizes", "dimension", "noise_scale", "over"]
 
 Floats = NDArray[np.float64]
 
 
-def sizes(batch_size: ArrayLike, dataset_size: ArrayLike) -> tuple[Floats, Floats]:
+def checked_sizes(batch_size: ArrayLike, dataset_size: ArrayLike) -> tuple[Floats, Floats]:
     """B, and 1 - B/N exactly 0 at B = N: their quotient is 1/b, which may overflow where b does not."""
     batch, total = together(
         batch_size=positive("batch_size", batch_size),
@@ -36,5 +36,5 @@ def dimension(dim: ArrayLike) -> Floats:
 
 
 def noise_scale(sigma: Floats, dim: Floats, batch: Floats, rest: Floats) -> Floats:
-    """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `sizes` gives them."""
+    """Half the edge of the noise, s = sqrt(P/b) sigma, for B and 1 - B/N as `checked_sizes` gives them."""
     return np.sqrt(dim) * (np.sqrt(rest) * (np.where(rest > 0, sigma, 0.0) / np.sqrt(batch)))

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import outliers
 from theory._checks import nonnegative, representable, together
-from theory.batch_hessian._batches import dimension, sizes
+from theory.batch_hessian._batches import checked_sizes, dimension
 
 __all__ = ["batch_ggn_eigenvalue", "batch_ggn_factor_eigenvalue"]
 
@@ -136,7 +136,7 @@ def _batch(
 ) -> Floats:
     """Top eigenvalue of the spike eigenvalue - variance under a model of rectangular noise; itself at B = N."""
     eigenvalue, variance = nonnegative("eigenvalue", eigenvalue), nonnegative("variance", variance)
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, variance, dim, batch, rest = together(
         eigenvalue=eigenvalue, variance=variance, dim=dimension(dim), batch_size=batch, dataset_size=rest
     )

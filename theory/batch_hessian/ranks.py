@@ -10,6 +10,7 @@ name                            symbol                    Granziol, Zohren and R
 `sample_rank_bound_of_paths`    4 d_y (sum N_l + d_x)     section 7, there of the whole data set
 `sample_rank_bound`             2 sum N_l + d_y - 1       not in the paper
 `dataset_rank_bound`                                      what of section 7 holds for N samples
+`two_layer_rank_bound`          (N + 2 N_1)(d_y - 1)      the same for one hidden layer of ReLUs
 ==============================  ========================  ===================================================
 
 Ranks add over samples, for each sample has activations of its own: no bound of one sample holds for two.
@@ -23,7 +24,13 @@ import numpy as np
 
 from theory._checks import as_given, count, flag, instance, integer, require
 
-__all__ = ["dataset_rank_bound", "ggn_rank_bound", "sample_rank_bound", "sample_rank_bound_of_paths"]
+__all__ = [
+    "dataset_rank_bound",
+    "ggn_rank_bound",
+    "sample_rank_bound",
+    "sample_rank_bound_of_paths",
+    "two_layer_rank_bound",
+]
 
 
 def ggn_rank_bound(batch_size: int, outputs: int, dim: int) -> int:
@@ -166,6 +173,43 @@ def dataset_rank_bound(sample_rank: int, *, samples: int, dim: int, symmetries: 
     dim = count("dim", dim)
     flat = integer("symmetries", symmetries, least=0, most=dim)
     return min(dim - flat, count("samples", samples) * rank)
+
+
+def two_layer_rank_bound(samples: int, hidden: int, outputs: int) -> int:
+    r"""Largest rank of the Hessian of a data set for one hidden layer of ReLUs, :math:`(N + 2 N_1)(d_y - 1)`.
+
+    Between two layers and within fixed gates a sample's Hessian of one logit is a product of its input and of one unit:
+    over all samples it spans no more than 2 N_1 directions for each of the d_y - 1 differences of logits; the
+    Gauss-Newton part adds d_y - 1 for each sample.
+
+    Parameters
+    ----------
+    samples
+        N, an integer >= 1.
+    hidden
+        N_1, units of the hidden layer, an integer >= 1.
+    outputs
+        d_y, classes of a softmax cross-entropy, an integer >= 1.
+
+    Returns
+    -------
+    The bound, without the dimension and the ranks of the samples, which bound it too.
+
+    Raises
+    ------
+    ValueError
+        If an argument is no integer >= 1.
+
+    References
+    ----------
+    Ours, beside Granziol, Zohren and Roberts (2022), section 7.
+
+    Examples
+    --------
+    >>> two_layer_rank_bound(5, 4, 3)
+    26
+    """
+    return (count("samples", samples) + 2 * count("hidden", hidden)) * (count("outputs", outputs) - 1)
 
 
 def _widths(widths: Sequence[int]) -> tuple[int, ...]:

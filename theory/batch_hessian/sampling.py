@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import finite, flag, nonnegative, positive, representable, require, together
-from theory.batch_hessian._batches import dimension, over, sizes
+from theory.batch_hessian._batches import checked_sizes, dimension, over
 
 __all__ = [
     "effective_batch_size",
@@ -67,7 +67,7 @@ def effective_batch_size(batch_size: ArrayLike, dataset_size: ArrayLike) -> Floa
     >>> effective_batch_size([1.0, 50.0, 100.0], 100.0)
     array([  1.01010101, 100.        ,          inf])
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     b = representable(batch / np.where(rest > 0, rest, 1.0), batch_size=batch_size)
     return np.where(rest > 0, b, np.inf)[()]
 
@@ -103,7 +103,7 @@ def element_fluctuation(*, variance: ArrayLike, batch_size: ArrayLike, dataset_s
     >>> float(element_fluctuation(variance=2.0, batch_size=2, dataset_size=4))
     0.5
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     variance = nonnegative("variance", variance)
     variance, batch, rest = together(variance=variance, batch_size=batch, dataset_size=rest)
     return representable(over(variance, batch, rest), variance=variance, batch_size=batch)
@@ -157,7 +157,7 @@ def finite_population_fluctuation(
     if flag("replacement", replacement):
         batch, rest = positive("batch_size", batch_size), np.float64(1.0)
     else:
-        batch, rest = sizes(batch_size, total)
+        batch, rest = checked_sizes(batch_size, total)
         one_less = np.where(np.isfinite(total) & (total > 1), total, 2.0) - 1
         # (1 - B/N) N/(N - 1); a data set of one sample has no variance
         rest = rest * np.where(np.isfinite(total) & (total > 1), 1 + 1 / one_less, 1.0)
@@ -202,7 +202,7 @@ def element_skewness(skewness: ArrayLike, *, batch_size: ArrayLike, dataset_size
     >>> element_skewness(2.0, batch_size=[8, 16, 24], dataset_size=32).round(3)
     array([ 0.408,  0.   , -0.408])
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     require(rest > 0, "batch_size", "below dataset_size", batch_size)
     gamma = finite("skewness", skewness)
     gamma, batch, rest = together(skewness=gamma, batch_size=batch, dataset_size=rest)
@@ -280,7 +280,7 @@ def noise_bound(
     >>> float(noise_bound(1.0, batch_size=1, dataset_size=1000))
     1.998
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     norm = nonnegative("norm", norm)
     norm, batch, rest = together(norm=norm, batch_size=batch, dataset_size=rest)
     return representable((1 if flag("semidefinite", semidefinite) else 2) * rest * norm, norm=norm)
@@ -358,7 +358,7 @@ def second_order_eigenvalue(
     >>> float(second_order_eigenvalue(2.0, coefficient=3.0, batch_size=4, dataset_size=12))
     2.5
     """
-    batch, rest = sizes(batch_size, dataset_size)
+    batch, rest = checked_sizes(batch_size, dataset_size)
     eigenvalue, coefficient, batch, rest = together(
         eigenvalue=finite("eigenvalue", eigenvalue),
         coefficient=finite("coefficient", coefficient),

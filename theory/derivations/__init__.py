@@ -7,7 +7,7 @@ name                          result                                      Vysogo
 ``gamma_squared_equal``       the same for S - 1 equal small entries      Appendix C, Eq. (11)
 ``collapse_limit_equal``      its limit :math:`4(S-1)/(S+2)`              Appendix C
 ``collapse_limit_weighted``   limit :math:`4/(1+3h)` for unequal entries  beyond Appendix C
-``expected_excess``           excess of the expected Gauss-Newton matrix  Section 4, Eqs. (7) and (8)
+``excess_of_expectation``     excess of the expected Gauss-Newton matrix  Section 4, Eqs. (7) and (8)
 ``scaling_exponents``         Hessian of a scaled network                 Section 3, Eq. (5)
 ============================  ==========================================  ================================
 
@@ -36,8 +36,8 @@ __all__ = [
     "Derivation",
     "collapse_limit_equal",
     "collapse_limit_weighted",
-    "derivations",
-    "expected_excess",
+    "every_derivation",
+    "excess_of_expectation",
     "gamma_squared_equal",
     "gamma_squared_of_moments",
     "scaling_exponents",
@@ -211,7 +211,7 @@ def collapse_limit_weighted() -> Derivation:
 
 
 @cache
-def expected_excess() -> Derivation:
+def excess_of_expectation() -> Derivation:
     r"""Eq. (8): excess of the expected Gauss-Newton matrix of the random logit model.
 
     Returns
@@ -224,7 +224,7 @@ def expected_excess() -> Derivation:
 
     Examples
     --------
-    >>> found = expected_excess()
+    >>> found = excess_of_expectation()
     >>> d, c, e, g = found.symbols
     >>> found.expression.subs(c, 0), found.expression.subs(e, 0)
     (sqrt(d), Gamma)
@@ -239,7 +239,7 @@ def expected_excess() -> Derivation:
     excess = sp.sqrt(d) * (c**2 + e**2) / sp.sqrt(e**4 + 2 * c**2 * e**2 + d * c**4 / g**2)
     require_zero(trace**2 / square - excess**2, "excess")
     return Derivation(
-        name="expected_excess",
+        name="excess_of_expectation",
         statement=r"\mathrm{Tr}(\mathrm{E}\,G) / \|\mathrm{E}\,G\|_F = " + sp.latex(excess),
         expression=excess,
         symbols=(d, c, e, g),
@@ -296,12 +296,12 @@ def scaling_exponents() -> Derivation:
     )
 
 
-def derivations() -> tuple[Derivation, ...]:
+def every_derivation() -> tuple[Derivation, ...]:
     """Every derivation, those of the other modules last.
 
     Examples
     --------
-    >>> [d.name for d in derivations()][:2]
+    >>> [d.name for d in every_derivation()][:2]
     ['gamma_squared_of_moments', 'gamma_squared_equal']
     """
     return (
@@ -309,7 +309,7 @@ def derivations() -> tuple[Derivation, ...]:
         gamma_squared_equal(),
         collapse_limit_equal(),
         collapse_limit_weighted(),
-        expected_excess(),
+        excess_of_expectation(),
         scaling_exponents(),
         spectral_derivations.wigner_outlier(),
         spectral_derivations.wishart_outlier(),
@@ -327,7 +327,7 @@ def derivations() -> tuple[Derivation, ...]:
         descent_derivations.one_step_rate(),
         descent_derivations.theorem_4_exponent(),
         descent_derivations.heavy_ball_rate(),
-        descent_derivations.nesterov_contraction(),
+        descent_derivations.slowest_nesterov_mode(),
         wide_derivations.arccosine_kernel(),
         wide_derivations.arccosine_slope_kernel(),
         wide_derivations.erf_kernel(),
@@ -338,12 +338,12 @@ def derivations() -> tuple[Derivation, ...]:
         linear_derivations.linear_lower_constant(),
         linear_derivations.linear_edge(),
         wide_derivations.normalisation_rank(),
-        zone_derivations.finite_sample_excess(),
+        zone_derivations.excess_of_samples(),
         zone_derivations.haar_second_moment(),
         zone_derivations.one_parameter_law(),
-        zone_derivations.lower_edge(),
-        zone_derivations.near_tie_weight(),
-        zone_derivations.equal_tail_spectrum(),
+        zone_derivations.scale_of_equal_norms(),
+        zone_derivations.mean_near_tie(),
+        zone_derivations.equal_tail_eigenvalue(),
     )
 
 

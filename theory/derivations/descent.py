@@ -8,7 +8,7 @@ name                                  result                                    
 ``one_step_rate``                     mean-square rate of one step                    not in the paper
 ``theorem_4_exponent``                growth of the learning rate with b              section 10.1
 ``heavy_ball_rate``                   best constant rates of Polyak                   eq. (24), corrected
-``nesterov_contraction``              contraction of Nesterov                         eq. (25), corrected
+``slowest_nesterov_mode``             contraction of Nesterov                         eq. (25), corrected
 ====================================  ==============================================  ==========================
 
 Every step that is an identity is checked by sympy before a result is returned; the numeric functions of
@@ -30,8 +30,8 @@ from theory.derivations.spectra import wigner_outlier
 __all__ = [
     "heavy_ball_rate",
     "mean_without_replacement",
-    "nesterov_contraction",
     "one_step_rate",
+    "slowest_nesterov_mode",
     "theorem_4_exponent",
 ]
 
@@ -207,7 +207,7 @@ def heavy_ball_rate() -> Derivation:
 
 
 @cache
-def nesterov_contraction() -> Derivation:
+def slowest_nesterov_mode() -> Derivation:
     r"""Contraction of Nesterov's momentum at the learning rate 1/L.
 
     Returns
@@ -220,7 +220,7 @@ def nesterov_contraction() -> Derivation:
 
     Examples
     --------
-    >>> nesterov_contraction().expression
+    >>> slowest_nesterov_mode().expression
     1 - sqrt(mu)/sqrt(L)
     """
     sp = sympy_module()
@@ -235,7 +235,7 @@ def nesterov_contraction() -> Derivation:
     require_zero((momentum * h).subs(slowest) - contraction**2, "product of the roots")
     found = contraction.subs({top: sp.sqrt(big), low: sp.sqrt(small)})
     return Derivation(
-        name="nesterov_contraction",
+        name="slowest_nesterov_mode",
         statement=rf"\max_\lambda |x| = {sp.latex(found)}",
         expression=found,
         symbols=(big, small),

@@ -3,12 +3,12 @@ r"""Symbolic derivations of what scales and sizes do to the curvature of a class
 ===========================  ==========================================  =====================================
 name                         result                                      Vysogorets, Dawid and Kempe (2024)
 ===========================  ==========================================  =====================================
-``finite_sample_excess``     of the random logit model, N samples        beyond Section 4, Eq. (8)
+``excess_of_samples``        of the random logit model, N samples        beyond Section 4, Eq. (8)
 ``haar_second_moment``       squared norm in a random subspace           beyond Section 4 and Appendix F
 ``one_parameter_law``        curvature as a function of T over alpha^L   beyond Section 6, from Eq. (5)
-``lower_edge``               scale of equal norms                        beyond Section 3, from Eqs. (5), (6)
-``near_tie_weight``          E p_1 p_2 over a density of gaps            beyond Section 3
-``equal_tail_spectrum``      spectrum of S - 1 equal small entries       Appendix C, Eq. (12)
+``scale_of_equal_norms``     scale of equal norms                        beyond Section 3, from Eqs. (5), (6)
+``mean_near_tie``            E p_1 p_2 over a density of gaps            beyond Section 3
+``equal_tail_eigenvalue``    spectrum of S - 1 equal small entries       Appendix C, Eq. (12)
 ===========================  ==========================================  =====================================
 
 The numeric functions of `theory.gauss_newton`, `theory.zone` and `theory.softmax` are tested against these.
@@ -23,17 +23,17 @@ from typing import Any
 from theory.derivations._symbolic import Derivation, require_zero, sympy_module
 
 __all__ = [
-    "equal_tail_spectrum",
-    "finite_sample_excess",
+    "equal_tail_eigenvalue",
+    "excess_of_samples",
     "haar_second_moment",
-    "lower_edge",
-    "near_tie_weight",
+    "mean_near_tie",
     "one_parameter_law",
+    "scale_of_equal_norms",
 ]
 
 
 @cache
-def finite_sample_excess() -> Derivation:
+def excess_of_samples() -> Derivation:
     r"""Excess of the Gauss-Newton matrix of N samples in the random logit model.
 
     Returns
@@ -47,7 +47,7 @@ def finite_sample_excess() -> Derivation:
 
     Examples
     --------
-    >>> found = finite_sample_excess()
+    >>> found = excess_of_samples()
     >>> d, c, e, mean, separate = found.symbols
     >>> found.expression.subs(separate, mean).simplify()
     Gamma*sqrt(d)/sqrt(Gamma**2 + d + 1)
@@ -63,7 +63,7 @@ def finite_sample_excess() -> Derivation:
     at = {mixed: t**2 / mean**2, own: t**2 / separate**2}
     require_zero((d * s * t) ** 2 / square.subs(at) - expression**2, "excess of a finite sample")
     return Derivation(
-        name="finite_sample_excess",
+        name="excess_of_samples",
         statement=r"\mathrm{E}\,\mathrm{Tr}\,G / (\mathrm{E}\,\|G\|_F^2)^{1/2} = " + sp.latex(expression),
         expression=expression,
         symbols=(d, c, e, mean, separate),
@@ -167,7 +167,7 @@ def one_parameter_law() -> Derivation:
 
 
 @cache
-def lower_edge() -> Derivation:
+def scale_of_equal_norms() -> Derivation:
     r"""Scale at which the norms of G and of the H-term are equal, at uniform probabilities and T = 1.
 
     Returns
@@ -180,7 +180,7 @@ def lower_edge() -> Derivation:
 
     Examples
     --------
-    >>> lower_edge().expression
+    >>> scale_of_equal_norms().expression
     (h/g)**(1/L)
     """
     sp = sympy_module()
@@ -191,7 +191,7 @@ def lower_edge() -> Derivation:
     require_zero(ratio - alpha**L, "ratio of the factors")
     require_zero(sp.powdenest(edge**L, force=True) * g - h, "equal norms")
     return Derivation(
-        name="lower_edge",
+        name="scale_of_equal_norms",
         statement=rf"\alpha_{{\rm low}} = {sp.latex(edge)}",
         expression=edge,
         symbols=(g, h, L),
@@ -204,7 +204,7 @@ def lower_edge() -> Derivation:
 
 
 @cache
-def near_tie_weight() -> Derivation:
+def mean_near_tie() -> Derivation:
     r"""Mean of :math:`p_1 p_2` over a density f of gaps between the two largest logits, at large scale.
 
     Returns
@@ -217,7 +217,7 @@ def near_tie_weight() -> Derivation:
 
     Examples
     --------
-    >>> near_tie_weight().expression
+    >>> mean_near_tie().expression
     T*f/(2*alpha**L)
     """
     sp = sympy_module()
@@ -229,7 +229,7 @@ def near_tie_weight() -> Derivation:
     integral = sp.limit(primitive, u, sp.oo) - primitive.subs(u, 0)
     expression = integral * f * T / alpha**L
     return Derivation(
-        name="near_tie_weight",
+        name="mean_near_tie",
         statement=rf"\mathrm{{E}}\,p_1 p_2 = {sp.latex(expression)}",
         expression=expression,
         symbols=(f, alpha, L, T),
@@ -243,7 +243,7 @@ def near_tie_weight() -> Derivation:
 
 
 @cache
-def equal_tail_spectrum() -> Derivation:
+def equal_tail_eigenvalue() -> Derivation:
     r"""Largest eigenvalue of the softmax covariance of a mode and S - 1 equal entries.
 
     Returns
@@ -256,7 +256,7 @@ def equal_tail_spectrum() -> Derivation:
 
     Examples
     --------
-    >>> found = equal_tail_spectrum()
+    >>> found = equal_tail_eigenvalue()
     >>> found.expression.subs(found.symbols[0], 2)
     2*varepsilon*(1 - varepsilon)
     """
@@ -270,7 +270,7 @@ def equal_tail_spectrum() -> Derivation:
         expected = x**2 * (x - largest.subs(S, members)) * (x - eps) ** (members - 2)
         require_zero(characteristic - expected, f"characteristic polynomial, S = {members}")
     return Derivation(
-        name="equal_tail_spectrum",
+        name="equal_tail_eigenvalue",
         statement=rf"\tilde\lambda_1 = {sp.latex(largest)}",
         expression=largest,
         symbols=(S, eps),

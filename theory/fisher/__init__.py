@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
-from theory.fisher._wide import Activations, Kappas, Network, Size, parameter_count
+from theory.fisher._wide import Activations, Kappas, Network, Size, parameter_count, rank_bound
 from theory.fisher.batch_normalisation import (
     BatchNormalisedConstants,
     BatchNormalisedStatistics,
@@ -54,14 +54,18 @@ from theory.fisher.layer_normalisation import (
     inverse_variance_cdf,
     layer_norm_kappas,
     layer_norm_largest,
+    layer_norm_rank,
     layer_norm_rayleigh,
     layer_norm_statistics,
     realised_etas,
 )
 from theory.fisher.mean_subtraction import (
+    EntryVariances,
     FluctuationConstants,
     MeanSubtractedStatistics,
     fluctuation_constants,
+    gram_entry_variances,
+    loss_floor,
     mean_subtracted_largest,
     mean_subtracted_statistics,
 )
@@ -84,6 +88,7 @@ __all__ = [
     "BatchNormalisedConstants",
     "BatchNormalisedStatistics",
     "CrossEntropyStatistics",
+    "EntryVariances",
     "Etas",
     "ExpectedEtas",
     "FisherStatistics",
@@ -105,16 +110,20 @@ __all__ = [
     "eigenvalue_statistics",
     "expected_etas",
     "fluctuation_constants",
+    "gram_entry_variances",
     "inverse_variance_cdf",
     "kappas",
     "layer_norm_kappas",
     "layer_norm_largest",
+    "layer_norm_rank",
     "layer_norm_rayleigh",
     "layer_norm_statistics",
+    "loss_floor",
     "mean_subtracted_largest",
     "mean_subtracted_statistics",
     "output_variance",
     "parameter_count",
+    "rank_bound",
     "realised_etas",
     "tangent_kernel",
     "tangent_kernel_statistics",

@@ -6,7 +6,6 @@ averages are those of phi at variance 1. The mean over the units, which is subtr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,17 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory.activations import Activation, gaussian_kernels, resolve
+from theory._initialisation import Initialisation
+from theory.activations import Activation, gaussian_kernels
 from theory.activations.gaussian import Fluctuations, Kernels, Moments
-from theory.fisher._wide import Activations, Network, require_second_derivative
+from theory.fisher._wide import Activations, Network, differentiable
 
 __all__ = [
     "UnitVariance",
     "normalised_network",
     "normalised_outputs",
-    "scaled",
     "table_of_outputs",
-    "variances",
 ]
 
 Floats = NDArray[np.float64]
@@ -68,31 +66,15 @@ def normalised_network(
     width_ratios: Sequence[float] | None,
 ) -> Network:
     layers = _checks.layers("depth", depth, least=2)
-    given = resolve(activation, layers - 1)
+    given = differentiable(activation, layers - 1)
     normalised = {id(a): _normalising(a) for a in {id(a): a for a in given}.values()}
-    weight, bias = scaled(weight_variance, bias_variance)
-    return Network([normalised[id(a)] for a in given], layers, weight, bias, width_ratios)
+    drawn = Initialisation.checked(weight_variance, bias_variance).over_power_of_two()
+    return Network([normalised[id(a)] for a in given], layers, *drawn, width_ratios)
 
 
 def _normalising(activation: Activation) -> Activation:
-    kernels = gaussian_kernels(activation)
-    require_second_derivative(activation)
-    return Activation(
-        activation.name, activation.function, activation.derivative, kernels=UnitVariance(kernels)
-    )
-
-
-def scaled(weight_variance: ArrayLike, bias_variance: ArrayLike) -> tuple[float, float]:
-    """Both over a power of two near the larger: what is normalised depends on their ratio alone."""
-    weight, bias = variances(weight_variance, bias_variance)
-    exponent = math.frexp(max(weight, bias))[1]
-    return math.ldexp(weight, -exponent), math.ldexp(bias, -exponent)
-
-
-def variances(weight_variance: ArrayLike, bias_variance: ArrayLike) -> tuple[float, float]:
-    weight = _checks.scalar("weight_variance", _checks.nonnegative("weight_variance", weight_variance))
-    bias = _checks.scalar("bias_variance", _checks.nonnegative("bias_variance", bias_variance))
-    return weight, bias
+    kernels = UnitVariance(gaussian_kernels(activation))
+    return Activation(activation.name, activation.function, activation.derivative, kernels=kernels)
 
 
 def normalised_outputs(preactivations: ArrayLike) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
+from theory._initialisation import Initialisation
 from theory.activations import Activation, resolve
 from theory.order_parameters import Propagation, propagate
 
@@ -20,8 +21,9 @@ __all__ = [
     "Kappas",
     "Network",
     "Size",
+    "differentiable",
     "parameter_count",
-    "require_second_derivative",
+    "rank_bound",
     "width_ratios_of",
 ]
 
@@ -59,13 +61,11 @@ class Network:
             self.weights = self.ratios / self.alpha
         rule = "such that no ratio over alpha overflows"
         _checks.require(np.isfinite(self.weights), "width_ratios", rule, width_ratios)
-        self.activations = resolve(activation, self.depth - 1)
-        for a in self.activations:
-            require_second_derivative(a)
+        self.activations = differentiable(activation, self.depth - 1)
+        self.drawn = Initialisation.checked(weight_variance, bias_variance)
         self.moments: Propagation = propagate(
-            self.activations, weight_variance=weight_variance, bias_variance=bias_variance
+            self.activations, weight_variance=self.drawn.weight, bias_variance=self.drawn.bias
         )
-        self.weight_variance = float(_checks.nonnegative("weight_variance", weight_variance))
 
     def kappas(self) -> Kappas:
         m = self.moments
@@ -86,8 +86,7 @@ class Network:
         return Kappas(self.alpha, kappa1, kappa2, difference)
 
     def require_finite(self, *values: float) -> None:
-        rule = "small enough not to overflow"
-        _checks.require(all(map(math.isfinite, values)), "weight_variance", rule, self.weight_variance)
+        self.drawn.require_moderate(all(map(math.isfinite, values)), by_bias=False)
 
 
 class Size:
@@ -150,13 +149,46 @@ def parameter_count(
     return sum(after * (before + 1) for before, after in pairwise(units))
 
 
+def rank_bound(
+    *, depth: int, width: int, samples: int, outputs: int, width_ratios: Sequence[float] | None = None
+) -> int:
+    r"""Largest rank of the Fisher information of T samples, :math:`\min(P, C T)`.
+
+    Parameters
+    ----------
+    depth, width, outputs, width_ratios
+        As in :func:`parameter_count`.
+    samples
+        T >= 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), eq. (8): a sum of C T matrices of rank one, of size P.
+
+    Examples
+    --------
+    >>> [rank_bound(depth=2, width=3, samples=t, outputs=2) for t in (1, 5, 100)]
+    [2, 10, 20]
+    """
+    parameters = parameter_count(depth=depth, width=width, outputs=outputs, width_ratios=width_ratios)
+    return min(parameters, int(outputs) * int(_checks.count("samples", samples)))
+
+
 def width_ratios_of(width_ratios: Sequence[float] | None, depth: int) -> Floats:
     ratios = np.ones(depth) if width_ratios is None else _checks.positive("width_ratios", width_ratios)
     _checks.require(ratios.shape == (depth,), "width_ratios", f"a sequence of {depth} numbers", width_ratios)
     return ratios
 
 
-def require_second_derivative(activation: Activation) -> None:
-    """Needed where there are no closed forms."""
-    if activation.second_derivative is None and activation.kernels is None:
-        raise ValueError(f"second_derivative must be given for activation {activation.name!r} here, got None")
+def differentiable(activation: Activations, layers: int) -> tuple[Activation, ...]:
+    """The activations of so many hidden layers, with the second derivatives that are needed without closed forms."""
+    found = resolve(activation, layers)
+    for a in found:
+        if a.second_derivative is None and a.kernels is None:
+            raise ValueError(f"second_derivative must be given for activation {a.name!r} here, got None")
+    return found

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
+from theory.fisher._fluctuations import deviation_overlap, entry_variances, fluctuating_network
 from theory.fisher._wide import Activations, Network, Size
-from theory.fisher.mean_subtraction import deviation_overlap, entry_variances, require_memory
 
 __all__ = [
     "BatchNormalisedConstants",
@@ -157,8 +157,7 @@ def batch_normalised_statistics(
     >>> [float(x.round(5)) for x in found]
     [0.00229, 3.22513, 121.48117]
     """
-    require_memory(depth)
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, _several(samples), outputs, finite_width)
     first, second = _deviations(network, size.samples, size.outputs, q1, q2)
     ratio, spike = size.width / size.samples, network.alpha * network.kappas().difference
@@ -215,8 +214,7 @@ def batch_normalised_constants(
     >>> float(c1.round(3)), float(c2.round(3))
     (2.333, 3.5)
     """
-    require_memory(depth)
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     first, second = _sums(q1, q2, _checks.count("outputs", outputs))
     return _constants(network, first, second)
 
@@ -266,8 +264,7 @@ def deviation_share(
     >>> [round(t * deviation_share("relu", samples=t, **setting), 3) for t in (2, 100, 1000)]
     [2.0, 1.102, 1.929]
     """
-    require_memory(depth)
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     m, t = _checks.count("width", width), _several(samples)
     _require_variation(network)
     short = network.depth <= 3 or not any(network.moments.backward_gap)
@@ -296,7 +293,7 @@ def _representable(results: Iterable[Any], first: Floats) -> list[Floats]:
 
 
 def _limit(network: Network) -> float:
-    return network.weight_variance * float(network.moments.forward_gap[-1])
+    return network.drawn.weight * float(network.moments.forward_gap[-1])
 
 
 def _deviations(
@@ -309,7 +306,7 @@ def _deviations(
             inverse = 1 / np.asarray((1 - 1 / samples) * _limit(network))
             first, second = outputs * inverse, outputs * inverse * inverse
         rule = "large enough for the squared inverse of the outputs' variance"
-        _checks.require(np.isfinite(second), "weight_variance", rule, network.weight_variance)
+        _checks.require(np.isfinite(second), "weight_variance", rule, network.drawn.weight)
         return first, second
     return _sums(q1, q2, outputs)
 
@@ -331,4 +328,4 @@ def _several(samples: int) -> int:
 
 def _require_variation(network: Network) -> None:
     varies = _limit(network) > 0
-    _checks.require(varies, "weight_variance", "such that the outputs vary", network.weight_variance)
+    _checks.require(varies, "weight_variance", "such that the outputs vary", network.drawn.weight)

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory.fisher._layer_normed import normalised_network, normalised_outputs, scaled, variances
+from theory._initialisation import Initialisation
+from theory.fisher._layer_normed import normalised_network, normalised_outputs
 from theory.fisher._wide import Activations, Network
 
 __all__ = [
@@ -145,7 +146,7 @@ def expected_etas(
     """
     network = normalised_network(activation, depth, weight_variance, bias_variance, None)
     t, c = _checks.count("samples", samples), _checks.count("outputs", outputs)
-    variance, gap = _output_moments(network, weight_variance, bias_variance)
+    variance, gap = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
     if c <= 3:
         return ExpectedEtas(*(math.inf for _ in range(4)))
     one = float(_checks.representable(np.float64(c / (c - 3) / variance), weight_variance=weight_variance))
@@ -201,7 +202,7 @@ def inverse_variance_cdf(
     y = np.maximum(_checks.within("value", value, -math.inf, math.inf), 0.0)
     c = _checks.integer("outputs", outputs, least=2, most=2**63 - 1)
     network = normalised_network(activation, depth, weight_variance, bias_variance, None)
-    variance, _ = _output_moments(network, weight_variance, bias_variance)
+    variance, _ = _output_moments(network, Initialisation.checked(weight_variance, bias_variance))
     gammaincc: Callable[..., Floats] = import_module("scipy.special").gammaincc
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         return gammaincc(0.5 * (c - 1), 0.5 * c / (variance * y))
@@ -210,19 +211,14 @@ def inverse_variance_cdf(
 # --- expectations --------------------------------------------------------------------------------------------
 
 
-def _output_moments(
-    network: Network, weight_variance: ArrayLike, bias_variance: ArrayLike
-) -> tuple[float, float]:
+def _output_moments(network: Network, drawn: Initialisation) -> tuple[float, float]:
     """Variance of an output before its normalisation; one less its squared correlation between two samples."""
     own, gap = network.moments.q_hat_t[-1], network.moments.forward_gap[-1]
-    (weight, bias), (w, b) = (
-        variances(weight_variance, bias_variance),
-        scaled(weight_variance, bias_variance),
-    )
-    variance = weight * own + bias
+    variance = drawn.weight * own + drawn.bias
     network.require_finite(variance)
     rule = "such that the variance of an output does not vanish"
-    _checks.require(variance > 0, "weight_variance, bias_variance", rule, (weight_variance, bias_variance))
+    _checks.require(variance > 0, "weight_variance, bias_variance", rule, tuple(drawn))
+    w, b = network.drawn
     part = w * gap / (w * own + b)
     return variance, part * (2 - part)
 

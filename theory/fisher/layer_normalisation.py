@@ -60,6 +60,7 @@ __all__ = [
     "inverse_variance_cdf",
     "layer_norm_kappas",
     "layer_norm_largest",
+    "layer_norm_rank",
     "layer_norm_rayleigh",
     "layer_norm_statistics",
     "realised_etas",
@@ -295,6 +296,34 @@ def layer_norm_rayleigh(
     with np.errstate(over="ignore"):
         found = (size.outputs - 2) * one / size.samples * size.own + pairs * size.shared
     return _checks.representable(found, eta1=eta1, overlap=overlap, width=width)
+
+
+def layer_norm_rank(outputs: int) -> int:
+    r"""Rank of the Gram block of one sample after a layer normalisation of the outputs, :math:`\max(C - 2, 0)`.
+
+    The factor :math:`I - 1 1^\top/C - f f^\top/C` takes out two directions: the outputs can neither move together nor
+    stretch.
+
+    Parameters
+    ----------
+    outputs
+        C >= 1.
+
+    Raises
+    ------
+    ValueError
+        If `outputs` is no integer >= 1.
+
+    References
+    ----------
+    Karakida, Akaho and Amari (2019), Theorem 4.1 and eq. (24); at C = 2 nothing is left.
+
+    Examples
+    --------
+    >>> [layer_norm_rank(c) for c in (1, 2, 3, 10)]
+    [0, 0, 1, 8]
+    """
+    return max(_checks.count("outputs", outputs) - 2, 0)
 
 
 # --- sums over samples and outputs ---------------------------------------------------------------------------

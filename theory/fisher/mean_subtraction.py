@@ -19,25 +19,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from theory import _checks
-from theory.activations import gaussian_kernels
+from theory.fisher._fluctuations import EntryVariances, entry_variances, fluctuating_network
 from theory.fisher._wide import Activations, Network, Size
 
 __all__ = [
     "EntryVariances",
     "FluctuationConstants",
     "MeanSubtractedStatistics",
-    "deviation_overlap",
-    "entry_variances",
     "fluctuation_constants",
+    "gram_entry_variances",
+    "loss_floor",
     "mean_subtracted_largest",
     "mean_subtracted_statistics",
-    "require_memory",
 ]
-
-Floats = NDArray[np.float64]
 
 
 class MeanSubtractedStatistics(NamedTuple):
@@ -53,13 +50,6 @@ class FluctuationConstants(NamedTuple):
 
     c1: float
     c2: float
-
-
-class EntryVariances(NamedTuple):
-    """Variances, per unit of width, of a centred Gram entry of two samples: same and different outputs."""
-
-    same: float
-    other: float
 
 
 def mean_subtracted_statistics(
@@ -108,8 +98,7 @@ def mean_subtracted_statistics(
     >>> round(mean_subtracted_statistics("relu", samples=1000, **setting).lower, 3)
     3.262
     """
-    require_memory(depth)
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     size = Size(network, width, samples, outputs, finite_width)
     if size.samples == 1:
         return MeanSubtractedStatistics(0.0, 0.0, 0.0)
@@ -222,8 +211,7 @@ def fluctuation_constants(
     >>> fluctuation_constants("linear", depth=3, outputs=1, weight_variance=1.0, bias_variance=0.0)
     FluctuationConstants(c1=4.666666666666667, c2=14.0)
     """
-    require_memory(depth)
-    network = Network(activation, depth, weight_variance, bias_variance, width_ratios)
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
     return _constants(network, _checks.count("outputs", outputs))
 
 
@@ -239,108 +227,83 @@ def _constants(network: Network, outputs: int) -> FluctuationConstants:
     return constants
 
 
-def entry_variances(network: Network) -> EntryVariances:
-    """S for the same and for different outputs: the Gram entry as a linear form in fresh noise."""
-    forms = _forms(network)
-    same = forms.same @ forms.covariance_same @ forms.same
-    return EntryVariances(float(same), float(forms.other @ forms.covariance_other @ forms.other))
+def gram_entry_variances(
+    activation: Activations,
+    *,
+    depth: int,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    width_ratios: Sequence[float] | None = None,
+) -> EntryVariances:
+    r"""Variances of an off-diagonal Gram entry centred over the samples, per unit of width.
 
+    .. math::
+        S_{same} = \lim_{M \to \infty} \frac1M \mathrm{Var}\, K_{kk}(s, t), \qquad
+        S_{diff} = \lim_{M \to \infty} \frac1M \mathrm{Var}\, K_{kk'}(s, t), \qquad s \ne t, \; k \ne k',
 
-def deviation_overlap(network: Network) -> float:
-    """Covariance, times width, of a centred Gram entry with a product of centred outputs, both over their diagonals.
+    over the pairs of samples of one network: what the constants of :func:`fluctuation_constants` are made of.
 
-    Given the hidden layers, the output is a sum over units with the same weights that scale the units in the backward
-    pass: hence, beside the covariance of the forms, twice the covariance of a unit's own noise in both. In deeper
-    layers that is known only where there is no `backward_gap`.
+    Parameters
+    ----------
+    activation, depth, weight_variance, bias_variance, width_ratios
+        As in :func:`kappas`.
+
+    Returns
+    -------
+    The two variances, `same` and `other`.
+
+    Raises
+    ------
+    ValueError, ConvergenceError
+        As in :func:`kappas`.
+
+    References
+    ----------
+    Ours, behind Karakida, Akaho and Amari (2019), Theorem 3.3, eq. (18).
+
+    Examples
+    --------
+    >>> gram_entry_variances("linear", depth=2, weight_variance=1.0, bias_variance=0.0)
+    EntryVariances(same=5.0, other=0.0)
     """
-    forms, last = _forms(network), 2 * network.depth - 2
-    own = 2 * forms.same[last] * forms.covariance_same[last - 1, last]
-    covariance = float(forms.forward @ forms.covariance_same @ forms.same + own)
-    return covariance / float(network.moments.forward_gap[-1]) / network.alpha / network.kappas().difference
+    network = fluctuating_network(activation, depth, weight_variance, bias_variance, width_ratios)
+    if network.kappas().difference == 0:  # all samples alike to rounding: their mean leaves nothing
+        return EntryVariances(0.0, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variances = entry_variances(network)
+    network.require_finite(*variances)
+    return variances
 
 
-class _Forms(NamedTuple):
-    """Off-diagonal entries as linear forms in fresh noise, and the covariances of the noise.
+def loss_floor(targets: ArrayLike) -> float:
+    r"""Loss below which no network with mean-subtracted outputs can go.
 
-    Noise 0 is the input overlap, 2l - 1 the forward and 2l the backward one of hidden layer l.
+    .. math:: \tfrac12 \lVert \bar y \rVert^2, \qquad \bar y = \frac1T \sum_t y(t),
+
+    since such outputs have no mean over the samples: the loss :math:`\frac1{2T} \sum_t \lVert y - f \rVert^2` is this
+    more than it would be for centred targets.
+
+    Parameters
+    ----------
+    targets
+        Shape (T, C).
+
+    Raises
+    ------
+    ValueError
+        If they are no such array, not finite, or so large that the floor overflows.
+
+    References
+    ----------
+    Ours, beside Karakida, Akaho and Amari (2019), eq. (15).
+
+    Examples
+    --------
+    >>> loss_floor([[1.0, 0.0], [0.0, 0.0]])
+    0.125
     """
-
-    forward: Floats  # of the last hidden layer's overlap
-    same: Floats  # of the Gram, same and different outputs
-    other: Floats
-    covariance_same: Floats
-    covariance_other: Floats
-
-
-def _forms(network: Network) -> _Forms:
-    m, sw2, depth = network.moments, network.weight_variance, network.depth
-    steps = [_layer(network, i) for i in range(depth - 1)]
-    forward = [_unit(0, depth)]
-    for i, step in enumerate(steps):
-        forward.append(sw2 * step.slope * forward[-1] + _unit(2 * i + 1, depth))
-    same = other = backward = lone = np.zeros(2 * depth - 1)
-    for i in reversed(range(depth)):
-        if i < len(steps):
-            step = steps[i]
-            noise = _unit(2 * i + 2, depth)
-            backward = sw2 * step.slope * backward + step.turn * forward[i] + noise
-            lone = sw2 * step.slope * lone + noise
-        ratio = float(network.ratios[i])
-        same = same + ratio * (m.q_tilde_st[i] * forward[i] + m.q_hat_st[i] * backward)
-        other = other + ratio * m.q_hat_st[i] * lone
-    return _Forms(forward[-1], same, other, *_noise(steps, network))
-
-
-def _layer(network: Network, i: int) -> _Step:
-    m, sw2 = network.moments, network.weight_variance
-    kernel = gaussian_kernels(network.activations[i])
-    a, b, d = m.variance[i], m.covariance[i], m.gap[i]
-    v2, a2, ab, b2, c2 = kernel.fluctuations(b, d)
-    shared, excess = m.q_tilde_st[i + 1], m.backward_gap[i + 1]
-    rest = 2 * shared * excess * ab + excess * excess * b2
-    width = float(network.ratios[i + 1])
-    return _Step(
-        slope=kernel.derivative(a, b, d).overlap,
-        turn=sw2 * sw2 * shared * kernel.curvature(a, b, d),
-        forward=v2 / width,
-        same=sw2 * sw2 * (3 * shared * shared * a2 + rest) / width,
-        other=sw2 * sw2 * (shared * shared * a2 + rest) / width,
-        cross=sw2 * shared * c2 / width,
-    )
-
-
-def _noise(steps: Sequence[_Step], network: Network) -> tuple[Floats, Floats]:
-    same = np.zeros((2 * network.depth - 1,) * 2)
-    same[0, 0] = 1 / network.ratios[0]
-    other = same.copy()
-    for i, step in enumerate(steps):
-        pair = slice(2 * i + 1, 2 * i + 3)
-        same[pair, pair] = [[step.forward, step.cross], [step.cross, step.same]]
-        other[pair, pair] = [[step.forward, 0.0], [0.0, step.other]]
-    return same, other
-
-
-class _Step(NamedTuple):
-    """Response and fresh noise of one hidden layer."""
-
-    slope: float
-    turn: float  # response of the backward overlap to the forward one of the layer before
-    forward: float
-    same: float
-    other: float
-    cross: float
-
-
-def require_memory(depth: int) -> None:
-    """Refuse a depth beyond memory: the fluctuations take two square matrices and as many vectors.
-
-    Two rows and columns for each layer.
-    """
-    layers = _checks.layers("depth", depth, least=2)
-    _checks.fits("depth", 160 * layers**2, depth)
-
-
-def _unit(index: int, depth: int) -> Floats:
-    unit = np.zeros(2 * depth - 1)
-    unit[index] = 1.0
-    return unit
+    y = _checks.finite("targets", targets)
+    _checks.require(y.ndim == 2 and y.size > 0, "targets", "of shape (T, C), T and C >= 1", targets)
+    with np.errstate(over="ignore"):
+        floor = 0.5 * np.square((y / len(y)).sum(0)).sum()
+    return float(_checks.representable(floor, targets=targets))

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
 from theory._roots import bracketed_root
-from theory.activations import Activation, gaussian_kernels, resolve
+from theory.activations import Activation, gaussian_kernels, single
 from theory.activations.gaussian import ConvergenceError, Moments, PiecewiseLinear, real_values
 from theory.rmt.tracy_widom import TracyWidom
 
@@ -97,7 +97,7 @@ def batch_norm_moments(
     """
     samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
     exact = _checks.flag("finite_samples", finite_samples)
-    return _moments(_one(activation), samples, exact)
+    return _moments(single(activation), samples, exact)
 
 
 def batch_norm_bound(
@@ -152,7 +152,7 @@ def batch_norm_bound(
     samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
     exact = _checks.flag("finite_samples", finite_samples)
     scale = _units("width_ratio", width_ratio, width)
-    moments = _moments(_one(activation), samples, exact)
+    moments = _moments(single(activation), samples, exact)
     value = np.asarray(scale * _mean_square_of_mean(moments, samples))
     return float(_checks.representable(value, width_ratio=width_ratio))
 
@@ -206,7 +206,7 @@ def batch_norm_largest(
     samples = _checks.integer("samples", samples, least=2, most=2**63 - 1)
     hidden = _units("width_ratio", width_ratio, width)
     inputs = _units("input_ratio", input_ratio, width)
-    phi = _one(activation)
+    phi = single(activation)
     kernels = gaussian_kernels(phi)
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
     _checks.require(value.overlap > 0, "activation", "of a mean other than 0 at unit variance", phi.name)
@@ -275,7 +275,7 @@ def batch_norm_largest_odd(
     for name, given, units in (("width_ratio", width_ratio, hidden), ("input_ratio", input_ratio, inputs)):
         near = max(units, t) <= _MODERATE * min(units, t)
         _checks.require(near, name, "such that sizes differ by factors of at most 100", given)
-    phi = _one(activation)
+    phi = single(activation)
     kernels = gaussian_kernels(phi)
     value, slope = kernels.value(1.0, 0.0, 1.0), kernels.derivative(1.0, 0.0, 1.0)
     scale = value.moment
@@ -313,12 +313,6 @@ def _edge(population: Floats, share: Floats) -> tuple[float, float]:
     a = bracketed_root(slope, top * (1 + 1e-9), 2 * top * (1 + math.sqrt(share.sum())))
     odds = population / (a - population)
     return a * (1 + float(share @ odds)), a * math.cbrt(1 + float(share @ odds**3))
-
-
-def _one(activation: str | Activation) -> Activation:
-    """The activation, which must be a single one."""
-    _checks.instance("activation", activation, str | Activation, "an Activation or its name")
-    return resolve(activation, 1)[0]
 
 
 def _units(name: str, ratio: ArrayLike, width: int) -> float:

@@ -20,7 +20,6 @@ and the biases count in full.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,8 +27,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from theory import _checks
-from theory.activations import resolve
-from theory.fisher._wide import Activations, parameter_count, require_second_derivative
+from theory._initialisation import Initialisation
+from theory.fisher._wide import Activations, differentiable, parameter_count
 from theory.order_parameters import Propagation, propagate
 
 __all__ = ["TangentKernel", "TangentKernelStatistics", "tangent_kernel", "tangent_kernel_statistics"]
@@ -97,21 +96,13 @@ def tangent_kernel(
     TangentKernel(kappa1=2.5, kappa2=1.0, difference=1.5)
     """
     depth = _checks.layers("depth", depth, least=1)
-    activations = resolve(activation, depth - 1)
-    for a in activations:
-        require_second_derivative(a)
+    activations = differentiable(activation, depth - 1)
+    drawn = Initialisation.checked(weight_variance, bias_variance)
     moments = propagate(
-        activations,
-        weight_variance=weight_variance,
-        bias_variance=bias_variance,
-        input_overlap=input_overlap,
+        activations, weight_variance=drawn.weight, bias_variance=drawn.bias, input_overlap=input_overlap
     )
-    kernel = _sums(
-        moments,
-        float(_checks.nonnegative("weight_variance", weight_variance)),
-        float(_checks.nonnegative("bias_variance", bias_variance)),
-    )
-    _require_finite(kernel, weight_variance, bias_variance)
+    kernel = _sums(moments, drawn)
+    drawn.require_moderate(np.isfinite(kernel))
     return kernel
 
 
@@ -171,22 +162,13 @@ def tangent_kernel_statistics(
         second_moment=(t - 1) / t * (share * shared) * shared + (share * own) * own / t,
         largest=(t - 1) / t * shared + own / t,
     )
-    _require_finite(statistics, weight_variance, bias_variance)
+    Initialisation.checked(weight_variance, bias_variance).require_moderate(np.isfinite(statistics))
     return statistics
 
 
-def _sums(m: Propagation, sw2: float, sb2: float) -> TangentKernel:
+def _sums(m: Propagation, drawn: Initialisation) -> TangentKernel:
     """Layer l adds qt q, or qt' q'; their difference is qt (q - q') + (qt - qt') q', term by term."""
-    own = [sw2 * h + sb2 for h in m.q_hat_t]
-    shared = [sw2 * h + sb2 for h in m.q_hat_st]
-    gap = [sw2 * h for h in m.forward_gap]
-    layers = zip(m.q_tilde_t, m.q_tilde_st, m.backward_gap, own, shared, gap, strict=True)
-    terms = [(t * q, ts * qs, t * d + e * qs) for t, ts, e, q, qs, d in layers]
+    passed = map(drawn.through, m.q_hat_t, m.q_hat_st, m.forward_gap)
+    layers = zip(m.q_tilde_t, m.q_tilde_st, m.backward_gap, passed, strict=True)
+    terms = [(t * q, ts * qs, t * d + e * qs) for t, ts, e, (q, qs, d) in layers]
     return TangentKernel(*(float(sum(x)) for x in zip(*terms, strict=True)))
-
-
-def _require_finite(values: tuple[float, ...], weight_variance: ArrayLike, bias_variance: ArrayLike) -> None:
-    given = {"weight_variance": weight_variance, "bias_variance": bias_variance}
-    larger = max(given, key=lambda name: float(np.asarray(given[name], dtype=float)))
-    rule = "small enough not to overflow"
-    _checks.require(all(map(math.isfinite, values)), larger, rule, given[larger])

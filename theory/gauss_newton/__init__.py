@@ -7,13 +7,9 @@ name                        symbol                                              
 ``sigma_e``                 :math:`\sigma_e`, of the residuals :math:`e_k^\mu`         Section 4
 ``dim``                     d, number of (projected) parameters                        Section 4
 ``gamma``                   :math:`\Gamma_p`, see `theory.softmax`                     Section 4
-``excess``                  :math:`\mathrm{Tr}(H) / \|H\|_F`                           Eq. (2)
 ``expected_eigenvalues``    :math:`\lambda_i(\mathrm{E}\, G)`                          Eq. (7), Appendix B
 ``expected_excess``         :math:`\mathrm{Tr} / \|\cdot\|_F` of :math:`\mathrm{E}\,G` Eq. (8)
 ``finite_sample_excess``    the same of G itself, N samples                            beyond the paper
-``expected_gradient_norm``  :math:`\|\mathrm{E} \nabla_\theta \ell\|`                  Eq. (9)
-``squared_gradient_norm``   :math:`\mathrm{E} \|\nabla_\theta \ell\|^2`                beyond the paper
-``hessian_excess``          of :math:`H = G + \tilde H`                                beyond the paper
 ==========================  =========================================================  ===================
 
 Equations and sections are those of Vysogorets, Dawid and Kempe (2024). The model: logit k of sample
@@ -21,8 +17,11 @@ Equations and sections are those of Vysogorets, Dawid and Kempe (2024). The mode
 :math:`c_k \sim N(0, \sigma_c^2 I)` common to all samples and residuals
 :math:`e_k^\mu \sim N(0, \sigma_e^2 I)` independent of the probabilities. The class means are taken as
 orthogonal and of equal length, :math:`|c_k|^2 = d \sigma_c^2`. Only their differences act on the curvature,
-and these fit into d >= K - 1 dimensions. Both scales are standard deviations per component. What a random subspace
-shows of any matrix stands in `theory.gauss_newton.projection`, and is offered here.
+and these fit into d >= K - 1 dimensions. Both scales are standard deviations per component.
+
+Offered here too: the two parts of a Hessian without any model (`theory.gauss_newton.split`, Eqs. (3) and (4)), the
+excess of positive curvature (`excess`, Eq. (2)), gradients of the model (`gradients`, Eq. (9)), what a random subspace
+shows of any matrix (`projection`), and Hutchinson's probes (`probes`, Appendix F).
 """
 
 from __future__ import annotations
@@ -31,6 +30,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks, softmax
+from theory.gauss_newton._scales import at_least_one, both_scales
+from theory.gauss_newton.excess import excess_ceiling, hessian_excess, largest_excess, spectrum_excess
+from theory.gauss_newton.gradients import (
+    expected_gradient_norm,
+    expected_gradient_weights,
+    gradient_scatter,
+    squared_gradient_norm,
+)
+from theory.gauss_newton.probes import normal_probe_variance, sign_probe_variance
 from theory.gauss_newton.projection import (
     ProjectedMoments,
     excess_noise_floor,
@@ -39,19 +47,31 @@ from theory.gauss_newton.projection import (
     projected_excess,
     sparse_moments,
 )
+from theory.gauss_newton.split import HessianTerms, gauss_newton_trace, hessian_terms, loss_gradient
 
 __all__ = [
+    "HessianTerms",
     "ProjectedMoments",
+    "excess_ceiling",
     "excess_noise_floor",
     "expected_eigenvalues",
     "expected_excess",
     "expected_gradient_norm",
+    "expected_gradient_weights",
     "finite_sample_excess",
     "frame_overlap",
+    "gauss_newton_trace",
+    "gradient_scatter",
     "haar_moments",
     "hessian_excess",
+    "hessian_terms",
+    "largest_excess",
+    "loss_gradient",
+    "normal_probe_variance",
     "projected_excess",
+    "sign_probe_variance",
     "sparse_moments",
+    "spectrum_excess",
     "squared_gradient_norm",
 ]
 
@@ -98,7 +118,7 @@ def expected_eigenvalues(p: ArrayLike, *, dim: int, sigma_c: ArrayLike, sigma_e:
     tilde = softmax.eigenvalues(p)
     size = tilde.shape[-1]
     d = _checks.integer("dim", dim, least=size - 1)
-    c, e = _scales(sigma_c, sigma_e)
+    c, e = both_scales(sigma_c, sigma_e)
     trace, c, e = _checks.together(p=tilde.sum(axis=-1), sigma_c=c, sigma_e=e)
     _checks.fits("dim", 24 * max(trace.size, 1) * d, dim)
     bulk = (trace * e * e)[..., None]
@@ -148,8 +168,8 @@ def expected_excess(gamma: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike, sig
     >>> expected_excess(5**0.5, dim=[10, 50, 200], sigma_c=1.0, sigma_e=2.0).round(4)
     array([3.1009, 6.0634, 8.8388])
     """
-    g = _at_least_one("gamma", gamma)
-    c, e = _scales(sigma_c, sigma_e)
+    g = at_least_one("gamma", gamma)
+    c, e = both_scales(sigma_c, sigma_e)
     g, d, c, e = _checks.together(gamma=g, dim=_checks.whole("dim", dim), sigma_c=c, sigma_e=e)
     root = np.sqrt(d)
     largest = np.maximum(c, e)
@@ -210,8 +230,8 @@ def finite_sample_excess(
     >>> finite_sample_excess(2.0, [2.0, 20.0, 1e9], dim=50, sigma_c=1.0, sigma_e=2.0).round(4)
     array([1.9069, 5.5344, 5.7544])
     """
-    g, own = _at_least_one("gamma", gamma), _at_least_one("separate_gamma", separate_gamma)
-    c, e = _scales(sigma_c, sigma_e)
+    g, own = at_least_one("gamma", gamma), at_least_one("separate_gamma", separate_gamma)
+    c, e = both_scales(sigma_c, sigma_e)
     g, own, d, c, e = _checks.together(
         gamma=g, separate_gamma=own, dim=_checks.whole("dim", dim), sigma_c=c, sigma_e=e
     )
@@ -223,182 +243,3 @@ def finite_sample_excess(
     if _checks.flag("orthogonal", orthogonal):
         return (cc + ee) / np.sqrt((noise + single) / d + shared + single)
     return (cc + ee) / np.sqrt((np.square(cc + ee) + shared + single) / d + shared + single)
-
-
-@np.errstate(over="ignore")
-def expected_gradient_norm(
-    mean_probability: ArrayLike, prior: ArrayLike, *, dim: ArrayLike, sigma_c: ArrayLike
-) -> Floats:
-    r"""Norm of the expected gradient of the loss, :math:`\sqrt{d}\,\sigma_c\,\|\hat Q - Q\|`.
-
-    The class means drop out where the mean prediction matches the class frequencies. A finite batch of B
-    samples adds noise of mean square :math:`\sigma_e^2 d\,\langle |p - y|^2 \rangle / B`.
-
-    Parameters
-    ----------
-    mean_probability
-        :math:`\hat Q`, predicted probabilities averaged over the data, shape (..., K).
-    prior
-        Q, class frequencies, shape (..., K).
-    dim
-        Number of parameters d, a whole number >= 1.
-    sigma_c
-        Standard deviation per component of the class means, >= 0.
-
-    Returns
-    -------
-    Shape (...), in the unit of `sigma_c`.
-
-    Raises
-    ------
-    ValueError
-        If `mean_probability` or `prior` is not a probability vector along its last axis, their K differ,
-        `dim` is not a whole number >= 1, or `sigma_c` is negative or not finite.
-
-    References
-    ----------
-    Vysogorets, Dawid and Kempe (2024), Eq. (9). As our copy reads, the norm is
-    :math:`d\,\sigma_c^2` times the distance, which is the same only at :math:`d\,\sigma_c^2 = 1`.
-
-    Examples
-    --------
-    >>> expected_gradient_norm([0.75, 0.25], [0.5, 0.5], dim=8, sigma_c=2.0).round(12)
-    np.float64(2.0)
-    """
-    distance, d, c = _checks.together(
-        mean_probability=_distance(mean_probability, prior),
-        dim=_checks.whole("dim", dim),
-        sigma_c=_checks.nonnegative("sigma_c", sigma_c),
-    )
-    return _checks.representable(np.sqrt(d) * distance * c, dim=dim, sigma_c=sigma_c)
-
-
-@np.errstate(over="ignore")
-def squared_gradient_norm(
-    mean_probability: ArrayLike,
-    prior: ArrayLike,
-    *,
-    squared_error: ArrayLike,
-    dim: ArrayLike,
-    sigma_c: ArrayLike,
-    sigma_e: ArrayLike,
-    samples: ArrayLike,
-) -> Floats:
-    r"""Mean squared norm of the gradient over a finite sample, noise floor included.
-
-    :math:`d\,\sigma_c^2\,\|\hat Q - Q\|^2 + (d\,\sigma_e^2 / N)\,\langle\|p - y\|^2\rangle`. The root against the
-    distance is a hyperbola, not a line through 0. For one draw of Gaussian class means the first term scatters
-    by the relative standard deviation :math:`\sqrt{2/d}`.
-
-    Parameters
-    ----------
-    mean_probability
-        :math:`\hat Q`, predicted probabilities averaged over the sample, shape (..., K).
-    prior
-        Q, class frequencies in the sample, shape (..., K).
-    squared_error
-        :math:`\langle\|p - y\|^2\rangle` over the sample, y one-hot, in [0, 2]; 1 - 1/K at uniform `p`.
-    dim
-        Number of parameters d, a whole number >= 1.
-    sigma_c, sigma_e
-        Standard deviations per component of class means and residuals, >= 0 and not both 0.
-    samples
-        Size N of the sample, a whole number >= 1.
-
-    Returns
-    -------
-    Shape (...), in the unit of the squared scales.
-
-    Raises
-    ------
-    ValueError
-        If `mean_probability` or `prior` is not a probability vector along its last axis, their K differ,
-        `squared_error` is outside [0, 2], `dim` or `samples` is not a whole number >= 1, a scale is negative or not
-        finite, or both are 0; if the result overflows.
-
-    References
-    ----------
-    Vysogorets, Dawid and Kempe (2024), Eq. (9) for the first term; the second is not in the paper.
-
-    Examples
-    --------
-    >>> uniform, size = [0.25] * 4, {"dim": 100, "sigma_c": 1.0, "sigma_e": 2.0}
-    >>> squared_gradient_norm(uniform, uniform, squared_error=0.75, samples=300, **size)
-    np.float64(1.0)
-    """
-    distance = _distance(mean_probability, prior)
-    error = _checks.within("squared_error", squared_error, 0.0, 2.0)
-    c, e = _scales(sigma_c, sigma_e)
-    distance, error, d, c, e, n = _checks.together(
-        mean_probability=distance,
-        squared_error=error,
-        dim=_checks.whole("dim", dim),
-        sigma_c=c,
-        sigma_e=e,
-        samples=_checks.whole("samples", samples),
-    )
-    root = np.sqrt(d)
-    found = (
-        np.square(root * distance * c) + np.square(root / np.sqrt(n) * np.where(error > 0, e, 0.0)) * error
-    )
-    return _checks.representable(found, dim=dim, sigma_c=sigma_c, sigma_e=sigma_e)
-
-
-def hessian_excess(gauss_newton_excess: ArrayLike, *, frobenius_ratio: ArrayLike) -> Floats:
-    r"""Excess of the Hessian :math:`H = G + \tilde H` from that of its Gauss-Newton part G.
-
-    :math:`\mathrm{exc}(G) / \sqrt{1 + \rho^2}` with :math:`\rho = \|\tilde H\|_F / \|G\|_F`. For a bias-free
-    ReLU network in its full parameter space, where :math:`\mathrm{Tr}\,\tilde H = 0`; it neglects the inner
-    product of the two parts, :math:`\mathrm{Tr}(G \tilde H)`, and nothing else.
-
-    Parameters
-    ----------
-    gauss_newton_excess
-        :math:`\mathrm{Tr}(G) / \|G\|_F`, >= 0.
-    frobenius_ratio
-        :math:`\rho \ge 0`, the ratio of Frobenius, not spectral norms.
-
-    Returns
-    -------
-    Broadcast shape of both.
-
-    Raises
-    ------
-    ValueError
-        If an argument is negative or not finite.
-
-    References
-    ----------
-    A sharper form of Vysogorets, Dawid and Kempe (2024), Eq. (6), which compares spectral norms; the two
-    criteria differ by the stable rank of :math:`\tilde H`.
-
-    Examples
-    --------
-    >>> hessian_excess(5.0, frobenius_ratio=0.75)
-    np.float64(4.0)
-    """
-    excess, ratio = _checks.together(
-        gauss_newton_excess=_checks.nonnegative("gauss_newton_excess", gauss_newton_excess),
-        frobenius_ratio=_checks.nonnegative("frobenius_ratio", frobenius_ratio),
-    )
-    return excess / np.hypot(1.0, ratio)
-
-
-def _at_least_one(name: str, value: ArrayLike) -> Floats:
-    found = _checks.finite(name, value)
-    _checks.require(found >= 1.0 - 1e-12, name, "at least 1", value)
-    return found
-
-
-def _distance(mean_probability: ArrayLike, prior: ArrayLike) -> Floats:
-    """Euclidean distance of two probability vectors."""
-    predicted, actual = _checks.distributions(mean_probability=mean_probability, prior=prior)
-    return np.hypot.reduce(predicted - actual, axis=-1)
-
-
-def _scales(sigma_c: ArrayLike, sigma_e: ArrayLike) -> tuple[Floats, Floats]:
-    c, e = _checks.together(
-        sigma_c=_checks.nonnegative("sigma_c", sigma_c), sigma_e=_checks.nonnegative("sigma_e", sigma_e)
-    )
-    _checks.require((c > 0) | (e > 0), "sigma_c and sigma_e", "not both 0", (sigma_c, sigma_e))
-    return c, e

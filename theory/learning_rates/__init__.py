@@ -37,6 +37,7 @@ from theory.learning_rates.mean_square import (
     gaussian_least_squares_limit,
     mean_square_bracket,
     mean_square_crossover,
+    mean_square_descent,
     mean_square_exponent,
     mean_square_limit,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "marchenko_pastur_exponent",
     "mean_square_bracket",
     "mean_square_crossover",
+    "mean_square_descent",
     "mean_square_exponent",
     "mean_square_limit",
     "nesterov",

@@ -38,6 +38,7 @@ __all__ = [
     "gaussian_least_squares_limit",
     "mean_square_bracket",
     "mean_square_crossover",
+    "mean_square_descent",
     "mean_square_exponent",
     "mean_square_limit",
 ]
@@ -241,6 +242,43 @@ def mean_square_bracket(
     )
     lower = representable(2 / square, square=square)
     return RateBracket(lower, representable(upper, curvatures=curvatures, variances=variances))
+
+
+@np.errstate(over="ignore")
+def mean_square_descent(rate: ArrayLike, *, limit: ArrayLike) -> Floats:
+    r"""What a step of SGD gains, over the gain without its second order: :math:`1 - a/\alpha_{ms}`.
+
+    .. math:: \frac{\mathrm{E}|w|^2 - \mathrm{E}|w'|^2}{2 a\, \mathrm{E}\, w^\top H w}
+
+    on a quadratic, from the second moment of the weights that the limit keeps as it is.
+
+    Parameters
+    ----------
+    rate
+        a, positive and finite.
+    limit
+        :math:`\alpha_{ms}`, the rate where the mean square stands still, positive and finite.
+
+    Returns
+    -------
+    Share, below 1, negative beyond the limit; of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is not positive and finite, or the quotient is larger than any float.
+
+    References
+    ----------
+    Ours; the limit is that of Mulayoff and Michaeli (2024).
+
+    Examples
+    --------
+    >>> mean_square_descent([0.1, 0.4, 0.6], limit=0.4).round(2)
+    array([ 0.75,  0.  , -0.5 ])
+    """
+    rate, limit = together(rate=positive("rate", rate), limit=positive("limit", limit))
+    return representable(1 - rate / limit, rate=rate, limit=limit)
 
 
 @np.errstate(over="ignore")

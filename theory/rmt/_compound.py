@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Spectrum", "spectrum"]
+__all__ = ["CompoundSpectrum", "compound_spectrum"]
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -27,7 +27,7 @@ _CLOSED = 1e-12  # a gap with g above 1 less than this is closed: its width is l
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spectrum:
+class CompoundSpectrum:
     """The law in the unit of its largest jump.
 
     Parameters
@@ -149,7 +149,7 @@ class Spectrum:
 
 
 @functools.lru_cache(maxsize=256)
-def spectrum(rate: float, poles: tuple[float, ...], weights: tuple[float, ...]) -> Spectrum:
+def compound_spectrum(rate: float, poles: tuple[float, ...], weights: tuple[float, ...]) -> CompoundSpectrum:
     """The law with the ends of its bulks; `poles` are ascending, the largest of size 1."""
     strengths = [rate * p * a * a for a, p in zip(poles, weights, strict=True)]
 
@@ -169,7 +169,7 @@ def spectrum(rate: float, poles: tuple[float, ...], weights: tuple[float, ...]) 
     if rate == 1:  # then g(0) = 1: an end of the bulk is 0, exactly
         spikes = [0.0 if abs(v) < 1e-13 else v for v in spikes]
     ends = [_position(v, rate, poles, weights) for v in spikes]
-    return Spectrum(
+    return CompoundSpectrum(
         rate=rate,
         poles=np.array(poles),
         weights=np.array(weights),

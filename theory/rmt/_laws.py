@@ -16,10 +16,10 @@ __all__ = [
     "SCALE_RANGE",
     "between",
     "blockwise",
+    "line",
     "log",
     "one_scale",
     "plane",
-    "points",
     "scale_parameter",
 ]
 
@@ -49,7 +49,7 @@ def one_scale(sigma: float | None, variance: float | None) -> tuple[float, float
     raise ValueError(f"sigma or variance must be given, exactly one, got {shown((sigma, variance))}")
 
 
-def points(name: str, x: ArrayLike) -> Floats:
+def line(name: str, x: ArrayLike) -> Floats:
     """`x` as float64; infinite values are points of the line, NaN is not."""
     return within(name, x, -np.inf, np.inf)
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from theory.rmt._tracy_widom_tables import FAR_LEFT, FAR_RIGHT, SPLIT, TABLES
 
-__all__ = ["BETAS", "log_density", "probabilities", "quadrature", "quantile"]
+__all__ = ["BETAS", "log_density", "point_masses", "quantile", "tails"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ _INTERVALS = {
 }
 
 
-def probabilities(x: Floats, beta: int) -> tuple[Floats, Floats]:
+def tails(x: Floats, beta: int) -> tuple[Floats, Floats]:
     """Probabilities of values <= `x` and > `x`."""
     log = _log_tail(x, beta)
     small, rest = np.exp(log), -np.expm1(log)
@@ -54,7 +54,7 @@ def log_density(x: Floats, beta: int) -> Floats:
 
 def quantile(u: Floats, v: Floats, beta: int) -> Floats:
     """The point with probability `u` below it and `v` above, by Newton's method on the logarithm of a tail."""
-    left = u <= probabilities(np.array(SPLIT), beta)[0]
+    left = u <= tails(np.array(SPLIT), beta)[0]
     tail = np.where(left, u, v)
     log = np.log(np.where(tail > 0, tail, 0.5))
     x = _near_quantile(log, left, beta)
@@ -78,7 +78,7 @@ def _quantile_tables(beta: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Fl
 
 
 @functools.lru_cache(maxsize=2)
-def quadrature(beta: int) -> tuple[Floats, Floats]:
+def point_masses(beta: int) -> tuple[Floats, Floats]:
     """Points of the trapezoidal rule and the mass at each: exact to rounding, the density being entire."""
     x = np.arange(-25, 110, 1 / 32) + 1 / 64  # without 0, which has no logarithm
     mass = np.exp(log_density(x, beta)) / 32

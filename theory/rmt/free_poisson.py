@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import finite, integer, nonnegative, positive, representable, require, scalar
-from theory.rmt._compound import Spectrum, spectrum
-from theory.rmt._laws import plane, points
+from theory.rmt._compound import CompoundSpectrum, compound_spectrum
+from theory.rmt._laws import line, plane
 
 __all__ = ["CompoundFreePoisson"]
 
@@ -143,7 +143,7 @@ class CompoundFreePoisson:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density of the bulk: 0 outside it and on the atom; inf at x = 0 where the law ends or peaks there."""
-        x = points("x", x)
+        x = line("x", x)
         x = self._clipped(x)
         v = self._inverse(x)
         size = np.where(v == 0, 1.0, np.abs(v))
@@ -198,9 +198,9 @@ class CompoundFreePoisson:
         return max(abs(self.jumps[0]), abs(self.jumps[-1]))
 
     @property
-    def _spectrum(self) -> Spectrum:
+    def _spectrum(self) -> CompoundSpectrum:
         """The law in that unit."""
-        return spectrum(self.rate, tuple(a / self._unit for a in self.jumps), self.weights)
+        return compound_spectrum(self.rate, tuple(a / self._unit for a in self.jumps), self.weights)
 
     def _inside(self, x: Floats) -> NDArray[np.bool_]:
         """Whether real points lie strictly inside a bulk."""
@@ -209,7 +209,7 @@ class CompoundFreePoisson:
     def _clipped(self, x: ArrayLike) -> Floats:
         """Points of the line, drawn in to where the law has long ended."""
         low, high = self.support()
-        return np.clip(points("x", x), low - self._unit, high + self._unit)
+        return np.clip(line("x", x), low - self._unit, high + self._unit)
 
     def _inverse(self, z: NDArray[Any]) -> NDArray[np.complex128]:
         """1/G in units, real points taken from above."""

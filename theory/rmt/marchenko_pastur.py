@@ -16,10 +16,10 @@ from theory.rmt._laws import (
     SCALE_RANGE,
     between,
     blockwise,
+    line,
     log,
     one_scale,
     plane,
-    points,
     scale_parameter,
 )
 
@@ -157,11 +157,11 @@ class MarchenkoPastur:
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Probability of values <= `x`, the atom included."""
-        return blockwise(lambda t: self._tails(t)[0], points("x", x))
+        return blockwise(lambda t: self._tails(t)[0], line("x", x))
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: self._tails(t)[1], points("x", x))
+        return blockwise(lambda t: self._tails(t)[1], line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the smallest x with cdf(x) >= `u`, and the start of the support at u = 0.
@@ -278,7 +278,7 @@ class MarchenkoPastur:
         Lengths are in units of the scale. At q = 1 the lower edge is 0 and the position may underflow.
         """
         low, high = self.edges
-        x = points("x", x)
+        x = line("x", x)
         clipped = np.clip(x, low, high)
         below, above = self._offsets(clipped)
         below = np.where(clipped == low, 0.0, np.maximum(below, 0.0))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import integer, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, between, log, one_scale, plane, points
+from theory.rmt._laws import LARGEST_ORDER, between, line, log, one_scale, plane
 
 __all__ = ["Semicircle"]
 
@@ -113,7 +113,7 @@ class Semicircle:
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of values > `x`."""
-        return self.cdf(-points("x", x))
+        return self.cdf(-line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the point below which a share `u` of the law lies.
@@ -163,7 +163,7 @@ class Semicircle:
     def _gaps(self, x: ArrayLike) -> tuple[Floats, Floats]:
         """Distances of `x` from the lower and the upper edge over the length of the support, clipped at 0."""
         low, high = self.edges
-        x = np.clip(points("x", x), low, high)
+        x = np.clip(line("x", x), low, high)
         return (x - low) / 4 / self.sigma, (high - x) / 4 / self.sigma
 
 

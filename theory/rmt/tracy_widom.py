@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory._checks import integer, representable, require, within
-from theory.rmt._laws import LARGEST_ORDER, blockwise, points
-from theory.rmt._tracy_widom import BETAS, log_density, probabilities, quadrature, quantile
+from theory.rmt._laws import LARGEST_ORDER, blockwise, line
+from theory.rmt._tracy_widom import BETAS, log_density, point_masses, quantile, tails
 
 __all__ = ["TracyWidom"]
 
@@ -84,7 +84,7 @@ class TracyWidom:
 
     def var(self) -> float:
         """Variance, 1.6077... for beta = 1 and 0.8131... for beta = 2."""
-        x, mass = quadrature(self.beta)
+        x, mass = point_masses(self.beta)
         return float(mass @ (x - self.mean()) ** 2)
 
     def moment(self, k: int) -> float:
@@ -96,7 +96,7 @@ class TracyWidom:
         k = integer("k", k, least=0, most=LARGEST_ORDER)
         if k == 0:
             return 1.0
-        x, mass = quadrature(self.beta)
+        x, mass = point_masses(self.beta)
         with np.errstate(over="ignore", invalid="ignore"):
             # by its logarithm: a high power overflows where the mass is tiny
             value = np.sum(np.sign(x) ** k * np.exp(k * np.log(np.abs(x)) + np.log(mass)))
@@ -104,19 +104,19 @@ class TracyWidom:
 
     def pdf(self, x: ArrayLike) -> Floats:
         """Density; small values keep their relative accuracy."""
-        return blockwise(lambda t: np.exp(log_density(t, self.beta)), points("x", x))
+        return blockwise(lambda t: np.exp(log_density(t, self.beta)), line("x", x))
 
     def logpdf(self, x: ArrayLike) -> Floats:
         """Logarithm of the density, also where that is smaller than any float."""
-        return blockwise(lambda t: log_density(t, self.beta), points("x", x))
+        return blockwise(lambda t: log_density(t, self.beta), line("x", x))
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Probability of values <= `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: probabilities(t, self.beta)[0], points("x", x))
+        return blockwise(lambda t: tails(t, self.beta)[0], line("x", x))
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of values > `x`; small values keep their relative accuracy."""
-        return blockwise(lambda t: probabilities(t, self.beta)[1], points("x", x))
+        return blockwise(lambda t: tails(t, self.beta)[1], line("x", x))
 
     def ppf(self, u: ArrayLike) -> Floats:
         """Quantile: the point below which a share `u` of the law lies.

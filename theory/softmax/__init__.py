@@ -8,12 +8,14 @@ name                   symbol                                       Vysogorets, 
 ``gamma``              :math:`\Gamma_p`                             Section 4, Appendix C, Eq. (10)
 ``gamma_from_logits``  :math:`\Gamma_{\sigma_T(z)}`                 Eqs. (1) and (10)
 ``collapse_limit``     :math:`\lim \Gamma_p` as p turns one-hot     Appendix C, Eq. (11)
+``ray_slope``          :math:`d\Gamma_p^{-2}/d\beta`                beside Figure 4, right
 =====================  ===========================================  =====================================
 
 `p` has shape (..., K) with K >= 2. Its largest entry carries no information near one-hot, so every formula
 here reads :math:`1 - p_{\max}` as the sum of the other entries, and nothing else is ever subtracted from
 something of its own size: results keep their digits however confident `p` is. Batches stand in
-`theory.softmax.batches`, the approach to one-hot in `theory.softmax.collapse`; both are offered here.
+`theory.softmax.batches`, the approach to one-hot in `theory.softmax.collapse`, what pairs of classes say in
+`theory.softmax.pairs`, Gamma beside the entropy in `theory.softmax.entropy`; all are offered here.
 """
 
 from __future__ import annotations
@@ -22,9 +24,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory.softmax._softmax import block, excess, excess_of_rows, split, subtractable, where
+from theory.softmax._softmax import (
+    block,
+    covariance_excess,
+    excess_of_rows,
+    split_probabilities,
+    subtractable,
+    where,
+)
 from theory.softmax.batches import BatchGammas, batch_gammas, batch_gammas_from_logits
-from theory.softmax.collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma
+from theory.softmax.collapse import collapse_limit, equal_tail_eigenvalues, equal_tail_gamma, rounded_gamma
+from theory.softmax.entropy import entropy_discordance
+from theory.softmax.pairs import gamma_of_pairs, ray_slope
 
 __all__ = [
     "BatchGammas",
@@ -33,10 +44,14 @@ __all__ = [
     "collapse_limit",
     "covariance",
     "eigenvalues",
+    "entropy_discordance",
     "equal_tail_eigenvalues",
     "equal_tail_gamma",
     "gamma",
     "gamma_from_logits",
+    "gamma_of_pairs",
+    "ray_slope",
+    "rounded_gamma",
 ]
 
 Floats = NDArray[np.float64]
@@ -74,7 +89,7 @@ def covariance(p: ArrayLike) -> Floats:
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    rest, top, at_top = split(p)
+    rest, top, at_top = split_probabilities(p)
     full = rest + at_top * top[..., None]
     _checks.fits("p", 24 * full.size * full.shape[-1], full.shape)
     matrix = 0.0 - full[..., :, None] * full[..., None, :]
@@ -117,7 +132,7 @@ def eigenvalues(p: ArrayLike) -> Floats:
     >>> eigenvalues([1.0, 1e-300, 1e-300])
     array([3.e-300, 1.e-300, 0.e+000])
     """
-    rest, top, at_top = split(p)
+    rest, top, at_top = split_probabilities(p)
     poles = -np.sort(-(rest + at_top * top[..., None]), axis=-1)
     size = poles.shape[-1]
     rows = poles.reshape(-1, size)
@@ -171,10 +186,10 @@ def gamma(p: ArrayLike, *, average: bool = False) -> Floats:
     """
     if _checks.flag("average", average):
         return batch_gammas(p).mean
-    rest, top, _ = split(p)
+    rest, top, _ = split_probabilities(p)
     scale = rest.max(axis=-1)
     _checks.require(scale > 0, "p", "not one-hot", p)
-    return excess(rest / scale[..., None], top, scale)
+    return covariance_excess(rest / scale[..., None], top, scale)
 
 
 def gamma_from_logits(z: ArrayLike, *, temperature: ArrayLike = 1.0) -> Floats:

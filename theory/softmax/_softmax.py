@@ -17,12 +17,12 @@ __all__ = [
     "SplitLogits",
     "argmax",
     "block",
-    "excess",
+    "covariance_excess",
     "excess_of_rows",
     "mean_excess",
     "relative_scales",
-    "split",
     "split_logits",
+    "split_probabilities",
     "subtractable",
     "where",
 ]
@@ -36,7 +36,7 @@ _ROWS = 1 << 14  # numbers per work array of elementwise steps
 _BLOCK = 1 << 17  # numbers per work array: one megabyte, which stays in the cache
 
 
-def split(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def split_probabilities(p: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
     """`p` with its mode set to zero, the mode, and where it was."""
     full = _checks.probabilities("p", p)
     at_top = argmax(full)
@@ -119,7 +119,7 @@ def block(size: int) -> int:
     return max(1, _BLOCK // size)
 
 
-def excess(ratios: Floats, top: Floats, scale: Floats) -> Floats:
+def covariance_excess(ratios: Floats, top: Floats, scale: Floats) -> Floats:
     """Trace over Frobenius norm of the covariance."""
     trace, square = _moments(ratios, top, scale)
     return trace / np.sqrt(square)

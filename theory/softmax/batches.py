@@ -21,7 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
-from theory.softmax._softmax import mean_excess, relative_scales, split, split_logits, subtractable
+from theory.softmax._softmax import (
+    mean_excess,
+    relative_scales,
+    split_logits,
+    split_probabilities,
+    subtractable,
+)
 
 __all__ = ["BatchGammas", "batch_gammas", "batch_gammas_from_logits"]
 
@@ -72,7 +78,7 @@ def batch_gammas(p: ArrayLike) -> BatchGammas:
     >>> [value.round(12).item() for value in batch_gammas([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])]
     [1.264911064067, 1.414213562373]
     """
-    rest, top, at_top = split(p)
+    rest, top, at_top = split_probabilities(p)
     _checks.require(rest.ndim >= 2 and rest.shape[-2] > 0, "p", "a batch of shape (..., N, K)", rest.shape)
     scale = rest.max(axis=-1)
     largest = scale.max(axis=-1, keepdims=True)

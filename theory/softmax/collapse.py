@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
 
-__all__ = ["collapse_limit", "equal_tail_eigenvalues", "equal_tail_gamma"]
+__all__ = ["collapse_limit", "equal_tail_eigenvalues", "equal_tail_gamma", "rounded_gamma"]
 
 Floats = NDArray[np.float64]
 
@@ -140,6 +140,41 @@ def equal_tail_eigenvalues(tail: ArrayLike, *, members: int, classes: int) -> Fl
     found[..., : s - 2] = eps[..., None]
     found[..., s - 2] = s * (eps * mode)
     return -np.sort(-found, axis=-1)
+
+
+def rounded_gamma(members: int) -> float:
+    r"""Gamma of a mode and S - 1 equal entries once the mode has rounded to 1, :math:`\sqrt{(S - 1)/3}`.
+
+    What :math:`\mathrm{diag}(p) - p p^\top` has in floats below their last digit: the diagonal entry
+    :math:`p_1 - p_1^2` of the mode is lost, and with it half of the trace. Below the true bound 1 for S < 4;
+    `equal_tail_gamma` is what it should be.
+
+    Parameters
+    ----------
+    members
+        Number S >= 2 of entries that are not zero.
+
+    Returns
+    -------
+    A number that is no Gamma.
+
+    Raises
+    ------
+    ValueError
+        If `members` is not a whole number >= 2.
+
+    References
+    ----------
+    Beside Vysogorets, Dawid and Kempe (2024), Section 4: a measured Gamma of 0 or below 1 is rounding.
+
+    Examples
+    --------
+    >>> rounded_gamma(4), round(rounded_gamma(2), 6)
+    (1.0, 0.57735)
+    """
+    s = _checks.count("members", members)
+    _checks.require(s >= 2, "members", "at least 2", members)
+    return float(np.sqrt((s - 1) / 3.0))
 
 
 def _equal(tail: ArrayLike, members: int) -> tuple[int, Floats, Floats]:

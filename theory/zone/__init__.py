@@ -16,11 +16,15 @@ name                    symbol                                                  
 `largest_base_rate`     :math:`\eta_0`                                           Appendix E
 `bulk_outlier`          where a spike of G leaves the bulk of :math:`\tilde H`   Section 3
 `spiked_excess`         of such a sum                                            beyond the paper
+`homogeneous_factor`    :math:`\alpha^{L-k}/T`                                   Sections 2 and 3
+`euler_factor`          :math:`L (L-1) \cdots (L-k+1)`                           beyond the paper
+`tanh_correction`       leading deviation of tanh from homogeneity               beside Section 2
+`confident_log_trace`   :math:`\log \mathrm{Tr}\, G` of two classes             beyond the paper
 ======================  =======================================================  =============================
 
 The network has no biases and :math:`f(\alpha\theta) = \alpha^L f(\theta)`. G and :math:`\tilde H` are the two parts of
-the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses. The last two stand in
-`theory.zone.bulk`.
+the Hessian of its cross-entropy; `theory.gauss_newton.hessian_excess` joins their excesses. The last six stand in
+`theory.zone.bulk`, `theory.zone.homogeneity` and `theory.zone.confident`.
 """
 
 from __future__ import annotations
@@ -32,17 +36,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from theory import _checks
 from theory.zone.bulk import bulk_outlier, spiked_excess
+from theory.zone.confident import confident_log_trace
+from theory.zone.homogeneity import euler_factor, homogeneous_factor, tanh_correction
 
 __all__ = [
     "CurvatureFactors",
     "bulk_outlier",
+    "confident_log_trace",
     "curvature_factors",
+    "euler_factor",
+    "homogeneous_factor",
     "largest_base_rate",
     "lower_edge",
     "matched_rate",
     "near_tie_weight",
     "reduced_temperature",
     "spiked_excess",
+    "tanh_correction",
     "upper_edge",
 ]
 
@@ -234,10 +244,10 @@ def lower_edge(gauss_newton_norm: ArrayLike, h_term_norm: ArrayLike, *, depth: i
 
 
 def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Floats:
-    r"""Scale at which the last sample of a finite set becomes confident, :math:`(N f(0))^{1/L}`, up to O(1).
+    r"""Scale at which the last sample of a finite set becomes confident, :math:`(N f(0))^{1/L}`.
 
-    Above it no gap between the two largest logits is left below :math:`\alpha^{-L}`, and G dies exponentially. Below
-    it G decays like the H-term (`near_tie_weight`): with more data the zone goes on.
+    There one of the N gaps between the two largest logits is on average below :math:`\alpha^{-L}`. Above it G dies
+    exponentially; below it G decays like the H-term (`near_tie_weight`): with more data the zone goes on.
 
     Parameters
     ----------
@@ -250,7 +260,8 @@ def upper_edge(samples: ArrayLike, *, gap_density: ArrayLike, depth: int) -> Flo
 
     Returns
     -------
-    Broadcast shape of both. A law of growth: the constant in front depends on the criterion.
+    Broadcast shape of both. Of other edges of the zone, which turn on norms, it is the law of growth alone: they lie
+    above it by a factor that depends on the criterion.
 
     Raises
     ------

@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
+from simulate.perceptrons import curvature
 
 __all__ = [
     "COUNTS",
     "FINELY_RESOLVED",
-    "PAPER",
     "RESOLVED",
     "ROUNDING",
     "Array",
     "Violation",
-    "objective",
-    "on_images",
+    "bias_free_objective",
+    "bias_free_on_images",
+    "in_closed_form",
     "on_noise",
     "rank_of",
 ]
 
-PAPER = "Granziol, Zohren and Roberts (2022)"
 ROUNDING = "an exact identity in float64"
 COUNTS = "counts, which differ by one at least"
 
@@ -31,10 +32,8 @@ Array = np.ndarray[Any, Any]
 Violation = Callable[[np.random.Generator, Point], float]
 
 
-def on_images(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
+def bias_free_on_images(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
     """A bias-free network as drawn, with images of 16 pixels and their labels."""
-    from simulate import data, networks
-
     source = data.opened(point.images, (1, 4, 4))
     images = data.sample(source, rng, point.samples).flat()
     return networks.mlp_weights(rng, (16, point.hidden, source.classes)), images.images, images.labels
@@ -42,23 +41,26 @@ def on_images(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
 
 def on_noise(rng: np.random.Generator, widths: tuple[int, ...], samples: int) -> tuple[Any, Array, Array]:
     """A bias-free network as drawn, with normal inputs and random labels."""
-    from simulate import networks
-
     weights = networks.mlp_weights(rng, widths)
     return weights, rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)
 
 
-def objective(weights: Any, x: Any, labels: Any, activation: str = "relu") -> Any:
+def bias_free_objective(weights: Any, x: Any, labels: Any, activation: str = "relu") -> Any:
     """Mean cross-entropy of a bias-free network on all samples, for `simulate.operators`."""
     from functools import partial
 
     from torch import nn
 
-    from simulate.networks import mlp_logits
-    from simulate.objectives import Objective
+    logits = partial(networks.mlp_logits, activation=activation)
+    return objectives.Objective(logits, nn.CrossEntropyLoss(), (x, labels), parameters=weights)
 
-    logits = partial(mlp_logits, activation=activation)
-    return Objective(logits, nn.CrossEntropyLoss(), (x, labels), parameters=weights)
+
+def in_closed_form(weights: Any, x: Any, labels: Any) -> Any:
+    """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
+    import torch
+
+    size = sum(weight.numel() for weight in weights)
+    return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
 
 
 RESOLVED = 1e-10

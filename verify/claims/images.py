@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from simulate import data
 from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity
 from verify.model.observation import Observation
@@ -61,9 +62,7 @@ def unmet(item: Item, source: str) -> str:
 @cache
 def _own_size(source: str) -> tuple[int, ...] | None:
     """As the images of an archive are stored; none of the digits, which are drawn at any size."""
-    from simulate import data
-
-    return None if source == DIGITS else data.load(source).images.shape[1:]
+    return None if source == DIGITS else data.load_images(source).images.shape[1:]
 
 
 def require_images(source: str, needed: int) -> None:
@@ -76,8 +75,6 @@ def require_images(source: str, needed: int) -> None:
     """
     if source == DIGITS:
         return
-    from simulate import data
-
     images = data.opened(source, SMALLEST)
     if not 2 <= images.classes <= MOST_CLASSES:
         raise ValueError(

@@ -7,21 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
 from simulate.monte_carlo import Point
 from theory.derivations import Derivation
+from verify.claims.glossary import in_statement
 from verify.claims.images import needed_images
 from verify.judging.admission import observation_problems, problems
 from verify.judging.estimands import components
 from verify.judging.judge import applies, readings
 from verify.model import (
+    ABSOLUTE,
     ALPHA,
     FAMILY_SIZE,
+    MODEL_BASED,
     AnyClaim,
     Claim,
     Experiment,
+    Identity,
     Kind,
     StatisticalProperty,
     Tier,
@@ -34,10 +41,13 @@ __all__ = [
     "admit",
     "admit_observations",
     "alpha",
+    "claim_topics",
     "claims",
     "derivations",
+    "docs",
     "entries",
     "families",
+    "folders",
     "intervals",
     "inventory",
     "observations",
@@ -45,6 +55,7 @@ __all__ = [
     "require_papers",
     "select",
     "select_observations",
+    "symbols",
 ]
 
 GROUP = "losscurv.claims"
@@ -81,14 +92,18 @@ def _seen() -> tuple[Observation, ...]:
 
 def _modules() -> tuple[ModuleType, ...]:
     """Every module of claims, paper by paper, each in its own order."""
-    rooms = [(package, getattr(package, "ROOMS", None)) for package in _packages().values()]
-    return tuple(
-        module
-        for package, names in rooms
-        for module in (
-            [package] if names is None else [import_module(f"{package.__name__}.{n}") for n in names]
-        )
-    )
+    return tuple(import_module(name) for package in _packages().values() for name in _rooms(package))
+
+
+def _rooms(package: ModuleType) -> list[str]:
+    """The paper itself if it is a module; else what its ROOMS name, in this order, then other files of its topics."""
+    own = package.__name__
+    named = getattr(package, "ROOMS", None)
+    if named is None:
+        return [own]
+    found = (m.name for m in walk_packages(package.__path__, f"{own}.") if not m.ispkg)
+    topics = sorted(name for name in found if "." in name.removeprefix(f"{own}."))
+    return list(dict.fromkeys([*(f"{own}.{name}" for name in named), *topics]))
 
 
 @cache
@@ -134,9 +149,55 @@ def alpha(claim: AnyClaim) -> float:
     return next((paper.alpha for paper in papers() if paper.id == claim.paper and paper.family_size), ALPHA)
 
 
+def folders() -> dict[str, Path]:
+    """Where the code of each paper lies."""
+    return {name: Path(str(package.__file__)).parent for name, package in _packages().items()}
+
+
+@cache
+def claim_topics() -> dict[str, str]:
+    """The topic of each claim: the room of its paper that it stands in, by id; empty for a paper of one module."""
+    return {
+        claim.id: name.removeprefix(f"{package.__name__}").strip(".").partition(".")[0]
+        for package in _packages().values()
+        for name in _rooms(package)
+        for claim in getattr(import_module(name), "CLAIMS", ())
+    }
+
+
+@cache
+def _glossaries() -> dict[str, dict[str, str]]:
+    """The letters that a paper lists as `SYMBOLS`, here or in a module of that name, with what they mean."""
+    return {name: dict(_beside(package, "SYMBOLS", {})) for name, package in _packages().items()}
+
+
+def symbols(claim: AnyClaim) -> dict[str, str]:
+    """The letters of a statement, as LaTeX, and what they mean: those that its paper lists."""
+    return in_statement(claim.statement, _glossaries().get(claim.paper, {}))
+
+
 def derivations() -> list[Derivation]:
     """What papers of other distributions derive, beside `theory.derivations`."""
     return [derive() for package in _packages().values() for derive in getattr(package, "DERIVATIONS", ())]
+
+
+def docs() -> dict[str, str]:
+    """The page of every paper that brings one as `DOCS`, the path of a Markdown file or its text.
+
+    Raises
+    ------
+    ValueError
+        If one cannot be read.
+    """
+    found = {name: getattr(package, "DOCS", "") for name, package in _packages().items()}
+    return {name: _read(name, page) for name, page in found.items() if page}
+
+
+def _read(name: str, page: Any) -> str:
+    try:
+        return page.read_text(encoding="utf-8") if isinstance(page, Path) else str(page)
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"paper {name} must have DOCS that can be read, got {error}") from None
 
 
 @cache
@@ -148,6 +209,14 @@ def entries() -> dict[str, tuple[Entry, ...]]:
 def _entries(package: ModuleType) -> tuple[Entry, ...]:
     place = package if hasattr(package, "ENTRIES") else import_module(f"{package.__name__}.entries")
     return tuple(place.ENTRIES)
+
+
+def _beside(package: ModuleType, name: str, absent: Any) -> Any:
+    """What a paper names in capitals, or in a module of its own in small letters, if it does."""
+    alone = not hasattr(package, "__path__")  # a paper in a single file has no modules beside it
+    if alone or hasattr(package, name) or find_spec(f"{package.__name__}.{name.lower()}") is None:
+        return getattr(package, name, absent)
+    return getattr(import_module(f"{package.__name__}.{name.lower()}"), name)
 
 
 def inventory() -> list[InventoryRow]:
@@ -271,7 +340,8 @@ def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> No
     for problem in _place_problems(claim, known):
         raise ValueError(f"claim {claim.id} must {problem}")
     _rule(bool(claim.source and claim.statement), claim.id, "name its source and statement")
-    _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
+    if not isinstance(claim, Identity):  # whose rivals are routes, known when they are taken
+        _rule(bool(claim.rivals), claim.id, "name a rival formula that it rejects")
 
 
 def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, ...]]) -> Iterator[str]:
@@ -287,7 +357,7 @@ def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, 
 
 def _intervals_at(claim: Claim, point: Point) -> int:
     """Model-based claims have none in the family; a settled mean has one for the mean and one for its drift."""
-    if claim.kind.model_based:
+    if claim.kind in MODEL_BASED:
         return 0
     each = 2 if claim.kind is Kind.SETTLED else 1
     return each * sum(len(_scores_read(claim, at)) for at in components(claim, point))
@@ -295,7 +365,7 @@ def _intervals_at(claim: Claim, point: Point) -> int:
 
 def _scores_read(claim: Claim, point: Point) -> set[tuple[object, object]]:
     judged = [r for r in readings(claim) if applies(claim, r, point)]
-    own = claim.inputs or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
+    own = claim.inputs or claim.kind in ABSOLUTE
     return {(r.score, r.predict if own else None) for r in judged}
 
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["description", "parameter", "plain", "summary"]
+__all__ = ["description", "parameter", "summary", "without_markup"]
 
 _SIGNS = {
     r"\^?\\top\b": "ᵀ",
@@ -46,7 +46,7 @@ def summary(function: Callable[..., Any]) -> str:
     >>> summary(spiked_covariance)
     'Top eigenvalue of the covariance of n samples from N(0, σ^2 I + θ u uᵀ).'
     """
-    return plain(_doc(function).partition("\n")[0])
+    return without_markup(_doc(function).partition("\n")[0])
 
 
 def description(function: Callable[..., Any]) -> str:
@@ -55,7 +55,7 @@ def description(function: Callable[..., Any]) -> str:
     wanted = [
         f"{name}:\n{_indented(sections[name])}" for name in ("Returns", "References") if name in sections
     ]
-    return "\n\n".join([plain(sections[""]), *wanted])
+    return "\n\n".join([without_markup(sections[""]), *wanted])
 
 
 def parameter(function: Callable[..., Any], name: str) -> str:
@@ -69,14 +69,14 @@ def parameter(function: Callable[..., Any], name: str) -> str:
         if name in names:
             elsewhere = re.search(r"\b[Aa]s in (?::func:)?`~?([\w.]+)`", text)
             other = _other(function, elsewhere[1]) if elsewhere else None
-            return (parameter(other, name) if other else "") or plain(text)
+            return (parameter(other, name) if other else "") or without_markup(text)
     return ""
 
 
-def plain(text: str) -> str:
+def without_markup(text: str) -> str:
     r"""Text without roles, backticks and TeX.
 
-    >>> plain(r"Edge :math:`\pm 2\sigma\sqrt{P/b}` of `noise`, at least :math:`\frac{T-1}{T} \hat q_{st}`.")
+    >>> without_markup(r"Edge :math:`\pm 2\sigma\sqrt{P/b}` of `noise`, at least :math:`\frac{T-1}{T} \hat q_{st}`.")
     'Edge ± 2σ√(P/b) of noise, at least (T-1)/T q̂_st.'
     """
     text = re.sub(r"\.\. math::\s*((?:.+\n?)+)", lambda found: _tex(found[1]), text)
@@ -151,4 +151,4 @@ def _other(function: Callable[..., Any], name: str) -> Callable[..., Any] | None
 
 
 def _indented(text: str) -> str:
-    return "\n".join(f"  {line}".rstrip() for line in plain(inspect.cleandoc(text)).splitlines())
+    return "\n".join(f"  {line}".rstrip() for line in without_markup(inspect.cleandoc(text)).splitlines())

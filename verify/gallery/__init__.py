@@ -6,7 +6,9 @@ same seed on the same machine gives the same picture.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +27,12 @@ from verify.gallery.goldilocks import (
     zone as goldilocks_zone,
 )
 from verify.gallery.parts import Setting
-from verify.page.drawing import STYLE, Panel, stack
+from verify.page.drawing import Panel, stack
 from verify.page.plots import save_figure
+from verify.page.theme import STYLE
+from verify.running.workers import open_workers
 
-__all__ = ["PICTURES", "Picture", "Setting", "draw", "named", "save"]
+__all__ = ["PICTURES", "Picture", "Setting", "draw", "pictures", "save_picture", "save_pictures"]
 
 
 class Picture(NamedTuple):
@@ -43,7 +47,9 @@ class Picture(NamedTuple):
 PICTURES = (
     Picture("semicircle", "Wigner noise with four spikes: histogram, law, outliers", spectra.semicircle),
     Picture(
-        "marchenko-pastur", "Wishart noise at two aspect ratios: histogram, law, outliers", spectra.wishart
+        "marchenko-pastur",
+        "Wishart noise at two aspect ratios: histogram, law, outliers",
+        spectra.marchenko_pastur,
     ),
     Picture("transition", "outlier and overlap where a spike leaves the bulk", spectra.transition),
     Picture("batch-size", "top eigenvalue against batch size, random samples", batch_sizes.random_samples),
@@ -54,12 +60,14 @@ PICTURES = (
         networks.SAMPLES,
     ),
     Picture("learning-rate", "learning rate against batch size, and its exponent", batch_sizes.learning_rate),
-    Picture("signals", "second moments of signals by layer in wide random networks", wide_networks.signals),
+    Picture(
+        "signals", "second moments of signals by layer in wide random networks", wide_networks.second_moments
+    ),
     Picture("kappas", "constants of the Fisher matrix over both variances", wide_networks.constants),
     Picture(
         "fisher-spectrum",
         "Fisher eigenvalues before and after mean subtraction: histogram, outliers",
-        wide_networks.spectrum,
+        wide_networks.fisher_spectrum,
     ),
     Picture(
         "fisher-width",
@@ -70,7 +78,7 @@ PICTURES = (
     Picture(
         "zone",
         "excess of the Hessian and its terms against scale and temperature, two LeNets",
-        goldilocks_zone.zone,
+        goldilocks_zone.zone_curves,
         goldilocks_zone.SAMPLES,
     ),
     Picture(
@@ -82,7 +90,7 @@ PICTURES = (
     Picture(
         "gamma",
         "excess against dimension, and Gamma of the softmax against temperature and entropy",
-        goldilocks_gamma.gamma,
+        goldilocks_gamma.gamma_curves,
         goldilocks_gamma.SAMPLES,
     ),
     Picture(
@@ -112,7 +120,23 @@ PICTURES = (
 )
 
 
-def named(names: Sequence[str]) -> tuple[Picture, ...]:
+FEW = 3
+"""Pictures that are drawn by the time the workers that could help have started."""
+
+LONGEST = (
+    "initialisations",
+    "zone",
+    "fisher-width",
+    "gradient",
+    "hutchinson",
+    "first-layer",
+    "training",
+    "gamma",
+)
+"""What takes longest, begun first: one of them left for the end would keep a single core busy."""
+
+
+def pictures(names: Sequence[str]) -> tuple[Picture, ...]:
     """The pictures of these names, all of them if there are none.
 
     Raises
@@ -133,7 +157,7 @@ def draw(picture: Picture, setting: Setting) -> Figure:
         return stack(picture.panels(setting), picture.shows, f"losscurv · seed {setting.seed}")
 
 
-def save(picture: Picture, setting: Setting, folder: Path) -> list[Path]:
+def save_picture(picture: Picture, setting: Setting, folder: Path) -> list[Path]:
     """Draw into ``folder/name.svg`` and ``.png``; returns their paths.
 
     Raises
@@ -147,3 +171,33 @@ def save(picture: Picture, setting: Setting, folder: Path) -> list[Path]:
         return save_figure(figure, folder / picture.name)
     except OSError as error:
         raise ValueError(f"pictures cannot be written to {folder}: {error.strerror or error}") from None
+
+
+def save_pictures(
+    chosen: Sequence[Picture], setting: Setting, folder: Path, workers: int
+) -> Iterator[tuple[str, Path, float]]:
+    """`save_picture` for each, by so many processes if they are worth starting.
+
+    Yields the name, the path of the PNG and the seconds of each as it is finished. A picture hangs on its own streams
+    only: it is the same whoever draws it.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    if workers == 1 or len(chosen) <= FEW:
+        for picture in chosen:
+            yield _saved(picture.name, setting, folder)
+        return
+    order = sorted(chosen, key=lambda picture: (*LONGEST, picture.name).index(picture.name))
+    with open_workers(min(workers, len(chosen))) as pool:
+        for done in as_completed([pool.submit(_saved, picture.name, setting, folder) for picture in order]):
+            yield done.result()
+
+
+def _saved(name: str, setting: Setting, folder: Path) -> tuple[str, Path, float]:
+    started = time.monotonic()
+    (picture,) = pictures([name])
+    _, png = save_picture(picture, setting, folder)
+    return name, png, time.monotonic() - started

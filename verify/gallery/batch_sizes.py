@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate.matrices import ensembles
 from theory import batch_hessian, learning_rates
-from verify.gallery.parts import MEASURED, Setting, batch_axis, curve, highest, legend, points
-from verify.page.drawing import Floats, Panel, plain_ticks
+from verify.gallery.parts import MEASURED, OTHER, Setting, batch_axis, curve, highest, legend, mean_points
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
 
 __all__ = ["learning_rate", "random_samples"]
 
@@ -29,7 +31,7 @@ def random_samples(setting: Setting) -> list[Panel]:
         curve(axes, grid, batch_hessian.batch_eigenvalue(top, batch_size=grid, **known), "theorem 4")
         curve(axes, grid, top + scale**2 / top, "without its threshold", role="rival", dash=0)
         curve(axes, grid, np.full(len(grid), top), "full matrix", role="rival", dash=1)
-        points(axes, SIZES, measured, "batches of one population")
+        mean_points(axes, SIZES, measured, "batches of one population")
         axes.set_ylim(0.9 * top, 1.6 * highest(measured))
         batch_axis(axes, SIZES.astype(float), label="top eigenvalue")
         axes.set_title("Top eigenvalue of a batch, random samples")
@@ -45,8 +47,6 @@ def random_samples(setting: Setting) -> list[Panel]:
 def _random_population(setting: Setting) -> tuple[list[Floats], float]:
     """Top eigenvalues of batches at each size, and that of the whole population."""
     import torch
-
-    from simulate.matrices import ensembles
 
     noise = SIGMA * DIM**0.5 * ensembles.wigner(setting.block("population", SAMPLES), DIM)
     vector = ensembles.unit_vectors(setting.block("population direction", 1), DIM)
@@ -85,9 +85,9 @@ def learning_rate(setting: Setting) -> list[Panel]:
 
     def rates(axes: Axes) -> None:
         curve(axes, grid, mean_square, "one step keeps the mean square")
-        curve(axes, grid, theorem_4, "2 / eigenvalue of theorem 4", dash=0)
-        points(axes, RATE_SIZES, measured, "least squares, one step")
-        points(axes, RATE_SIZES, broadened, "2 / eigenvalue, Wigner noise", mark="s")
+        curve(axes, grid, theorem_4, "2 / eigenvalue of theorem 4", dash=0, colour=OTHER)
+        mean_points(axes, RATE_SIZES, measured, "least squares, one step")
+        mean_points(axes, RATE_SIZES, broadened, "2 / eigenvalue, Wigner noise", mark="s", colour=OTHER)
         batch_axis(axes, RATE_SIZES.astype(float), label="learning rate")
         axes.set_title("Learning rate against batch size")
         legend(axes, "lower right")
@@ -95,12 +95,12 @@ def learning_rate(setting: Setting) -> list[Panel]:
     def exponents(axes: Axes) -> None:
         log_b = np.log(grid)
         curve(axes, grid, np.gradient(np.log(mean_square), log_b), "")
-        curve(axes, grid, np.gradient(np.log(theorem_4), log_b), "", dash=0)
-        for rate, mark in ((measured, "o"), (broadened, "s")):
+        curve(axes, grid, np.gradient(np.log(theorem_4), log_b), "", dash=0, colour=OTHER)
+        for rate, mark, colour in ((measured, "o", MEASURED), (broadened, "s", OTHER)):
             means = np.log([np.mean(r) for r in rate])
             middle = np.sqrt(RATE_SIZES[1:] * RATE_SIZES[:-1])
             slopes = np.diff(means) / np.diff(np.log(RATE_SIZES))
-            axes.plot(middle, slopes, mark, ms=4, color=MEASURED, zorder=4)
+            axes.plot(middle, slopes, mark, ms=4, color=colour, zorder=4)
         axes.set_xscale("log")
         batch_axis(axes, RATE_SIZES.astype(float), label="")
         axes.set_yscale("linear")
@@ -136,8 +136,6 @@ def _one_step_rates(setting: Setting, size: int) -> Floats:
 
 def _broadened(setting: Setting) -> list[Floats]:
     """Top eigenvalues of a unit spike with Wigner noise of the size theorem 4 is fed with."""
-    from simulate.matrices import ensembles
-
     block = setting.block("broadened", DRAWS)
     noise = ensembles.wigner(block, RATE_DIM)
     directions = ensembles.unit_vectors(block, RATE_DIM)

@@ -12,23 +12,29 @@ from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, ListedColor
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from simulate.monte_carlo import Block, fixture
-from verify.page.drawing import DASHES, PALETTE, Floats, decades, tick_text
+from verify.page.axes import decades, tick_text
+from verify.page.drawing import DASHES, Floats
+from verify.page.theme import PALETTE
 
 __all__ = [
     "HEAT",
     "MEASURED",
+    "OTHER",
     "Setting",
     "batch_axis",
+    "colour_key",
     "curve",
     "heat",
     "highest",
-    "key",
     "legend",
     "log_axes",
-    "points",
+    "mean_points",
 ]
 
 MEASURED = PALETTE["agrees"]
+OTHER = PALETTE["broken"]
+"""A second law beside the first, and what was drawn for it."""
+
 HEAT = LinearSegmentedColormap.from_list("heat", ["#f4f6f8", "#a9c6e6", "#2b5fa3", "#12233d"])
 LINES = {"theory": PALETTE["theory"], "rival": PALETTE["rival"]}
 
@@ -60,7 +66,7 @@ def curve(
         line.set_dashes(DASHES[dash])
 
 
-def points(
+def mean_points(
     axes: Axes, x: Any, draws: Sequence[Any], label: str, *, mark: str = "o", colour: str = MEASURED
 ) -> None:
     """Means of draws, with a bar of two standard errors to either side."""
@@ -106,10 +112,10 @@ def heat(axes: Axes, x: Floats, y: Floats, values: Floats, *, levels: Floats) ->
     colours = ListedColormap(HEAT(np.linspace(0, 1, len(levels) - 1)))
     norm = BoundaryNorm(levels, colours.N)
     inside = np.clip(values, levels[0], levels[-1])
-    key(axes, axes.contourf(x, y, inside, levels=levels, cmap=colours, norm=norm, zorder=1), levels)
+    colour_key(axes, axes.contourf(x, y, inside, levels=levels, cmap=colours, norm=norm, zorder=1), levels)
 
 
-def key(axes: Axes, mapped: Any, levels: Floats) -> None:
+def colour_key(axes: Axes, mapped: Any, levels: Floats) -> None:
     """What the colours mean, above the frame on the right."""
     bar = axes.inset_axes((0.62, 1.07, 0.38, 0.06))
     figure = axes.get_figure()

@@ -8,12 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block
 from theory import outliers, rmt
-from verify.gallery.parts import Setting, curve, legend, points
-from verify.page.drawing import PALETTE, Floats, Panel, plain_ticks
+from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend, mean_points
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
+from verify.page.wording import numeral
 
-__all__ = ["semicircle", "transition", "wishart"]
+__all__ = ["marchenko_pastur", "semicircle", "transition"]
 
 DIM = 900
 
@@ -23,8 +27,6 @@ ZERO = 1e-9
 
 def semicircle(setting: Setting) -> list[Panel]:
     """Wigner noise of one matrix; two of its four spikes are too weak, or nearly so, to be seen."""
-    from simulate.matrices import ensembles
-
     sigma, spikes = 0.7, np.array([-2.1, 0.45, 0.95, 1.7])
     block = setting.block("semicircle", 1)
     noise = sigma * ensembles.wigner(block, DIM)
@@ -34,7 +36,7 @@ def semicircle(setting: Setting) -> list[Panel]:
     return _with_spikes(title, rmt.Semicircle(sigma=sigma), values, spikes, found, predicted)
 
 
-def wishart(setting: Setting) -> list[Panel]:
+def marchenko_pastur(setting: Setting) -> list[Panel]:
     """Wishart noise with more samples than dimensions, and with fewer."""
     return [
         *_wishart(setting, 0.3, np.array([0.5, 1.5, 3.0])),
@@ -43,8 +45,6 @@ def wishart(setting: Setting) -> list[Panel]:
 
 
 def _wishart(setting: Setting, q: float, spikes: Floats) -> list[Panel]:
-    from simulate.matrices import ensembles
-
     variance = 1.3
     block = setting.block(f"wishart {q}", 1)
     noise = variance * ensembles.wishart(block, DIM, round(DIM / q))
@@ -89,9 +89,9 @@ def _with_spikes(
         curve(axes, x, density, "law of the noise")
         axes.plot(found, np.zeros(len(found)), "D", ms=4, color=PALETTE["agrees"], clip_on=False, zorder=5)
         if law.atom:
-            zero = np.mean(np.abs(values) < ZERO)
+            atom, zero = numeral(law.atom, 3), numeral(float(np.mean(np.abs(values) < ZERO)), 3)
             axes.annotate(
-                f"atom at 0: {law.atom:.3g}, measured {zero:.3g}", (0.985, 0.6), xycoords="axes fraction",
+                f"atom at 0: {atom}, measured {zero}", (0.985, 0.6), xycoords="axes fraction",
                 ha="right", fontsize=7.5, color=PALETTE["muted"],
             )  # fmt: skip
         axes.set_xlim(*limits)
@@ -140,8 +140,6 @@ RATIO = 0.4
 
 def transition(setting: Setting) -> list[Panel]:
     """Outlier over edge, and overlap, for spikes around the threshold of two kinds of noise."""
-    from simulate.matrices import ensembles
-
     models = (
         _Model(
             "Wigner noise",
@@ -163,8 +161,9 @@ def transition(setting: Setting) -> list[Panel]:
             at = float(np.asarray(model.theory(np.array(1.0)).threshold))
             top = model.theory(grid * at)
             line = (np.asarray(top.eigenvalue) / np.asarray(top.edge), np.asarray(top.overlap))[index]
-            curve(axes, grid, line, model.name, dash=place or None)
-            points(axes, strengths, drawn[model.name][index], "", mark="os"[place])
+            colour = (MEASURED, OTHER)[place]
+            curve(axes, grid, line, model.name, dash=place or None, colour=colour if place else "")
+            mean_points(axes, strengths, drawn[model.name][index], "", mark="os"[place], colour=colour)
         axes.axvline(1.0, color=PALETTE["rule"], lw=1.0, zorder=1)
         axes.set_xlim(0.3, 3.0)
         plain_ticks(axes.xaxis)
@@ -190,8 +189,6 @@ def _around_threshold(
     setting: Setting, model: _Model, strengths: Floats
 ) -> tuple[list[Floats], list[Floats]]:
     """Top eigenvalue over the limiting edge, and overlap: for each strength one value per draw."""
-    from simulate.matrices import ensembles
-
     block = setting.block(f"transition {model.name}", DRAWS)
     noise, directions = model.noise(block), ensembles.unit_vectors(block, TRANSITION_DIM)
     limit = model.theory(np.array(1.0))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block
+from simulate.wide import batch_normed, fisher_gram, last_layer, layer_normed, signals
 from theory import criticality, fisher
 from theory.fisher.batch_normalisation import batch_normalised_statistics
 from theory.fisher.layer_normalisation import layer_norm_largest
 from theory.fisher.middle_normalisation import batch_norm_bound
 from theory.order_parameters import order_parameters
-from verify.gallery.parts import MEASURED, Setting, curve, heat, legend, log_axes, points
-from verify.page.drawing import PALETTE, Floats, Panel, decades, plain_ticks
+from verify.gallery.parts import MEASURED, Setting, curve, heat, legend, log_axes, mean_points
+from verify.page.axes import decades, plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
 
-__all__ = ["constants", "largest", "signals", "spectrum"]
+__all__ = ["constants", "fisher_spectrum", "largest", "second_moments"]
 
 RELU: dict[str, Any] = {"activation": "relu", "weight_variance": 2.0, "bias_variance": 0.0}
 TANH: dict[str, Any] = {"activation": "tanh", "weight_variance": 3.0, "bias_variance": 0.64}
@@ -34,10 +39,8 @@ def _titled(title: str, law: Mapping[str, Any]) -> str:
 def _networks(
     block: Block, law: Mapping[str, Any], *, width: int, samples: int, outputs: int, depth: int
 ) -> Any:
-    from simulate.wide.signals import wide_network
-
     variances = {name: law[name] for name in ("weight_variance", "bias_variance")}
-    return wide_network(block, widths=(width,) * depth + (outputs,), samples=samples, **variances)
+    return signals.wide_network(block, widths=(width,) * depth + (outputs,), samples=samples, **variances)
 
 
 # --- order parameters -------------------------------------------------------------------------------------------
@@ -45,17 +48,15 @@ def _networks(
 LAYERS, SIGNAL_WIDTH, SIGNAL_SAMPLES = 7, 200, 12
 
 
-def signals(setting: Setting) -> list[Panel]:
+def second_moments(setting: Setting) -> list[Panel]:
     """Forward and backward second moments by layer, of one sample and of two."""
     return [_signals(setting, law, last=law is TANH) for law in (RELU, TANH)]
 
 
 def _signals(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
-    from simulate.wide.signals import measured_order_parameters
-
     block = setting.block(f"signals {law['activation']}", DRAWS)
     size = {"width": SIGNAL_WIDTH, "samples": SIGNAL_SAMPLES, "outputs": 4, "depth": LAYERS}
-    measured = measured_order_parameters(_networks(block, law, **size), law["activation"])
+    measured = signals.measured_order_parameters(_networks(block, law, **size), law["activation"])
     theory = order_parameters(depth=LAYERS, **law)
     shown = (
         ("q_hat_t", "activations of a sample", "theory", 0, "o"),
@@ -142,7 +143,7 @@ def _cut(setting: Setting, named: Any) -> Panel:
         for name, symbol in named:
             dash, mark = styles[name]
             curve(axes, grid, [getattr(k, name) for k in lines], symbol, dash=dash)
-            points(axes, places, [d[name] for d in drawn], "", mark=mark)
+            mean_points(axes, places, [d[name] for d in drawn], "", mark=mark)
         axes.set_yscale("log")
         decades(axes.yaxis, *axes.get_ylim())
         axes.set_xlim(grid[0], grid[-1] * 1.01)
@@ -161,14 +162,12 @@ def _cut(setting: Setting, named: Any) -> Panel:
 
 def _measured_kappas(setting: Setting, weight_variance: float) -> dict[str, Floats]:
     """From the diagonal of the Gram matrix of the weights, and from what is off it."""
-    from simulate.wide import fisher_gram
-
     law = {"activation": "tanh", "weight_variance": weight_variance, "bias_variance": CUT}
     block = setting.block(f"constants {weight_variance:g}", DRAWS)
     network = _networks(block, law, width=CUT_WIDTH, samples=CUT_SAMPLES, outputs=1, depth=DEPTH)
     gram = fisher_gram.gram(network, "tanh", biases=False)
     scale = (DEPTH - 1) * CUT_WIDTH
-    own = (fisher_gram.trace(gram) / scale).cpu().numpy()
+    own = (fisher_gram.fisher_trace(gram) / scale).cpu().numpy()
     together = (fisher_gram.rayleigh(gram) * CUT_SAMPLES / scale).cpu().numpy()
     shared = (together - own) / (CUT_SAMPLES - 1)
     return {"kappa1": own, "kappa2": shared, "difference": own - shared}
@@ -179,14 +178,14 @@ def _measured_kappas(setting: Setting, weight_variance: float) -> dict[str, Floa
 SPECTRUM_WIDTH, SPECTRUM_OUTPUTS = 240, 4
 
 
-def spectrum(setting: Setting) -> list[Panel]:
+def fisher_spectrum(setting: Setting) -> list[Panel]:
     """All eigenvalues of one network before and after mean subtraction, and what theory says of the top."""
-    from simulate.wide import fisher_gram
-
     size: dict[str, Any] = {"width": SPECTRUM_WIDTH, "samples": SPECTRUM_WIDTH, "outputs": SPECTRUM_OUTPUTS}
     network = _networks(setting.block("spectrum", 1), RELU, depth=DEPTH, **size)
     gram = fisher_gram.gram(network, RELU["activation"])
-    before, after = (fisher_gram.eigenvalues(g)[0].cpu().numpy() for g in (gram, fisher_gram.centred(gram)))
+    before, after = (
+        fisher_gram.fisher_eigenvalues(g)[0].cpu().numpy() for g in (gram, fisher_gram.centred(gram))
+    )
     top = float(fisher.eigenvalue_statistics(depth=DEPTH, **RELU, **size).largest)
     bounds = fisher.mean_subtracted_statistics(depth=DEPTH, **RELU, **size)
     limits = (0.02, 2 * before[-1])
@@ -251,13 +250,16 @@ def largest(setting: Setting) -> list[Panel]:
 
 
 def _largest(setting: Setting, law: Mapping[str, Any], *, last: bool) -> Panel:
-    found = {kind.name: [kind.measured(setting, law, int(width)) for width in WIDTHS] for kind in KINDS}
+    found: dict[str, list[tuple[Floats, float]]] = {kind.name: [] for kind in KINDS}
+    for width in WIDTHS:  # one after the other: what the normalisations share is kept for one width
+        for kind in KINDS:
+            found[kind.name].append(kind.measured(setting, law, int(width)))
 
     def draw(axes: Axes) -> None:
         for kind in KINDS:
             drawn, theory = zip(*found[kind.name], strict=True)
             curve(axes, WIDTHS, theory, "", colour=kind.colour, dash=kind.dash)
-            points(axes, WIDTHS, drawn, kind.name, mark=kind.mark, colour=kind.colour)
+            mean_points(axes, WIDTHS, drawn, kind.name, mark=kind.mark, colour=kind.colour)
         axes.set_ylim(*_limits([d for ds in found.values() for d in ds], room=not last))
         log_axes(axes, WIDTHS, "width M = T" if last else "", "largest eigenvalue")
         axes.set_title(_titled("Largest Fisher eigenvalue", law))
@@ -291,55 +293,54 @@ def _size(law: Mapping[str, Any], width: int) -> dict[str, Any]:
 
 
 def _top(gram: Any) -> Floats:
-    from simulate.matrices import ensembles
-
     n, outputs, _, samples, _ = gram.shape
     flat = gram.transpose(2, 3).reshape(n, outputs * samples, outputs * samples)
     return (ensembles.top_eigenvalue(flat) / samples).cpu().numpy()
 
 
-def _plain(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate.wide import fisher_gram
+def _plain_gram(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Any, Any]:
+    """The networks without normalisation, and their Gram matrices."""
+    return _kept_gram(setting, tuple(law.items()), width, TOP_DRAWS, OUTPUTS, DEPTH)
 
-    network = _drawn(setting, law, width, "plain", OUTPUTS)
+
+@lru_cache(maxsize=1)
+def _kept_gram(setting: Setting, law: tuple[tuple[str, Any], ...], width: int, *_: int) -> tuple[Any, Any]:
+    known = dict(law)
+    network = _drawn(setting, known, width, "plain", OUTPUTS)
+    return network, fisher_gram.gram(network, known["activation"])
+
+
+def _plain(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
+    _, gram = _plain_gram(setting, law, width)
     theory = fisher.eigenvalue_statistics(**_size(law, width)).largest
-    return _top(fisher_gram.gram(network, law["activation"])), float(theory)
+    return _top(gram), float(theory)
 
 
 def _subtracted(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate.wide import fisher_gram
-
-    network = _drawn(setting, law, width, "plain", OUTPUTS)
+    _, gram = _plain_gram(setting, law, width)
     theory = fisher.mean_subtracted_statistics(**_size(law, width)).lower
-    return _top(fisher_gram.centred(fisher_gram.gram(network, law["activation"]))), float(theory)
+    return _top(fisher_gram.centred(gram)), float(theory)
 
 
 def _last_layer(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate.wide import fisher_gram, last_layer
-
-    network = _drawn(setting, law, width, "plain", OUTPUTS)
-    gram = fisher_gram.gram(network, law["activation"])
+    network, gram = _plain_gram(setting, law, width)
     normalisation = last_layer.batch_normalisation(last_layer.outputs_of(network, law["activation"]))
     theory = batch_normalised_statistics(**_size(law, width)).lower
     return _top(last_layer.projected(gram, normalisation)), float(theory)
 
 
 def _middle_layers(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate.wide import batch_normed
-
     network = _drawn(setting, law, width, "plain", OUTPUTS)
     theory = batch_norm_bound(law["activation"], width=width, samples=width)
-    return _top(batch_normed.gram(network, law["activation"])), float(theory)
+    return _top(batch_normed.batch_normed_gram(network, law["activation"])), float(theory)
 
 
 def _layers(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:
-    from simulate.wide import layer_normed
-
     network = _drawn(setting, law, width, "layers", LAYER_OUTPUTS)
-    signals = layer_normed.forward(network, law["activation"])
-    before = (signals.normalised[-1] / signals.inverses[-1][..., None]).cpu().numpy()
+    passed = layer_normed.layer_normed_signals(network, law["activation"])
+    before = (passed.normalised[-1] / passed.inverses[-1][..., None]).cpu().numpy()
     theory = [layer_norm_largest(preactivations=u, depth=DEPTH, width=width, **law) for u in before]
-    return _top(layer_normed.gram(network, law["activation"])), float(np.mean(theory))
+    return _top(layer_normed.layer_normed_gram(network, law["activation"])), float(np.mean(theory))
 
 
 KINDS = (

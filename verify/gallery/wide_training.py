@@ -8,9 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import BoundaryNorm, ListedColormap
 
+from simulate.training import wide_training
 from verify.claims.karakida2019.training.training import drawn_lines, student_and_targets
-from verify.gallery.parts import HEAT, MEASURED, Setting, curve, key
-from verify.page.drawing import PALETTE, Floats, Panel, decades
+from verify.gallery.parts import HEAT, MEASURED, Setting, colour_key, curve
+from verify.page.axes import decades
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
 
 __all__ = ["training"]
 
@@ -52,8 +55,6 @@ def _runs(setting: Setting, subtracted: bool) -> _Runs:
 def _at_width(setting: Setting, width: int, subtracted: bool) -> tuple[Floats, Floats, float, float]:
     import torch
 
-    from simulate.training import wide_training
-
     law = {**LAW, "samples": SAMPLES}
     student, targets = student_and_targets(setting.block(f"training {width}", 1), law, width)
     rates = torch.as_tensor(RATES[subtracted], device=targets.device)[None]
@@ -83,7 +84,7 @@ def _panel(runs: _Runs, losses: Floats, rates: Floats, title: str, *, last: bool
         decades(axes.yaxis, *axes.get_ylim())
         axes.set_ylabel("learning rate")
         axes.set_title(title)
-        key(axes, mapped, LEVELS)
+        colour_key(axes, mapped, LEVELS)
         if last:
             axes.set_xlabel("width M")
 

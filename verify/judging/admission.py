@@ -6,13 +6,19 @@ An observation need not be able to fail, only to be drawn and understood.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 from simulate.monte_carlo import Point
 from verify.judging.estimands import components
-from verify.judging.judge import SEPARATION, labels, readings, separation
+from verify.judging.judge import PRINTED, SEPARATION, labels, readings, separation
 from verify.model import (
+    ABSOLUTE,
+    BOUNDS_EVERY_REPLICATE,
+    MODEL_BASED,
+    ONE_SIDED,
+    SPANS_SIZES,
     AnyClaim,
     Claim,
     Identity,
@@ -39,9 +45,13 @@ SMALLEST_GROUP = 30
 LONGEST_QUOTATION = 30
 """Words of a paper."""
 
-MEANS = (Kind.MEAN, Kind.AT_LEAST, Kind.AT_MOST)
-BOUNDS = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
-ABSOLUTE = (*BOUNDS, Kind.DISTRIBUTION)
+LOOKED = re.compile(
+    r"\b(was|were|had \w+) seen\b|\bpilots?\b|\bfirst draws\b|\bwe tried\b|\bwere tried\b", re.IGNORECASE
+)
+"""What a reason says that owes something to earlier draws."""
+
+REPLICATE_BY_REPLICATE = (Kind.MEAN, *ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
+"""Kinds that may compare each replicate with a prediction of its own, and know its numerical error."""
 
 
 def problems(claim: AnyClaim) -> Iterator[str]:
@@ -58,11 +68,12 @@ def problems(claim: AnyClaim) -> Iterator[str]:
             yield "have a tolerance in (0, 1), with its reason"
         if not (claim.points if isinstance(claim, Identity) else claim.examples):
             yield "have at least one point"
-        if isinstance(claim, Identity) and claim.measured in (claim.theory, claim.printed, *claim.rivals):
-            yield "compare routes that differ"
         if isinstance(claim, Identity) and claim.printed and not claim.finding:
             yield "say what is wrong with the formula as our copy reads"
     yield from _passage_problems(claim)
+    reason = claim.margin_reason if isinstance(claim, Claim | StatisticalProperty) else claim.tolerance_reason
+    if LOOKED.search(f"{reason} {claim.source}") and not claim.pilot.strip():
+        yield "say what pilot draws set of its bound or margin, as pilot"
 
 
 def _passage_problems(claim: AnyClaim) -> Iterator[str]:
@@ -124,8 +135,12 @@ def _claim_problems(claim: Claim) -> Iterator[str]:
     if wrong:
         return
     points = [at for p in experiment.points for at in components(claim, p)]
-    yield from _stronger_problems(claim, points) if claim.kind in BOUNDS else _rival_problems(claim, points)
-    if claim.kind.one_sided:
+    yield from (
+        _stronger_problems(claim, points)
+        if claim.kind in BOUNDS_EVERY_REPLICATE
+        else _rival_problems(claim, points)
+    )
+    if claim.kind in ONE_SIDED:
         yield from _side_problems(claim, points)
     if claim.axis and any(claim.axis not in p for p in points):
         yield f"have its axis {claim.axis!r} among the parameters"
@@ -145,9 +160,9 @@ def _kind_problems(claim: Claim) -> Iterator[str]:
         yield "name numerator and denominator of its ratio"
     if kind is not Kind.RATIO and not isinstance(claim.score, str):
         yield "name one score, as it is no ratio"
-    if claim.numerical and kind not in (*MEANS, *BOUNDS, Kind.SETTLED, Kind.LIMIT):
+    if claim.numerical and kind not in (*REPLICATE_BY_REPLICATE, Kind.SETTLED, Kind.LIMIT):
         yield "be a mean or a bound, if its scores have a numerical error"
-    if claim.inputs and kind not in (*MEANS, *BOUNDS):
+    if claim.inputs and kind not in REPLICATE_BY_REPLICATE:
         yield "be a mean or a bound, if it reads measured inputs"
     if kind in ABSOLUTE and (claim.relative or claim.margin >= 1):
         yield "have an absolute margin below 1, which is in probability"
@@ -162,9 +177,9 @@ def _kind_problems(claim: Claim) -> Iterator[str]:
 
 def _along_problems(claim: Claim) -> Iterator[str]:
     kind, count = claim.kind, len(claim.terms)
-    if bool(count) != kind.model_based or (kind is Kind.LIMIT and count < 2):
+    if bool(count) != (kind in MODEL_BASED) or (kind is Kind.LIMIT and count < 2):
         yield "have the powers of the correction, two at least for a limit, if and only if it extrapolates"
-    if kind.spans_sizes and not claim.along:
+    if kind in SPANS_SIZES and not claim.along:
         yield "say along which parameter its sizes run"
     if kind is Kind.LIMIT and not _ordered(claim):
         yield "name the claim on the order of its correction: same experiment, the limit as its offset"
@@ -172,7 +187,7 @@ def _along_problems(claim: Claim) -> Iterator[str]:
         values = point.get(claim.along)
         if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
             yield f"have a tuple of different values of {claim.along!r} at every point"
-        elif kind.spans_sizes:
+        elif kind in SPANS_SIZES:
             yield from _size_problems(kind, values, count)
 
 
@@ -192,7 +207,7 @@ def _size_problems(kind: Kind, sizes: Sequence[float], terms: int) -> Iterator[s
     if any(b != 2 * a for a, b in pairwise(sizes)) or sizes[0] <= 0:
         yield "have sizes each twice the one before"
     # a contrast must be left when the smallest is dropped; an exponent has one value fewer than there are sizes
-    least = terms + 3 if kind.model_based else 2
+    least = terms + 3 if kind in MODEL_BASED else 2
     if len(sizes) < least or (kind is Kind.SETTLED and len(sizes) > 2):
         yield f"have {'two' if kind is Kind.SETTLED else f'at least {least}'} sizes"
 
@@ -232,7 +247,7 @@ def _rival_problems(claim: Claim, points: Sequence[Point]) -> Iterator[str]:
         if not claim.margin_at(point) > 0:
             yield f"have a margin in its own unit where it predicts 0, at {point}"
     printed = [r.predict for r in readings(claim)[1:] if r.score == claim.score]
-    formulas = [*claim.rivals.items(), *(("as our copy reads", formula) for formula in printed)]
+    formulas = [*claim.rivals.items(), *((PRINTED, formula) for formula in printed)]
     for name, formula in formulas:
         if not any(separation(claim, point, formula) >= SEPARATION for point in points):
             yield f"have a point where rival {name!r} is {SEPARATION:g} margins away"

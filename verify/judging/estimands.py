@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
+from verify.judging.guards import TOGETHER, events_together, share_of_a_block, untrusted_share
 from verify.judging.intervals import (
     FEWEST,
     Interval,
@@ -36,29 +37,24 @@ from verify.judging.intervals import (
     rate_interval,
     ratio_interval,
 )
-from verify.judging.sizes import extrapolated, local_exponents
-from verify.model import Claim, Kind, Prediction
-from verify.results import ProfilePoint
+from verify.judging.sizes import exponent_replicates, extrapolated
+from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, real_or_nan
 
 __all__ = [
     "Measured",
-    "at_component",
+    "column",
     "components",
-    "distance",
-    "evaluate",
+    "estimated",
+    "excesses",
+    "formula_distance",
     "kurtosis",
-    "measure",
-    "profile",
+    "over_sizes",
     "slack",
     "variance",
-    "violations",
 ]
 
 TAIL = 1e-9
 """Mass on either side that the comparison of two distribution functions leaves out."""
-
-PROFILE_POINTS = 97
-"""Points of a distribution function kept for its plot."""
 
 STEADY = 0.1
 """Part of the margin by which a mean may still move between two sizes."""
@@ -80,33 +76,12 @@ class Measured(NamedTuple):
 
 def components(claim: Claim, point: Point) -> tuple[Point, ...]:
     """Where a claim is judged at a point of its experiment: at each component of a vector score, or just there."""
-    if not claim.along or claim.kind.spans_sizes:
+    if not claim.along or claim.kind in SPANS_SIZES:
         return (point,)
     return tuple(point | {claim.along: value} for value in point[claim.along])
 
 
-def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scores:
-    """The scores of one component; what is one number per replicate belongs to all of them.
-
-    Raises
-    ------
-    ValueError
-        If the claim's score has no such components.
-    """
-    if not claim.along or claim.kind.spans_sizes:
-        return scores
-    width = len(point[claim.along])
-    names = (claim.score,) if isinstance(claim.score, str) else claim.score
-    shapes = [scores[name].shape for name in names if name in scores]
-    if shapes and not any(shape[1:] == (width,) for shape in shapes):
-        raise ValueError(
-            f"score {claim.score!r} must have one component for each of {width} values of {claim.along}, "
-            f"got shape {', '.join(map(str, shapes))}"
-        )
-    return {name: _component(values, width, index) for name, values in scores.items()}
-
-
-def measure(
+def estimated(
     claim: Claim,
     predict: Prediction,
     score: str | tuple[str, str],
@@ -126,13 +101,7 @@ def measure(
     return Measured(interval, predicted, doublings(n) if claim.kind is Kind.DISTRIBUTION else n)
 
 
-def evaluate(formula: Prediction, point: Point | SimpleNamespace) -> Floats:
-    """A formula's value, one number or one per replicate; NaN where it is no real number."""
-    value = np.asarray(formula(point))
-    return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
-
-
-def distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
+def formula_distance(claim: Claim, point: Point, formula: Prediction, other: Prediction) -> float:
     """How far two formulas are apart at a point, in the unit of the margin; infinite where one has no real value."""
     try:
         if claim.kind is Kind.DISTRIBUTION:
@@ -165,10 +134,9 @@ def kurtosis(groups: Floats) -> Floats:
     return np.asarray(stats.kurtosis(groups, axis=1, bias=False))
 
 
-def violations(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> Floats:
+def excesses(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> Floats:
     """By how much each replicate violates a bound, 0 within rounding; infinite where the bound is no number."""
-    values, bounds = _with_predictions(claim, predict, score, point, scores)
-    beyond = values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values
+    beyond = _beyond(claim, *_with_predictions(claim, predict, score, point, scores))
     return np.where(np.isnan(beyond), math.inf, np.where(beyond <= claim.numerical, 0.0, beyond))
 
 
@@ -179,19 +147,10 @@ def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: S
     """
     values, bounds = _with_predictions(claim, predict, score, point, scores)
     measured, bound = float(values.mean()), float(bounds.mean())
-    if claim.kind.bounds_every_replicate:
-        closest = np.argmax(values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values)
+    if claim.kind in BOUNDS_EVERY_REPLICATE:
+        closest = np.argmax(_beyond(claim, values, bounds))
         measured, bound = float(values[closest]), float(bounds[closest])
     return measured / bound if math.isfinite(bound) and bound else None
-
-
-def profile(
-    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores, alpha: float
-) -> list[ProfilePoint]:
-    """What the estimand was made of: means by size, or the distribution function of the replicates."""
-    if claim.kind is Kind.DISTRIBUTION:
-        return _distribution_profile(predict, point, column(scores, score), alpha)
-    return _size_profile(claim, predict, score, point, scores, alpha) if claim.kind.spans_sizes else []
 
 
 def column(scores: Scores, name: Any, dimensions: int = 1) -> Floats:
@@ -209,10 +168,6 @@ def column(scores: Scores, name: Any, dimensions: int = 1) -> Floats:
     return values
 
 
-def _component(values: Floats, width: int, index: int) -> Floats:
-    return values[:, index] if values.ndim == 2 and values.shape[1] == width else values
-
-
 # --- one number per replicate --------------------------------------------------------------------------------
 
 
@@ -223,7 +178,7 @@ def _mean(
         values, predicted = _with_predictions(claim, predict, score, point, scores)
         return _paired(claim, values, predicted, alpha)
     interval = mean_interval(column(scores, score), alpha=alpha, numerical=claim.numerical)
-    return interval, float(evaluate(predict, point))
+    return interval, claim.prediction(point, predict)
 
 
 def _paired(claim: Claim, values: Floats, predicted: Floats, alpha: float) -> tuple[Interval, float]:
@@ -242,20 +197,23 @@ def _paired(claim: Claim, values: Floats, predicted: Floats, alpha: float) -> tu
 
 
 def _ratio(
-    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
     top, bottom = (column(scores, name) for name in score)
-    return ratio_interval(top, bottom, alpha=alpha), float(evaluate(predict, point))
+    return ratio_interval(top, bottom, alpha=alpha), claim.prediction(point, predict)
 
 
 def _proportion(
-    _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
+    claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
     values = column(scores, score)
     event = np.isin(values, (0.0, 1.0))
     if not event.all():
         raise ValueError(f"score {score!r} must be 0 or 1 to count as an event, got {values[~event][0]}")
-    return proportion_interval(int(values.sum()), len(values), alpha=alpha), float(evaluate(predict, point))
+    interval = proportion_interval(int(values.sum()), len(values), alpha=alpha)
+    if not interval.obstacle and events_together(values):
+        interval = interval.blocked_by(TOGETHER)
+    return interval, claim.prediction(point, predict)
 
 
 def _groups(
@@ -266,29 +224,42 @@ def _groups(
     if whole < FEWEST or claim.statistic is None:
         interval = Interval(estimate=math.nan, obstacle="too few replicates")
     else:
-        groups = np.asarray(claim.statistic(values[: whole * claim.group].reshape(whole, claim.group)))
+        values = values[: whole * claim.group]
+        groups = np.asarray(claim.statistic(values.reshape(whole, claim.group)))
         if groups.shape != (whole,) or not np.isfinite(groups).all():
             raise ValueError(
                 f"statistic must be one finite number for each of {whole} groups, got {groups} of shape {groups.shape}"
             )
-        interval = mean_interval(groups, alpha=alpha)
-    return interval, float(evaluate(predict, point))
+        interval = _unless_together(mean_interval(groups, alpha=alpha, in_order=False), values)
+    return interval, claim.prediction(point, predict)
 
 
 def _distribution(
     _: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
-    interval = distance_interval(column(scores, score), predict(point), alpha=alpha)
+    values = column(scores, score)
+    interval = _unless_together(distance_interval(values, predict(point), alpha=alpha), values)
     # a function that is no number somewhere is no prediction, and cannot be agreed with
     known = bool(interval.obstacle) or math.isfinite(interval.estimate)
     return interval, 0.0 if known else math.nan
 
 
+def _unless_together(interval: Interval, values: Floats) -> Interval:
+    """The interval, unless the replicates behind it move together by block."""
+    together = share_of_a_block(values) > untrusted_share(len(values))
+    return interval.blocked_by(TOGETHER) if together and not interval.obstacle else interval
+
+
 def _never(
     claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
-    beyond = violations(claim, predict, score, point, scores)
+    beyond = excesses(claim, predict, score, point, scores)
     return rate_interval(int((beyond > 0).sum()), len(beyond), alpha=alpha), 0.0
+
+
+def _beyond(claim: Claim, values: Floats, bounds: Floats) -> Floats:
+    """How far values lie on the wrong side of bounds."""
+    return values - bounds if claim.kind is Kind.NEVER_ABOVE else bounds - values
 
 
 def _with_predictions(
@@ -297,7 +268,7 @@ def _with_predictions(
     """A score and the prediction for each replicate of it."""
     joined = SimpleNamespace(**point, **{name: column(scores, name) for name in claim.inputs})
     values = column(scores, score)
-    return values, np.broadcast_to(evaluate(predict, joined), values.shape)
+    return values, np.broadcast_to(real_or_nan(predict, joined), values.shape)
 
 
 # --- one vector over sizes per replicate ---------------------------------------------------------------------
@@ -307,8 +278,8 @@ def _settled(
     claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
     """The mean at the larger size; none until that at the smaller is known to be within a tenth of the margin."""
-    values = _over_sizes(claim, score, point, scores)
-    predicted = float(evaluate(predict, point))
+    values = over_sizes(claim, score, point, scores)
+    predicted = claim.prediction(point, predict)
     interval = mean_interval(values[:, -1], alpha=alpha, numerical=claim.numerical)
     moved = mean_interval(
         values[:, -1] - values[:, -2], alpha=alpha, numerical=2 * claim.numerical, exact=True
@@ -326,18 +297,18 @@ def _settled(
 def _limit(
     claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
-    values = _over_sizes(claim, score, point, scores)
+    values = over_sizes(claim, score, point, scores)
     interval = extrapolated(values, point[claim.along], claim.terms, alpha=alpha, numerical=claim.numerical)
-    return interval, float(evaluate(predict, point))
+    return interval, claim.prediction(point, predict)
 
 
 def _exponent(
     claim: Claim, predict: Prediction, score: Any, point: Point, scores: Scores, alpha: float
 ) -> tuple[Interval, float]:
     sizes = point[claim.along]
-    offset = float(evaluate(claim.offset, point)) if claim.offset else 0.0
-    values = _over_sizes(claim, score, point, scores) - offset
-    predicted = float(evaluate(predict, point))
+    offset = claim.prediction(point, claim.offset) if claim.offset else 0.0
+    values = over_sizes(claim, score, point, scores) - offset
+    predicted = claim.prediction(point, predict)
     intervals = [mean_interval(v, alpha=alpha, exact=True) for v in values.T]
     what = "distance from the limit" if claim.offset else "mean"
     for obstacle in (i.obstacle for i in intervals if i.obstacle):
@@ -346,62 +317,17 @@ def _exponent(
         return Interval(estimate=math.nan, obstacle=f"{what} not resolved from 0"), predicted
     if len({i.estimate > 0 for i in intervals}) > 1:
         return Interval(estimate=math.nan, obstacle=f"{what} changes sign between sizes"), predicted
-    return extrapolated(local_exponents(values, sizes), sizes[:-1], claim.terms, alpha=alpha), predicted
+    return extrapolated(exponent_replicates(values, sizes), sizes[:-1], claim.terms, alpha=alpha), predicted
 
 
-def _over_sizes(claim: Claim, score: Any, point: Point, scores: Scores) -> Floats:
+def over_sizes(claim: Claim, score: Any, point: Point, scores: Scores) -> Floats:
+    """A score with one component for each of the sizes that a replicate spans."""
     values, sizes = column(scores, score, dimensions=2), point[claim.along]
     if values.shape[1] != len(sizes):
         raise ValueError(
             f"score {score!r} must have one component for each of {len(sizes)} sizes, got {values.shape[1]}"
         )
     return values
-
-
-def _size_profile(
-    claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores, alpha: float
-) -> list[ProfilePoint]:
-    """Means by size with their intervals, beside the prediction: its line, or its slope through the largest size."""
-    sizes, values = point[claim.along], _over_sizes(claim, score, point, scores)
-    offset = float(evaluate(claim.offset, point)) if claim.offset else 0.0
-    values = values - offset
-    theory = float(evaluate(predict, point))
-    last = float(values[:, -1].mean())
-    found = []
-    for size, at in zip(sizes, values.T, strict=True):
-        interval = mean_interval(at, alpha=alpha, numerical=claim.numerical)
-        line = last * (size / sizes[-1]) ** theory if claim.kind is Kind.EXPONENT else theory
-        found.append(_profile_point(float(size), interval, line))
-    return found
-
-
-def _distribution_profile(
-    predict: Prediction, point: Point, values: Floats, alpha: float
-) -> list[ProfilePoint]:
-    n = doublings(len(values))
-    if n == 0:
-        return []
-    ordered, cdf = np.sort(values[:n]), predict(point)
-    radius = distance_interval(values, cdf, alpha=alpha)
-    half = radius.upper - radius.estimate
-    x = np.linspace(ordered[0], ordered[-1], PROFILE_POINTS)
-    measured = np.searchsorted(ordered, x, side="right") / n
-    return [
-        ProfilePoint(
-            x=float(at),
-            measured=float(f),
-            lower=max(0.0, f - half),
-            upper=min(1.0, f + half),
-            predicted=float(cdf(at)),
-        )
-        for at, f in zip(x, measured, strict=True)
-    ]
-
-
-def _profile_point(x: float, interval: Interval, predicted: float) -> ProfilePoint:
-    return ProfilePoint(
-        x=x, measured=interval.estimate, lower=interval.lower, upper=interval.upper, predicted=predicted
-    )
 
 
 def _largest_gap(one: Callable[[Floats], Floats], other: Callable[[Floats], Floats]) -> float:

@@ -11,7 +11,8 @@ r"""Confidence intervals that hold at every look at once.
 Stopping when decided, crashing, resuming and adding replicates are all legal: the chance that the interval ever
 misses, over all n at once, is at most alpha - exactly so for Gaussian replicates of unknown variance and for
 proportions. For skewed replicates the widening is a self-normalised large-deviation correction (Q. Wang 2005),
-checked by simulation rather than proved.
+checked by simulation rather than proved. Replicates unlike those on which it was checked have no interval:
+`verify.judging.guards`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
+
+from verify.judging.guards import SKEWED, departure
 
 __all__ = [
     "FEWEST",
@@ -100,7 +103,13 @@ class Interval:
 
 
 def mean_interval(
-    values: Floats, *, alpha: float, numerical: float = 0.0, exact: bool = False, fewest: int = FEWEST
+    values: Floats,
+    *,
+    alpha: float,
+    numerical: float = 0.0,
+    exact: bool = False,
+    fewest: int = FEWEST,
+    in_order: bool = True,
 ) -> Interval:
     r"""Interval for the mean of iid replicates, valid at every number of replicates at once.
 
@@ -114,6 +123,8 @@ def mean_interval(
         Bound on the rounding or truncation error of each replicate, added to the half-width.
     exact
         Replicates that do not vary are no obstacle (the quantity is deterministic).
+    in_order
+        Whether they are replicates one by one, as they were drawn; then those of a block must share nothing.
 
     References
     ----------
@@ -141,8 +152,8 @@ def mean_interval(
     if math.isinf(k):
         return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too few replicates")
     k = widened(k, n, skewness)
-    if math.isinf(k):
-        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle="too skewed")
+    if why := SKEWED if math.isinf(k) else departure(values, skewness, in_order=in_order):
+        return Interval(estimate=mean, numerical=numerical, skewness=skewness, obstacle=why)
     half = k * spread / math.sqrt(n) + numerical
     return Interval(
         estimate=mean, lower=mean - half, upper=mean + half, numerical=numerical, skewness=skewness

@@ -11,9 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
-from verify.judging.estimands import distance, evaluate, measure, profile, slack, violations
+from verify.judging.estimands import estimated, excesses, formula_distance, slack
 from verify.judging.intervals import FEWEST, Interval
-from verify.model import AnyClaim, Claim, Identity, Kind, Passage, Prediction, Standing, Verdict
+from verify.judging.profiles import profile
+from verify.model import (
+    ABSOLUTE,
+    BOUNDS_EVERY_REPLICATE,
+    MODEL_BASED,
+    ONE_SIDED,
+    SPANS_SIZES,
+    AnyClaim,
+    Claim,
+    Identity,
+    Kind,
+    Passage,
+    Prediction,
+    Standing,
+    Verdict,
+)
 from verify.results import Look, PointOutcome, RivalOutcome, Violation
 
 __all__ = [
@@ -31,7 +46,6 @@ __all__ = [
     "readings",
     "replicates_fixed",
     "separation",
-    "standing",
 ]
 
 PRINTED = "as our copy reads"
@@ -53,6 +67,7 @@ class Reading(NamedTuple):
     predict: Prediction
     score: str | tuple[str, str]
     expected: Verdict
+    passage: Passage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,16 +83,14 @@ class Judgement:
 
 def readings(claim: Claim) -> tuple[Reading, ...]:
     """The reading the suite stands behind and, where the paper reads otherwise in our copy, that one too."""
+    own = labels(claim)[0]
+    mine = Reading(own, claim.predict, claim.score, claim.expected, passage(claim, own))
     if claim.printed is None:
-        return (Reading(labels(claim)[0], claim.predict, claim.score, claim.expected),)
-    printed = claim.printed
-    own, _ = labels(claim)
-    other = (
-        Reading(PRINTED, claim.predict, printed, Verdict.DISAGREES)
-        if isinstance(printed, str)
-        else Reading(PRINTED, printed, claim.score, Verdict.DISAGREES)
-    )
-    return (Reading(own, claim.predict, claim.score, claim.expected), other)
+        return (mine,)
+    other = mine._replace(label=PRINTED, expected=Verdict.DISAGREES, passage=passage(claim, PRINTED))
+    if isinstance(claim.printed, str):
+        return mine, other._replace(score=claim.printed)
+    return mine, other._replace(predict=claim.printed)
 
 
 def labels(claim: AnyClaim) -> tuple[str, ...]:
@@ -86,7 +99,7 @@ def labels(claim: AnyClaim) -> tuple[str, ...]:
     return (name, PRINTED) if _reads_otherwise(claim) else (name,)
 
 
-def standing(claim: AnyClaim, label: str) -> Standing:
+def _standing(claim: AnyClaim, label: str) -> Standing:
     """How the reading of this name stands to the paper."""
     told = _told(claim)
     if label == PRINTED:
@@ -99,8 +112,8 @@ def standing(claim: AnyClaim, label: str) -> Standing:
 def passage(claim: AnyClaim, label: str) -> Passage:
     """What the paper says of the reading of this name; its own words stand with one reading, not with both."""
     if claim.passage and (label == PRINTED or not _reads_otherwise(claim)):
-        return claim.passage._replace(standing=standing(claim, label))
-    return Passage(standing(claim, label))
+        return claim.passage._replace(standing=_standing(claim, label))
+    return Passage(_standing(claim, label))
 
 
 def _told(claim: AnyClaim) -> Standing:
@@ -122,12 +135,12 @@ def _reads_otherwise(claim: AnyClaim) -> bool:
 
 def separation(claim: Claim, point: Point, formula: Prediction) -> float:
     """Distance of a formula from the theory at a point, in margins; infinite where it gives no real number."""
-    return distance(claim, point, formula, claim.predict) / claim.margin_at(point)
+    return formula_distance(claim, point, formula, claim.predict) / claim.margin_at(point)
 
 
 def applies(claim: Claim, reading: Reading, point: Point) -> bool:
     """Whether a reading is judged at a point: one that coincides with the theory there has nothing to be judged."""
-    if reading.label != PRINTED or reading.score != claim.score or claim.kind.bounds_every_replicate:
+    if reading.label != PRINTED or reading.score != claim.score or claim.kind in BOUNDS_EVERY_REPLICATE:
         return True
     return separation(claim, point, reading.predict) >= SEPARATION
 
@@ -137,7 +150,7 @@ def replicates_fixed(claim: Claim) -> int | None:
 
     More of them would resolve the terms that the size model leaves out, and make it worse.
     """
-    return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind.model_based else None
+    return BLOCK * math.ceil(claim.experiment.budget / BLOCK) if claim.kind in MODEL_BASED else None
 
 
 def looks(budget: int) -> list[int]:
@@ -176,7 +189,7 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     ValueError
         If a score is missing or not finite.
     """
-    interval, predicted, n = measure(claim, reading.predict, reading.score, point, scores, alpha)
+    interval, predicted, n = estimated(claim, reading.predict, reading.score, point, scores, alpha)
     if claim.order is not None and not interval.obstacle and not _agrees(claim.order, point, scores, alpha):
         interval = interval.blocked_by("order of its correction not confirmed")
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
@@ -195,7 +208,7 @@ def _agrees(claim: Claim, point: Point, scores: Scores, alpha: float) -> bool:
 
 
 def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:
-    if claim.kind.bounds_every_replicate and interval.estimate > 0:
+    if claim.kind in BOUNDS_EVERY_REPLICATE and interval.estimate > 0:
         return Verdict.DISAGREES  # one violation refutes what must always hold, however rare it is
     # a prediction that is no number cannot be agreed with: whatever was measured lies outside of it
     return (
@@ -216,7 +229,7 @@ def outcome(
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
-    bound = claim.kind.one_sided or claim.kind.bounds_every_replicate
+    bound = claim.kind in (*ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
     return PointOutcome(
         parameters=dict(point),
         verdict=judged.verdict,
@@ -240,30 +253,32 @@ def outcome(
         else [],
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=_violations(claim, reading, point, used),
-        profile=profile(claim, reading.predict, str(reading.score), point, used, alpha),
+        profile=profile(claim, reading.predict, str(reading.score), point, used, alpha)
+        if claim.kind in (*SPANS_SIZES, Kind.DISTRIBUTION)
+        else [],
     )
 
 
 def _offset_resolved(claim: Claim, judged: Judgement) -> bool:
     """Whether the theory agrees and is yet excluded: a difference too small to matter, but seen."""
-    two_sided = not (
-        claim.kind.one_sided or claim.kind.bounds_every_replicate or claim.kind is Kind.DISTRIBUTION
-    )
+    two_sided = claim.kind not in (*ONE_SIDED, *ABSOLUTE)
     within = judged.interval.lower <= judged.predicted <= judged.interval.upper
     return judged.verdict is Verdict.AGREES and two_sided and not within
 
 
 def _violations(claim: Claim, reading: Reading, point: Point, scores: Scores) -> list[Violation]:
     """The first replicates that break a bound which must always hold, and by how much."""
-    if not claim.kind.bounds_every_replicate:
+    if claim.kind not in BOUNDS_EVERY_REPLICATE:
         return []
-    beyond = violations(claim, reading.predict, str(reading.score), point, scores)
+    beyond = excesses(claim, reading.predict, str(reading.score), point, scores)
     return [Violation(replicate=int(i), by=float(beyond[i])) for i in np.flatnonzero(beyond)[:KEPT]]
 
 
 def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     """An earlier interval; a prediction from measured inputs has moved since, and the interval with it."""
-    interval = earlier.interval.shifted(judged.predicted - earlier.predicted if claim.inputs else 0.0)
+    interval = earlier.interval
+    if claim.inputs:
+        interval = interval.shifted(judged.predicted - earlier.predicted)
     return Look(
         replicates=earlier.replicates,
         measured=interval.estimate,
@@ -276,16 +291,17 @@ def _rival(
     claim: Claim, name: str, point: Point, scores: Scores, judged: Judgement, alpha: float
 ) -> RivalOutcome:
     formula, interval = claim.rivals[name], judged.interval
-    if claim.kind.bounds_every_replicate:
-        broken = violations(claim, formula, str(claim.score), point, scores) > 0
+    if claim.kind in BOUNDS_EVERY_REPLICATE:
+        broken = excesses(claim, formula, str(claim.score), point, scores) > 0
         return _rival_outcome(name, float(broken.mean()), judged, rejected=bool(broken.any()))
     if claim.kind is Kind.DISTRIBUTION:
-        found = measure(claim, formula, claim.score, point, scores, alpha).interval
-        gap = distance(claim, point, formula, claim.predict)
+        found = estimated(claim, formula, claim.score, point, scores, alpha).interval
+        gap = formula_distance(claim, point, formula, claim.predict)
         return _rival_outcome(name, gap, judged, rejected=not found.obstacle and found.lower > 0)
-    value = float(evaluate(formula, point)) if not claim.inputs else math.nan
-    if claim.inputs:
-        interval, value, _ = measure(claim, formula, claim.score, point, scores, alpha)
+    if not claim.inputs:
+        value = claim.prediction(point, formula)
+    else:
+        interval, value, _ = estimated(claim, formula, claim.score, point, scores, alpha)
     # a rival bound on the right side of what was measured holds too, however far away it is
     lower = -math.inf if claim.kind is Kind.AT_LEAST else interval.lower
     upper = math.inf if claim.kind is Kind.AT_MOST else interval.upper
@@ -303,14 +319,14 @@ def _undecided(claim: Claim, judged: Judgement) -> tuple[str, float | None]:
     interval = judged.interval
     if interval.obstacle:
         return interval.obstacle, None
-    if claim.kind.model_based:
+    if claim.kind in MODEL_BASED:
         return "too wide after its fixed number of replicates", None
     low, high = _band(claim, judged.predicted, judged.margin)
     # only the statistical part of the half-width shrinks
     room = min(abs(interval.estimate - low), abs(interval.estimate - high)) - interval.numerical
     shrink = (interval.half_width - interval.numerical) / room if room > 0 else math.inf
     # the limit on what was never seen falls as 1/n, every other half-width as 1/sqrt(n)
-    needed = judged.replicates * (shrink if claim.kind.bounds_every_replicate else shrink * shrink)
+    needed = judged.replicates * (shrink if claim.kind in BOUNDS_EVERY_REPLICATE else shrink * shrink)
     return "budget", _whole(claim, needed) if math.isfinite(needed) else needed
 
 

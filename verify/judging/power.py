@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from verify.judging.properties import Explored
-from verify.model import Claim, ExactProperty, Kind, StatisticalProperty, Verdict
+from verify.model import (
+    BOUNDS_EVERY_REPLICATE,
+    ONE_SIDED,
+    Claim,
+    ExactProperty,
+    Kind,
+    StatisticalProperty,
+    Verdict,
+)
 from verify.results import PointOutcome
 
-__all__ = ["claim_power", "digits", "explored_power"]
+__all__ = ["Power", "claim_power", "explored_power", "explored_sensitivity"]
 
 LOOSE = 1.05
 """From this factor on a bound is said to be loose."""
@@ -18,23 +27,65 @@ TIMES = 2.0
 """From here on a relative deviation reads better as a factor than in percent."""
 
 
-def claim_power(claim: Claim, outcomes: list[PointOutcome]) -> str:
-    """Which deviations this run excludes, in the words of the kind."""
+class Power(NamedTuple):
+    """Which deviations a run excludes, in a sentence, and the smallest error that it is sure to tell, if any."""
+
+    words: str
+    sensitivity: float | None
+
+
+def claim_power(claim: Claim, outcomes: list[PointOutcome]) -> Power:
+    """What a run could have seen of a claim, in the words and the unit of its kind."""
+    return Power(_claim_words(claim, outcomes), _claim_sensitivity(claim, outcomes))
+
+
+def _claim_words(claim: Claim, outcomes: list[PointOutcome]) -> str:
     disagreeing = any(o.verdict == Verdict.DISAGREES for o in outcomes)
-    if claim.kind.bounds_every_replicate:
+    if claim.kind in BOUNDS_EVERY_REPLICATE:
         return _seen(outcomes) if disagreeing else _never_seen(outcomes)
-    if claim.kind.one_sided and not disagreeing:
+    if claim.kind in ONE_SIDED and not disagreeing:
         return _bound_power(claim, outcomes)
     if claim.kind is Kind.DISTRIBUTION and not disagreeing:
         return _distance_power(outcomes)
     return _power(claim.relative, outcomes)
 
 
+def _claim_sensitivity(claim: Claim, outcomes: list[PointOutcome]) -> float | None:
+    r"""The smallest error of the theory that a run as sharp as this one is sure to tell from the truth.
+
+    With margin :math:`\delta` and half-width :math:`h` this is :math:`\delta + 2 h`, at the least sharp point: an
+    interval that holds the truth then lies outside of the margin. Of a bound on a mean it is how much stronger the
+    bound may be before the interval at hand breaks it; of one on every replicate the share of violations that would
+    not have stayed unseen.
+
+    Returns
+    -------
+    A fraction of the prediction where the margin is relative, else in the unit of the margin; None without an
+    interval, and for a bound that a replicate breaks, where one is enough.
+    """
+    disagreeing = any(o.verdict == Verdict.DISAGREES for o in outcomes)
+    if _blank(outcomes) or (claim.kind in BOUNDS_EVERY_REPLICATE and disagreeing):
+        return None
+    if claim.kind in BOUNDS_EVERY_REPLICATE:
+        return max(o.upper for o in outcomes)
+    if claim.kind in ONE_SIDED and not disagreeing:
+        return _stronger(claim, outcomes)
+    return _caught(claim.relative, outcomes)
+
+
+def explored_sensitivity(claim: ExactProperty | StatisticalProperty, explored: Explored) -> float | None:
+    """The same of a property, at the least sharp of the examples that were decided."""
+    if isinstance(claim, ExactProperty):
+        return claim.tolerance
+    decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
+    return _caught(claim.relative, decided) if decided else None
+
+
 def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
     """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
     wrong = [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     if wrong:
-        return _shortfall(relative, wrong)
+        return f"{_shortfall(relative, wrong)}{_seen_from(relative, outcomes)}"
     if _blank(outcomes):
         return NOTHING
     scales = _scales(relative, outcomes)
@@ -44,6 +95,23 @@ def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
     return (
         f"A deviation beyond {_size(excluded, relative)} is excluded by this run; "
         f"one beyond {_size(_caught(relative, outcomes), relative)} would have been caught."
+        f"{_everywhere(relative, outcomes)}"
+    )
+
+
+def _everywhere(relative: bool, outcomes: list[PointOutcome]) -> str:
+    """What a formula that is wrong by one factor at every point may not exceed: its sharpest point tells."""
+    shares = [(o.margin + 2 * _half(o)) / abs(o.predicted) for o in outcomes if o.predicted]
+    if not shares or (relative and _size(min(shares), True) == _size(_caught(True, outcomes), True)):
+        return ""
+    return f" A theory off by {_size(min(shares), True)} at every point would have been told from the truth."
+
+
+def _seen_from(relative: bool, outcomes: list[PointOutcome]) -> str:
+    return (
+        ""
+        if _blank(outcomes)
+        else f" From {_size(_caught(relative, outcomes), relative)} on it would be seen."
     )
 
 
@@ -52,12 +120,27 @@ def _bound_power(claim: Claim, outcomes: list[PointOutcome]) -> str:
     if _blank(outcomes):
         return NOTHING
     side = "above" if claim.kind is Kind.AT_LEAST else "below"
-    tightest = min(outcomes, key=lambda o: abs(o.measured - o.predicted) / o.margin)
-    limit = tightest.upper + tightest.margin if side == "above" else tightest.lower - tightest.margin
+    tightest = _tightest(outcomes)
+    stronger = _size(_stronger(claim, outcomes), claim.relative)
     return (
         f"Where it is tightest the mean is {tightest.measured:.3g}, the bound {tightest.predicted:.3g}; "
-        f"a bound {side} {limit:.3g} would have been broken.{_looseness(outcomes)}"
+        f"a bound {side} {_breaking(claim, tightest):.3g}, stronger by {stronger}, would have been broken."
+        f"{_looseness(outcomes)}"
     )
+
+
+def _tightest(outcomes: list[PointOutcome]) -> PointOutcome:
+    return min(outcomes, key=lambda o: abs(o.measured - o.predicted) / o.margin)
+
+
+def _breaking(claim: Claim, at: PointOutcome) -> float:
+    """The weakest bound that the interval at hand breaks."""
+    return at.upper + at.margin if claim.kind is Kind.AT_LEAST else at.lower - at.margin
+
+
+def _stronger(claim: Claim, outcomes: list[PointOutcome]) -> float:
+    at = _tightest(outcomes)
+    return abs(_breaking(claim, at) - at.predicted) / _scales(claim.relative, [at])[0]
 
 
 def _looseness(outcomes: list[PointOutcome]) -> str:
@@ -140,13 +223,6 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
         if decided
         else f"{count} examples, none decided."
     )
-
-
-def digits(difference: float) -> str:
-    """Digits to which two routes agree, in words where there are none or all."""
-    if difference >= 1.0:
-        return "no"
-    return "all" if difference == 0.0 else f"{-math.log10(difference):.1f}"
 
 
 def _size(value: float, relative: bool) -> str:

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 from simulate.monte_carlo import Point, fixture
 from verify.model import Claim, ExactProperty, StatisticalProperty, Verdict
+from verify.model.domains import Domain, strategy
 from verify.results import PointOutcome, RivalOutcome
 
 __all__ = ["Explored", "explore_exact", "explore_statistical"]
 
-SHRINKS = 24
+SHRINKS = 32
 """Further examples tried to make a failing one simpler; each may cost a full set of replicates."""
 
 CONTINUED = 4
@@ -104,19 +105,20 @@ def _explore(
     for point in claim.examples:
         _tolerate(check, point)
     if not failing:
-        _search(check, claim.strategies(), _number(claim.id, seed), max_examples)
+        _search(check, claim.domain, _number(claim.id, seed), max_examples)
     return Explored(list(known.values()), failing[-1] if failing else None, time.perf_counter() - started)
 
 
-def _search(
-    check: Callable[[Point], None], strategies: Mapping[str, Any], seed: int, max_examples: int
-) -> None:
+def _search(check: Callable[[Point], None], domain: Domain, seed: int, max_examples: int) -> None:
     import hypothesis
     from hypothesis import HealthCheck, Phase, strategies as st
+
+    from verify.judging.provider import BACKEND
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=max_examples,
+        backend=BACKEND,
         deadline=None,
         database=None,
         print_blob=False,
@@ -124,7 +126,7 @@ def _search(
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
-    @hypothesis.given(st.fixed_dictionaries(dict(strategies)))
+    @hypothesis.given(st.fixed_dictionaries({name: strategy(of) for name, of in domain.items()}))
     def search(drawn: Mapping[str, Any]) -> None:
         check(Point(**drawn))
 

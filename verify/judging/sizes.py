@@ -3,7 +3,7 @@
 | function | for |
 |---|---|
 | `extrapolated` | the limit, from declared powers of the correction |
-| `local_exponents` | exponents between successive sizes, to be extrapolated |
+| `exponent_replicates` | exponents between successive sizes, to be extrapolated |
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from verify.judging.intervals import Interval, mean_interval
 
-__all__ = ["extrapolated", "local_exponents"]
+__all__ = ["exponent_replicates", "extrapolated"]
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ def extrapolated(
     return interval.widened_by(_next_term(sizes, terms, weights, fewer) * changed)
 
 
-def local_exponents(values: Floats, sizes: Sequence[float]) -> Floats:
+def exponent_replicates(values: Floats, sizes: Sequence[float]) -> Floats:
     """log(m_2 / m_1) / log(size_2 / size_1) of the means m at successive sizes, as replicates: shape (n, sizes - 1).
 
     Their mean is that of the means, their covariance the one of the delta method.

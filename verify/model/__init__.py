@@ -14,31 +14,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from verify.model.domains import Domain
+from verify.model.kinds import (
+    ABSOLUTE,
+    BOUNDS_EVERY_REPLICATE,
+    MODEL_BASED,
+    ONE_SIDED,
+    OURS,
+    SPANS_SIZES,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+    Tier,
+    Verdict,
+)
 
 __all__ = [
+    "ABSOLUTE",
     "ALPHA",
+    "BOUNDS_EVERY_REPLICATE",
+    "MODEL_BASED",
+    "ONE_SIDED",
     "OURS",
+    "SPANS_SIZES",
     "AnyClaim",
     "Claim",
     "ExactProperty",
     "Experiment",
     "Identity",
     "Kind",
+    "NoTheory",
     "Passage",
+    "Routes",
     "Standing",
     "StatisticalProperty",
     "Tier",
     "Verdict",
+    "real_or_nan",
 ]
 
 FAMILY_ERROR = 1e-3
@@ -56,6 +75,9 @@ Prediction = Callable[[Any], Any]
 A number; for a distribution, the distribution function.
 """
 
+Routes = Callable[[np.random.Generator, Point], Mapping[str, Any]]
+"""To arrays by name: what is measured, the theory, then rivals."""
+
 Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Of groups of replicates, shape (groups, size): one number per group."""
 
@@ -63,117 +85,10 @@ Typical = float | Callable[[Point], float]
 """The typical value of a measured input, at every point or at a given one."""
 
 
-class Verdict(StrEnum):
-    """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
-
-    AGREES = "agrees"
-    DISAGREES = "disagrees"
-    UNDECIDED = "undecided"
-    BROKEN = "broken"
-
-
-class Standing(StrEnum):
-    """How what is judged stands to what the paper says.
-
-    | standing | what is judged |
-    |---|---|
-    | AS_STATED | the paper's own wording, at the accuracy it claims |
-    | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
-    | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
-    | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
-    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
-    """
-
-    AS_STATED = "as strong as stated"
-    MISPRINT = "misprint"
-    CORRECTED = "corrected"
-    OUTSIDE = "outside its range"
-    OURS = "ours"
-
-
-class Passage(NamedTuple):
-    """Where a judged reading stands to the paper, and the paper's own words on when or how closely it holds.
-
-    Attributes
-    ----------
-    standing
-        Any but CORRECTED, which follows from MISPRINT. Of a claim without a form as our copy reads, such as one that
-        has no meaning that could be computed, MISPRINT says that it judges the corrected one.
-    words
-        A few of them, quoted as our copy has them.
-    place
-        Where they stand: "Section 3.2", "caption of Figure 2".
-    slip
-        Whether a slip of the text conversion is likely.
-    """
-
-    standing: Standing
-    words: str = ""
-    place: str = ""
-    slip: bool = False
-
-
-OURS = Passage(Standing.OURS)
-"""Of a claim on what the paper does not say."""
-
-
-class Tier(StrEnum):
-    """How much is run: cheap checks, everything once, or everything with eight times the replicates."""
-
-    SMOKE = "smoke"
-    DEFAULT = "default"
-    FULL = "full"
-
-
-class Kind(StrEnum):
-    """How replicates become an interval.
-
-    | kind | what is judged |
-    |---|---|
-    | MEAN, RATIO, PROPORTION | E[A]; E[A]/E[B]; the probability of an event |
-    | AT_LEAST, AT_MOST | one side of the interval of a mean |
-    | NEVER_BELOW, NEVER_ABOVE | an inequality on every replicate: one violation is enough |
-    | GROUPS | the mean of a statistic (a variance, a kurtosis) over groups of replicates |
-    | DISTRIBUTION | the largest distance of two distribution functions |
-    | SETTLED | a mean at the larger of two sizes between which it does not move |
-    | LIMIT | a mean at infinite size, extrapolated |
-    | EXPONENT | d log E / d log size at infinite size, extrapolated |
-
-    LIMIT and EXPONENT are *model-based*: they rest on the declared powers of the correction.
-    """
-
-    MEAN = "mean"
-    RATIO = "ratio of means"
-    PROPORTION = "probability"
-    AT_LEAST = "lower bound on a mean"
-    AT_MOST = "upper bound on a mean"
-    NEVER_BELOW = "lower bound on every replicate"
-    NEVER_ABOVE = "upper bound on every replicate"
-    GROUPS = "statistic of groups"
-    DISTRIBUTION = "distribution"
-    SETTLED = "mean that no longer depends on size"
-    LIMIT = "limit of infinite size"
-    EXPONENT = "scaling exponent"
-
-    @property
-    def model_based(self) -> bool:
-        """Whether the verdict rests on a size model, outside of the promise on the chance of a wrong one."""
-        return self in (Kind.LIMIT, Kind.EXPONENT)
-
-    @property
-    def spans_sizes(self) -> bool:
-        """Whether one replicate holds the score at several sizes, which are judged together."""
-        return self in (Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT)
-
-    @property
-    def bounds_every_replicate(self) -> bool:
-        """Whether one violation is enough; predicted is then their share, 0, and the margin is in it too."""
-        return self in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
-
-    @property
-    def one_sided(self) -> bool:
-        """Whether only one edge of the band counts."""
-        return self in (Kind.AT_LEAST, Kind.AT_MOST)
+def real_or_nan(formula: Prediction, at: Any) -> NDArray[np.float64]:
+    """A formula's value, one number or one per replicate; NaN where it is no real number."""
+    value = np.asarray(formula(at))
+    return np.where(np.isreal(value), np.real(value), np.nan).astype(np.float64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +145,8 @@ class _Stated:
     statement
         LaTeX, without dollar signs.
     rivals
-        Formulas a careless author would have written; each must lie two margins away somewhere.
+        Formulas a careless author would have written; each must lie two margins away somewhere. Those of an identity
+        are routes.
     expected
         The verdict on the theory; anything else is a surprise, and a surprise fails the test.
     finding
@@ -238,6 +154,17 @@ class _Stated:
     passage
         The paper's own words on it, and how it stands to them: of the form as our copy reads if there is one, else
         of the claim itself. None: as the paper states it, without a qualifier.
+    no_theory
+        Why it reads no function of theory, if it does not.
+    pilot
+        What of its bound or margin was set after pilot draws, in a sentence: the card says it in place of "declared
+        before the run".
+    reads
+        The formula as our copy of the paper reads, in LaTeX, beside the corrected one in `statement`.
+    says
+        What it says in a sentence without formulas, for who does not know its symbols.
+    paper
+        The short name of its paper, by its id.
     """
 
     id: str
@@ -247,11 +174,14 @@ class _Stated:
     expected: Verdict = Verdict.AGREES
     finding: str = ""
     passage: Passage | None = None
+    no_theory: NoTheory | None = None
+    pilot: str = ""
+    reads: str = ""
+    says: str = ""
+    paper: str = field(init=False)
 
-    @property
-    def paper(self) -> str:
-        """The short name of its paper."""
-        return self.id.partition("/")[0]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paper", self.id.partition("/")[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +254,7 @@ class Claim(_Stated):
     def prediction(self, point: Point, formula: Prediction | None = None) -> float:
         """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""
         typical = {name: v(point) if callable(v) else v for name, v in self.inputs.items()}
-        return float(np.asarray((formula or self.predict)(point | typical)))
+        return float(real_or_nan(formula or self.predict, point | typical))
 
     def margin_at(self, point: Point) -> float:
         """The margin in the unit of the prediction."""
@@ -338,22 +268,19 @@ class Identity(_Stated):
     Attributes
     ----------
     routes
-        A function at module level from a generator and a point to named arrays: the two routes and the rivals.
-    measured, theory
-        Names of the two routes; agreement is the largest difference relative to the largest entry.
+        A function at module level from a generator and a point to arrays by name: what is measured, the theory, then
+        the rivals, at least one, each of which must differ from what is measured by more than twice the tolerance.
+        Agreement is the largest difference relative to the largest entry.
     tolerance
         Relative difference up to which the routes agree.
-    rivals, printed
-        Names of routes that must differ from `measured` by more than twice the tolerance.
+    printed
+        Name of the route that is the formula as our copy reads, if there is one; it is no rival.
     """
 
-    routes: Callable[[np.random.Generator, Point], Mapping[str, Any]]
+    routes: Routes
     points: tuple[Point, ...]
-    measured: str
-    theory: str
     tolerance: float
     tolerance_reason: str
-    rivals: tuple[str, ...] = ()
     printed: str = ""
     seconds: float = 1.0
     smoke: bool = True
@@ -367,8 +294,8 @@ class ExactProperty(_Stated):
 
     Attributes
     ----------
-    strategies
-        Called when needed: parameter name to hypothesis strategy.
+    domain
+        Where the parameters are looked for, by name.
     violation
         By how much the statement fails at a point (0 where it holds); rounding is judged by `tolerance`.
     examples
@@ -377,7 +304,7 @@ class ExactProperty(_Stated):
         Statements a careless author would have made, as functions like `violation`.
     """
 
-    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    domain: Domain
     violation: Callable[[np.random.Generator, Point], float]
     examples: tuple[Point, ...]
     tolerance: float
@@ -395,7 +322,7 @@ class StatisticalProperty(_Stated):
     The fields are those of `Claim` and `Experiment`; `examples` are always tried first.
     """
 
-    strategies: Callable[[], Mapping[str, SearchStrategy[Any]]]
+    domain: Domain
     simulate: Simulator
     replicate: str
     examples: tuple[Point, ...]

@@ -41,6 +41,9 @@ class Paper(NamedTuple):
     family_error: float = 0.0
     family_size: int = 0
 
+    def __str__(self) -> str:
+        return self.authors
+
     @property
     def alpha(self) -> float:
         """Error of one interval, of a paper with a family of its own."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,15 +12,39 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from verify.model import Kind
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES
 from verify.page import wording
-from verify.page.size_panels import local_exponents, mean_at
+from verify.page.counts import percent
+from verify.page.size_panels import local_slopes, mean_at
 from verify.results import PointOutcome, ProfilePoint, Row, RunRecord
 
-__all__ = ["EXACT", "Card", "Reading", "SizeLine", "centre", "percent", "replicates_of", "span"]
+__all__ = [
+    "EXACT",
+    "Card",
+    "EntryLead",
+    "ReadRow",
+    "SizeLine",
+    "centre",
+    "replicates_drawn",
+    "sensitivity",
+    "span",
+]
 
 EXACT = ("identity", "exact property")
 """Kinds judged without statistics."""
+
+
+class EntryLead(NamedTuple):
+    """An entry on a card: id and title, what part is judged if not all, its section on a page, its anchor in a list.
+
+    `section` is a path as the report sees it, `anchor` that of its line in the inventory; either may be empty.
+    """
+
+    name: str
+    title: str
+    part: str
+    section: str
+    anchor: str
 
 
 class SizeLine(NamedTuple):
@@ -32,7 +57,7 @@ class SizeLine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadRow:
     """A row as the page shows it."""
 
     row: Row
@@ -48,19 +73,19 @@ class Reading:
         return self.row.kind in EXACT
 
     @property
-    def terms(self) -> wording.Terms:
+    def terms(self) -> wording.Headings:
         """What stands for prediction and measurement in this kind."""
         return wording.terms(self.row)
 
     @property
     def bound(self) -> bool:
         """Whether only one side of the margin counts."""
-        return self.row.kind in (Kind.AT_LEAST, Kind.AT_MOST)
+        return self.row.kind in ONE_SIDED
 
     @property
     def counts_violations(self) -> bool:
         """Whether what is judged is a share of replicates that must be 0."""
-        return self.row.kind in (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
+        return self.row.kind in BOUNDS_EVERY_REPLICATE
 
     @property
     def redraws(self) -> list[str]:
@@ -68,9 +93,15 @@ class Reading:
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
 
     @property
+    def sensitivity(self) -> str:
+        """The smallest error that was sure to be told apart; empty where nothing says."""
+        found = sensitivity(self.row)
+        return "" if found == "—" else found
+
+    @property
     def sizes(self) -> list[SizeLine]:
         """Means by size at the point shown, where the kind spans sizes."""
-        spans = self.row.kind in (Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT)
+        spans = self.row.kind in SPANS_SIZES
         return _size_lines(self.point.profile) if spans and self.point else []
 
     @property
@@ -98,12 +129,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Card:
-    """All readings of one claim."""
+    """All readings of one claim; `mended` is what stands, where it agrees, beside one that fails."""
 
     claim: str
     anchor: str
-    readings: list[Reading]
-    entries: list[tuple[str, str | None]]
+    readings: list[ReadRow]
+    entries: list[EntryLead]
+    mended: Row | None = None
 
     @property
     def first(self) -> Row:
@@ -119,12 +151,22 @@ class Card:
         return 1 if any(row.verdict == "undecided" for row in rows) else 2
 
     @property
+    def symbols(self) -> dict[str, str]:
+        """The letters of all its statements, with what they mean."""
+        return {letter: words for reading in self.readings for letter, words in reading.row.symbols.items()}
+
+    @property
+    def reads_otherwise(self) -> bool:
+        """Whether our copy of the paper reads otherwise than the reading that the suite stands behind."""
+        return len(self.readings) > 1
+
+    @property
     def statements(self) -> list[str]:
         """Statements of the readings; one if they have it in common."""
         return list(dict.fromkeys(reading.row.statement for reading in self.readings))
 
 
-def replicates_of(row: Row, runs: Sequence[RunRecord]) -> int:
+def replicates_drawn(row: Row, runs: Sequence[RunRecord]) -> int:
     """Replicates over all points; those of one vector score, which share them, count once."""
     own = [run for run in runs if run.experiment == row.experiment]
     most: dict[int, int] = {}
@@ -146,7 +188,7 @@ def _part_of(point: PointOutcome, run: RunRecord) -> bool:
 def _size_lines(profile: Sequence[ProfilePoint]) -> list[SizeLine]:
     """The lines of a table of sizes."""
     slopes = [""] + [
-        wording.number(slope[0][1], 4) if (slope := local_exponents(pair)) else "—"
+        wording.numeral(slope[0][1], 4) if (slope := local_slopes(pair)) else "—"
         for pair in pairwise(profile)
     ]
     means = [mean_at(p) for p in profile]
@@ -163,23 +205,21 @@ def span(point: PointOutcome) -> str:
     middle = centre(point)
     decimals = len(middle.partition(".")[2])
     if wording.half_width(point) == math.inf or "×" in middle:
-        return f"{wording.number(point.lower)} … {wording.number(point.upper)}"
+        return f"{wording.numeral(point.lower)} … {wording.numeral(point.upper)}"
     return " … ".join(f"{side:.{decimals}f}".replace("-", "−") for side in (point.lower, point.upper))
 
 
 def centre(point: PointOutcome) -> str:
     """The measured value, to the digits that the interval makes meaningful."""
-    return wording.measurement(point).partition(" ± ")[0]
+    return re.split(r" [±+]", wording.measurement(point))[0]
 
 
-def percent(share: float) -> str:
-    """A share in percent.
-
-    >>> percent(0.0123)
-    '1.2 %'
-    """
-    return f"{wording.number(100 * share, 2)} %"
+def sensitivity(row: Row) -> str:
+    """The smallest error that was sure to be told apart; a dash where nothing says."""
+    if row.sensitivity is None or not math.isfinite(row.sensitivity):
+        return "—"
+    return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
 
 
 def _margins_away(far: float) -> str:
-    return "no number there" if math.isnan(far) else f"{wording.number(far, 2)} margins"
+    return "no number there" if math.isnan(far) else f"{wording.numeral(far, 2)} margins"

@@ -12,37 +12,40 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from verify.judging.judge import PRINTED
-from verify.page import wording
+from verify.page.axes import axis_of_parameter, axis_of_places, decades, deviation_axis, plain_ticks
 from verify.page.drawing import (
     CURVE_MARKS,
     DASHES,
     OFF_CURVES,
-    PALETTE,
+    WIDTH,
     Floats,
     Limits,
     Panel,
-    axis_of_parameter,
-    axis_of_places,
-    decades,
-    deviation_axis,
-    draw_letter,
     draw_measured,
     drawable,
-    finite,
-    plain_ticks,
-    shorten,
+    finite_values,
+    tip,
 )
-from verify.page.panel_parts import EN, band, in_margins, letter_key, letters_of, never_negative, room, title
+from verify.page.panel_parts import (
+    EN,
+    agreement_band,
+    brief,
+    in_margins,
+    letter_key,
+    letters_of,
+    never_negative,
+    room,
+    title,
+)
+from verify.page.rival_labels import MARGIN, draw_letter, draw_names, line_names, names_height, shared_lines
+from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row
-from verify.results.lines import known_at_points_only, on_axis, others, spans_decades
+from verify.results.lines import known_at_points_only, on_axis, others
 
 __all__ = ["curve_panel", "residual_panel"]
 
-LETTER_ROOM = (0.035, 0.075)
-"""Room of a letter, as shares of the width and the height of a frame."""
-
-CLEAR = 0.07
-"""Distance from the prediction at which a letter is clearly that of the rival, as a share of the height."""
+LEFT = 0.72
+"""Inches to the left of a frame."""
 
 OWN = ("corrected", "theory")
 """The reading of a formula that our copy reads otherwise."""
@@ -56,44 +59,83 @@ BESIDE = (-0.22, 0.22, -0.36, 0.36)
 Places = dict[str, list[tuple[float, float]]]
 """Where letters stand, by name."""
 
-Spots = Sequence[tuple[float, float]]
-"""What is drawn where, as shares of the width and the height of a frame."""
-
 Share = Callable[[Sequence[float]], Floats]
 """Values on an axis to shares of its length."""
 
 
 def curve_panel(row: Row) -> Panel:
     """Prediction with its margin, rivals, and the measured points."""
-    names = list(dict.fromkeys(name for curve in row.curves for name in curve.rivals))
-    letters = letters_of(names)
-    logarithmic = row.relative and _needs_decades(_values(row))
-    limits = _value_limits(row, logarithmic=logarithmic)
-    found = _beside_bars if known_at_points_only(row) else _labelled_rivals
-    shown = found(row, names, limits, logarithmic=logarithmic)
+    return _bars_panel(row) if known_at_points_only(row) else _lines_panel(row)
+
+
+def _lines_panel(row: Row) -> Panel:
+    """Curves, with the names of the rivals at their ends."""
+    logarithmic, limits = _value_axis(row)
+    up = _share(*limits, logarithmic=logarithmic)
+    groups = shared_lines(row.curves, _rival_names(row), up)
+    names = line_names(row.curves, groups, up)
+    height = max(1.9, names_height(names))
 
     def draw(axes: Axes) -> None:
         x = _places(axes, row)
-        if logarithmic:
-            axes.set_yscale("log")
-            decades(axes.yaxis, *limits)
-        else:
-            plain_ticks(axes.yaxis)
-        if known_at_points_only(row):
-            _bars(axes, row, x, limits)
-        else:
-            _lines(axes, row, limits, names)
+        _dress(axes, row, limits, logarithmic=logarithmic)
+        _lines(axes, row, limits, groups)
+        draw_names(axes, names, {"width": 72 * (WIDTH - LEFT - _right(row))}, height)
+        _points(axes, row, x, limits)
+
+    return Panel(height, draw, notes=_curve_key(row), left=LEFT, right=_right(row), top=room(row.quantity))
+
+
+def _bars_panel(row: Row) -> Panel:
+    """Predictions that are known at the points only, and letters of the rivals beside them."""
+    logarithmic, limits = _value_axis(row)
+    names = _rival_names(row)
+    letters = letters_of(names)
+    shown = _beside_bars(row, names, limits, logarithmic=logarithmic)
+
+    def draw(axes: Axes) -> None:
+        x = _places(axes, row)
+        _dress(axes, row, limits, logarithmic=logarithmic)
+        _bars(axes, row, x, limits)
         for name, places in shown.items():
             for place in places:
                 draw_letter(axes, *place, letters[name])
-        for at, (point, place) in zip(x, _in_order(row), strict=True):
-            if place is not None:
-                draw_measured(axes, point, x=at, limits=limits, mark=_mark(row, place))
-        axes.set_ylim(*limits)
-        axes.set_title(title(row.quantity or "measured and predicted"))
+        _points(axes, row, x, limits)
 
     notes = [_curve_key(row), letter_key(letters, [name for name in names if name not in shown])]
     return Panel(1.9, draw, notes="\n".join(notes), top=room(row.quantity))
+
+
+def _right(row: Row) -> float:
+    """Inches to the right of the frames, which stand one below the other."""
+    return MARGIN if _rival_names(row) and not known_at_points_only(row) else 0.22
+
+
+def _rival_names(row: Row) -> list[str]:
+    return list(dict.fromkeys(name for curve in row.curves for name in curve.rivals))
+
+
+def _value_axis(row: Row) -> tuple[bool, Limits]:
+    logarithmic = row.relative and _needs_decades(_values(row))
+    return logarithmic, _value_limits(row, logarithmic=logarithmic)
+
+
+def _dress(axes: Axes, row: Row, limits: Limits, *, logarithmic: bool) -> None:
+    """The vertical axis and the title."""
+    if logarithmic:
+        axes.set_yscale("log")
+        decades(axes.yaxis, *limits)
+    else:
+        plain_ticks(axes.yaxis)
+    axes.set_ylim(*limits)
+    axes.set_title(title(row.quantity or "measured and predicted"))
+
+
+def _points(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
+    """What was measured, at each place."""
+    for at, (point, place) in zip(x, _in_order(row), strict=True):
+        if place is not None:
+            draw_measured(axes, point, x=at, limits=limits, mark=_mark(row, place), said=tip(point))
 
 
 def _in_order(row: Row) -> list[tuple[PointOutcome, int | None]]:
@@ -113,14 +155,17 @@ def _places(axes: Axes, row: Row) -> list[float]:
     return values
 
 
-def _lines(axes: Axes, row: Row, limits: Limits, names: Sequence[str]) -> None:
+def _lines(axes: Axes, row: Row, limits: Limits, groups: Sequence[Sequence[str]]) -> None:
     """The prediction in its band, and the rivals, along each curve."""
     for curve in row.curves:
         x, y, half = np.array(curve.x), drawable(curve.predicted), _half_width(row, curve)
-        axes.fill_between(x, *band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0)
-        for name, values in curve.rivals.items():
-            dashes = DASHES[names.index(name) % len(DASHES)]
-            axes.plot(x, drawable(values), color=PALETTE["rival"], lw=1.1, dashes=dashes)
+        axes.fill_between(
+            x, *agreement_band(row, limits, y - half, y + half), color=PALETTE["band"], linewidth=0
+        )
+        for k, group in enumerate(groups):
+            if group[0] in curve.rivals:
+                rival = drawable(curve.rivals[group[0]])
+                axes.plot(x, rival, color=PALETTE["rival"], lw=1.1, dashes=DASHES[k % len(DASHES)])
         axes.plot(x, y, color=PALETTE["theory"], lw=1.6)
 
 
@@ -136,7 +181,7 @@ def _bars(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
     for at, (point, place) in zip(x, _in_order(row), strict=True):
         y, half = drawable([point.predicted]), drawable([point.margin])
         if place is not None:
-            low, high = band(row, limits, y - half, y + half)
+            low, high = agreement_band(row, limits, y - half, y + half)
             ends = [at - BAR, at + BAR]
             axes.fill_between(ends, low, high, color=PALETTE["band"], linewidth=0)
             axes.plot(ends, [*y, *y], color=PALETTE["theory"], lw=1.6)
@@ -169,49 +214,6 @@ def _rival_at(curve: Curve | None, point: PointOutcome, name: str) -> float:
     return curve.rivals[name][curve.x.index(float(point.parameters[curve.axis]))]
 
 
-def _labelled_rivals(row: Row, names: Sequence[str], limits: Limits, *, logarithmic: bool) -> Places:
-    """Where each rival's curve carries its letter: in the frame, away from all else that is drawn there."""
-    grid = [value for curve in row.curves for value in curve.x]
-    across = _share(min(grid), max(grid), logarithmic=spans_decades(grid))
-    up = _share(*limits, logarithmic=logarithmic)
-    marks = [
-        (_one(across, point.parameters[row.curves[0].axis]), _one(up, side))
-        for point, _ in on_axis(row)
-        for side in (point.measured, point.lower, point.upper)
-    ]
-    places: Places = {}
-    for k, name in enumerate(names):
-        letters = [(_one(across, x), _one(up, y)) for ((x, y),) in places.values()]
-        # every rival has its own stretch of the axis, so that letters do not pile up
-        found = _best_place(row, name, (across, up), 0.93 - 0.17 * (k % 5), (marks, letters))
-        if found is not None:
-            curve, i = found
-            places[name] = [(curve.x[i], curve.rivals[name][i])]
-    return places
-
-
-def _best_place(
-    row: Row, name: str, axes: tuple[Share, Share], home: float, taken: tuple[Spots, Spots]
-) -> tuple[Curve, int] | None:
-    """The curve and the index where a letter is away from the prediction, from marks, and above all from letters."""
-    best, found = -math.inf, None
-    for curve in row.curves:
-        x, theory = axes[0](curve.x), axes[1](curve.predicted)
-        rival = axes[1](curve.rivals.get(name, []))
-        for i in np.flatnonzero(
-            (rival > 0.02) & (rival < 0.98) & (x[: len(rival)] > 0.02) & (x[: len(rival)] < 0.98)
-        ).tolist():
-            distance = abs(rival[i] - theory[i])
-            score = min(distance, CLEAR) / CLEAR if math.isfinite(distance) else 0.0
-            score -= 0.8 * abs(x[i] - home) + sum(
-                weight * any(_close(x[i], rival[i], *at) for at in spots)
-                for weight, spots in zip((0.6, 4.0), taken, strict=True)
-            )
-            if score > best:
-                best, found = score, (curve, i)
-    return found
-
-
 def _share(low: float, high: float, *, logarithmic: bool) -> Share:
     """Values as shares of the way from the lower to the upper end of an axis; NaN for what it cannot show."""
 
@@ -229,24 +231,22 @@ def _one(share: Share, value: float) -> float:
     return float(share([value])[0])
 
 
-def _close(x: float, y: float, other_x: float, other_y: float) -> bool:
-    return abs(x - other_x) < LETTER_ROOM[0] and abs(y - other_y) < LETTER_ROOM[1]
-
-
 def residual_panel(row: Row) -> Panel:
     """The same points as deviations from the prediction, in margins: what the curve's scale hides."""
 
     def draw(axes: Axes) -> None:
         places = _places(axes, row)
         limits = deviation_axis(axes, "y", row.points, from_zero=never_negative(row))
-        axes.axhspan(*band(row, limits), color=PALETTE["band"], linewidth=0)
+        axes.axhspan(*agreement_band(row, limits), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
         for at, (point, place) in zip(places, _in_order(row), strict=True):
             x = at if known_at_points_only(row) else _dodged(axes, at, place, len(row.curves))
-            draw_measured(axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place))
+            draw_measured(
+                axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place), said=tip(point)
+            )
         axes.set_title("Deviation in margins")
 
-    return Panel(1.05, draw)
+    return Panel(1.05, draw, left=LEFT, right=_right(row))
 
 
 def _dodged(axes: Axes, x: float, place: int | None, count: int) -> float:
@@ -270,9 +270,9 @@ def _curve_key(row: Row) -> str:
             for k, v in others(c).items()
             if any(others(d).get(k) != v for d in row.curves)
         }
-        names = [wording.parameters({k: v for k, v in others(c).items() if k in varying}) for c in row.curves]
+        names = [brief({k: v for k, v in others(c).items() if k in varying}) for c in row.curves]
         shapes = CURVE_MARKS.values()
-        lines += [f"{shape}{EN}{EN}{shorten(name, 64)}" for shape, name in zip(shapes, names, strict=False)]
+        lines += [f"{shape}{EN}{EN}{name}" for shape, name in zip(shapes, names, strict=False)]
     hidden = [point for point, place in on_axis(row) if place is None]
     if hidden:
         more = f"{len(hidden)} more {'points' if len(hidden) > 1 else 'point'}, at other settings"
@@ -283,17 +283,26 @@ def _curve_key(row: Row) -> str:
 def _verdict_key(row: Row, *, several: bool) -> list[str]:
     """How marks that tell the curve show a verdict."""
     seen = {point.verdict for point in row.points}
-    named = {"disagrees": "crossed: disagrees", "undecided": "hollow: undecided"}
+    named = {"disagrees": "with a cross: disagrees", "undecided": "hollow: undecided"}
     said = [text for verdict, text in named.items() if verdict in seen]
     return ["; ".join(said)] if said and several else []
 
 
 def _values(row: Row) -> Floats:
-    return finite([v for curve in row.curves for v in curve.predicted], [p.measured for p in row.points])
+    return finite_values(
+        [v for curve in row.curves for v in curve.predicted], [p.measured for p in row.points]
+    )
 
 
 def _needs_decades(values: Floats) -> bool:
     return bool(values.size and values.min() > 0 and values.max() / values.min() > 60)
+
+
+def _band(row: Row, *, logarithmic: bool) -> float:
+    """What the widest margin takes on the axis, and a little more: where nothing varies it is what gives the scale."""
+    if logarithmic:
+        return 1.3 * math.log1p(min(row.margin, 1.0))
+    return 1.3 * float(finite_values([point.margin for point in row.points]).max(initial=0.0))
 
 
 def _value_limits(row: Row, *, logarithmic: bool) -> Limits:
@@ -303,8 +312,8 @@ def _value_limits(row: Row, *, logarithmic: bool) -> Limits:
     if not core.size:
         return (0.1, 10.0) if logarithmic else (-1.0, 1.0)
     low, high = float(core.min()), float(core.max())
-    reach = 0.35 * (high - low) or 0.5 * abs(high) or 1.0
-    extra = finite(
+    reach = max(0.35 * (high - low), _band(row, logarithmic=logarithmic)) or 0.5 * abs(high) or 1.0
+    extra = finite_values(
         [v for curve in row.curves for values in curve.rivals.values() for v in values],
         [side for p in row.points for side in (p.lower, p.upper)],
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 
-from verify.page.drawing import LARGEST, PALETTE, Floats, Panel, colour_of, drawable, plain_ticks, shorten
+from verify.page.axes import plain_ticks
+from verify.page.drawing import LARGEST, Floats, Panel, colour_of, drawable, shorten
 from verify.page.panel_parts import at_point, room, title
+from verify.page.theme import PALETTE
 from verify.results import PointOutcome, ProfilePoint, Row
 
 __all__ = ["distribution_panels"]

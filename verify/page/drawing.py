@@ -1,8 +1,9 @@
-"""Palette, layout, marks and axes: what all figures have in common."""
+"""Layout and marks: what all figures have in common."""
 
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,65 +11,37 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from verify.page import wording
-from verify.results import PointOutcome, Row
-from verify.results.lines import spans_decades
+from verify.page.theme import PALETTE
+from verify.results import PointOutcome
 
 __all__ = [
     "CURVE_MARKS",
     "DASHES",
-    "FONTS",
     "LARGEST",
     "OFF_CURVES",
-    "PALETTE",
-    "STYLE",
+    "WIDTH",
     "Floats",
     "Limits",
     "Panel",
     "arrow",
-    "axis_of_parameter",
-    "axis_of_places",
     "colour_of",
-    "decades",
-    "deviation_axis",
-    "draw_letter",
     "draw_mark",
     "draw_measured",
     "drawable",
-    "example_axis",
-    "finite",
-    "line_axis",
-    "logarithmic_axis",
+    "finite_values",
     "name_line",
-    "plain_ticks",
     "remark",
-    "replicate_ticks",
-    "rivals_in_margins",
     "shorten",
     "stack",
-    "tick_text",
+    "tip",
 ]
 
 Floats = NDArray[np.float64]
 Limits = tuple[float, float]
-
-PALETTE = {
-    "paper": "#fdfdfc",
-    "ink": "#20242b",
-    "muted": "#616a77",
-    "rule": "#e3e6ea",
-    "band": "#dbe6f4",
-    "theory": "#2b5fa3",
-    "rival": "#86642f",
-    "agrees": "#0e7466",
-    "disagrees": "#c03e10",
-    "undecided": "#8c6208",
-    "broken": "#7d2ac7",
-}
-"""Every colour of a figure by its part; the report replaces them by variables of its light and dark page."""
 
 MARKERS = {"agrees": "o", "disagrees": "D", "undecided": "o", "broken": "X"}
 DASHES = ((4, 2), (1.5, 1.5), (6, 2, 1.5, 2), (3, 1), (8, 3), (1, 3))
@@ -78,54 +51,37 @@ CURVE_MARKS = {"o": "●", "s": "■", "^": "▲"}
 OFF_CURVES = ("P", "✚")
 """Mark of a point on none of the curves that are drawn."""
 
-FONTS = "system-ui, 'DejaVu Sans', sans-serif"
-
 WIDTH = 4.8
 LINE = 0.175
-SIDES_LINEAR = 12.0
-"""Deviations up to so many margins are drawn linearly; beyond, the axis is logarithmic outside the band."""
+
+KEY = {
+    "●": "o",
+    "■": "s",
+    "▲": "^",
+    "◆": "D",
+    "▼": "v",
+    "✚": "P",
+    "○": "o",
+    "□": "s",
+    "△": "^",
+    "◇": "D",
+    "▽": "v",
+}
+"""A line of notes that begins with one of these has this mark drawn in its place, hollow from the white circle on."""
+
+HOLLOW = "○□△◇▽"
+
+NOTE = 72
+"""Longest line of notes."""
+
+TIP = "tip: "
+"""Begins the name of an artist that is a text to be shown where the cursor rests on it."""
 
 LARGEST = 1e100
 """Numbers beyond are treated like infinity: the arithmetic of a drawing would overflow."""
 
 THICK = 4.0
 """Line of what more replicates would shrink, where a size model adds to it."""
-
-NEAR_RIVALS = 4.5
-"""Rivals up to so many margins away are always inside the frame."""
-
-STYLE: Any = {
-    "svg.hashsalt": "losscurv",
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",
-    "font.size": 9.0,
-    "axes.titlesize": 9.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titley": 1.0,  # nothing stands above a frame: no search for room at every drawing
-    "axes.labelsize": 9.0,
-    "axes.labelcolor": PALETTE["muted"],
-    "axes.titlecolor": PALETTE["ink"],
-    "axes.edgecolor": PALETTE["rule"],
-    "axes.facecolor": PALETTE["paper"],
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.linewidth": 0.8,
-    "figure.facecolor": PALETTE["paper"],
-    "figure.edgecolor": PALETTE["paper"],
-    "grid.color": PALETTE["rule"],
-    "grid.linewidth": 0.6,
-    "text.color": PALETTE["ink"],
-    "text.parse_math": False,
-    "xtick.color": PALETTE["rule"],
-    "ytick.color": PALETTE["rule"],
-    "xtick.labelcolor": PALETTE["muted"],
-    "ytick.labelcolor": PALETTE["muted"],
-    "xtick.labelsize": 8.0,
-    "ytick.labelsize": 8.0,
-    "lines.solid_capstyle": "butt",
-}
 
 
 # Layout: panels of given heights in inches, one above the other.
@@ -140,18 +96,31 @@ class Panel:
         draw: Any,
         *,
         left: float = 0.72,
+        right: float = 0.22,
         top: float = 0.42,
         bottom: float = 0.5,
         notes: str = "",
+        colours: Sequence[str] = (),
     ) -> None:
-        self.height, self.draw, self.left, self.top = height, draw, left, top
-        self.notes = notes.splitlines()
+        self.height, self.draw, self.left, self.right, self.top = height, draw, left, right, top
+        self.notes = [part for line in notes.splitlines() for part in _wrapped(line)]
+        self.colours = colours
         self.bottom = bottom + LINE * len(self.notes) + (0.08 if notes else 0.0)
 
     @property
     def total(self) -> float:
         """Height with everything around the frame."""
         return self.top + self.height + self.bottom
+
+
+def _wrapped(note: str) -> list[str]:
+    """A line of notes in as many lines as its words need."""
+    kept = note.replace(" = ", _EQUALS)  # a name stays with its value
+    lines = textwrap.wrap(kept, NOTE, subsequent_indent="\u2002" * 5, break_on_hyphens=False)
+    return [line.replace(_EQUALS, " = ") for line in lines] or [note]
+
+
+_EQUALS = "\u00a0=\u00a0"
 
 
 def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) -> Figure:
@@ -163,18 +132,56 @@ def stack(panels: Sequence[Panel], label: str, mark: str, width: float = WIDTH) 
     above = total
     for panel in panels:
         base = above - panel.top - panel.height
-        box = (panel.left / width, base / total, (width - panel.left - 0.22) / width, panel.height / total)
+        box = (
+            panel.left / width,
+            base / total,
+            (width - panel.left - panel.right) / width,
+            panel.height / total,
+        )
         panel.draw(figure.add_axes(box))
+        colours = iter(panel.colours)
         for line, note in enumerate(panel.notes):
             y = (base - 0.5 - LINE * (line + 0.5)) / total
-            figure.text(0.18 / width, y, note, fontsize=7.8, color=PALETTE["muted"], va="center")
+            if note[:1] in KEY:
+                _key_mark(figure, note[0], (0.23 / width, y), PALETTE[next(colours, "muted")])
+                figure.text(0.41 / width, y, note[1:].strip(), **_NOTES)
+            else:
+                figure.text(0.18 / width, y, note, **_NOTES)
         above = base - panel.bottom
     if mark:
         figure.text(1 - 0.12 / width, 0.08 / total, mark, fontsize=6.5, color=PALETTE["muted"], ha="right")
     return figure
 
 
+_NOTES: Any = {"fontsize": 7.8, "color": PALETTE["muted"], "va": "center"}
+
+
+def _key_mark(figure: Figure, sign: str, at: tuple[float, float], colour: str) -> None:
+    """The mark itself, as the axes have it: a letter of the font that stands for it would have another shape."""
+    inside = PALETTE["paper"] if sign in HOLLOW else colour
+    mark = Line2D([at[0]], [at[1]], ls="", marker=KEY[sign], ms=4.6, mew=1.3, color=colour, mfc=inside)
+    mark.set_transform(figure.transFigure)
+    figure.add_artist(mark)
+
+
 # Marks.
+
+
+def tip(point: PointOutcome) -> str:
+    """What a page says of a point where the cursor rests on it.
+
+    >>> seen = {"predicted": 1.236, "measured": 1.234, "lower": 1.229, "upper": 1.239, "replicates": 208}
+    >>> tip(PointOutcome(parameters={}, verdict="agrees", margin=0.1, **seen))
+    'measured 1.234 ± 0.005, predicted 1.236, n = 208'
+    """
+    up, down = point.upper - point.measured, point.measured - point.lower
+    said = f"measured {wording.numeral(point.measured)}"
+    if math.isfinite(up + down) and up + down > 0:
+        even = math.isclose(up, down, rel_tol=0.02)
+        ends = f" ({wording.numeral(point.lower)} to {wording.numeral(point.upper)})"
+        said += f" ± {wording.numeral(up, 2)}" if even else ends
+    said += f", predicted {wording.numeral(point.predicted)}"
+    return said + (f", n = {point.replicates}" if point.replicates else "")
 
 
 def draw_measured(
@@ -187,10 +194,11 @@ def draw_measured(
     size: float = 4.6,
     cap: float = 8.5,
     mark: str = "",
+    said: str = "",
 ) -> None:
     """A measured value with its interval, thin where a size model widens it.
 
-    What lies beyond the limits ends in an arrow at the edge.
+    What lies beyond the limits ends in an arrow at the edge; `said` is shown where the cursor rests on the mark.
     """
     low, high = limits
     if math.isnan(point.measured):
@@ -210,7 +218,16 @@ def draw_measured(
         for value, edge in spans:
             if value != edge:
                 axes.plot([x], [value], marker="_", color=colour_of(point), **caps)
-        draw_mark(axes, x, centre, point, size=size, mark=mark, beyond=arrow(point.measured, low, high, "v^"))
+        draw_mark(
+            axes,
+            x,
+            centre,
+            point,
+            size=size,
+            mark=mark,
+            beyond=arrow(point.measured, low, high, "v^"),
+            said=said,
+        )
     else:
         axes.plot([start, end], [y, y], **line)
         if core:
@@ -226,6 +243,7 @@ def draw_measured(
             size=size,
             mark=mark,
             beyond=arrow(point.measured, low, high, "<>"),
+            said=said,
         )
 
 
@@ -249,15 +267,22 @@ def draw_mark(
     size: float = 5.5,
     mark: str = "",
     beyond: str = "",
+    said: str = "",
 ) -> None:
     """The marker of a verdict, an arrow where the value lies beyond the edge.
 
     `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
     """
     hollow = point.verdict == "undecided"
+    crossed = bool(mark) and not beyond and point.verdict == "disagrees"
+    if crossed:  # behind the mark, whose shape tells the curve: a cross inside would make another one of it
+        axes.plot(
+            [x], [y], ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour_of(point), zorder=3.9, clip_on=False
+        )  # fmt: skip
     axes.plot(
         [x],
         [y],
+        gid=TIP + said if said else None,
         ls="",
         marker=beyond or mark or MARKERS.get(point.verdict, "o"),
         ms=size,
@@ -267,20 +292,6 @@ def draw_mark(
         clip_on=False,
         zorder=4,
     )
-    if mark and not beyond and point.verdict == "disagrees":
-        axes.plot([x], [y], ls="", marker="x", ms=0.6 * size, mew=1.0, mec=PALETTE["paper"], zorder=4.1)
-
-
-def draw_letter(axes: Axes, x: float, y: float, letter: str) -> None:
-    """The letter of a rival, in a ring."""
-    axes.plot(
-        [x], [y], ls="", marker="o", ms=8.5, mfc=PALETTE["paper"], mec=PALETTE["rival"], mew=0.9, zorder=5,
-        clip_on=False,
-    )  # fmt: skip
-    axes.annotate(
-        letter, (x, y), ha="center", va="center_baseline", fontsize=6.5, color=PALETTE["rival"], zorder=5.1,
-        annotation_clip=False,
-    )  # fmt: skip
 
 
 def remark(axes: Axes, x: float, y: float, text: str, *, left: bool) -> None:
@@ -291,186 +302,13 @@ def remark(axes: Axes, x: float, y: float, text: str, *, left: bool) -> None:
     )  # fmt: skip
 
 
-def rivals_in_margins(
-    axes: Axes, point: PointOutcome, place: int, limits: Limits, letters: dict[str, str]
-) -> None:
-    """Rivals where they lie; those beyond the edge are named there with their distance."""
-    left: list[str] = []
-    right: list[str] = []
-    for rival in point.rivals:
-        distance = wording.deviation(point, rival.value)
-        if math.isnan(distance):
-            right.append(f"{letters[rival.name]} not a number")
-        elif limits[0] <= distance < limits[1]:
-            draw_letter(axes, distance, place, letters[rival.name])
-        else:
-            (left if distance < 0 else right).append(f"{letters[rival.name]} {wording.number(distance, 2)}")
-    style = {"fontsize": 7.2, "color": PALETTE["rival"], "va": "center"}
-    if left:
-        axes.text(limits[0], place - 0.3, "◂ " + ", ".join(left), ha="left", **style)
-    if right:
-        axes.text(limits[1], place - 0.3, ", ".join(right) + " ▸", ha="right", **style)
-
-
-def name_line(axes: Axes, point: PointOutcome, row: Row, place: int) -> None:
-    """The parameters that tell this line from the others, above it."""
-    text = wording.parameters(wording.differing(point, row.points)) if len(row.points) > 1 else ""
+def name_line(axes: Axes, point: PointOutcome, name: str, place: int) -> None:
+    """What tells this line from the others, above it."""
     note = "" if not math.isnan(point.measured) else "no value"
     axes.annotate(
-        " — ".join(part for part in (shorten(text, 64), note) if part), (0, place + 0.34),
-        xycoords=("axes fraction", "data"), xytext=(2, 0), textcoords="offset points", fontsize=7.5,
-        color=PALETTE["muted"], va="center",
+        " — ".join(part for part in (name, note) if part), (0, -abs(place)), xycoords=("axes fraction", "data"),
+        xytext=(2, 7), textcoords="offset points", fontsize=7.5, color=PALETTE["muted"], va="bottom",
     )  # fmt: skip
-
-
-# Axes.
-
-
-def line_axis(axes: Axes, count: int) -> None:
-    """Room for so many lines, one below the other."""
-    axes.set_ylim(-count + 0.4, 0.6)
-    axes.set_yticks([])
-    axes.spines["left"].set_visible(False)
-
-
-def example_axis(axes: Axes, count: int) -> None:
-    """Room for so many examples, one beside the other."""
-    axes.set_xlim(-0.8, count - 0.2)
-    axes.set_xticks([])
-    axes.set_xlabel("examples drawn by hypothesis, sorted" if count > 1 else "example")
-
-
-def axis_of_parameter(axes: Axes, row: Row) -> None:
-    """The horizontal axis of a row's curves."""
-    grid = [value for curve in row.curves for value in curve.x]
-    low, high = min(grid), max(grid)
-    if spans_decades(grid):
-        axes.set_xscale("log")
-        decades(axes.xaxis, low, high)
-    else:
-        plain_ticks(axes.xaxis)
-    axes.set_xlim(low, high)
-    axes.set_xlabel(row.curves[0].axis)
-    axes.grid(axis="y")
-
-
-def axis_of_places(axes: Axes, axis: str, values: Sequence[float]) -> None:
-    """Points side by side, in the order of the parameter, each with its value."""
-    axes.set_xlim(-0.6, len(values) - 0.4)
-    axes.set_xticks(range(len(values)), [wording.number(float(value), 4) for value in values])
-    axes.set_xlabel(axis)
-    axes.grid(axis="y")
-
-
-def deviation_axis(
-    axes: Axes,
-    along: str,
-    points: Sequence[PointOutcome],
-    *,
-    with_rivals: bool = False,
-    from_zero: bool = False,
-) -> Limits:
-    """Scale of deviations in margins on the axis `along`, symmetric or `from_zero`; returns its limits."""
-    axis = getattr(axes, f"{along}axis")
-    centres = finite([wording.deviation(p) for p in points])
-    sides = finite([wording.deviation(p, side) for p in points for side in (p.lower, p.upper)])
-    rivals = np.abs(finite([wording.deviation(p, r.value) for p in points for r in p.rivals if with_rivals]))
-    near = rivals[rivals <= NEAR_RIVALS].max(initial=0.0)
-    reach = max(np.abs(centres).max(initial=0.0), min(np.abs(sides).max(initial=0.0), NEAR_RIVALS), near)
-    limit = 1.12 * max(float(reach), 1.6)
-    if limit > SIDES_LINEAR:
-        getattr(axes, f"set_{along}scale")("symlog", linthresh=1.0, linscale=0.6)
-        decades = range(math.floor(math.log10(min(limit, 1e15))) + 1)
-        limit = min(limit, 1e15) * 1.6
-        step = max(1, math.ceil(len(decades) / 4))
-        outer = [10.0**k for k in decades if k % step == 0 or k == 0]
-        axis.set_major_locator(FixedLocator([-v for v in reversed(outer)] + [0.0] + outer))
-        axis.set_minor_locator(NullLocator())
-    else:
-        step = 1.0 if limit < 4.5 else 2.0 if limit < 9 else 4.0
-        whole = np.arange(step, limit, step)
-        axis.set_major_locator(FixedLocator(sorted({0.0, 1.0, -1.0, *whole, *(-whole)})))
-    axis.set_major_formatter(FuncFormatter(tick_text))
-    # half a margin of room for the mark at 0
-    limits = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
-    getattr(axes, f"set_{along}lim")(*limits)
-    return limits
-
-
-def logarithmic_axis(axes: Axes, row: Row, axis: str = "x") -> tuple[float, float]:
-    """Differences and tolerance in decades; zero lies on the edge."""
-    seen = finite(
-        [p.measured for p in row.points],
-        [r.value for p in row.points for r in p.rivals],
-        [p.margin for p in row.points],
-    )
-    seen = seen[seen > 1 / LARGEST]
-    low = 10.0 ** (math.floor(math.log10(seen.min(initial=1e-16))) - 0.5)
-    high = 10.0 ** (math.ceil(math.log10(seen.max(initial=1e-8))) + 0.5)
-    getattr(axes, f"set_{axis}scale")("log")
-    getattr(axes, f"set_{axis}lim")(low, high)
-    decades(getattr(axes, f"{axis}axis"), low, high)
-    span, line = (axes.axvspan, axes.axvline) if axis == "x" else (axes.axhspan, axes.axhline)
-    for tolerance in sorted({p.margin for p in row.points}):
-        if 0 < tolerance < LARGEST:
-            span(low, tolerance, color=PALETTE["band"], linewidth=0)
-            line(tolerance, color=PALETTE["theory"], lw=1.2)
-            _tolerance(axes, tolerance, axis)
-    return low, high
-
-
-def _tolerance(axes: Axes, value: float, axis: str) -> None:
-    if axis == "x":
-        axes.annotate(
-            "tolerance", (value, 0), xycoords=("data", "axes fraction"), xytext=(3, 2),
-            textcoords="offset points", ha="left", va="bottom", fontsize=7.5, color=PALETTE["theory"],
-        )  # fmt: skip
-    else:
-        axes.annotate(
-            "tolerance", (1, value), xycoords=("axes fraction", "data"), xytext=(0, 2),
-            textcoords="offset points", ha="right", va="bottom", fontsize=7.5, color=PALETTE["theory"],
-        )  # fmt: skip
-
-
-def decades(axis: Any, low: float, high: float) -> None:
-    """Powers of ten as ticks, 1, 2 and 5 times them where there are few, or round numbers within less."""
-    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
-    if last - first >= 2:
-        step = max(1, math.ceil((last - first) / 6))
-        axis.set_major_locator(FixedLocator([10.0**k for k in range(first, last + 1, step)]))
-    else:
-        ticks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-        within = [t for t in ticks if low <= t <= high]
-        axis.set_major_locator(FixedLocator(within) if len(within) > 1 else MaxNLocator(4))
-    axis.set_minor_locator(NullLocator())
-    # beside 20 000 and 50 000 a power of ten would read as something else
-    few = FuncFormatter(lambda value, _: wording.number(value, 3))
-    axis.set_major_formatter(FuncFormatter(tick_text) if last - first >= 2 else few)
-
-
-def replicate_ticks(axes: Axes, n: Floats) -> None:
-    """The first look, its multiples by four, and the last look."""
-    low, high = max(float(n.min()), 1.0), max(float(n.max()), 1.0)
-    ticks = [low, *(low * 4**k for k in range(1, 12) if low * 4**k <= high / 2), high]
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}".replace(",", "\u202f")))
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlim(low / 1.06, high * 1.06)
-
-
-def plain_ticks(axis: Any) -> None:
-    """A few round numbers, written like all other numbers of the report."""
-    axis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: wording.number(round(value, 14), 6)))
-
-
-def tick_text(value: float, _: Any = None) -> str:
-    """A tick as all other numbers of the report are written, far powers of ten as such."""
-    power = round(math.log10(abs(value))) if value else 0
-    if not -3 < power < 4 and math.isclose(abs(value), 10.0**power):
-        return ("−" if value < 0 else "") + wording.power_of_ten(power)
-    return wording.number(value, 3)
 
 
 def colour_of(point: PointOutcome) -> str:
@@ -483,7 +321,7 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip(" ,") + "…"
 
 
-def finite(*groups: Sequence[float]) -> Floats:
+def finite_values(*groups: Sequence[float]) -> Floats:
     """The finite numbers of all groups."""
     values = drawable([value for group in groups for value in group])
     return values[~np.isnan(values)]

@@ -12,19 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from verify.page import wording
-from verify.page.drawing import (
-    DASHES,
-    PALETTE,
-    Floats,
-    Limits,
-    Panel,
-    decades,
-    drawable,
-    plain_ticks,
-    shorten,
-)
-from verify.page.panel_parts import EN, room, title
-from verify.page.ratios import FAR, OFF, factor
+from verify.page.axes import decades, plain_ticks
+from verify.page.drawing import DASHES, Floats, Limits, Panel, drawable
+from verify.page.panel_parts import EN, brief, room, title
+from verify.page.ratios import FAR, OFF, off_by
+from verify.page.theme import PALETTE
 from verify.results import Observed, ObservedGroup, ObservedRow
 
 __all__ = ["observed_panels"]
@@ -54,7 +46,7 @@ SMALLEST = 1e-100
 """Smaller ratios are off any logarithmic axis."""
 
 
-class Column(NamedTuple):
+class _Column(NamedTuple):
     """A column of ratios and how it is drawn."""
 
     place: int
@@ -95,35 +87,39 @@ def observed_panels(made: Observed) -> list[Panel]:
     key += [f"{hidden} more points in the table"] if hidden > 0 else []
     last = panels[-1]
     notes = "\n".join(key)
-    panels[-1] = Panel(last.height, last.draw, left=last.left, top=last.top, notes=notes)
+    panels[-1] = Panel(
+        last.height, last.draw, left=last.left, top=last.top, notes=notes, colours=[c.colour for c in columns]
+    )
     return panels
 
 
-def _columns(made: Observed) -> list[Column]:
-    found: list[Column] = []
+def _columns(made: Observed) -> list[_Column]:
+    found: list[_Column] = []
     for place, column in enumerate(made.columns):
         if column.ratio:
             k = len(found)
             marker, letters, colour = LINES[k % len(LINES)]
             letter = letters[k // len(LINES) % 2]
             dashes = DASHES[(k - 1) % len(DASHES)] if k else None
-            found.append(Column(place, column.heading, marker, letter, colour, dashes))
+            found.append(_Column(place, column.heading, marker, letter, colour, dashes))
     return found
 
 
-def _key(column: Column) -> str:
+def _key(column: _Column) -> str:
     return "\n".join(
-        textwrap.wrap(f"{column.letter}{EN}{column.heading}", 72, subsequent_indent=2 * EN, max_lines=2)
+        textwrap.wrap(
+            f"{column.letter}{EN}{column.heading}", 72, subsequent_indent=2 * EN, break_on_hyphens=False
+        )
     )
 
 
-def _scale(rows: Sequence[ObservedRow], columns: Sequence[Column]) -> Scale:
+def _scale(rows: Sequence[ObservedRow], columns: Sequence[_Column]) -> Scale:
     """Room for every mean and for 1, and for the ranges as far as they stay near."""
     cells = [row.cells[column.place] for row in rows for column in columns]
     means = drawable([cell.mean for cell in cells])
     sides = drawable([side for cell in cells for side in (cell.lowest, cell.highest)])
     means, sides = means[~np.isnan(means)], sides[~np.isnan(sides)]
-    logarithmic = bool(means.size) and bool((means > SMALLEST).all()) and max(map(factor, means)) > FAR
+    logarithmic = bool(means.size) and bool((means > SMALLEST).all()) and max(map(off_by, means)) > FAR
     values = np.log(means) if logarithmic else means
     ranges = np.log(sides[sides > SMALLEST]) if logarithmic else sides
     low, high = _reach(values, ranges, *((0.0, math.log(REACH)) if logarithmic else (1.0, REACH - 1)))
@@ -139,7 +135,7 @@ def _reach(values: Floats, ranges: Floats, perfect: float, most: float) -> Limit
     return float(low - pad), float(high + pad)
 
 
-def _panel(made: Observed, group: ObservedGroup, columns: Sequence[Column], scale: Scale) -> Panel:
+def _panel(made: Observed, group: ObservedGroup, columns: Sequence[_Column], scale: Scale) -> Panel:
     """The ratios of one point over the parameter that runs along them."""
     heading = _name(made, group) or "predicted / measured"
 
@@ -170,20 +166,20 @@ def _counts(x: Floats) -> bool:
     return len(x) > 1 and bool((x == np.arange(1, len(x) + 1)).all())
 
 
-def _curve(axes: Axes, column: Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats) -> None:
+def _curve(axes: Axes, column: _Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats) -> None:
     axes.fill_between(x, lowest, highest, color=PALETTE[column.colour], alpha=0.14, linewidth=0)
     axes.plot(x, mean, ms=3.8, lw=1.2, **column.looks, **_dashed(column))
 
 
 def _side_by_side(
-    axes: Axes, column: Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats
+    axes: Axes, column: _Column, x: Floats, mean: Floats, lowest: Floats, highest: Floats
 ) -> None:
     axes.vlines(x, lowest, highest, color=PALETTE[column.colour], lw=1.2)
     axes.plot(x, mean, ms=4.2, ls="", **column.looks)
 
 
 def _lines_panel(
-    made: Observed, groups: Sequence[ObservedGroup], columns: Sequence[Column], scale: Scale
+    made: Observed, groups: Sequence[ObservedGroup], columns: Sequence[_Column], scale: Scale
 ) -> Panel:
     """The ratios of points that have one row each, one line below the other."""
     rows = [(group, row) for group in groups for row in group.rows][: 4 * MOST_PANELS]
@@ -198,7 +194,7 @@ def _lines_panel(
                 axes.plot([lowest, highest], [y, y], color=colour, lw=1.2)
                 axes.plot([mean], [y], ms=4.2, ls="", **column.looks)
             axes.annotate(
-                shorten(_name(made, group), 64), (0, place * -1 + 0.34), xycoords=("axes fraction", "data"),
+                _name(made, group), (0, place * -1 + 0.34), xycoords=("axes fraction", "data"),
                 xytext=(2, 0), textcoords="offset points", fontsize=7.5, color=PALETTE["muted"], va="center",
             )  # fmt: skip
         axes.set_ylim(-len(rows) + 0.6 - 0.12 * len(columns), 0.6)
@@ -210,10 +206,10 @@ def _lines_panel(
 
 
 def _name(made: Observed, group: ObservedGroup) -> str:
-    return wording.parameters(wording.differing(group, made.groups))
+    return brief(wording.differing(group, made.groups))
 
 
-def _dashed(column: Column) -> dict[str, Any]:
+def _dashed(column: _Column) -> dict[str, Any]:
     return {"dashes": column.dashes} if column.dashes else {}
 
 
@@ -255,7 +251,7 @@ def _place_axis(axes: Axes, x: Floats) -> None:
             ticks.append(k)
     axes.xaxis.set_major_locator(FixedLocator([float(x[k]) for k in ticks]))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.number(value, 4)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: wording.numeral(value, 4)))
     axes.set_xlim(*(np.exp([low, high]) if logarithmic else (low, high)))
 
 

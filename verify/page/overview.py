@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from verify.page import wording
-from verify.page.drawing import PALETTE, arrow, draw_mark, finite, shorten, tick_text
+from verify.page.axes import tick_text
+from verify.page.drawing import arrow, draw_mark, finite_values, shorten
+from verify.page.theme import PALETTE
 from verify.results import PointOutcome, Row
 
 __all__ = ["draw_overview"]
@@ -69,7 +71,7 @@ def _places(axes: Axes, rows: Sequence[Row]) -> Iterator[tuple[float, Row]]:
 
 
 def _overview_limit(points: Sequence[PointOutcome]) -> float:
-    values = np.abs(finite([wording.deviation(point) for point in points]))
+    values = np.abs(finite_values([wording.deviation(point) for point in points]))
     return float(min(max(values.max(initial=3.0) * 1.2, 3.0), 1e6))
 
 

@@ -4,47 +4,51 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from verify.model import Kind
+from verify.model import SPANS_SIZES, Kind
 from verify.page import wording
+from verify.page.axes import (
+    deviation_axis,
+    example_axis,
+    line_axis,
+    logarithmic_axis,
+    plain_ticks,
+    replicate_ticks,
+    row_bands,
+)
 from verify.page.curve_panels import curve_panel, residual_panel
 from verify.page.distribution_panels import distribution_panels
 from verify.page.drawing import (
-    PALETTE,
     Limits,
     Panel,
     colour_of,
-    deviation_axis,
-    draw_letter,
     draw_mark,
     draw_measured,
     drawable,
-    example_axis,
-    finite,
-    line_axis,
-    logarithmic_axis,
+    finite_values,
     name_line,
-    plain_ticks,
     remark,
-    replicate_ticks,
-    rivals_in_margins,
-    shorten,
+    tip,
 )
 from verify.page.panel_parts import (
     PARTS,
+    agreement_band,
     at_point,
-    band,
     in_margins,
     letter_key,
     letters,
     never_negative,
+    points_named,
     room,
     title,
 )
+from verify.page.rival_labels import draw_letters, rivals_in_margins
 from verify.page.size_panels import size_panels
+from verify.page.theme import PALETTE
 from verify.results import PointOutcome, Row
 
 __all__ = ["row_panels"]
@@ -73,29 +77,34 @@ def _profile_panels(row: Row) -> list[Panel]:
         return []
     if row.kind == Kind.DISTRIBUTION:
         return distribution_panels(row, point)
-    return size_panels(row, point) if row.kind in (Kind.SETTLED, Kind.LIMIT, Kind.EXPONENT) else []
+    return size_panels(row, point) if row.kind in SPANS_SIZES else []
 
 
 def _forest_panel(row: Row, *, drawn: bool) -> Panel:
     """One line per point: its interval and its rivals, in margins; `drawn` tells that panels above name them."""
-    points, names = row.points, _placed(row)
+    points, names, called = row.points, _placed(row), points_named(row)
     heading = title("" if drawn else row.quantity) or "Deviation in margins"
 
     def draw(axes: Axes) -> None:
         limits = deviation_axis(axes, "x", points, with_rivals=True, from_zero=never_negative(row))
-        axes.axvspan(*band(row, limits), color=PALETTE["band"], linewidth=0)
-        axes.axvline(0, color=PALETTE["theory"], lw=1.2)
+        line_axis(axes, len(points))
+        low, high = agreement_band(row, limits)
+        row_bands(axes, [(low, high, 0.0)] * len(points), named=len(points) > 1)
         for place, point in enumerate(points):
-            draw_measured(axes, in_margins(point), y=-place, limits=limits)
+            draw_measured(axes, in_margins(point), y=-place, limits=limits, said=tip(point))
             if names:
                 rivals_in_margins(axes, point, -place, limits, names)
-            name_line(axes, point, row, -place)
-        line_axis(axes, len(points))
+            name_line(axes, point, called[place], -place)
         axes.set_xlabel(f"{wording.terms(row).deviation} / margin")
         axes.set_title(heading)
 
-    height = (0.54 if names else 0.44) * len(points) + 0.1
+    height = _pitch(0.54 if names else 0.44, called) * len(points) + 0.1
     return Panel(height, draw, left=0.22, top=room(heading), notes=_forest_notes(row, names))
+
+
+def _pitch(least: float, names: Sequence[str]) -> float:
+    """Inches from one line to the next, which names of more than one line move apart."""
+    return least + 0.16 * max(name.count("\n") for name in names)
 
 
 def _placed(row: Row) -> dict[str, str]:
@@ -113,55 +122,68 @@ def _violation_lines(row: Row) -> list[str]:
     point = next((point for point in row.points if point.violations), None)
     if point is None:
         return []
-    found = wording.violations(point)
+    found = wording.listed_violations(point)
     return textwrap.wrap(f"broken{at_point(row, point)} first by replicate {found}", 72)
 
 
 def _identity_panel(row: Row) -> Panel:
     """Relative difference of the two routes at each point, on a logarithmic axis, beside the tolerance."""
-    names = letters(row)
+    names, called = letters(row), points_named(row)
 
     def draw(axes: Axes) -> None:
+        line_axis(axes, len(row.points))
         low, high = logarithmic_axis(axes, row)
+        ends = [point.margin if 0 < point.margin < high else low for point in row.points]
+        row_bands(axes, [(low, end, end) for end in ends], named=len(row.points) > 1)
         for place, point in enumerate(row.points):
             value = point.measured
             clipped = min(max(value, low), high) if not math.isnan(value) else high
             axes.plot([low, clipped], [-place, -place], color=colour_of(point), lw=1.4, alpha=0.5)
-            draw_mark(axes, clipped, -place, point)
+            draw_mark(axes, clipped, -place, point, said=_difference(point))
             if value <= 0 or not math.isfinite(value):
-                remark(axes, clipped, -place, wording.number(value, 3), left=value > 0)
-            for rival in point.rivals:
-                x = min(max(rival.value, low), high) if math.isfinite(rival.value) else high
-                draw_letter(axes, x, -place, names[rival.name])
-            name_line(axes, point, row, -place)
-        line_axis(axes, len(row.points))
+                remark(axes, clipped, -place, wording.numeral(value, 3), left=value > 0)
+            rivals = [(_clipped(r.value, low, high), -place, names[r.name]) for r in point.rivals]
+            draw_letters(axes, rivals, "x", clear=clipped)
+            name_line(axes, point, called[place], -place)
         axes.set_xlabel("largest difference of the two routes, relative")
         axes.set_title(title(row.quantity or "Two routes to one quantity"))
 
-    return Panel(
-        0.44 * len(row.points) + 0.1, draw, left=0.22, top=room(row.quantity), notes=letter_key(names)
-    )
+    height = _pitch(0.44, called) * len(row.points) + 0.1
+    return Panel(height, draw, left=0.22, top=room(row.quantity), notes=letter_key(names))
+
+
+def _clipped(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high) if math.isfinite(value) else high
+
+
+def _difference(point: PointOutcome) -> str:
+    """What the cursor finds at a difference, or at a violation."""
+    return f"measured {wording.numeral(point.measured, 3)}, tolerance {wording.numeral(point.margin, 3)}"
 
 
 def _violation_panel(row: Row) -> Panel:
     """Violation of a property at each example, sorted, on a logarithmic axis."""
-    names = letters(row)
+    names, heading = letters(row), _violations(row)
 
     def draw(axes: Axes) -> None:
         low, high = logarithmic_axis(axes, row, axis="y")
+        example_axis(axes, len(row.points))
         for place, point in enumerate(sorted(row.points, key=lambda p: _order(p.measured))):
             value = point.measured
             y = min(max(value, low), high) if not math.isnan(value) else high
             axes.plot([place, place], [low, y], color=colour_of(point), lw=1.0, alpha=0.4)
-            draw_mark(axes, place, y, point, size=4.0)
-            for rival in point.rivals:
-                level = min(max(rival.value, low), high) if math.isfinite(rival.value) else high
-                draw_letter(axes, place, level, names[rival.name])
-        example_axis(axes, len(row.points))
-        zeros = sum(point.measured <= 0 for point in row.points)
-        axes.set_title(f"Violation: none at {zeros} of {len(row.points)} examples")
+            draw_mark(axes, place, y, point, size=4.0, said=_difference(point))
+            rivals = [(place, _clipped(r.value, low, high), names[r.name]) for r in point.rivals]
+            draw_letters(axes, rivals, "y", clear=y)
+        axes.set_title(heading)
 
-    return Panel(1.9, draw, notes=letter_key(names))
+    return Panel(1.9, draw, bottom=0.56, top=room(heading), notes=letter_key(names))
+
+
+def _violations(row: Row) -> str:
+    """How many examples break a property; what lies within its tolerance is rounding, and breaks nothing."""
+    broken = sum(not point.measured <= point.margin for point in row.points)
+    return f"Beyond the tolerance: {broken or 'none'} of {len(row.points)} examples"
 
 
 def _examples_panel(row: Row) -> Panel:
@@ -172,7 +194,7 @@ def _examples_panel(row: Row) -> Panel:
         axes.axhspan(-1, 1, color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
         for place, point in enumerate(sorted(row.points, key=lambda p: _order(wording.deviation(p)))):
-            draw_measured(axes, in_margins(point), x=place, limits=limits, size=4.0)
+            draw_measured(axes, in_margins(point), x=place, limits=limits, size=4.0, said=tip(point))
         example_axis(axes, len(row.points))
         axes.set_title(
             title(row.quantity + ": deviation in margins" if row.quantity else "Deviation in margins")
@@ -187,6 +209,7 @@ def _looks_panel(row: Row) -> list[Panel]:
     if point is None or not point.looks:
         return []
     looks = [look for look in point.looks if math.isfinite(look.measured)]
+    heading = title("The interval shrinking" + at_point(row, point))
 
     def draw(axes: Axes) -> None:
         n = np.array([look.replicates for look in looks], dtype=float)
@@ -194,7 +217,7 @@ def _looks_panel(row: Row) -> list[Panel]:
         lower, upper = (np.clip([getattr(k, side) for k in looks], *limits) for side in ("lower", "upper"))
         if np.isfinite(drawable([point.predicted, point.margin])).all():
             sides = point.predicted - point.margin, point.predicted + point.margin
-            axes.axhspan(*band(row, limits, *sides), color=PALETTE["band"], linewidth=0)
+            axes.axhspan(*agreement_band(row, limits, *sides), color=PALETTE["band"], linewidth=0)
             axes.axhline(point.predicted, color=PALETTE["theory"], lw=1.4)
         colour = colour_of(point)
         axes.fill_between(n, lower, upper, color=colour, alpha=0.16, linewidth=0)
@@ -209,9 +232,9 @@ def _looks_panel(row: Row) -> list[Panel]:
         plain_ticks(axes.yaxis)
         axes.grid(axis="y")
         axes.set_xlabel("replicates")
-        axes.set_title("The interval shrinking" + shorten(at_point(row, point), 30))
+        axes.set_title(heading)
 
-    return [Panel(1.25, draw)] if len(looks) > 1 else []
+    return [Panel(1.25, draw, top=room(heading))] if len(looks) > 1 else []
 
 
 def _order(value: float) -> float:
@@ -223,7 +246,9 @@ def _look_limits(row: Row, point: PointOutcome) -> Limits:
     last = [look for look in point.looks if math.isfinite(look.lower + look.upper)]
     late = last[len(last) // 3 :]
     sides = [point.predicted - point.margin, point.predicted + point.margin]
-    values = finite(sides, [side for look in late for side in (look.lower, look.upper)], [point.measured])
+    values = finite_values(
+        sides, [side for look in late for side in (look.lower, look.upper)], [point.measured]
+    )
     if not values.size:
         return -1.0, 1.0
     low, high = float(values.min()), float(values.max())

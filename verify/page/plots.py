@@ -21,26 +21,30 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
-from verify.page.drawing import FONTS, LARGEST, PALETTE, STYLE, Panel, stack
+from verify.page.drawing import LARGEST, TIP, Panel, stack
 from verify.page.observed_panels import observed_panels
 from verify.page.overview import draw_overview
 from verify.page.panels import row_panels
+from verify.page.theme import FONTS, PALETTE, STYLE
 from verify.results import Observed, Results, Row
 
 __all__ = [
-    "PALETTE",
+    "FORMATS",
     "agreement",
     "observation",
     "overview",
     "save_all",
+    "save_as",
     "save_figure",
     "seconds_chart",
     "stamp",
@@ -49,6 +53,15 @@ __all__ = [
 
 SUMMARIES = ("overview", "seconds")
 """Names of the figures that are of no row: no row's figure may take them."""
+
+UNSEEN = 0.02
+"""Points by which a line may miss a point that it is drawn without: a fortieth of the thinnest line."""
+
+SHARED = (f"font-family:{FONTS}", "text-anchor:start")
+"""What every text has, said once at the head of a figure or not at all."""
+
+FORMATS = ("pdf", "svg", "png")
+"""How a single figure can be written."""
 
 LARGEST_PNG = 30_000.0
 """Pixels to a side, less than half of what matplotlib can draw: a longer figure gets coarser ones."""
@@ -113,7 +126,7 @@ def seconds_chart(results: Results) -> Figure:
         axes.set_xlabel("seconds")
         for place, (_, value) in enumerate(ordered):
             axes.annotate(
-                f"{value:.3g}",
+                wording.numeral(value, 3),
                 (value, place),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -152,14 +165,76 @@ def to_svg(figure: Figure) -> str:
     text = _compact(text)
     own = "f" + hashlib.sha256((label + text).encode()).hexdigest()[:10]
     text = re.sub(r'\b(id="|href="#|url\(#)', rf"\g<1>{own}-", text)
-    opening = f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" '
+    opening = (
+        f'<svg role="img" aria-label="{html.escape(label)}" stroke-linejoin="round" font-family="{FONTS}" '
+    )
     return opening + text.removeprefix("<svg ").rstrip() + "\n"
 
 
 def _compact(text: str) -> str:
-    """Without indents, names of groups that nothing refers to, and digits below a hundredth of a point."""
-    text = re.sub(r'<g id="[^"]*">', "<g>", re.sub(r"\n\s+<", "\n<", text))
-    return re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path.group()), text)
+    """Without indents, groups that hold nothing together, and digits below a hundredth of a point."""
+    text = re.sub(rf'<g id="{TIP}([^"]*)">', r"<g><title>\1</title>", re.sub(r"\n\s+<", "<", text))
+    text = re.sub(r'<g id="[^"]*"\s*/>', "", re.sub(r'<g id="[^"]*">', "<g>", text))
+    text = re.sub(r' transform="rotate\(-0 [^"]*\)"', "", text)
+    text = re.sub(r' (?:d|x|y)="[^"]*"', lambda found: _rounded(found.group()), text)
+    text = re.sub(
+        r' style="([^"]*)"', lambda found: f' style="{_style(found[1])}"' if _style(found[1]) else "", text
+    )
+    # a mark has its stroke where it is defined
+    text = re.sub(r'(<use [^>]*style="(?:fill:[^;"]*)?)[^"]*"', r'\1"', text).replace(' style=""', "")
+    return _flat(text)
+
+
+def _rounded(numbers: str) -> str:
+    """Numbers rounded to a hundredth, without what SVG lets one leave out, and lines without points on a line."""
+    short = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), numbers)
+    short = re.sub(r" ?([MLCQz]) ?", r"\1", short.replace(" \n", "").replace("\n", "")).replace("-0 ", "0 ")
+    return re.sub(r"M[-\d. ]+(?:L[-\d. ]+){3,}", lambda found: _thinned(found[0]), short)
+
+
+def _thinned(path: str) -> str:
+    """A line without the points that lie on it to the eye (Ramer, Douglas and Peucker)."""
+    words = re.split("[ML]", path)[1:]
+    points = np.array([[float(number) for number in word.split()] for word in words])
+    kept, open_spans = {0, len(words) - 1}, [(0, len(words) - 1)]
+    while open_spans:
+        first, last = open_spans.pop()
+        inner = points[first + 1 : last] - points[first]
+        along = points[last] - points[first]
+        length = float(np.hypot(*along))
+        if not len(inner):
+            continue
+        if length:
+            share = np.clip(inner @ along / length**2, 0.0, 1.0)
+            inner = inner - share[:, None] * along
+        off = np.hypot(inner[:, 0], inner[:, 1])
+        far = int(off.argmax())
+        if off[far] > UNSEEN:
+            kept.add(first + 1 + far)
+            open_spans += [(first, first + 1 + far), (first + 1 + far, last)]
+    return "M" + "L".join(words[k] for k in sorted(kept))
+
+
+def _style(style: str) -> str:
+    """A style without spaces and what the figure says once for all of its texts and lines."""
+    parts = (part.strip().replace(": ", ":") for part in style.split(";"))
+    return ";".join(part for part in parts if part and part not in SHARED)
+
+
+def _flat(text: str) -> str:
+    """Without the groups that have neither an attribute nor a title; others keep theirs."""
+    parts = re.split(r"(<g(?: [^>]*)?(?<!/)>|</g>)", text)
+    kept: list[str] = []
+    needed: list[bool] = []
+    for part, after in zip(parts, [*parts[1:], ""], strict=True):
+        if part == "</g>":
+            kept.append(part * needed.pop())
+        elif re.fullmatch(r"<g(?: [^>]*)?(?<!/)>", part):
+            needed.append(part != "<g>" or after.startswith("<title>"))
+            kept.append(part * needed[-1])
+        else:
+            kept.append(part)
+    return "".join(kept)
 
 
 def save_all(results: Results, folder: Path) -> list[Path]:
@@ -203,11 +278,45 @@ def _any_glyph() -> Iterator[None]:
 def save_figure(figure: Figure, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, both or none of them; returns their paths."""
     svg, png = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
-    width, height = figure.get_size_inches() * 96
-    text = to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
-    drawn = io.BytesIO()
-    with mpl.rc_context(STYLE), _any_glyph():
-        dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
-        figure.savefig(drawn, format="png", dpi=dpi, metadata={"Software": None})
-    replace_files({svg: text, png: drawn.getvalue()})
+    replace_files({svg: _standing_svg(figure), png: _raster(figure)})
     return [svg, png]
+
+
+def save_as(figure: Figure, path: Path, form: str) -> None:
+    """Write a figure to one file, in one of `FORMATS`: the same figure gives the same bytes.
+
+    Raises
+    ------
+    ValueError
+        If the format is unknown, or the file cannot be written.
+    """
+    if form not in FORMATS:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {form!r}")
+    drawn = {"svg": _standing_svg, "png": _raster, "pdf": _printed}[form](figure)
+    try:
+        replace_files({path: drawn})
+    except OSError as error:
+        raise ValueError(f"figure cannot be written to {path}: {error.strerror or error}") from None
+
+
+def _standing_svg(figure: Figure) -> str:
+    """The figure with a size of its own, as a file has it."""
+    width, height = figure.get_size_inches() * 96
+    return to_svg(figure).replace("<svg ", f'<svg width="{width:.0f}" height="{height:.0f}" ', 1)
+
+
+def _raster(figure: Figure) -> bytes:
+    dpi = min(200.0, LARGEST_PNG / max(figure.get_size_inches()))
+    return _saved(figure, format="png", dpi=dpi, metadata={"Software": None})
+
+
+def _printed(figure: Figure) -> bytes:
+    """A page of PDF with its fonts, as publishers ask for them."""
+    return _saved(figure, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+
+
+def _saved(figure: Figure, **options: Any) -> bytes:
+    drawn = io.BytesIO()
+    with mpl.rc_context({**STYLE, "pdf.fonttype": 42}), _any_glyph():
+        figure.savefig(drawn, **options)
+    return drawn.getvalue()

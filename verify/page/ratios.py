@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from verify.results import Observed
 
-__all__ = ["FAR", "OFF", "columns", "constant", "factor", "level", "mark", "median", "worst"]
+__all__ = ["FAR", "OFF", "constant", "level", "mark", "median", "off_by", "ratio_columns", "worst"]
 
 OFF, FAR = 1.25, 2.0
 """Factors beyond which a ratio is marked once and twice."""
 
 
-def columns(made: Observed) -> dict[str, list[float]]:
+def ratio_columns(made: Observed) -> dict[str, list[float]]:
     """The means of each column of ratios, by its heading, one for each row."""
     rows = [row for group in made.groups for row in group.rows]
     return {
@@ -35,10 +35,10 @@ def constant(made: Observed) -> list[int]:
     ]
 
 
-def factor(ratio: float) -> float:
+def off_by(ratio: float) -> float:
     """By what factor a ratio is off, either way.
 
-    >>> factor(0.5), factor(3.0), factor(-1.0)
+    >>> off_by(0.5), off_by(3.0), off_by(-1.0)
     (2.0, 3.0, inf)
     """
     return max(ratio, 1 / ratio) if 1e-300 < ratio < math.inf else math.inf
@@ -50,7 +50,7 @@ def level(ratio: float) -> str:
     >>> level(0.81), level(1.3), level(float("nan"))
     ('', 'off', 'far')
     """
-    return "far" if factor(ratio) > FAR else "off" if factor(ratio) > OFF else ""
+    return "far" if off_by(ratio) > FAR else "off" if off_by(ratio) > OFF else ""
 
 
 def mark(ratio: float) -> str:
@@ -76,4 +76,4 @@ def worst(values: Sequence[float]) -> float:
     >>> worst([0.4, 1.0, 2.0])
     0.4
     """
-    return max(values, key=lambda value: (factor(value), math.isnan(value)))
+    return max(values, key=lambda value: (off_by(value), math.isnan(value)))

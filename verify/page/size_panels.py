@@ -14,24 +14,24 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from verify.model import Kind
 from verify.page import wording
+from verify.page.axes import decades, plain_ticks
 from verify.page.drawing import (
     DASHES,
     LARGEST,
-    PALETTE,
     Floats,
     Limits,
     Panel,
-    decades,
-    draw_letter,
     draw_measured,
     drawable,
-    finite,
-    plain_ticks,
+    finite_values,
+    tip,
 )
 from verify.page.panel_parts import at_point, letters, room, title
+from verify.page.rival_labels import draw_letter
+from verify.page.theme import PALETTE
 from verify.results import PointOutcome, ProfilePoint, Row
 
-__all__ = ["local_exponents", "mean_at", "size_panels"]
+__all__ = ["local_slopes", "mean_at", "size_panels"]
 
 SMALLEST = 1e-100
 """Numbers below are treated like 0 where an axis is logarithmic."""
@@ -63,13 +63,13 @@ def size_panels(row: Row, point: PointOutcome) -> list[Panel]:
     return _exponent_panels(row, point) if row.kind == Kind.EXPONENT else [_means_panel(row, point)]
 
 
-def local_exponents(profile: Sequence[ProfilePoint]) -> list[tuple[float, float]]:
+def local_slopes(profile: Sequence[ProfilePoint]) -> list[tuple[float, float]]:
     """Slopes in decades between successive sizes, each at the geometric mean of its two sizes.
 
     What has no sign, or not the same one at both sizes, has no slope.
 
     >>> at = [ProfilePoint(x=x, measured=5 * x**1.5, lower=0.0, upper=0.0, predicted=0.0) for x in (10.0, 40.0)]
-    >>> [(round(x, 9), round(slope, 9)) for x, slope in local_exponents(at)]
+    >>> [(round(x, 9), round(slope, 9)) for x, slope in local_slopes(at)]
     [(20.0, 1.5)]
     """
     return [
@@ -127,7 +127,7 @@ def _size_axis(axes: Axes, frame: _Frame) -> _Frame:
     """A logarithmic axis with the sizes as ticks, and infinity at its right where a limit is drawn."""
     axes.set_xscale("log")
     ticks = _spread_out(frame.sizes, frame.ends)
-    names = {float(size): wording.number(float(size)) for size in ticks}
+    names = {float(size): wording.numeral(float(size)) for size in ticks}
     if frame.limit > frame.sizes[-1]:
         names[frame.limit] = INFINITY
         axes.axvline(
@@ -179,14 +179,17 @@ def _predicted_level(axes: Axes, point: PointOutcome, frame: _Frame) -> None:
 def _means(axes: Axes, profile: Sequence[ProfilePoint], limits: Limits) -> None:
     """Measured means, in ink: nothing is judged at a single size."""
     for at in profile:
-        draw_measured(axes, mean_at(at), x=at.x, limits=limits, size=3.6, cap=5.5)
+        draw_measured(axes, mean_at(at), x=at.x, limits=limits, size=3.6, cap=5.5, said=tip(mean_at(at)))
 
 
 def _right_edge(
     axes: Axes, row: Row, point: PointOutcome, frame: _Frame, limits: Limits, *, limit: bool
 ) -> None:
     """What is judged, and the rivals beside it."""
-    draw_measured(axes, point, x=frame.limit if limit else float(frame.sizes[-1]), limits=limits, size=5.2)
+    draw_measured(
+        axes, point, x=frame.limit if limit else float(frame.sizes[-1]), limits=limits, size=5.2,
+        said=tip(point),
+    )  # fmt: skip
     names = letters(row)
     values = {names[r.name]: r.value for r in point.rivals if limits[0] < r.value < limits[1]}
     for letter, (column, value) in _in_columns(values, limits).items():
@@ -206,7 +209,7 @@ def _in_columns(values: Mapping[str, float], limits: Limits) -> dict[str, tuple[
 
 def _value_limits(point: PointOutcome, values: Sequence[float]) -> Limits:
     """All that was measured and predicted, and of intervals and rivals what stays within reach of it."""
-    core = finite(
+    core = finite_values(
         values,
         [point.measured, point.predicted, point.predicted - point.margin, point.predicted + point.margin],
     )
@@ -215,7 +218,7 @@ def _value_limits(point: PointOutcome, values: Sequence[float]) -> Limits:
     low, high = float(core.min()), float(core.max())
     reach = 0.3 * (high - low) or 0.5 * abs(high) or 1.0
     sides = [side for p in point.profile for side in (p.lower, p.upper)]
-    extra = finite([point.lower, point.upper], sides, [r.value for r in point.rivals])
+    extra = finite_values([point.lower, point.upper], sides, [r.value for r in point.rivals])
     extra = extra[(extra > low - reach) & (extra < high + reach)]
     low, high = float(min([low, *extra])), float(max([high, *extra]))
     pad = 0.08 * (high - low) or reach
@@ -240,7 +243,7 @@ def _slope_panel(row: Row, point: PointOutcome) -> Panel:
 
     def draw(axes: Axes) -> None:
         frame = _size_axis(axes, _frame(replace(point, profile=shown), limit=False, lettered=False))
-        limits = _decade_limits(shown)
+        limits = _decade_limits(shown, point.margin)
         axes.set_yscale("log")
         decades(axes.yaxis, *limits)
         x = np.array([frame.ends[0], frame.ends[1]])
@@ -296,16 +299,19 @@ def _rival_slope(
         draw_letter(axes, float(grid[inside[0]]), float(y[inside[0]]), letter)
 
 
-def _decade_limits(profile: Sequence[ProfilePoint]) -> Limits:
+def _decade_limits(profile: Sequence[ProfilePoint], margin: float) -> Limits:
+    """Room for the means, and, where they hardly change with size, for the slopes within the margin."""
     values = np.log10([p.measured for p in profile])
     low, high = float(values.min()), float(values.max())
-    pad = 0.14 * (high - low) or 0.5
+    fan = 1.5 * min(abs(margin), 2.0) * abs(math.log10(profile[-1].x / profile[0].x))
+    short = max(0.0, fan - (high - low)) if math.isfinite(fan) else 0.0
+    pad = 0.14 * (high - low) + 0.5 * short or 0.5
     return 10.0 ** (low - pad), 10.0 ** (high + pad)
 
 
 def _local_panel(row: Row, point: PointOutcome) -> Panel:
     """Exponents between successive sizes, and the one extrapolated from them."""
-    local = local_exponents(point.profile)
+    local = local_slopes(point.profile)
 
     def draw(axes: Axes) -> None:
         frame = _size_axis(axes, _frame(point, limit=True))

@@ -19,15 +19,18 @@ from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = ["console", "inventory_table", "observed_block", "surprise_block", "table", "tally"]
 
-STYLES = {"agrees": "green", "disagrees": "red", "undecided": "yellow", "broken": "bold magenta"}
+STYLES = {"agrees": "green", "disagrees": "blue", "undecided": "yellow", "broken": "bold magenta"}
+"""Red is for surprises."""
+
 WORDS_PER_LINE = 76
-PIPE_WIDTH = 132
+PIPE_WIDTH = 140
 
 
 def table(results: Results | Sequence[Row]) -> Table:
     """One line per row, as wide as the terminal allows; nothing in it hangs on colour.
 
-    Numbers are those of the point that the verdict hangs on.
+    Numbers are those of the point that the verdict hangs on. The time of an experiment stands with the first row that
+    reads it, the others name that row.
     """
     rows = results.rows if isinstance(results, Results) else results
     made = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
@@ -38,9 +41,11 @@ def table(results: Results | Sequence[Row]) -> Table:
     made.add_column("predicted", justify="right", min_width=10)
     made.add_column("n", justify="right", no_wrap=True)
     made.add_column("rivals", justify="right", no_wrap=True)
-    made.add_column("s", justify="right", no_wrap=True)
+    made.add_column("CPU s", justify="right", overflow="fold", min_width=5, max_width=18)
+    first: dict[str, str] = {}
     for row in rows:
-        made.add_row(*_cells(row))
+        spent = first.setdefault(row.experiment or row.claim, row.id)
+        made.add_row(*_cells(row, spent))
     return made
 
 
@@ -73,20 +78,21 @@ def observed_block(observations: Sequence[Observed]) -> str:
         rows = sum(len(group.rows) for group in made.groups)
         facts = f"{rows} rows, {made.replicates} replicates, {made.seconds:.1f} s"
         lines.append(f"  {made.id}: {'BROKEN' if made.error else facts}")
-        for heading, values in ratios.columns(made).items():
+        for heading, values in ratios.ratio_columns(made).items():
             middle, worst = (_short(of(values)) for of in (ratios.median, ratios.worst))
             lines.append(f"    {_cut(heading, 42):<42}  median {middle}, worst {worst}")
     return "\n".join(lines)
 
 
 def surprise_block(row: Row | Observed) -> str:
-    """Everything needed to look into a verdict that was not expected, or into what crashed.
+    """Everything needed to look into a verdict that was not expected or is missing, or into what crashed.
 
     Theory, margin, measured value and half-width are those of the point that the verdict hangs on.
     """
     if isinstance(row, Observed):
         return _broken_block(f"BROKEN {row.id}: observation", row)
-    heading = f"SURPRISE {row.id}: {row.verdict}, expected {row.expected}"
+    word = "UNDECIDED" if row.verdict == "undecided" and not row.surprise else "SURPRISE"
+    heading = f"{word} {row.id}: {row.verdict}, expected {row.expected}"
     if row.verdict == "broken":
         return _broken_block(heading.replace("SURPRISE", "BROKEN", 1), row)
     point = wording.telling(row)
@@ -120,10 +126,13 @@ def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
     return ", ".join(f"{n} {v}{notes.get(v, '')}" for v, n in count.items() if n or v in always)
 
 
-def _cells(row: Row) -> list[Text]:
+def _cells(row: Row, spent: str) -> list[Text]:
+    """The cells of a row; `spent` is the first row that reads its experiment."""
     point = wording.telling(row)
     rivals = wording.rival_tally(row)
-    verdict = Text(f"{wording.SYMBOLS[row.verdict]} {row.verdict}", style=STYLES[row.verdict])
+    verdict = Text(
+        f"{wording.SYMBOLS[row.verdict]} {row.verdict}", style="red" if row.surprise else STYLES[row.verdict]
+    )
     if row.surprise and row.verdict != "broken":
         verdict.append("\n  SURPRISE", style="bold")
     if row.model_based:
@@ -132,12 +141,18 @@ def _cells(row: Row) -> list[Text]:
         verdict,
         Text(row.claim),
         Text(row.reading),
-        Text(wording.number(point.measured, plain=True) if point else ""),
+        Text(wording.numeral(point.measured, plain=True) if point else ""),
         Text(wording.prediction(point, plain=True) if point else ""),
         Text(str(point.replicates or "exact") if point else ""),
         Text(f"{rivals.rejected}/{rivals.total}" if rivals.total else ""),
-        Text(f"{row.seconds:.1f}"),
+        Text(f"{row.seconds:.1f}" if spent == row.id else _with(row, spent)),
     ]
+
+
+def _with(row: Row, first: str) -> str:
+    """That the draws of a row are those of an earlier one, by its name without the paper where that is the same."""
+    claim = first.partition(" [")[0]
+    return "as above" if claim == row.claim else f"with {claim.removeprefix(f'{row.paper}/')}"
 
 
 def _cut(text: str, length: int) -> str:
@@ -155,9 +170,9 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
     margins = f"{_short(abs(wording.deviation(point)))} margins"
     return {
-        "theory": wording.number(point.predicted, 6, plain=True),
+        "theory": wording.numeral(point.predicted, 6, plain=True),
         "margin": f"{_short(point.margin)} ({row.margin_reason})",
-        "measured": wording.number(point.measured, 6, plain=True),
+        "measured": wording.numeral(point.measured, 6, plain=True),
         "half-width": f"{_short(half)} ({parts})",
         "deviation": f"{_short(halves)} half-widths, {margins}" if half > 0 else margins,
         "sizes": wording.parameters(point.parameters),
@@ -169,16 +184,18 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
 def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
     """What only some kinds have."""
     facts = {"model-based": "rests on the declared powers of the size"} if row.model_based else {}
+    if row.verdict == "undecided":
+        facts["why"] = wording.undecided(point)
     if point.slack is not None:
         facts["slack"] = f"{_short(point.slack)} (measured / bound)"
     if point.violations:
-        facts["violations"] = f"replicate {wording.violations(point, plain=True)}"
+        facts["violations"] = f"replicate {wording.listed_violations(point, plain=True)}"
         facts["draw again"] = wording.redraw(row, point)
     return facts
 
 
 def _short(value: float) -> str:
-    return wording.number(value, 3, plain=True)
+    return wording.numeral(value, 3, plain=True)
 
 
 def _seed(row: Row) -> str:

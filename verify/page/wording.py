@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
 from verify.escapes import escaped, printable
+from verify.judging.guards import REMEDIES, unseen_rate
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
@@ -19,27 +20,30 @@ __all__ = [
     "KINDS",
     "STANDINGS",
     "SYMBOLS",
+    "Headings",
     "Placed",
     "RivalTally",
-    "Terms",
+    "common_parameters",
     "deviation",
     "differing",
     "half_parts",
     "half_width",
     "legible",
+    "listed_violations",
     "measurement",
-    "number",
+    "named",
+    "numeral",
     "parameters",
     "power_of_ten",
     "prediction",
     "redraw",
     "rival_tally",
-    "shared",
     "slugs",
-    "standing",
+    "standing_name",
     "telling",
     "terms",
-    "violations",
+    "undecided",
+    "unseen",
 ]
 
 SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
@@ -74,11 +78,14 @@ KINDS: dict[str, str] = {
 }
 """What is judged in each kind of row."""
 
+EVEN = 0.9
+"""From this share of the larger side on the smaller one is not said."""
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SMALLEST_DECIMAL, _LARGEST_DECIMAL = 1e-4, 1e6
 
 
-class Terms(NamedTuple):
+class Headings(NamedTuple):
     """What is predicted, what is measured and how far the two are apart, in words."""
 
     predicted: str = "predicted"
@@ -86,14 +93,14 @@ class Terms(NamedTuple):
     deviation: str = "(measured − predicted)"
 
 
-_EXTRAPOLATED = Terms(measured="extrapolated", deviation="(extrapolated − predicted)")
-_SHARE = Terms(measured="violations", deviation="share of violations")
-_TERMS: dict[str, Terms] = {
-    Kind.AT_LEAST: Terms("lower bound", deviation="(measured − bound)"),
-    Kind.AT_MOST: Terms("upper bound", deviation="(measured − bound)"),
+_EXTRAPOLATED = Headings(measured="extrapolated", deviation="(extrapolated − predicted)")
+_SHARE = Headings(measured="violations", deviation="share of violations")
+_TERMS: dict[str, Headings] = {
+    Kind.AT_LEAST: Headings("lower bound", deviation="(measured − bound)"),
+    Kind.AT_MOST: Headings("upper bound", deviation="(measured − bound)"),
     Kind.NEVER_BELOW: _SHARE,
     Kind.NEVER_ABOVE: _SHARE,
-    Kind.DISTRIBUTION: Terms(measured="distance", deviation="largest distance"),
+    Kind.DISTRIBUTION: Headings(measured="distance", deviation="largest distance"),
     Kind.LIMIT: _EXTRAPOLATED,
     Kind.EXPONENT: _EXTRAPOLATED,
 }
@@ -117,10 +124,10 @@ class RivalTally(NamedTuple):
     missed: tuple[str, ...]
 
 
-def number(value: float, digits: int = 4, *, plain: bool = False) -> str:
+def numeral(value: float, digits: int = 4, *, plain: bool = False) -> str:
     r"""A number to so many significant digits; `plain` writes powers of ten in letters of the keyboard.
 
-    >>> number(0.0123456), number(3.2e-16), number(3.2e-16, plain=True), number(float("-inf")), number(1500.0)
+    >>> numeral(0.0123456), numeral(3.2e-16), numeral(3.2e-16, plain=True), numeral(float("-inf")), numeral(1500.0)
     ('0.01235', '3.2\xa0×\xa010⁻¹⁶', '3.2e-16', '−∞', '1500')
     """
     if math.isnan(value):
@@ -155,9 +162,24 @@ def prediction(point: PointOutcome, *, plain: bool = False) -> str:
 
 
 def measurement(point: PointOutcome, *, plain: bool = False) -> str:
-    """Measured value and half-width; the value alone where the interval is a point."""
+    """Measured value and half-width, or both sides where they differ; the value alone where the interval is a point.
+
+    >>> from verify.results import PointOutcome
+    >>> measurement(PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
+    ...                          upper=2.08))
+    '2.000 +0.080 −0.030'
+    """
     half = half_width(point)
-    return number(point.measured, plain=plain) if half == 0.0 else _plus_minus(point.measured, half, 2, plain)
+    if half == 0.0:
+        return numeral(point.measured, plain=plain)
+    sides = point.upper - point.measured, point.measured - point.lower
+    said = _plus_minus(point.measured, half, 2, plain)
+    if min(sides) > EVEN * half or not math.isfinite(half) or "×" in said or "e" in said:
+        return said
+    middle, _, larger = said.partition(" ± ")
+    decimals = len(larger.partition(".")[2])
+    up, down = (f"{max(side, 0.0):.{decimals}f}" for side in sides)
+    return f"{middle} +{up} {'-' if plain else '−'}{down}"
 
 
 def half_width(point: PointOutcome) -> float:
@@ -167,35 +189,37 @@ def half_width(point: PointOutcome) -> float:
 
 
 def half_parts(point: PointOutcome, digits: int = 2, *, plain: bool = False) -> str:
-    """The parts of the half-width; the one of the size model where there is one.
+    """The parts of the half-width that there are.
 
     >>> from verify.results import PointOutcome
     >>> half_parts(PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
     ...                         upper=2.03, statistical=0.01, size_model=0.02))
-    'statistical 0.01, size model 0.02, numerical 0'
+    'statistical 0.01, of the size model 0.02'
     """
-    parts = {"statistical": point.statistical, "size model": point.size_model, "numerical": point.numerical}
+    parts = {
+        "statistical": point.statistical,
+        "of the size model": point.size_model,
+        "of rounding and truncation": point.numerical,
+    }
     return ", ".join(
-        f"{name} {number(value, digits, plain=plain)}"
-        for name, value in parts.items()
-        if value or name != "size model"
+        f"{name} {numeral(value, digits, plain=plain)}" for name, value in parts.items() if value
     )
 
 
-def terms(row: Row) -> Terms:
+def terms(row: Row) -> Headings:
     """What stands for prediction and measurement in a row of this kind."""
-    return _TERMS.get(row.kind, Terms())
+    return _TERMS.get(row.kind, Headings())
 
 
-def violations(point: PointOutcome, *, plain: bool = False) -> str:
+def listed_violations(point: PointOutcome, *, plain: bool = False) -> str:
     """The first replicates that break a bound on every one, and by how much.
 
     >>> from verify.results import PointOutcome, Violation
-    >>> violations(PointOutcome(parameters={}, verdict="disagrees", predicted=0.0, margin=0.1, measured=0.5, lower=0.2,
-    ...     upper=0.7, violations=[Violation(replicate=3, by=0.25), Violation(replicate=8, by=2.0)]))
+    >>> listed_violations(PointOutcome(parameters={}, verdict="disagrees", predicted=0.0, margin=0.1, measured=0.5,
+    ...     lower=0.2, upper=0.7, violations=[Violation(replicate=3, by=0.25), Violation(replicate=8, by=2.0)]))
     '3 (by 0.25), 8 (by 2)'
     """
-    return ", ".join(f"{v.replicate} (by {number(v.by, 3, plain=plain)})" for v in point.violations)
+    return ", ".join(f"{v.replicate} (by {numeral(v.by, 3, plain=plain)})" for v in point.violations)
 
 
 def redraw(row: Row, point: PointOutcome) -> str:
@@ -205,7 +229,29 @@ def redraw(row: Row, point: PointOutcome) -> str:
     return f"{command} --replicates {max(FEWEST, BLOCK * (last // BLOCK + 1))}"
 
 
-def standing(row: Row) -> str:
+def undecided(point: PointOutcome) -> str:
+    """Why a point has no verdict, and what helps where it left the laws that the intervals are calibrated on."""
+    helps = REMEDIES.get(point.reason, "")
+    return f"{point.reason}; what helps: {helps}" if helps else point.reason
+
+
+def unseen(points: Sequence[PointOutcome], alpha: float) -> str:
+    """What no interval can see, at the point with the fewest replicates; empty where there are none.
+
+    >>> from verify.results import PointOutcome
+    >>> at = PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
+    ...                   upper=2.03, replicates=1392)
+    >>> unseen([at], 1e-3 / 1024), unseen([], 1e-3 / 1024)
+    ('an event rarer than 1 in 100 of the replicates would not be seen', '')
+    """
+    fewest = min((point.replicates for point in points), default=0)
+    if fewest == 0:
+        return ""
+    share = max(1, math.floor(1 / unseen_rate(fewest, alpha)))
+    return f"an event rarer than 1 in {share} of the replicates would not be seen"
+
+
+def standing_name(row: Row) -> str:
     """What a reading is called: by how it stands to the paper, but for a misprint, which may be one of our copy."""
     return PRINTED if row.standing == Standing.MISPRINT else row.standing
 
@@ -241,7 +287,7 @@ def rival_tally(row: Row) -> RivalTally:
     return RivalTally(len(rejected), len(best), nearest, tuple(name for name in best if name not in rejected))
 
 
-def shared(points: Sequence[Placed]) -> dict[str, Any]:
+def common_parameters(points: Sequence[Placed]) -> dict[str, Any]:
     """The parameters that all points have in common."""
     first = points[0].parameters if points else {}
     return {k: v for k, v in first.items() if all(p.parameters.get(k, _ABSENT) == v for p in points)}
@@ -249,17 +295,30 @@ def shared(points: Sequence[Placed]) -> dict[str, Any]:
 
 def differing(point: Placed, points: Sequence[Placed]) -> dict[str, Any]:
     """The parameters that tell a point from the others; all of them for a single point."""
-    common = shared(points) if len(points) > 1 else {}
+    common = common_parameters(points) if len(points) > 1 else {}
     return {k: v for k, v in point.parameters.items() if k not in common}
 
 
 def parameters(values: Mapping[str, Any], separator: str = ", ") -> str:
     """Parameters as text.
 
-    >>> parameters({"spike": 2.5, "sizes": (3, 4), "law": "relu", "bias": True})
-    'spike = 2.5, sizes = (3, 4), law = relu, bias = yes'
+    >>> parameters({"spike": 2.5, "sizes": (3, 4), "law": "relu", "bias": True, "theorem_7_read": 0.5})
+    'spike = 2.5, sizes = (3, 4), law = relu, bias = yes, theorem 7 as our copy reads = 0.5'
     """
-    return separator.join(f"{name} = {_value(value)}" for name, value in values.items())
+    return separator.join(f"{named(name)} = {_value(value)}" for name, value in values.items())
+
+
+def named(parameter: str) -> str:
+    """A parameter or a score in words; a letter keeps its index.
+
+    >>> named("weight_variance"), named("sigma_c"), named("theorem_7_read")
+    ('weight variance', 'sigma_c', 'theorem 7 as our copy reads')
+    """
+    first = parameter.partition("_")[0]
+    if first in _LETTERS or len(first) == 1 or not first:
+        return parameter
+    words = parameter.removesuffix("_read") + " as our copy reads" * parameter.endswith("_read")
+    return words.replace("_", " ")
 
 
 def slugs(names: Iterable[str]) -> dict[str, str]:
@@ -295,6 +354,21 @@ def legible(record: Any, lines: bool = False) -> Any:
     return type(record)(map(legible, record)) if isinstance(record, list | tuple) else record
 
 
+_LETTERS = (
+    "sigma",
+    "alpha",
+    "beta",
+    "gamma",
+    "lambda",
+    "rho",
+    "eta",
+    "kappa",
+    "theta",
+    "phi",
+    "q0",
+    "q1",
+    "q2",
+)
 _ABSENT = object()
 _LONGEST_SLUG = 120
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
@@ -310,7 +384,7 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return number(value)
+        return numeral(value)
     if isinstance(value, list | tuple):
         return f"({', '.join(map(_value, value))})"
     return str(value)
@@ -319,15 +393,15 @@ def _value(value: Any) -> str:
 def _plus_minus(value: float, half: float, digits: int, plain: bool) -> str:
     """Both numbers to the same decimals, the half-width to `digits` significant ones."""
     if not (math.isfinite(value) and math.isfinite(half) and half > 0):
-        return f"{number(value, plain=plain)} ± {number(half, 3, plain=plain)}"
+        return f"{numeral(value, plain=plain)} ± {numeral(half, 3, plain=plain)}"
     decimals = digits - 1 - math.floor(math.log10(half))
     largest = max(abs(value), half)
     if _SMALLEST_DECIMAL * 10 <= largest < _LARGEST_DECIMAL and decimals <= 6:
         return f"{_minus(f'{value:.{max(decimals, 0)}f}')} ± {half:.{max(decimals, 0)}f}"
     if largest < 1000 * half or value == 0:
-        return f"{number(value, digits + 2, plain=plain)} ± {number(half, digits, plain=plain)}"
+        return f"{numeral(value, digits + 2, plain=plain)} ± {numeral(half, digits, plain=plain)}"
     exact = max(4, min(12, math.ceil(math.log10(abs(value)) - math.log10(half)) + digits))
-    return f"{number(value, exact, plain=plain)} ± {number(half, digits, plain=plain)}"
+    return f"{numeral(value, exact, plain=plain)} ± {numeral(half, digits, plain=plain)}"
 
 
 def _minus(text: str) -> str:

@@ -127,16 +127,16 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
 def _measure(options: argparse.Namespace) -> int:
     from verify.practice import measure
 
-    return measure.run(options)
+    return measure.run_measure(options)
 
 
 def _plan(options: argparse.Namespace) -> int:
     from verify.practice import plan
 
-    return plan.run(options)
+    return plan.run_plan(options)
 
 
 def _bench(options: argparse.Namespace) -> int:
     from verify.practice import bench
 
-    return bench.run(options)
+    return bench.run_bench(options)

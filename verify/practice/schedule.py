@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,22 +27,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from simulate.lanczos import Operator, tridiagonal
 from simulate.objectives import Objective
 from simulate.objectives.batches import pair, repeatable
 from simulate.operators import gauss_newton
 from theory.learning_rates import momentum
+from verify.practice.ritz_values import ritz_spectrum, with_decay, without_bulk
 
-__all__ = ["CurvatureSchedule", "Reading"]
+__all__ = ["CurvatureReading", "CurvatureSchedule"]
 
 Floats = NDArray[np.float64]
 
-_ROUNDINGS = 64
-"""A Ritz value below so many roundings of the largest is zero."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class CurvatureReading:
     """What one run of Lanczos found, and what was made of it; with weight decay, without damping.
 
     Attributes
@@ -118,7 +115,7 @@ class CurvatureSchedule:
     Attributes
     ----------
     last
-        `Reading` of the latest measurement, None before the first.
+        `CurvatureReading` of the latest measurement, None before the first.
 
     Raises
     ------
@@ -169,7 +166,7 @@ class CurvatureSchedule:
         self._optimizer, self._model, self._loss = optimizer, model, loss
         self._data = None if data is None else _for_a_mean(loss, data)
         self._iteration = 0
-        self.last: Reading | None = None
+        self.last: CurvatureReading | None = None
         _nesterov(optimizer)
         _moved(optimizer, model)
 
@@ -206,7 +203,7 @@ class CurvatureSchedule:
             raise ValueError(f"state must be one that state_dict returned, got another: {error}") from None
         self._iteration, self._options, self.last = iteration, options, reading
 
-    def _measured(self, batch: Any) -> Reading:
+    def _measured(self, batch: Any) -> CurvatureReading:
         nesterov, decay = _nesterov(self._optimizer), _moved(self._optimizer, self._model)
         options = self._options
         objective = Objective(
@@ -217,15 +214,15 @@ class CurvatureSchedule:
             training=options.training,
             chunk=options.chunk,
         )
-        matrix = _decayed(gauss_newton(objective), objective.shapes, list(decay.values()))
-        found = _spectrum(matrix, np.random.default_rng([options.seed, self._iteration]), options.steps)
-        interval = _interval(found, options.bulk)
+        matrix = with_decay(gauss_newton(objective), objective.shapes, list(decay.values()))
+        found = ritz_spectrum(matrix, np.random.default_rng([options.seed, self._iteration]), options.steps)
+        interval = without_bulk(found, options.bulk)
         if interval.largest is None or interval.smallest is None:
             rates = _in_force(self._optimizer)
         else:
             rates = _rates(interval.largest, interval.smallest, nesterov, options)
             _set(self._optimizer, rates.learning_rate, rates.momentum)
-        return Reading(
+        return CurvatureReading(
             iteration=self._iteration,
             values=tuple(found.values.tolist()),
             weights=tuple(found.weights.tolist()),
@@ -276,10 +273,10 @@ def _number(name: str, value: Any, rule: str, holds: Callable[[float], bool]) ->
         raise ValueError(f"{name} must be a number, {rule}, got {value!r}")
 
 
-def _reading(stored: Mapping[str, Any]) -> Reading:
+def _reading(stored: Mapping[str, Any]) -> CurvatureReading:
     """From a state that may have been a file: lists of JSON become tuples again."""
     values, weights = tuple(stored["values"]), tuple(stored["weights"])
-    return Reading(**{**stored, "values": values, "weights": weights})
+    return CurvatureReading(**{**stored, "values": values, "weights": weights})
 
 
 # --- the rates -----------------------------------------------------------------------------------------------------
@@ -328,78 +325,6 @@ def _rescale(optimizer: torch.optim.Optimizer, parameters: Sequence[Tensor], fac
             state.pop("momentum_buffer", None)
         elif state.get("momentum_buffer") is not None:
             state["momentum_buffer"].mul_(factor)
-
-
-# --- the spectrum --------------------------------------------------------------------------------------------------
-
-
-class _Spectrum(NamedTuple):
-    """Ritz values, ascending, their weights and residuals; products spent, and below what a value is zero."""
-
-    values: Floats
-    weights: Floats
-    residuals: Floats
-    products: int
-    rounding: float
-
-
-class _Interval(NamedTuple):
-    """See `Reading`."""
-
-    bulk: float | None
-    largest: float | None
-    smallest: float | None
-    error: float | None
-    outcome: str
-
-
-def _spectrum(matrix: Operator, rng: np.random.Generator, steps: int) -> _Spectrum:
-    """What a random start sees of a matrix."""
-    norms: list[float] = []
-
-    def product(vectors: Tensor) -> Tensor:
-        products = matrix(vectors)
-        norms.append(float(products.double().norm()))
-        return products
-
-    start = rng.standard_normal((1, matrix.dim))
-    whole = tridiagonal(replace(matrix, product=product), start, min(steps, matrix.dim))
-    # where nothing was left to go on from, the nodes that follow stand for nothing
-    stops = np.flatnonzero(whole.beside[0] == 0)
-    found = whole.leading(int(stops[0]) + 1) if len(stops) else whole
-    values, vectors = np.linalg.eigh(found.dense()[0])
-    beyond = _beyond(norms[len(values) - 1], found.dense()[0, -1])
-    rounding = _ROUNDINGS * torch.finfo(matrix.dtype).eps * float(np.abs(values).max())
-    return _Spectrum(values, vectors[0] ** 2, beyond * np.abs(vectors[-1]), len(norms), rounding)
-
-
-def _beyond(length: float, inside: Floats) -> float:
-    """What a product of this length has outside of the space, from its coordinates inside."""
-    known = float(np.linalg.norm(inside))
-    return math.sqrt(max(length - known, 0.0) * (length + known))
-
-
-def _interval(found: _Spectrum, bulk: float) -> _Interval:
-    """The positive values without the bulk: between them the formulas are to work."""
-    heaviest = int(found.weights.argmax())
-    kept = found.values > found.rounding
-    dropped = None
-    if found.weights[heaviest] > bulk and heaviest < len(kept) - 1:
-        dropped, kept[heaviest] = float(found.values[heaviest]), False
-    if not kept.any():
-        return _Interval(dropped, None, None, None, "rates kept: there is no positive curvature")
-    left, errors = found.values[kept], found.residuals[kept]
-    outcome = "rates set" if len(left) > 1 else "rates set, without momentum: one value is left"
-    return _Interval(dropped, float(left[-1]), float(left[0]), float(errors[-1]), outcome)
-
-
-def _decayed(matrix: Operator, shapes: Sequence[torch.Size], decay: Sequence[float]) -> Operator:
-    """The curvature of weight decay added, which is diagonal."""
-    if not any(decay):
-        return matrix
-    sizes = torch.tensor([shape.numel() for shape in shapes])
-    diagonal = torch.tensor(decay, dtype=matrix.dtype).repeat_interleave(sizes).to(matrix.device)
-    return replace(matrix, product=lambda vectors: matrix(vectors) + diagonal * vectors)
 
 
 # --- what is given -------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from verify.results.file import canonical, dumps, edited, load, save
 from verify.results.records import (
     SCHEMA,
+    Census,
     Curve,
     InventoryRow,
     Look,
@@ -13,6 +14,7 @@ from verify.results.records import (
     PaperRow,
     PointOutcome,
     ProfilePoint,
+    Promise,
     Results,
     RivalOutcome,
     Row,
@@ -24,6 +26,7 @@ from verify.results.records import (
 
 __all__ = [
     "SCHEMA",
+    "Census",
     "Curve",
     "InventoryRow",
     "Look",
@@ -34,6 +37,7 @@ __all__ = [
     "PaperRow",
     "PointOutcome",
     "ProfilePoint",
+    "Promise",
     "Results",
     "RivalOutcome",
     "Row",

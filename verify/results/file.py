@@ -165,10 +165,16 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
     )
 
 
+def _listed(names: Mapping[str, Any]) -> str:
+    """The first names of many: a message fits a few lines."""
+    shown = list(names)[:FIRST]
+    return ", ".join(shown) + (f" and {len(names) - FIRST} more" if len(names) > FIRST else "")
+
+
 def _record(kind: Any, value: Any, where: str) -> Any:
     types = _types(kind)
     if not isinstance(value, dict) or value.keys() != types.keys():
-        raise TypeError(f"{where} must have the fields {', '.join(types)}")
+        raise TypeError(f"{where} must have the fields {_listed(types)}")
     made = kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
     for problem in _problems(made):
         raise TypeError(f"{where} must {problem}")

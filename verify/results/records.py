@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from verify.model import Kind, Standing, Verdict
+from verify.model import Kind, NoTheory, Standing, Verdict
 from verify.model.inventory import Status
 
 __all__ = [
     "SCHEMA",
     "WORDS",
+    "Census",
     "Curve",
     "InventoryRow",
     "Look",
@@ -21,6 +22,7 @@ __all__ = [
     "PaperRow",
     "PointOutcome",
     "ProfilePoint",
+    "Promise",
     "Results",
     "RivalOutcome",
     "Row",
@@ -30,7 +32,7 @@ __all__ = [
     "Violation",
 ]
 
-SCHEMA = 5
+SCHEMA = 7
 """Version of the file's layout; results.schema.json is checked against it in the tests."""
 
 
@@ -122,6 +124,13 @@ class Row:
 
     `reading` is "theory", "corrected" (another row shows a misprint) or "as our copy reads"; `standing` says how it
     stands to the paper, whose own words on it are `words`, at `place`; `slip`: of the text conversion, is likely.
+    `registered` tells when margin, points and rivals were declared and every change of them since; empty where the
+    paper keeps no ledger. `no_theory` is why the claim reads no function of theory; empty where it reads one.
+    `sensitivity` is the smallest error of the theory that a run as sharp as this one is sure to
+    tell: a fraction of the prediction where the margin is `relative`, else in its unit; None without an interval.
+    `pilot` says what of its bound or margin was set after pilot draws. `says` is the claim in a sentence without
+    formulas, `topic` the room of its paper that it stands in, `code` the file and line of what draws or computes its
+    scores, and `symbols` the meaning of the letters of its statement, in LaTeX, as far as its paper lists them.
     """
 
     id: str
@@ -154,6 +163,14 @@ class Row:
     curves: list[Curve] = field(default_factory=list[Curve])
     error: str = ""
     model_based: bool = False
+    no_theory: str = ""
+    registered: str = ""
+    sensitivity: float | None = None
+    pilot: str = ""
+    says: str = ""
+    topic: str = ""
+    code: str = ""
+    symbols: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,8 +270,41 @@ class PaperRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Census:
+    """How many claims there are, were asked for and were judged.
+
+    `left_out` counts those that were not asked for, by what left them out; fewer judged than asked for means that the
+    run was stopped. `missing` are registered and neither withdrawn nor there, so dropped or renamed; `withdrawn` says
+    when.
+    """
+
+    known: int = 0
+    asked: int = 0
+    judged: int = 0
+    left_out: dict[str, int] = field(default_factory=dict[str, int])
+    missing: list[str] = field(default_factory=list[str])
+    withdrawn: dict[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """The chance `error` that any of the `decided` verdicts is wrong, of those decided by sampling.
+
+    `paper` is the one whose family it is, empty for the papers of this package, which share one.
+    """
+
+    paper: str
+    error: float
+    decided: int
+    undecided: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Suite:
-    """How the run was made; everything that differs between machines stands in `host`."""
+    """How the run was made; everything that differs between machines stands in `host`.
+
+    `ledger` is the sha256 of all that the claims have declared.
+    """
 
     version: str
     seed: int
@@ -269,11 +319,17 @@ class Suite:
     data: str
     host: dict[str, Any]
     papers: list[PaperRow]
+    ledger: str = ""
+    census: Census = field(default_factory=Census)
+    promises: list[Promise] = field(default_factory=list[Promise])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """A whole run; `sha256` is the digest of all the rest as the run wrote it, empty until then."""
+    """A whole run; `sha256` is the digest of all the rest as the run wrote it, empty until then.
+
+    `unread` are the outputs of theory that no claim reads, by the reason.
+    """
 
     suite: Suite
     rows: list[Row]
@@ -281,6 +337,7 @@ class Results:
     inventory: list[InventoryRow]
     planted: list[Row] = field(default_factory=list[Row])
     derivations: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    unread: dict[str, str] = field(default_factory=dict[str, str])
     observations: list[Observed] = field(default_factory=list[Observed])
     schema: int = SCHEMA
     sha256: str = ""
@@ -291,6 +348,7 @@ WORDS: dict[tuple[type, str], tuple[str, ...]] = {
     (Row, "expected"): tuple(Verdict),
     (Row, "reading"): ("theory", "corrected", "as our copy reads"),
     (Row, "standing"): tuple(Standing),
+    (Row, "no_theory"): ("", *NoTheory),
     (Row, "kind"): (*Kind, "identity", "exact property", "property", "check"),
     (InventoryRow, "status"): tuple(Status),
 }

@@ -10,48 +10,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point, Scores
-from verify.model import Tier
 from verify.model.observation import Column, Observation
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Spread
-from verify.running.draws import Draws, traceback_of
+from verify.running.pump import Draws, Pump, traceback_of
 from verify.running.rows import rerun_command
 
 if TYPE_CHECKING:
     from verify.running.settings import Settings
 
-__all__ = ["Watch", "kinds_of", "replicates_of", "tabulated"]
-
-FULL_FACTOR = 4
-"""More replicates in the full tier; eight times as many, as claims get, would take hours."""
+__all__ = ["Watch", "kinds_of", "tabulated", "watched"]
 
 
 class Watch(Draws):
     """An observation at one point: a replicate is a block of its own, for one may take minutes."""
 
     def __init__(self, observation: Observation, point: Point, settings: Settings) -> None:
-        super().__init__(observation.id, observation.simulate, point, settings.device, size=1)
-        self._each = observation.seconds
-        self._count = replicates_of(observation, settings)
+        count = settings.repeats(observation)
+        super().__init__(observation.id, observation.simulate, point, settings.device, 1, count)
+        self.expected, self.wanted = count * observation.seconds, count
 
-    @property
-    def done(self) -> bool:
-        """Whether all replicates are there, or one crashed."""
-        return bool(self.error) or self.replicates >= self._count
+    def look(self) -> None:
+        """Nothing is decided on the way: all replicates are there."""
+        self.done = True
 
-    @property
-    def wanted(self) -> int:
-        """All replicates: nothing is decided on the way."""
-        return self._count
 
-    @property
-    def most_blocks(self) -> int:
-        """As many as there are replicates."""
-        return self._count
-
-    def seconds_left(self) -> float:
-        """What the missing replicates will take, going by those that are there."""
-        each = self.seconds / len(self.blocks) if self.blocks else self._each
-        return 0.0 if self.done else each * (self._count - len(self.blocks))
+def watched(observation: Observation, watches: Sequence[Watch], pump: Pump, settings: Settings) -> Observed:
+    """The record of an observation, from its watches at all points."""
+    while not all(watch.done for watch in watches):
+        for complete in pump.turn(watches):
+            complete.look()
+    return tabulated(observation, watches, settings)
 
 
 def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
@@ -65,18 +53,12 @@ def kinds_of(claims: Sequence[Any], observations: Sequence[Any]) -> str:
     return "claims and observations" if claims else "observations"
 
 
-def replicates_of(observation: Observation, settings: Settings) -> int:
-    """Replicates at each point; a number given for the run can only lower it."""
-    own = observation.replicates * (FULL_FACTOR if settings.tier is Tier.FULL else 1)
-    return own if settings.replicates is None else min(own, settings.replicates)
-
-
 def tabulated(observation: Observation, runs: Sequence[Draws], settings: Settings) -> Observed:
     """The table, from the replicates at each point; without groups where something crashed or does not fit."""
     seconds = math.fsum(run.seconds for run in runs)
     error, groups = next((run.error for run in runs if run.error), ""), []
     try:
-        groups = [] if error else [_group(observation, run.point, run.scores()) for run in runs]
+        groups = [] if error else [_group(observation, run.point, run.scores) for run in runs]
     except Exception as problem:  # the scores are not those that the columns show
         error = traceback_of(problem)
     return _record(observation, settings, seconds, groups, error)
@@ -97,7 +79,7 @@ def _record(
         along=o.along,
         axis=o.axis or o.along,
         columns=[ObservedColumn(score=c.score, heading=c.heading, ratio=c.ratio) for c in o.columns],
-        replicates=replicates_of(o, settings),
+        replicates=settings.repeats(o),
         seconds=round(seconds, 3),
         rerun=rerun_command(o.id, settings),
         groups=groups,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from simulate.monte_carlo import default_workers, resolve_device
 from verify.claims import registry
 from verify.claims.images import DIGITS, on_images, unmet
-from verify.model import AnyClaim, Tier
+from verify.judging.intervals import FEWEST
+from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
 from verify.results import Results, load
 from verify.running.replays import INTERRUPTED
@@ -22,9 +24,9 @@ __all__ = [
     "ALL_CLAIMS",
     "OPTIONS",
     "REPORT_DIR",
-    "Plan",
+    "Request",
     "load_results",
-    "plan",
+    "requested",
     "require_seed",
     "require_words",
     "require_writable",
@@ -101,6 +103,13 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     (
+        "--one-file",
+        {
+            "action": "store_true",
+            "help": "the whole report in report.html, in place of a first page with pages of cards beside it",
+        },
+    ),
+    (
         "--fresh",
         {
             "action": "store_true",
@@ -114,15 +123,23 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "repeat the run of a results file, with its seed, and compare every score",
         },
     ),
+    (
+        "--table",
+        {
+            "action": "store_true",
+            "help": "print a line for each claim and observation, however many there are",
+        },
+    ),
     ("--strict-undecided", {"action": "store_true", "help": "an undecided claim counts as a failure"}),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
-    `waiting` is what of it is left out, with the images that it needs.
+    `waiting` is what of it is left out, with the images that it needs; `left_out` counts the claims that are not to be
+    judged, by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
@@ -134,7 +151,10 @@ class Plan:
     strict_undecided: bool
     selection: str
     observations: tuple[Observation, ...] = ()
+    one_file: bool = False
+    table: bool = False
     waiting: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def asked(self) -> set[str]:
@@ -147,7 +167,7 @@ class Plan:
         return f"tier {s.tier}, seed {s.seed}, {where}, {s.device}"
 
 
-def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Plan:
+def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Request:
     """Check the options and resolve them; `tier` and `report_dir` are what holds where the option is not given.
 
     A replay leaves no report unless it is told where: it must not replace the one it is compared with. It draws
@@ -171,18 +191,16 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
         raise ValueError(_not_run(waiting, images))
     selected = on_images([item for item in asked if item.id not in waiting], images)
-    return Plan(
+    return Request(
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
-        waiting=tuple(f"{name} is not run, it needs {needed}" for name, needed in waiting.items()),
+        waiting=_waiting(waiting),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
             device=_device(values.get("device") or "cpu"),
             workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
-            replicates=None
-            if replicates is None
-            else _between("--replicates", 1, MOST_REPLICATES, replicates),
+            replicates=None if replicates is None else _replicates(replicates, selected),
             data=images,
         ),
         executor=values.get("executor"),
@@ -191,6 +209,9 @@ def plan(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) -> Pl
         fresh=bool(values.get("fresh")) or replay is not None,
         strict_undecided=bool(values.get("strict_undecided")),
         selection=_selection(values, replay),
+        one_file=bool(values.get("one_file")),
+        table=bool(values.get("table")),
+        left_out=_left_out(values, {item.id for item in selected}, waiting, chosen_tier),
     )
 
 
@@ -282,10 +303,42 @@ def _selected(
     return found
 
 
+def _left_out(
+    values: Mapping[str, Any], selected: Collection[str], waiting: Collection[str], tier: Tier
+) -> dict[str, int]:
+    """How many claims are not to be judged, by the first option that leaves them out."""
+    names, papers = values.get("claim"), values.get("paper")
+
+    def reason(claim: AnyClaim) -> str:
+        if claim.id in waiting:
+            return "other images, --data"
+        if papers and claim.paper not in papers:
+            return "--paper"
+        if names:
+            return "--claim"
+        return "--replay" if values.get("replay") else f"--tier {tier}"
+
+    return dict(Counter(reason(claim) for claim in registry.claims() if claim.id not in selected))
+
+
 def _not_run(waiting: Mapping[str, str], images: str) -> str:
     """Of what is asked for by name, or was recorded: it is run or refused."""
     name, needed = next(iter(waiting.items()))
     return f"claim {name} needs {needed}, got {images}"
+
+
+def _waiting(waiting: Mapping[str, str]) -> tuple[str, ...]:
+    """A line for each sort of images that is missing, with all that needs it."""
+    lines: list[str] = []
+    for needed in dict.fromkeys(waiting.values()):
+        *others, last = (name for name, other in waiting.items() if other == needed)
+        listed = (
+            f"{', '.join(others)} and {last} are not run, they need"
+            if others
+            else f"{last} is not run, it needs"
+        )
+        lines.append(f"{listed} {needed}")
+    return tuple(lines)
 
 
 def _replayed(names: list[str], recorded: list[str]) -> list[str]:
@@ -322,6 +375,12 @@ def _tier(word: str) -> Tier:
     if word not in list(Tier):
         raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}")
     return Tier(word)
+
+
+def _replicates(count: int, selected: Sequence[AnyClaim | Observation]) -> int:
+    """Below `FEWEST` no interval is judged: such a run could decide nothing."""
+    sampled = any(isinstance(item, Claim | StatisticalProperty) for item in selected)
+    return _between("--replicates", FEWEST if sampled else 1, MOST_REPLICATES, count)
 
 
 def _between(option: str, least: int, most: int, value: int) -> int:

@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 from simulate.monte_carlo import BlockResult, Point
 from verify.claims.images import DIGITS
 
-__all__ = ["Key", "Origin", "OtherCodeError", "drawn", "key", "origin", "refresh", "why_not_stored"]
+__all__ = [
+    "Key",
+    "Origin",
+    "OtherCodeError",
+    "draw_here",
+    "filed_under",
+    "origin",
+    "refresh",
+    "why_not_stored",
+]
 
 PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
 
@@ -54,7 +63,9 @@ class OtherCodeError(RuntimeError):
     """A block was drawn by other code than that of this process."""
 
 
-def key(simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str) -> Key | None:
+def filed_under(
+    simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str
+) -> Key | None:
     """Where the blocks of a run are filed; None where their code or their images cannot be known.
 
     Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
@@ -79,7 +90,7 @@ def origin(simulate: Callable[..., Any], point: Point, device: str) -> Origin:
     return Origin(hashlib.sha256("\n".join(code).encode()).hexdigest(), _hardware(device), files)
 
 
-def drawn(
+def draw_here(
     draw: Callable[..., BlockResult],
     simulate: Callable[..., Any],
     point: Point,

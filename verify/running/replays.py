@@ -8,7 +8,7 @@ from typing import Any
 
 from verify.results import Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 
-__all__ = ["INTERRUPTED", "differences"]
+__all__ = ["INTERRUPTED", "replay_differences"]
 
 INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
@@ -24,7 +24,9 @@ _SHOWN = 100
 """Characters of a value."""
 
 
-def differences(recorded: Results, repeated: Results, asked: Collection[str] | None = None) -> list[str]:
+def replay_differences(
+    recorded: Results, repeated: Results, asked: Collection[str] | None = None
+) -> list[str]:
     """What a repeated run has otherwise than the recorded one, a line each.
 
     Compared are the settings, the scores by their hash, and of every row the verdicts, predictions, margins, measured

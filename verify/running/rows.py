@@ -4,57 +4,60 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simulate.monte_carlo import Point
 from verify.claims.images import DIGITS
-from verify.judging.estimands import components
-from verify.judging.judge import PRINTED, Reading, passage, readings
-from verify.judging.power import claim_power, digits, explored_power
-from verify.model import AnyClaim, Claim, ExactProperty, Identity, StatisticalProperty, Verdict
-from verify.results import Curve, PointOutcome, RivalOutcome, Row
+from verify.judging.judge import PRINTED, Reading, passage
+from verify.judging.power import claim_power
+from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Verdict
+from verify.results import Curve, PointOutcome, Row
 from verify.results.lines import spans_decades, strays
 
 if TYPE_CHECKING:
-    from verify.judging.properties import Explored
     from verify.running.settings import Settings
 
-__all__ = [
-    "broken_row",
-    "claim_row",
-    "combine",
-    "identity_outcome",
-    "identity_row",
-    "property_row",
-    "rerun_command",
-]
+__all__ = ["broken_row", "claim_row", "combine", "require_separated", "rerun_command", "row_id", "row_of"]
 
 CURVE_POINTS = 97
+"""Places of the grid, from which a curve takes those it needs to look smooth."""
+
+COARSE = 8
+"""Every so many of them are always taken, and one between each two of these."""
+
+STRAIGHT = 1 / 400
+"""Part of an axis by which a line may miss: less than a pixel."""
+
 MOST_CURVES = 3
-AGREEING_SHARE = 0.9
+
+Found = Mapping[Reading, list[PointOutcome]]
+"""What the readings of a claim came to; the one the suite stands behind is the first, and judged everywhere."""
 
 
 def claim_row(
     claim: Claim,
     reading: Reading,
-    found: Mapping[str, list[PointOutcome]],
+    found: Found,
     seconds: float,
     settings: Settings,
 ) -> Row:
-    """The row of one reading of a claim, from what all of its readings came to, by label.
+    """The row of one reading of a claim, from what all of its readings came to.
 
     Raises
     ------
     ValueError
         If a curve does not pass through what the table says at a point.
     """
-    outcomes = found[reading.label]
-    row = _row(
+    outcomes = found[reading]
+    power = claim_power(claim, outcomes)
+    row = row_of(
         claim,
         reading.label,
+        reading.passage,
         settings,
         kind=claim.kind.value,
         expected=reading.expected,
@@ -66,96 +69,29 @@ def claim_row(
         replicate=claim.experiment.replicate,
         data=claim.experiment.data,
         quantity=claim.quantity,
-        power=claim_power(claim, outcomes),
+        power=power.words,
+        sensitivity=power.sensitivity,
         seconds=seconds,
         points=outcomes,
         curves=_curves(claim, reading, found) if claim.axis else [],
-        model_based=claim.kind.model_based,
+        model_based=claim.kind in MODEL_BASED,
     )
     for stray in strays(row):
         raise ValueError(f"curves of {row.id} must pass through its table, got {stray}")
     return row
 
 
-def identity_outcome(claim: Identity, label: str, point: Point, found: Mapping[str, Any]) -> PointOutcome:
-    """The difference of two routes, relative to the largest entry, against the tolerance."""
-    measured = found[claim.measured]
-    difference = _difference(measured, found[claim.printed if label == PRINTED else claim.theory])
-    return PointOutcome(
-        parameters=dict(point),
-        verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
-        predicted=0.0,
-        margin=claim.tolerance,
-        measured=difference,
-        lower=difference,
-        upper=difference,
-        rivals=[]
-        if label == PRINTED
-        else [
-            _route_rival(name, _difference(measured, found[name]), claim.tolerance) for name in claim.rivals
-        ],
-    )
-
-
-def identity_row(
-    claim: Identity, label: str, outcomes: list[PointOutcome], seconds: float, settings: Settings
-) -> Row:
-    """The row of one reading of an identity."""
-    _require_separated(claim.rivals if label != PRINTED else (), outcomes)
-    worst = max(o.measured for o in outcomes)
-    return _row(
-        claim,
-        label,
-        settings,
-        kind="identity",
-        expected=Verdict.DISAGREES if label == PRINTED else claim.expected,
-        verdict=combine([o.verdict for o in outcomes]),
-        margin=claim.tolerance,
-        margin_reason=claim.tolerance_reason,
-        quantity=claim.quantity,
-        data=claim.data,
-        power=f"The two routes agree to {digits(worst)} digits; a difference beyond {claim.tolerance:.1g} is seen.",
-        seconds=seconds,
-        points=outcomes,
-    )
-
-
-def property_row(claim: ExactProperty | StatisticalProperty, explored: Explored, settings: Settings) -> Row:
-    """The row of a property: one disagreeing example is enough, nine in ten must agree."""
-    exact = isinstance(claim, ExactProperty)
-    if exact:
-        _require_separated(tuple(claim.rivals), explored.outcomes)
-    return _row(
-        claim,
-        "theory",
-        settings,
-        kind="exact property" if exact else "property",
-        expected=claim.expected,
-        verdict=_explored_verdict(explored),
-        margin=claim.tolerance if exact else claim.margin,
-        relative=not exact and claim.relative,
-        margin_reason=claim.tolerance_reason if exact else claim.margin_reason,
-        replicate="" if exact else claim.replicate,
-        quantity="" if exact else claim.quantity,
-        data=claim.data,
-        power=explored_power(claim, explored),
-        seconds=explored.seconds,
-        # the simplest failing example last, where a reader looks for it
-        points=[o for o in explored.outcomes if o is not explored.failing]
-        + ([explored.failing] if explored.failing else []),
-    )
-
-
 def broken_row(claim: AnyClaim, error: str, settings: Settings) -> Row:
     """The row of a check that crashed, or that could not have failed."""
-    return _row(
+    return row_of(
         claim,
         "theory",
+        passage(claim, "theory"),
         settings,
         kind="check",
         expected=claim.expected,
         verdict=Verdict.BROKEN,
-        experiment=claim.experiment.id if isinstance(claim, Claim) else "",
+        experiment=claim.experiment.id if isinstance(claim, Claim) else claim.id,
         data=claim.experiment.data if isinstance(claim, Claim) else claim.data,
         error=error,
     )
@@ -171,6 +107,11 @@ def combine(verdicts: Sequence[str]) -> Verdict:
         return Verdict.DISAGREES
     agree = bool(verdicts) and all(v == Verdict.AGREES for v in verdicts)
     return Verdict.AGREES if agree else Verdict.UNDECIDED
+
+
+def row_id(claim: AnyClaim, label: str) -> str:
+    """What the row of one reading is called; the reading that the suite stands behind has the name of the claim."""
+    return f"{claim.id} [{label}]" if label == PRINTED else claim.id
 
 
 def rerun_command(claim: str, settings: Settings) -> str:
@@ -191,71 +132,54 @@ def rerun_command(claim: str, settings: Settings) -> str:
     return shlex.join(words)
 
 
-def _row(
+_BLANK: dict[str, Any] = {
+    "margin": 0.0,
+    "relative": False,
+    "margin_reason": "",
+    "quantity": "",
+    "replicate": "",
+    "data": "",
+    "power": "",
+}
+
+
+def row_of(
     claim: AnyClaim,
     label: str,
+    told: Passage,
     settings: Settings,
     *,
-    kind: str,
     expected: Verdict,
     verdict: Verdict,
-    margin: float = 0.0,
-    relative: bool = False,
-    margin_reason: str = "",
-    experiment: str = "",
-    replicate: str = "",
-    data: str = "",
-    quantity: str = "",
-    power: str = "",
     seconds: float = 0.0,
-    points: list[PointOutcome] | None = None,
-    curves: list[Curve] | None = None,
-    error: str = "",
-    model_based: bool = False,
+    **facts: Any,
 ) -> Row:
-    told = passage(claim, label)
+    """The row of one reading, whatever the kind of claim; `facts` are the fields that its kind fills."""
     return Row(
-        id=f"{claim.id} [{label}]" if label == PRINTED else claim.id,
+        id=row_id(claim, label),
         claim=claim.id,
         paper=claim.paper,
         reading=label,
-        kind=kind,
         entries=list(claim.entries),
         source=claim.source,
-        statement=claim.statement,
+        statement=(claim.reads if label == PRINTED else "") or claim.statement,
         expected=expected.value,
         verdict=verdict.value,
         surprise=verdict not in (expected, Verdict.UNDECIDED),
-        margin=margin,
-        relative=relative,
-        margin_reason=margin_reason,
-        quantity=quantity,
-        experiment=experiment or claim.id,
-        replicate=replicate,
-        data=data,
-        power=power,
         finding=claim.finding if label == PRINTED or expected is Verdict.DISAGREES else "",
         standing=told.standing.value,
         words=told.words,
         place=told.place,
         slip=told.slip,
+        no_theory=claim.no_theory or "",
         rerun=rerun_command(claim.id, settings),
         seconds=round(seconds, 3),
-        points=points or [],
-        curves=curves or [],
-        error=error,
-        model_based=model_based,
+        pilot=claim.pilot,
+        **{**_BLANK, "experiment": claim.id, **facts},
     )
 
 
-def _explored_verdict(explored: Explored) -> Verdict:
-    if explored.failing:
-        return Verdict.DISAGREES
-    agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
-    return Verdict.AGREES if count and agreeing >= AGREEING_SHARE * count else Verdict.UNDECIDED
-
-
-def _require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
+def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:
     """A rival that is nowhere two tolerances away would make the check one that cannot fail."""
     rejected = {rival.name for o in outcomes for rival in o.rivals if rival.rejected}
     for name in rivals:
@@ -265,36 +189,19 @@ def _require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> N
             )
 
 
-def _route_rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
-    return RivalOutcome(
-        name=name, value=difference, margins=difference / tolerance, rejected=difference > 2 * tolerance
-    )
-
-
-def _difference(a: Any, b: Any) -> float:
-    """Largest difference of two arrays relative to their largest entry; infinite where one is not finite."""
-    x, y = (np.asarray(v, dtype=np.result_type(v, np.float64)) for v in (a, b))
-    if x.shape != y.shape:
-        raise ValueError(f"routes must have one shape, got {x.shape} and {y.shape}")
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        return math.inf
-    scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
-    return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
-
-
 # --- curves --------------------------------------------------------------------------------------------------
 
 
-def _curves(claim: Claim, reading: Reading, found: Mapping[str, list[PointOutcome]]) -> list[Curve]:
+def _curves(claim: Claim, reading: Reading, found: Found) -> list[Curve]:
     """Prediction and rivals over the claim's axis, once per setting of the other parameters."""
-    points = [p for point in claim.experiment.points for p in components(claim, point)]
+    points = [Point(**o.parameters) for o in next(iter(found.values()))]
     settings = {_setting(claim, p): p for p in points}
-    labels = [r.label for r in readings(claim) if r.label != reading.label and r.score == reading.score]
+    others = [r for r in found if r is not reading and r.score == reading.score]
     if claim.inputs:
-        made = [_measured_curve(claim, reading, found, labels, at) for at in settings]
+        made = [_measured_curve(claim, reading, found, others, at) for at in settings]
         return [curve for curve in made if curve.x][:MOST_CURVES]
-    x = _grid([p[claim.axis] for p in points])
-    return [_curve(claim, reading, labels, at, x) for at in list(settings.values())[:MOST_CURVES]]
+    x, kept = _grid([p[claim.axis] for p in points]), {float(p[claim.axis]) for p in points}
+    return [_curve(claim, reading, others, at, x, kept) for at in list(settings.values())[:MOST_CURVES]]
 
 
 def _setting(claim: Claim, point: Mapping[str, Any]) -> Point:
@@ -303,18 +210,16 @@ def _setting(claim: Claim, point: Mapping[str, Any]) -> Point:
 
 
 def _measured_curve(
-    claim: Claim, reading: Reading, found: Mapping[str, list[PointOutcome]], labels: Sequence[str], at: Point
+    claim: Claim, reading: Reading, found: Found, others: Sequence[Reading], at: Point
 ) -> Curve:
     """Predictions from measured inputs, at the points where these were measured and nowhere else."""
     here = {
-        label: {o.parameters[claim.axis]: o for o in found[label] if _setting(claim, o.parameters) == at}
-        for label in (reading.label, *labels)
+        r: {o.parameters[claim.axis]: o for o in found[r] if _setting(claim, o.parameters) == at}
+        for r in (reading, *others)
     }
-    mine = dict(sorted(here[reading.label].items()))
+    mine = dict(sorted(here[reading].items()))
     rivals = {name: [_rival_value(o, name) for o in mine.values()] for name in _rivals(claim, reading)}
-    said = {
-        label: [here[label][x].predicted if x in here[label] else math.nan for x in mine] for label in labels
-    }
+    said = {r.label: [here[r][x].predicted if x in here[r] else math.nan for x in mine] for r in others}
     return Curve(
         axis=claim.axis,
         at=dict(at),
@@ -351,16 +256,60 @@ def _grid(values: Sequence[float]) -> list[float]:
     return sorted({*between.tolist(), *(float(value) for value in values)})
 
 
-def _curve(claim: Claim, reading: Reading, labels: Sequence[str], at: Point, x: Sequence[float]) -> Curve:
-    said = {r.label: r.predict for r in readings(claim) if r.label in labels}
-    rivals = {**_rivals(claim, reading), **said}
+def _curve(
+    claim: Claim, reading: Reading, others: Sequence[Reading], at: Point, x: Sequence[float], kept: set[float]
+) -> Curve:
+    rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
+    formulas = [reading.predict, *rivals.values()]
+    drawn = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas])
+    predicted, *values = zip(*drawn.values(), strict=True)
     return Curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),
-        x=list(x),
-        predicted=[_value(claim, reading.predict, at, v) for v in x],
-        rivals={name: [_value(claim, rival, at, v) for v in x] for name, rival in rivals.items()},
+        x=list(drawn),
+        predicted=list(predicted),
+        rivals={name: list(column) for name, column in zip(rivals, values, strict=True)},
     )
+
+
+def _bends(
+    grid: Sequence[float], kept: set[float], said: Callable[[float], list[float]]
+) -> dict[float, list[float]]:
+    """What formulas say at those places of a grid between which all of them look straight, and at those kept."""
+    known = {i: said(x) for i, x in enumerate(grid) if i % COARSE == 0 or x in kept or i == len(grid) - 1}
+    scale, decades = _extent([values[0] for values in known.values()])
+    u = np.log(grid) if spans_decades([grid[0], grid[-1]]) else np.asarray(grid)
+    between = list(pairwise(sorted(known)))
+    while between:
+        a, b = between.pop()
+        if b - a > 1:
+            m = (a + b) // 2
+            known[m] = said(grid[m])
+            share = (u[m] - u[a]) / (u[b] - u[a])
+            if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
+                between += [(a, m), (m, b)]
+    return {grid[i]: known[i] for i in sorted(known)}
+
+
+def _extent(predicted: Sequence[float]) -> tuple[float, float]:
+    """Of the axis that a prediction asks for, and of its logarithm if that is one: 0 if not."""
+    finite = [y for y in predicted if math.isfinite(y)]
+    if not finite:
+        return 0.0, 0.0
+    low, high = min(finite), max(finite)
+    return (high - low) or abs(high), math.log(high / low) if spans_decades(finite) else 0.0
+
+
+def _bent(y: tuple[float, float, float], share: float, scale: float, decades: float) -> bool:
+    """Whether the value between two lies visibly off the line that joins them, or one of the three is no number."""
+    left, middle, right = y
+    if not all(map(math.isfinite, y)):
+        return any(map(math.isfinite, y))
+    if abs(left + share * (right - left) - middle) > STRAIGHT * scale:
+        return True
+    if not decades or min(y) <= 0:
+        return False
+    return abs(math.log(left) + share * math.log(right / left) - math.log(middle)) > STRAIGHT * decades
 
 
 def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:

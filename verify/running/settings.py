@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from simulate.monte_carlo import BLOCK
 from verify.judging.judge import looks
 from verify.model import Experiment, Tier
+from verify.model.observation import Observation
 
 __all__ = ["Settings"]
 
 FULL_FACTOR = 8
 """Replicates of the full tier to those of the default one."""
+
+FULL_REPEATS = 4
+"""The same for observations, of which eight times as many would take hours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,11 @@ class Settings:
         if self.replicates is not None:
             return self.replicates
         return experiment.budget * (FULL_FACTOR if self.tier is Tier.FULL else 1)
+
+    def repeats(self, observation: Observation) -> int:
+        """Replicates of an observation at each point; a number given for the run can only lower it."""
+        own = observation.replicates * (FULL_REPEATS if self.tier is Tier.FULL else 1)
+        return own if self.replicates is None else min(own, self.replicates)
 
     def looks(self, experiment: Experiment) -> list[int]:
         """Numbers of replicates at which verdicts are tried: those of the budget, and the default one itself."""

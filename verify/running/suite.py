@@ -2,59 +2,143 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib.metadata
 import platform
-import subprocess
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from simulate.monte_carlo import SerialExecutor
-from verify.claims import registry
+from verify.claims import registry, roll, unread
+from verify.claims.glossary import code_of
+from verify.claims.ledger import digest
 from verify.judging.planted import PLANTED
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
 from verify.results import Observed, PaperRow, Results, Row, Suite
+from verify.running.census import census, promises
+from verify.running.commits import commit
 from verify.running.engine import Session
-from verify.running.options import ALL_CLAIMS, Plan
+from verify.running.forecast import Costs, costs_of
+from verify.running.options import Request, require_writable
 from verify.running.replays import INTERRUPTED
-from verify.running.store import Store
+from verify.running.store import Store, replicates_read
+from verify.running.workers import open_workers
 
-__all__ = ["collect", "commit", "doubts", "failed", "open_store", "version"]
+__all__ = ["collect", "commit", "doubts", "failed", "open_session", "planted_rows", "version"]
 
 MOST_UNDECIDED = 0.05
-"""Part of a run of all claims that may stay undecided; one always may."""
+"""Part of what was judged that may stay undecided, whatever was selected."""
 
 PACKAGES = ("numpy", "scipy", "sympy", "mpmath", "torch", "matplotlib", "hypothesis", "pytest")
 
 
-def open_store(plan: Plan, say: Callable[[str], None]) -> AbstractContextManager[Store | None]:
+@contextlib.contextmanager
+def open_session(request: Request, say: Callable[[str], None]) -> Iterator[Session]:
+    """The session of a run, with its store and its workers: what is missing is known before anything is judged.
+
+    Raises
+    ------
+    ValueError, OSError
+        If the folder of the report cannot be written, the workers cannot be had or a ledger was edited by hand.
+    """
+    roll.ledgers()
+    if request.report_dir is not None:
+        require_writable(request.report_dir)
+    with (
+        _open_store(request, say) as store,
+        open_workers(request.settings.workers, request.executor) as executor,
+    ):
+        session = Session(
+            request.claims,
+            request.settings,
+            executor,
+            alpha=registry.alpha,
+            store=store,
+            observations=request.observations,
+            costs=_earlier(request),
+        )
+        if store is not None and store.replicates:
+            say(replicates_read(store.replicates, store.path.parent))
+        yield session
+
+
+def _earlier(request: Request) -> Costs:
+    s = request.settings
+    return costs_of(request.report_dir, s.tier.value, s.replicates, s.device)
+
+
+def _open_store(request: Request, say: Callable[[str], None]) -> AbstractContextManager[Store | None]:
     """Where the run keeps its replicates: beside its report, if it leaves one."""
-    return nullcontext() if plan.report_dir is None else Store(plan.report_dir, say, fresh=plan.fresh)
+    if request.report_dir is None:
+        return contextlib.nullcontext()
+    return Store(request.report_dir, say, fresh=request.fresh)
 
 
-def collect(session: Session, plan: Plan, *, interrupted: bool = False) -> Results:
-    """Everything the report is drawn from; after an interruption, as far as the run came."""
+def collect(
+    session: Session,
+    request: Request,
+    *,
+    interrupted: bool = False,
+    paged: bool = True,
+    doing: Callable[[str], None] = lambda _: None,
+) -> Results:
+    """Everything the report is drawn from; after an interruption, as far as the run came.
+
+    The derivations, which take seconds and stand on the page alone, are left out where it is not `paged`. What is
+    being done is told to `doing`.
+    """
+    suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
+    doing("judging the planted errors")
+    planted = planted_rows(request)
+    doing("checking the derivations")
+    derivations = _derivations() if paged else []
+    doing("collecting the results")
     return Results(
-        suite=_suite(session, plan, interrupted),
-        rows=session.finished_rows(),
+        suite=suite,
+        rows=_told(session.finished_rows()),
         runs=session.records(),
         inventory=registry.inventory(),
-        planted=planted_rows(plan),
-        derivations=_derivations(),
+        planted=planted,
+        derivations=derivations,
+        unread=unread.listed(),
         observations=session.finished_observations(),
     )
 
 
-def planted_rows(plan: Plan) -> list[Row]:
+def _told(rows: Sequence[Row]) -> list[Row]:
+    """With what is known of each claim beside what was judged, and its history.
+
+    The history is of the claim as the registry has it: images in place of the digits change nothing of it.
+    """
+    listed = {claim.id: claim for claim in registry.claims()}
+    routes = {
+        row.claim: [rival.name for rival in row.points[0].rivals]
+        for row in rows
+        if row.id == row.claim and row.points
+    }
+    told = {
+        name: {
+            "registered": roll.registered(listed[name], routes.get(name)),
+            "says": listed[name].says,
+            "topic": registry.claim_topics().get(name, ""),
+            "code": code_of(listed[name]),
+            "symbols": registry.symbols(listed[name]),
+        }
+        for name in {row.claim for row in rows} & listed.keys()
+    }
+    return [replace(row, **told.get(row.claim, {})) for row in rows]
+
+
+def planted_rows(request: Request) -> list[Row]:
     """One wrong theory per kind of check, judged like any other claim; each must come out *disagrees*.
 
     They keep their own budget: a run of few replicates would not catch them.
     """
-    session = Session(PLANTED, replace(plan.settings, replicates=None), SerialExecutor())
+    session = Session(PLANTED, replace(request.settings, replicates=None), SerialExecutor())
     return [row for claim in PLANTED for row in session.rows(claim)]
 
 
@@ -66,14 +150,19 @@ def failed(row: Row | Observed, *, strict_undecided: bool = False) -> bool:
 
 
 def doubts(results: Results) -> list[str]:
-    """What is wrong with a run as a whole: planted errors not caught, or too little decided in a run of everything."""
+    """What is wrong with a run as a whole: planted errors not caught, claims missing, or too little decided."""
     missed = [row.claim for row in results.planted if row.verdict != Verdict.DISAGREES]
+    gone = results.suite.census.missing
     undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)
-    whole = results.suite.selection == ALL_CLAIMS and results.suite.replicates is None
+    decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
     found: list[str] = []
     if missed:
         found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
-    if whole and undecided > max(1, MOST_UNDECIDED * len(results.rows)):
+    if gone:
+        found.append(f"claims that are registered are missing, dropped or renamed: {', '.join(gone)}")
+    if results.suite.census.asked and not decided:
+        found.append("no verdict was decided: this run shows nothing")
+    elif undecided > MOST_UNDECIDED * len(results.rows):
         found.append(
             f"{undecided} of {len(results.rows)} verdicts are undecided, more than {MOST_UNDECIDED:.0%}: "
             "this run decides too little"
@@ -90,31 +179,7 @@ def version() -> str:
         return "unknown"
 
 
-@cache
-def commit() -> str:
-    """The short commit of a source checkout, with a plus sign if it has changes; empty where there is none."""
-    root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return ""
-    try:
-        head = _git(root, "rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def _git(root: Path, *words: str) -> str:
-    run = subprocess.run(  # noqa: S603 - fixed words, no shell
-        ["git", "-C", str(root), *words],  # noqa: S607 - the user's own git
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
-    return run.stdout.strip()
-
-
-def _suite(session: Session, plan: Plan, interrupted: bool) -> Suite:
+def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
     settings = session.settings
     return Suite(
         version=version(),
@@ -125,11 +190,14 @@ def _suite(session: Session, plan: Plan, interrupted: bool) -> Suite:
         family_error=FAMILY_ERROR,
         intervals=registry.families(registry.claims())[0][1],
         intervals_allowed=FAMILY_SIZE,
-        selection=plan.selection + INTERRUPTED * interrupted,
+        selection=request.selection + INTERRUPTED * interrupted,
         replicates=settings.replicates,
         data=settings.data,
-        host=_host(session, plan),
+        host=_host(session, request),
         papers=_papers(),
+        ledger=digest(roll.ledgers().values()),
+        census=census([claim.id for claim in request.claims], request.left_out, session.finished_rows()),
+        promises=promises(session.finished_rows()),
     )
 
 
@@ -148,12 +216,13 @@ def _papers() -> list[PaperRow]:
     ]
 
 
-def _host(session: Session, plan: Plan) -> dict[str, Any]:
+def _host(session: Session, request: Request) -> dict[str, Any]:
     return {
         "finished": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "wall_seconds": round(session.progress().elapsed, 1),
+        **({} if request.executor else {"cpu_seconds": round(session.cpu_seconds(), 1)}),
         "workers": session.settings.workers,
-        "executor": plan.executor or "local",
+        "executor": request.executor or "local",
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
         "platform": platform.platform(terse=True),
@@ -167,7 +236,7 @@ def _derivations() -> list[dict[str, str]]:
     """The symbolic derivations as LaTeX."""
     from sympy import latex
 
-    from theory.derivations import derivations
+    from theory.derivations import every_derivation
 
     return [
         {
@@ -176,5 +245,5 @@ def _derivations() -> list[dict[str, str]]:
             "expression": latex(d.expression),
             "steps": "\n".join(d.steps),
         }
-        for d in (*derivations(), *registry.derivations())
+        for d in (*every_derivation(), *registry.derivations())
     ]

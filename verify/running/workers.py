@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from simulate.monte_carlo import DaskExecutor, SerialExecutor, open_executor
 from verify.signals import handling, interrupt
 
-__all__ = ["FEW", "Calls", "Pool", "WorkerLostError", "open_workers", "shared"]
+__all__ = ["FEW", "Call", "Calls", "Pool", "WorkerLostError", "open_map", "open_workers"]
 
 DEATHS = 3
 """So many workers lost to one call end it. The last time it runs alone, so that no other call can be to blame."""
@@ -52,7 +52,7 @@ FEW = 32
 
 
 @contextlib.contextmanager
-def shared(calls: int, workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
+def open_map(calls: int, workers: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """``map`` for so many calls, by local processes if they are worth starting."""
     if calls <= FEW or workers == 1:
         yield map
@@ -99,17 +99,20 @@ class Pool(Executor):
 
 
 @dataclass(eq=False)
-class _Call:
-    """A call and who waits for its future."""
+class Call:
+    """A function to call on a worker, and who takes its future."""
 
+    deliver: Callable[[Future[Any]], None]
     function: Callable[..., Any]
     arguments: Mapping[str, Any]
-    deliver: Callable[[Future[Any]], None]
     deaths: int = 0
 
 
+Landed = list[tuple[Call, Future[Any]]]
+
+
 class Calls:
-    """Calls underway on an executor: the finished ones are delivered, those whose worker died are sent again.
+    """Calls underway on an executor: the finished ones come back, those whose worker died are sent again.
 
     Parameters
     ----------
@@ -121,8 +124,8 @@ class Calls:
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self.executor, self._workers = executor, workers
-        self._flying: dict[Future[Any], _Call] = {}
-        self._again: deque[_Call] = deque()
+        self._flying: dict[Future[Any], Call] = {}
+        self._again: deque[Call] = deque()
 
     @property
     def workers(self) -> int:
@@ -138,23 +141,20 @@ class Calls:
         one_by_one = isinstance(self.executor, SerialExecutor) or self.workers == 1
         return (1 if one_by_one else 2 * self.workers) - len(underway)
 
-    def send(
-        self, deliver: Callable[[Future[Any]], None], function: Callable[..., Any], **arguments: Any
-    ) -> None:
-        """Have `function` called; `settle` delivers the future when it is finished."""
-        self._fly(_Call(function, arguments, deliver))
-
-    def settle(self) -> None:
-        """Wait for a call to finish, but not for long, and deliver what has finished."""
+    def turn(self, calls: Iterable[Call] = (), *, wait_for_one: bool = True) -> Landed:
+        """Send these calls and take in those that have finished; wait for one of all, but not for long."""
+        for call in calls:
+            self._fly(call)
         self._send_again()
-        finished, _ = wait(self._flying, timeout=PATIENCE, return_when=FIRST_COMPLETED)
-        for future in finished:
-            self._land(self._flying.pop(future), future)
+        patience = PATIENCE if wait_for_one else 0.0
+        finished, _ = wait(self._flying, timeout=patience, return_when=FIRST_COMPLETED)
+        landed = [end for future in finished if (end := self._landed(self._flying.pop(future), future))]
         if not finished and isinstance(self.executor, DaskExecutor) and self.executor.lost:
-            for call in [self._flying.pop(future) for future in list(self._flying)]:
-                call.deliver(_failed(WorkerLostError(self.executor.lost)))
+            lost = _failed(WorkerLostError(self.executor.lost))
+            landed += [(self._flying.pop(future), lost) for future in list(self._flying)]
+        return landed
 
-    def _fly(self, call: _Call) -> None:
+    def _fly(self, call: Call) -> None:
         try:
             self._require_cluster()
             future = self.executor.submit(call.function, **call.arguments)
@@ -175,16 +175,16 @@ class Calls:
             if alone:
                 return
 
-    def _land(self, call: _Call, future: Future[Any]) -> None:
+    def _landed(self, call: Call, future: Future[Any]) -> tuple[Call, Future[Any]] | None:
+        """The call with what came of it; None if it is to be sent again."""
         error = _error(future)
         if not isinstance(self.executor, Pool) or not isinstance(error, BrokenExecutor):
-            call.deliver(_failed(self._explained(error)) if error else future)
-            return
+            return call, (_failed(self._explained(error)) if error else future)
         call.deaths += 1
-        if call.deaths < DEATHS:
-            self._again.append(call)
-        else:
-            call.deliver(_failed(_died(DEATHS)))
+        if call.deaths == DEATHS:
+            return call, _failed(_died(DEATHS))
+        self._again.append(call)
+        return None
 
     def _explained(self, error: BaseException) -> BaseException:
         """What Dask reports of a worker or of its scheduler in our words."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simulate import _memory, lanczos
-from simulate.lanczos import Operator, extreme_eigenpairs, quadrature, tridiagonal
+from simulate.lanczos import Operator, quadrature, tridiagonal
 
 
 def symmetric(dim: int, seed: int = 0) -> np.ndarray:
@@ -124,84 +124,6 @@ def test_leading_part_is_that_of_fewer_steps() -> None:
     assert found.dense().shape == (3, 8, 8)
 
 
-# --- extreme eigenpairs --------------------------------------------------------------------------------------------
-
-
-@given(
-    dim=st.integers(1, 60),
-    largest=st.integers(0, 4),
-    smallest=st.integers(0, 4),
-    kind=st.sampled_from(["random", "integers", "few", "zero"]),
-)
-@settings(deadline=None, max_examples=60, derandomize=True)
-def test_extreme_eigenpairs_are_those_of_the_dense_matrix(
-    dim: int, largest: int, smallest: int, kind: str
-) -> None:
-    rng = np.random.default_rng(dim)
-    spectra = {
-        "random": rng.standard_normal(dim),
-        "integers": np.arange(dim) * 1.0,
-        "few": rng.integers(0, 3, dim) * 1.0,
-        "zero": np.zeros(dim),
-    }
-    largest, smallest = min(largest, dim), min(smallest, max(dim - largest, 0))
-    if largest + smallest == 0:
-        largest = 1
-    matrix = rotated(spectra[kind], dim)
-    values = np.linalg.eigvalsh(matrix)[::-1]
-    found = extreme_eigenpairs(matrix, rng, largest=largest, smallest=smallest)
-    assert_allclose(found.values, np.r_[values[:largest], values[dim - smallest :]], atol=1e-10 * dim)
-    assert_allclose(found.vectors.T @ found.vectors, np.eye(largest + smallest), atol=1e-10)
-    exact = np.linalg.norm(matrix @ found.vectors - found.values * found.vectors, axis=0)
-    assert_allclose(found.residuals, exact, atol=1e-12 * dim)
-    assert (found.residuals <= 1e-7 * dim).all()
-
-
-def test_a_multiple_eigenvalue_is_found_as_often_as_it_occurs() -> None:
-    matrix = rotated([*np.linspace(-1, 1, 300), 5.0, 5.0, 5.0])
-    found = extreme_eigenpairs(matrix, np.random.default_rng(0), largest=4)
-    assert_allclose(found.values, [5, 5, 5, 1], atol=1e-9)
-
-
-def test_the_iteration_stops_when_it_has_what_is_asked_for() -> None:
-    calls: list[int] = []
-    dense = torch.from_numpy(rotated([*np.linspace(-1, 1, 400), 9.0]))
-
-    def product(vectors: torch.Tensor) -> torch.Tensor:
-        calls.append(len(vectors))
-        return vectors @ dense
-
-    operator = Operator(product=product, dim=401)
-    found = extreme_eigenpairs(operator, np.random.default_rng(0), tolerance=1e-6)
-    assert set(calls) == {1} and len(calls) < 16
-    assert found.residuals[0] < 9e-6
-
-
-def test_the_residual_asked_for_is_reached_and_not_much_more() -> None:
-    found = extreme_eigenpairs(np.diag(np.linspace(-1, 1, 400)), np.random.default_rng(0), tolerance=1e-3)
-    assert 1e-4 < found.residuals[0] <= 1e-3
-
-
-def test_rounding_along_a_large_eigenvalue_does_not_return() -> None:
-    found = extreme_eigenpairs(rotated(WIDE), np.random.default_rng(0), largest=3)
-    assert_allclose(found.values[0], 1e10, rtol=1e-12)
-    assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-12)
-
-
-def test_too_few_steps_show_in_the_residual_which_bounds_the_distance_to_an_eigenvalue() -> None:
-    values = np.linspace(-1, 1, 900)
-    found = extreme_eigenpairs(np.diag(values), np.random.default_rng(0), steps=8)
-    assert found.residuals[0] > 0.01
-    assert np.abs(values - found.values[0]).min() <= found.residuals[0]
-
-
-def test_single_precision_reaches_its_own_rounding() -> None:
-    matrix = rotated([*np.linspace(-1, 1, 80), 3.0]).astype(np.float32)
-    found = extreme_eigenpairs(matrix, np.random.default_rng(0), largest=2)
-    assert found.vectors.dtype == np.float64
-    assert_allclose(found.values, [3, 1], atol=2e-6)
-
-
 # --- whatever the scale and the type -----------------------------------------------------------------------------
 
 
@@ -213,9 +135,6 @@ def test_ritz_values_scale_with_the_matrix_and_not_with_the_start(scale: float) 
     for scaled in (quadrature(scale * matrix, STARTS, 6), quadrature(scale * matrix, STARTS * scale, 6)):
         assert_allclose(scaled.nodes / scale, nodes, rtol=1e-10)
         assert_allclose(scaled.weights, weights, rtol=1e-8)
-    found = extreme_eigenpairs(scale * matrix, np.random.default_rng(0), largest=2, smallest=1)
-    assert_allclose(found.values / scale, np.linalg.eigvalsh(matrix)[[-1, -2, 0]], rtol=1e-10)
-    assert (found.residuals <= 1e-6 * scale).all()
 
 
 def test_lists_and_half_precision_are_taken_as_float64() -> None:
@@ -231,12 +150,6 @@ def test_products_that_carry_a_graph_are_taken_without_it() -> None:
     by_products = Operator(product=lambda v: v @ dense, dim=30)
     for matrix in (dense, by_products):
         assert_array_equal(quadrature(matrix, STARTS, 4).nodes, quadrature(symmetric(30), STARTS, 4).nodes)
-
-
-def test_none_from_one_end_may_be_a_zero_of_numpy() -> None:
-    none: Any = np.int64(0)
-    found = extreme_eigenpairs(np.diag([1.0, 4.0]), np.random.default_rng(0), largest=none, smallest=1)
-    assert_allclose(found.values, [1.0], rtol=1e-12)
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------
@@ -293,28 +206,9 @@ def test_steps_are_at_most_the_dimension() -> None:
         quadrature(np.eye(4), np.ones((1, 4)), 0)
 
 
-def test_eigenpairs_sought_are_at_least_one_and_at_most_the_dimension() -> None:
-    rng = np.random.default_rng(0)
-    for counts in ({"largest": 0}, {"largest": 3, "smallest": 2}):
-        with pytest.raises(ValueError, match=r"largest and smallest must add up to 1\.\.4, got [05]"):
-            extreme_eigenpairs(np.eye(4), rng, **counts)
-    for name in ("largest", "smallest"):
-        for value in (-1, 1.0, True, None):
-            with pytest.raises(ValueError, match=f"{name} must be a positive integer, got {value}"):
-                extreme_eigenpairs(np.eye(4), rng, **{name: value})
-    with pytest.raises(ValueError, match="tolerance must be finite and positive, got 0"):
-        extreme_eigenpairs(np.eye(4), rng, tolerance=0.0)
-    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
-        extreme_eigenpairs(np.eye(4), rng, steps=0)
-
-
 def test_vectors_that_no_memory_holds_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_memory, "available", lambda device: 2.0**30)
     vast = Operator(product=torch.clone, dim=10**7)
-    with pytest.raises(
-        ValueError, match=r"steps must be small enough .* 200 vectors of 10000000 numbers need"
-    ):
-        extreme_eigenpairs(vast, np.random.default_rng(0))
     start = torch.ones(1, 1, dtype=torch.float64).expand(1, 10**7)
     with pytest.raises(ValueError, match=r"steps must be small enough .* use fewer steps or starts"):
         tridiagonal(vast, start, 20)

@@ -25,7 +25,7 @@ def rng() -> np.random.Generator:
 
 @pytest.mark.parametrize(("total", "size"), [(1, 1), (5, 1), (5, 2), (5, 5), (8, 3)])
 def test_every_batch_without_replacement_is_there_once(total: int, size: int) -> None:
-    found = populations.batches(total, size)
+    found = populations.every_batch(total, size)
 
     assert found.shape == (math.comb(total, size), size)
     assert {frozenset(row) for row in found.tolist()} == {
@@ -34,7 +34,7 @@ def test_every_batch_without_replacement_is_there_once(total: int, size: int) ->
 
 
 def test_every_sequence_with_replacement_is_there_once() -> None:
-    found = populations.batches(3, 4, replace=True)
+    found = populations.every_batch(3, 4, replace=True)
 
     assert found.shape == (81, 4) and len(np.unique(found, axis=0)) == 81
     assert found.min() == 0 and found.max() == 2
@@ -43,7 +43,9 @@ def test_every_sequence_with_replacement_is_there_once() -> None:
 @pytest.mark.parametrize("replace", [False, True])
 def test_batch_sums_are_those_of_the_batches_sample_by_sample(replace: bool) -> None:
     population = rng().standard_normal((5, 2, 3))
-    one_by_one = [population[list(rows)].sum(axis=0) for rows in populations.batches(5, 3, replace=replace)]
+    one_by_one = [
+        population[list(rows)].sum(axis=0) for rows in populations.every_batch(5, 3, replace=replace)
+    ]
 
     assert_allclose(populations.batch_sums(population, 3, replace=replace), one_by_one, rtol=1e-14)
 
@@ -126,9 +128,9 @@ def test_spiked_goe_top_eigenvalue_has_the_law_of_the_dense_one(spike: float) ->
 @pytest.mark.parametrize("size", NO_SIZE)
 def test_sizes_that_are_none_are_refused_by_name(size: Any) -> None:
     with pytest.raises(ValueError, match=r"dataset_size must be a positive integer"):
-        populations.batches(size, 1)
+        populations.every_batch(size, 1)
     with pytest.raises(ValueError, match=r"batch_size must be a positive integer"):
-        populations.batches(5, size)
+        populations.every_batch(5, size)
     with pytest.raises(ValueError, match=r"dim must be a positive integer"):
         populations.symmetric_matrices(rng(), 3, size)
     with pytest.raises(ValueError, match=r"sizes must be a positive integer"):
@@ -139,9 +141,9 @@ def test_sizes_that_are_none_are_refused_by_name(size: Any) -> None:
 def test_sizes_that_no_memory_holds_are_refused_before_they_are_counted(size: Any) -> None:
     rule = r"must be (small enough for memory|less than 2\*\*63)"
     with pytest.raises(ValueError, match=f"(dataset|batch)_size {rule}"):
-        populations.batches(size, 500_000)
+        populations.every_batch(size, 500_000)
     with pytest.raises(ValueError, match=f"batch_size {rule}"):
-        populations.batches(2, size, replace=True)
+        populations.every_batch(2, size, replace=True)
     with pytest.raises(ValueError, match=rf"dim( and dataset_size)? {rule}"):
         populations.definite_matrices(rng(), 10**4, size, least=0.1)
     with pytest.raises(ValueError, match=rf"dim( and sizes)? {rule}"):
@@ -150,8 +152,8 @@ def test_sizes_that_no_memory_holds_are_refused_before_they_are_counted(size: An
 
 def test_bad_batches_populations_and_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match=r"batch_size must be at most dataset_size = 3, got 4"):
-        populations.batches(3, 4)
-    assert len(populations.batches(3, 4, replace=True)) == 81
+        populations.every_batch(3, 4)
+    assert len(populations.every_batch(3, 4, replace=True)) == 81
     with pytest.raises(ValueError, match=r"population must be small enough for memory"):
         populations.batch_sums(np.broadcast_to(0.0, (30, 10**9)), 3)
     for population in (np.array(1.0), np.zeros((0, 2))):

@@ -53,12 +53,12 @@ def test_spiked_wigner_has_the_law_of_the_dense_matrix(dim: int, spike: float) -
     block = block_of(name="dense")
     matrices = ensembles.wigner(block, dim) + at_first(block, dim, spike)
     for bottom in (False, True):
-        found = reduced.wigner(block_of(), dim, spike=spike, bottom=bottom)
+        found = reduced.wigner_extreme(block_of(), dim, spike=spike, bottom=bottom)
         assert_same_law(found, dense(matrices, position=0 if bottom else -1))
 
 
 def test_one_row_is_the_spike_and_its_noise() -> None:
-    found = reduced.wigner(block_of(), 1, spike=0.7)
+    found = reduced.wigner_extreme(block_of(), 1, spike=0.7)
     expected = 0.7 + math.sqrt(2) * block_of(name="dense").normal(1)[:, 0].numpy()
 
     assert_same_law(Extreme(found.eigenvalue, found.eigenvalue), (expected, expected))
@@ -82,9 +82,9 @@ def covariance(x: torch.Tensor, spike: float, _: Block) -> torch.Tensor:
 
 
 MODELS: dict[str, tuple[Callable[..., Extreme], Callable[..., torch.Tensor]]] = {
-    "additive": (reduced.additive_wishart, additive),
-    "information": (reduced.information_plus_noise, information),
-    "covariance": (reduced.spiked_covariance, covariance),
+    "additive": (reduced.additive_wishart_top, additive),
+    "information": (reduced.information_plus_noise_top, information),
+    "covariance": (reduced.spiked_covariance_top, covariance),
 }
 
 
@@ -105,7 +105,7 @@ def test_several_spikes_have_the_law_of_the_dense_matrix() -> None:
     block = block_of(name="dense")
     matrices = ensembles.wigner(block, dim)
     matrices[:, range(4), range(4)] += torch.tensor(spikes, dtype=torch.float64)
-    found = reduced.several_spikes(block_of(), dim, spikes=spikes)
+    found = reduced.wigner_outliers(block_of(), dim, spikes=spikes)
 
     assert found.eigenvalue.shape == found.overlap.shape == (DRAWS, 4)
     for k, position in enumerate((1, -1, -2, 0)):
@@ -114,9 +114,9 @@ def test_several_spikes_have_the_law_of_the_dense_matrix() -> None:
 
 
 def test_several_spikes_of_one_sign_and_of_as_many_dimensions() -> None:
-    alone = reduced.several_spikes(block_of(4), 3000, spikes=[-2.2])
+    alone = reduced.wigner_outliers(block_of(4), 3000, spikes=[-2.2])
     assert_allclose(alone.eigenvalue, -2.2 - 1 / 2.2, rtol=0.1)
-    full = reduced.several_spikes(block_of(4), 2, spikes=[2.5, 40.0])
+    full = reduced.wigner_outliers(block_of(4), 2, spikes=[2.5, 40.0])
     assert (full.eigenvalue[:, 1] > 30).all() and (full.overlap[:, 1] > 0.9).all()
 
 
@@ -125,19 +125,19 @@ def test_signed_projections_have_the_law_of_the_dense_matrix(scale: float) -> No
     dim, sizes, spike = 7, {"samples": 3, "rank": 2}, 0.8
     block = block_of(name="dense")
     matrices = scale * noise.signed_projections(block, dim, **sizes) + at_first(block, dim, spike)
-    found = reduced.signed_projections(block_of(), dim, **sizes, spike=spike, scale=scale)
+    found = reduced.signed_projections_top(block_of(), dim, **sizes, spike=spike, scale=scale)
 
     assert_same_law(found, dense(matrices))
 
 
 ROWS: dict[str, Callable[[Block], Any]] = {
-    "edge": lambda b: reduced.wigner(b, 5000, spike=0.4),
-    "threshold": lambda b: reduced.wigner(b, 5000, spike=1.0),
-    "bottom": lambda b: reduced.wigner(b, 5000, spike=0.4, bottom=True),
-    "outlier": lambda b: reduced.wigner(b, 5000, spike=1.3),
-    "wide": lambda b: reduced.additive_wishart(b, 900, 40000, spike=0.05),
-    "tall": lambda b: reduced.additive_wishart(b, 40000, 900, spike=3.0),
-    "square": lambda b: reduced.information_plus_noise(b, 3000, 3000, spike=0.9),
+    "edge": lambda b: reduced.wigner_extreme(b, 5000, spike=0.4),
+    "threshold": lambda b: reduced.wigner_extreme(b, 5000, spike=1.0),
+    "bottom": lambda b: reduced.wigner_extreme(b, 5000, spike=0.4, bottom=True),
+    "outlier": lambda b: reduced.wigner_extreme(b, 5000, spike=1.3),
+    "wide": lambda b: reduced.additive_wishart_top(b, 900, 40000, spike=0.05),
+    "tall": lambda b: reduced.additive_wishart_top(b, 40000, 900, spike=3.0),
+    "square": lambda b: reduced.information_plus_noise_top(b, 3000, 3000, spike=0.9),
 }
 
 
@@ -171,16 +171,16 @@ def test_blocks_further_down_change_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         return whole(band, spikes)
 
     monkeypatch.setattr(reduced, "_outliers", recorded)
-    found = reduced.several_spikes(block_of(2), 10**6, spikes=(1.4, -3.0))
+    found = reduced.wigner_outliers(block_of(2), 10**6, spikes=(1.4, -3.0))
 
     assert_allclose(shorter, found.eigenvalue, rtol=1e-11)
 
 
 ALONE: dict[str, Callable[..., Extreme]] = {
-    "wigner": lambda b, spike: reduced.wigner(b, 700, spike=spike),
-    "wishart": lambda b, spike: reduced.additive_wishart(b, 30, 80, spike=spike),
-    "information": lambda b, spike: reduced.information_plus_noise(b, 30, 80, spike=spike),
-    "projections": lambda b, spike: reduced.signed_projections(b, 30, samples=4, rank=2, spike=spike),
+    "wigner": lambda b, spike: reduced.wigner_extreme(b, 700, spike=spike),
+    "wishart": lambda b, spike: reduced.additive_wishart_top(b, 30, 80, spike=spike),
+    "information": lambda b, spike: reduced.information_plus_noise_top(b, 30, 80, spike=spike),
+    "projections": lambda b, spike: reduced.signed_projections_top(b, 30, samples=4, rank=2, spike=spike),
 }
 
 
@@ -200,26 +200,30 @@ def test_reduced_matrices_out_of_domain_are_refused() -> None:
         with pytest.raises(
             ValueError, match="spike must be one finite number, or one for each of 2 replicates"
         ):
-            reduced.wigner(block, 5, spike=wrong)
-    for draw in (reduced.additive_wishart, reduced.information_plus_noise, reduced.spiked_covariance):
+            reduced.wigner_extreme(block, 5, spike=wrong)
+    for draw in (
+        reduced.additive_wishart_top,
+        reduced.information_plus_noise_top,
+        reduced.spiked_covariance_top,
+    ):
         with pytest.raises(ValueError, match=r"spike must be non-negative, got -0\.1"):
             draw(block, 5, 4, spike=-0.1)
         with pytest.raises(ValueError, match="samples must be a positive integer, got 0"):
             draw(block, 5, 0, spike=0.1)
     with pytest.raises(ValueError, match=r"dim must be a positive integer, got 2\.5"):
-        reduced.wigner(block, 2.5, spike=0.1)  # pyright: ignore[reportArgumentType]
+        reduced.wigner_extreme(block, 2.5, spike=0.1)  # pyright: ignore[reportArgumentType]
     for spikes in ([], [1.5, 1.5], [[1.5]]):
         with pytest.raises(ValueError, match="spikes must be different numbers, at least one, got"):
-            reduced.several_spikes(block, 5, spikes=spikes)  # pyright: ignore[reportArgumentType]
+            reduced.wigner_outliers(block, 5, spikes=spikes)  # pyright: ignore[reportArgumentType]
     for near in (1.3, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"spikes must be finite and at least 1\.4 in size, got"):
-            reduced.several_spikes(block, 5, spikes=[2.0, near])
+            reduced.wigner_outliers(block, 5, spikes=[2.0, near])
     with pytest.raises(ValueError, match="dim must be at least the number of spikes, got 1 for 2"):
-        reduced.several_spikes(block, 1, spikes=[2.0, 3.0])
+        reduced.wigner_outliers(block, 1, spikes=[2.0, 3.0])
     sizes = {"samples": 3, "rank": 2}
     with pytest.raises(ValueError, match="dim must be more than samples times rank, got 6 for 6 projections"):
-        reduced.signed_projections(block, 6, **sizes, spike=1.0)
+        reduced.signed_projections_top(block, 6, **sizes, spike=1.0)
     with pytest.raises(ValueError, match="scale must be finite, got nan"):
-        reduced.signed_projections(block, 7, **sizes, spike=1.0, scale=math.nan)
+        reduced.signed_projections_top(block, 7, **sizes, spike=1.0, scale=math.nan)
     with pytest.raises(ValueError, match="samples and rank must be small enough for memory"):
-        reduced.signed_projections(block, 10**12, samples=10**6, rank=1, spike=1.0)
+        reduced.signed_projections_top(block, 10**12, samples=10**6, rank=1, spike=1.0)

@@ -13,7 +13,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.projected_network import ProjectedNetwork
 from simulate.networks import LeNet5, Mlp
 from simulate.objectives import Objective
-from simulate.perceptrons.curvature import ProjectedMlp, excess, haar, hessian
+from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of, positive_excess
 
 LABELS = np.array([2, 0, 1, 2, 1])
 
@@ -81,7 +81,9 @@ def test_terms_add_up_to_the_hessian_of_the_scaled_loss(alpha: float, temperatur
     frame = frame_of(model)
     terms = ProjectedNetwork(model, images(), LABELS, frame).terms(alpha, temperature)
     loss = automatic(model, frame, lambda z: nn.functional.cross_entropy(z / temperature, labels), alpha)
-    assert_allclose(terms.hessian, hessian(loss)(torch.zeros(3, dtype=torch.float64)), rtol=1e-11, atol=1e-13)
+    assert_allclose(
+        terms.hessian, hessian_of(loss)(torch.zeros(3, dtype=torch.float64)), rtol=1e-11, atol=1e-13
+    )
 
 
 def test_derivatives_of_the_logits_are_those_of_automatic_differentiation() -> None:
@@ -93,6 +95,30 @@ def test_derivatives_of_the_logits_are_those_of_automatic_differentiation() -> N
     assert_allclose(net.jacobian, torch.func.jacrev(logits)(zero), rtol=1e-12, atol=1e-13)
     second = torch.func.jacrev(torch.func.jacrev(logits))(zero)
     assert_allclose(net.second_derivatives, second, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("columns", [3, 13])
+def test_convolutions_of_few_places_and_of_many_have_the_same_derivatives(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ways through a layer, by which there are more of: places (here 12) or directions."""
+    model = double(
+        nn.Conv2d(2, 3, 3, padding=1, bias=False),
+        nn.ReLU(),
+        nn.Conv2d(3, 4, (3, 2), stride=(3, 2), padding=(2, 0), dilation=(1, 3), bias=False),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(48, 3, bias=False),
+    )
+    frame = frame_of(model, columns)
+    net = ProjectedNetwork(model, images(), LABELS, frame)
+    monkeypatch.setattr(
+        projected_network, "_by_kernel", lambda site, _: site.nudge.ndim == 4 and columns > 12
+    )
+    turned = ProjectedNetwork(model, images(), LABELS, frame)
+    assert_allclose(net.second_derivatives, turned.second_derivatives, rtol=1e-12, atol=1e-12)
+    expected = projected_terms(Objective(model, nn.CrossEntropyLoss(), (images(), LABELS)), frame).hessian
+    assert_allclose(net.terms().hessian, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_perceptron_has_the_terms_of_its_matrices() -> None:
@@ -121,7 +147,7 @@ def test_the_excess_of_g_stays_above_one_at_any_scale() -> None:
     g_term, scale = ProjectedNetwork(model, images(), LABELS, frame_of(model)).scaled_g_term(
         [1.0, 10.0, 40.0]
     )
-    assert bool((excess(g_term) >= 1 - 1e-12).all())
+    assert bool((positive_excess(g_term) >= 1 - 1e-12).all())
     assert float(scale[-1]) < -800  # below the range of float64
 
 

@@ -111,7 +111,7 @@ def test_gradients_of_samples_and_their_inner_products_are_those_of_autograd(nam
     cotangents = drawn(2, *outputs.shape)
     for parameter, expected in zip(objective.names, own_gradients(objective, x, cotangents), strict=True):
         assert_same(site_gradients.per_sample(site, parameter, cotangents, SAMPLES), expected)
-        left, right = site_gradients.inner(site, parameter, cotangents, SAMPLES)
+        left, right = site_gradients.gram_factors(site, parameter, cotangents, SAMPLES)
         assert_same(left @ right.mT, expected @ expected.mT)
 
 
@@ -119,9 +119,9 @@ def test_gradients_of_samples_and_their_inner_products_are_those_of_autograd(nam
 def test_what_derivatives_hold_is_told_before(name: str) -> None:
     build, x = LAYERS[name]
     site, outputs, objective = site_of(build(), x)
-    told, cotangents = site_gradients.held(site, 4, SAMPLES), drawn(4, *outputs.shape)
+    told, cotangents = site_gradients.numbers_held(site, 4, SAMPLES), drawn(4, *outputs.shape)
     for parameter in objective.names:
-        left, right = site_gradients.inner(site, parameter, cotangents, SAMPLES)
+        left, right = site_gradients.gram_factors(site, parameter, cotangents, SAMPLES)
         assert left[0].numel() + (right is not left) * right[0].numel() <= told
 
 

@@ -56,7 +56,7 @@ def refused(path: Path, match: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=match) as caught:
-            data.load(path)
+            data.load_images(path)
     assert str(path) in str(caught.value) and len(str(caught.value).splitlines()) == 1
 
 
@@ -254,7 +254,7 @@ def test_names_of_a_thousand_arrays_are_not_all_told(tmp_path: Path) -> None:
 def test_order_and_type_of_the_numbers_do_not_matter(tmp_path: Path, twin: Any) -> None:
     expected = (PIXELS - PIXELS.mean()) / PIXELS.std()
     for labels in (LABELS, LABELS.astype(">i2")[:, None], LABELS.astype(np.uint64)):
-        found = data.load(archive(tmp_path, x_train=twin, y_train=labels))
+        found = data.load_images(archive(tmp_path, x_train=twin, y_train=labels))
         assert_allclose(found.images[:, 0], expected, atol=1e-12)
         assert found.labels.tolist() == LABELS.tolist() and found.labels.dtype == np.int64
 
@@ -271,7 +271,7 @@ def test_what_is_no_file_of_its_own_is_refused_without_waiting(tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path, tmp_path / "pipe", Path("/dev/null"), Path("/dev/zero"), tmp_path / "a\0b"):
         with pytest.raises(ValueError, match="must be an existing file, got none"):
-            data.load(path)
+            data.load_images(path)
 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
@@ -284,7 +284,7 @@ def test_any_bytes_anywhere_are_one_clear_line(tmp_path_factory, junk: bytes, at
     path.write_bytes(text[:at] + junk + (text[at + len(junk) :] if tail else b""))
     told = ""
     try:
-        data.load(path)
+        data.load_images(path)
     except ValueError as error:
         told = str(error)
     assert not told or (str(path) in told and len(told.splitlines()) == 1)
@@ -325,7 +325,7 @@ def test_images_whose_detail_vanishes_at_the_size_are_refused(tmp_path: Path) ->
     """A chessboard is grey from afar: what is left there is rounding, blown up to standard deviation one."""
     board = np.tile(np.indices((32, 32)).sum(0) % 2, (6, 1, 1)).astype(np.uint8)
     path = archive(tmp_path, x_train=board, y_train=LABELS)
-    assert len(data.load(path)) == 6
+    assert len(data.load_images(path)) == 6
     with pytest.raises(ValueError, match="must not all be the same grey"):
         data.opened(str(path), (1, 1, 1))
 

@@ -194,7 +194,7 @@ def test_kinks_and_extremes_contradict_nothing(name: str, dtype: torch.dtype, lo
 
 
 def test_a_model_beyond_memory_is_asked_no_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulate._memory.fits", lambda *_: False)
+    monkeypatch.setattr("simulate._memory.is_free", lambda *_: False)
     model = Net(lambda h: h * h.detach())
     Objective(model, nn.MSELoss(), data()).require_sound()
 

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose
 
 from simulate import _memory
 from simulate.operators import hessian
-from simulate.perceptrons import autodiff, curvature
+from simulate.perceptrons import curvature, per_sample
+from simulate.perceptrons.per_sample import all_logit_derivatives, flattened
 from tests.simulate.small_perceptrons import WIDTHS, assert_same, flat, flat_logits, problem
 
 
@@ -18,7 +19,7 @@ from tests.simulate.small_perceptrons import WIDTHS, assert_same, flat, flat_log
 def test_derivatives_of_logits_are_the_closed_ones_of_a_relu_network(depth: int) -> None:
     net = problem(depth, samples=3)
     closed = curvature.ProjectedMlp(net.weights, net.x, net.labels, torch.eye(net.size, dtype=torch.float64))
-    found = autodiff.logit_derivatives(net.weights, net.x)
+    found = all_logit_derivatives(*flattened(net.weights), net.x, "relu")
     assert_same(found.logits, closed.logits)
     assert_same(found.jacobian, closed.jacobian)
     assert found.second.shape == closed.second_derivatives.shape
@@ -29,7 +30,7 @@ def test_the_activation_counts() -> None:
     net = problem(2, samples=4)
     first, last = net.weights
     hidden = torch.from_numpy(net.x) @ first.T
-    found = autodiff.logit_derivatives(net.weights, net.x, "tanh")
+    found = all_logit_derivatives(*flattened(net.weights), net.x, "tanh")
     assert_same(found.logits, hidden.tanh() @ last.T)
     assert_same(found.jacobian[:, 0, first.numel() : first.numel() + len(first)], hidden.tanh())
     assert float(found.second[:, :, : first.numel(), : first.numel()].abs().max()) > 0.01  # tanh is curved
@@ -39,45 +40,37 @@ def test_the_activation_counts() -> None:
 def test_gradients_and_hessians_of_samples_average_to_those_of_the_mean_loss(activation: str) -> None:
     net = problem(3, samples=70)
     mean = net.objective(activation=activation)
-    assert_same(autodiff.loss_hessians(*net, activation).mean(0), hessian(mean).dense())
-    assert_same(autodiff.loss_gradients(*net, activation).mean(0), mean.gradient())
+    samples = *flattened(net.weights), net.x, net.labels, activation
+    assert_same(per_sample.hessians(*samples).mean(0), hessian(mean).dense())
+    assert_same(per_sample.loss_gradients(*samples).mean(0), mean.gradient())
 
 
 def test_logits_are_those_of_the_flat_parameters() -> None:
     net = problem(4, samples=2)
-    assert_same(autodiff.logit_derivatives(net.weights, net.x).logits, flat_logits(net)(flat(net)))
+    assert_same(
+        all_logit_derivatives(*flattened(net.weights), net.x, "relu").logits, flat_logits(net)(flat(net))
+    )
 
 
-ROUTES: list[Any] = [autodiff.loss_gradients, autodiff.loss_hessians]
-
-
-@pytest.mark.parametrize("route", ROUTES)
-def test_losses_name_the_argument_that_is_wrong(route: Any) -> None:
-    net = problem(2)
-    with pytest.raises(ValueError, match=r"labels must be between 0 and 4, got"):
-        route(net.weights, net.x, net.labels + 3)
-    with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\)"):
-        route(net.weights, net.x[:, 1:], net.labels)
+def test_matrices_that_do_not_follow_each_other_are_refused() -> None:
     with pytest.raises(ValueError, match=r"weights must be matrices \(out, in\) that follow each other"):
-        route(net.weights[::-1], net.x, net.labels)
-    with pytest.raises(ValueError, match="activation must be one of"):
-        route(net.weights, net.x, net.labels, "swish")
+        flattened(problem(2).weights[::-1])
 
 
 def test_logits_name_the_argument_that_is_wrong() -> None:
     net = problem(2)
     for x in (net.x[:, 1:], net.x[:0], 1.0):
         with pytest.raises(ValueError, match=r"x must be of shape \(N, 6\) with N >= 1"):
-            autodiff.logit_derivatives(net.weights, x)
+            all_logit_derivatives(*flattened(net.weights), x)
     with pytest.raises(ValueError, match="activation must be one of"):
-        autodiff.logit_derivatives(net.weights, net.x, "swish")
+        all_logit_derivatives(*flattened(net.weights), net.x, "swish")
 
 
-@pytest.mark.parametrize("route", [autodiff.logit_derivatives, *ROUTES])
+@pytest.mark.parametrize("route", [all_logit_derivatives, per_sample.loss_gradients, per_sample.hessians])
 def test_derivatives_that_no_memory_holds_are_refused(route: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_memory, "available", lambda device: 2.0**27)
-    net = problem(2)
+    network = flattened(problem(2).weights)
     x = torch.ones(1, 6, dtype=torch.float64).expand(500_000, 6)
-    labels = () if route is autodiff.logit_derivatives else (torch.zeros(1).long().expand(500_000),)
+    labels = () if route is all_logit_derivatives else (torch.zeros(1).long().expand(500_000),)
     with pytest.raises(ValueError, match=r"x must be small enough .* 500000 samples by 77 parameters need"):
-        route(net.weights, x, *labels)
+        route(*network, x, *labels)

@@ -6,7 +6,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from simulate import _memory
-from simulate.networks import mlp_logits, mlp_weights, parameter_count
+from simulate.networks import mlp_logits, mlp_weights, weight_count
 from simulate.perceptrons import confident
 from simulate.perceptrons.confident import ConfidentMlp
 from simulate.perceptrons.curvature import ProjectedMlp, haar
@@ -16,7 +16,7 @@ def problem(widths: tuple[int, ...], samples: int = 300):
     rng = np.random.default_rng(5)
     weights = mlp_weights(rng, widths)
     x, labels = rng.standard_normal((samples, widths[0])), rng.integers(0, widths[-1], samples)
-    return weights, x, labels, haar(rng, parameter_count(widths), 4)
+    return weights, x, labels, haar(rng, weight_count(widths), 4)
 
 
 @pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 4), (6, 8, 7, 5, 3)])

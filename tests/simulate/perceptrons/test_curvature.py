@@ -98,15 +98,15 @@ def test_excess_and_spectral_norm_of_known_spectra() -> None:
     matrices = torch.stack(
         [turn @ torch.diag(torch.tensor(e).double()) @ turn.T for e in ([3, 0, -4], [1, 1, 1])]
     )
-    assert_allclose(curvature.excess(matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
-    assert_allclose(curvature.excess(1e-200 * matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
+    assert_allclose(curvature.positive_excess(matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
+    assert_allclose(curvature.positive_excess(1e-200 * matrices).numpy(), [-1 / 5, np.sqrt(3)], rtol=1e-13)
     assert_allclose(curvature.spectral_norm(matrices).numpy(), [4, 1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("entry", [0.0, np.inf, np.nan])
 def test_excess_of_a_matrix_without_scale_is_an_error(entry: float) -> None:
     with pytest.raises(ValueError, match="matrix must be finite and non-zero"):
-        curvature.excess(torch.full((2, 2), entry))
+        curvature.positive_excess(torch.full((2, 2), entry))
 
 
 # --- projected curvature --------------------------------------------------------------------------
@@ -250,14 +250,14 @@ def test_g_term_keeps_its_digits_near_one_hot_probabilities(alpha: float) -> Non
     assert_allclose(float(actual), float(log_scale), rtol=1e-12)
     assert float((matrix - torch.from_numpy(expected)).norm()) < 1e-9 * np.linalg.norm(expected)
     assert float(torch.linalg.eigvalsh(matrix)[0]) > -1e-14 * float(matrix.trace())
-    assert float(curvature.excess(matrix)) >= 1 - 1e-12
+    assert float(curvature.positive_excess(matrix)) >= 1 - 1e-12
 
 
 def test_scaled_g_term_survives_where_the_g_term_is_zero_in_float64() -> None:
     projected = ProjectedMlp(*problem(3, samples=3), problem(3).frame())
     assert bool((projected.terms(2e3).g_term == 0).all())
     matrix, log_scale = projected.scaled_g_term(2e3)
-    assert float(log_scale) < -800 and float(curvature.excess(matrix)) >= 1 - 1e-12
+    assert float(log_scale) < -800 and float(curvature.positive_excess(matrix)) >= 1 - 1e-12
 
 
 @pytest.mark.parametrize("shift", [0.0, 30.0, 700.0])

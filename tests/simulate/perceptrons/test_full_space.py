@@ -38,21 +38,8 @@ def test_norms_are_those_of_the_dense_matrices(depth: int, alpha: float, tempera
     assert_allclose(norms.inner, float((g_term * h_term).sum()), rtol=1e-11, atol=1e-14 * scale**2)
     assert_allclose(norms.trace_hessian, float(hessian.trace()), rtol=1e-12)
     assert_allclose(norms.norm_hessian, scale, rtol=1e-12)
-    assert_allclose(norms.excess_g, float(curvature.excess(g_term)), rtol=1e-12)
-    assert_allclose(norms.excess_hessian, float(curvature.excess(hessian)), rtol=1e-12)
-
-
-@pytest.mark.parametrize("depth", WIDTHS)
-@pytest.mark.parametrize(("alpha", "temperature"), SCALES)
-def test_eigenvalues_of_the_g_term_are_those_of_the_dense_one(
-    depth: int, alpha: float, temperature: float
-) -> None:
-    net = problem(depth)
-    dense = torch.linalg.eigvalsh(dense_g_term(net, alpha, temperature))
-    found = full_space.g_term_eigenvalues(*net, alpha, temperature)
-    count = len(found)
-    assert count == min(net.size, 11 * WIDTHS[depth][-1])
-    assert_allclose(found, dense[-count:], rtol=1e-10, atol=1e-13 * float(dense[-1]))
+    assert_allclose(norms.excess_g, float(curvature.positive_excess(g_term)), rtol=1e-12)
+    assert_allclose(norms.excess_hessian, float(curvature.positive_excess(hessian)), rtol=1e-12)
 
 
 def test_a_linear_model_has_no_h_term() -> None:
@@ -66,7 +53,7 @@ def test_norms_are_those_of_the_matrices_of_any_model() -> None:
     g_term, h_term = operators.gauss_newton(objective).dense(), operators.h_term(objective).dense()
     assert_allclose(norms.trace_hessian, trace_hessian(objective), rtol=1e-12)
     assert_allclose(norms.norm_hessian, float(operators.hessian(objective).dense().norm()), rtol=1e-12)
-    assert_allclose(norms.excess_g, float(curvature.excess(g_term)), rtol=1e-12)
+    assert_allclose(norms.excess_g, float(curvature.positive_excess(g_term)), rtol=1e-12)
     assert_allclose(norms.norm_h_term, float(h_term.norm()), rtol=1e-11)
     assert_allclose(norms.inner, float((g_term * h_term).sum()), rtol=1e-10)
 
@@ -77,7 +64,7 @@ def test_excess_survives_underflow_and_agrees_with_the_projection() -> None:
     norms = full_space.norms(*net, alpha=2e3)
     matrix, _ = ProjectedMlp(*net, frame).scaled_g_term(2e3)
     assert norms.norm_g == 0
-    assert_allclose(norms.excess_g, float(curvature.excess(matrix)), rtol=1e-9)
+    assert_allclose(norms.excess_g, float(curvature.positive_excess(matrix)), rtol=1e-9)
 
 
 def test_a_sample_that_nothing_moves_leaves_the_others_their_digits() -> None:
@@ -126,9 +113,8 @@ def test_cuda_gives_the_norms_of_the_cpu() -> None:
     ],
 )
 def test_errors_name_the_argument(arguments: tuple[Any, ...], message: str) -> None:
-    for of_all in (full_space.norms, full_space.g_term_eigenvalues):
-        with pytest.raises(ValueError, match=message):
-            of_all(NET.weights, *arguments)
+    with pytest.raises(ValueError, match=message):
+        full_space.norms(NET.weights, *arguments)
 
 
 def test_a_network_that_cannot_move_has_no_excess() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from simulate.modules.logit_kernel import logit_kernel
 from simulate.networks import Mlp
 from simulate.perceptrons.full_space import norms
-from simulate.perceptrons.gram_excess import gram_excess
+from simulate.perceptrons.gram_excess import gram_excess, gram_spectrum
 
 
 def jacobian(samples: int = 4, classes: int = 3, dim: int = 20) -> Tensor:
@@ -20,17 +20,28 @@ def gram_of(rows: Tensor) -> Tensor:
     return torch.einsum("nki,mli->nkml", rows, rows)
 
 
-def dense_excess(rows: Tensor, logits: Tensor) -> float:
+def dense(rows: Tensor, logits: Tensor) -> Tensor:
+    """G over its norm."""
     p = torch.softmax(logits, -1)
     mixing = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
     g_term = torch.einsum("nki,nkl,nlj->ij", rows, mixing, rows)
-    return float(g_term.trace() / torch.linalg.matrix_norm(g_term))
+    return g_term / torch.linalg.matrix_norm(g_term)
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.7, 3.0])
 def test_it_is_that_of_the_dense_matrix(scale: float) -> None:
     rows, logits = jacobian(), scale * jacobian(dim=1)[..., 0]
-    assert_allclose(gram_excess(gram_of(rows), logits), dense_excess(rows, logits), rtol=1e-12)
+    assert_allclose(gram_excess(gram_of(rows), logits), float(dense(rows, logits).trace()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.7, 3.0])
+@pytest.mark.parametrize("dim", [7, 20])  # fewer parameters than the 12 rows of the factor, and more
+def test_the_spectrum_is_that_of_the_dense_matrix(scale: float, dim: int) -> None:
+    rows, logits = jacobian(dim=dim), scale * jacobian(dim=1)[..., 0]
+    found, expected = gram_spectrum(gram_of(rows), logits), torch.linalg.eigvalsh(dense(rows, logits))
+    count = min(dim, len(found))
+    assert_allclose(found[-count:], expected[-count:], rtol=1e-10, atol=1e-13)
+    assert_allclose(found[:-count], 0, atol=1e-13)
 
 
 def test_it_is_that_of_a_network_however_confident() -> None:
@@ -52,6 +63,6 @@ def test_a_common_factor_of_the_gradients_does_not_matter() -> None:
 def test_what_it_cannot_use_is_refused() -> None:
     rows, logits = jacobian(), jacobian(dim=1)[..., 0]
     with pytest.raises(ValueError, match=r"gram must be of shape \(4, 3, 4, 3\)"):
-        gram_excess(gram_of(rows)[:3], logits)
+        gram_spectrum(gram_of(rows)[:3], logits)
     with pytest.raises(ValueError, match="gram must have logits that move apart"):
         gram_excess(torch.zeros(4, 3, 4, 3, dtype=torch.float64), logits)

@@ -13,7 +13,7 @@ from simulate import eigenvalues
 from simulate.operators import hessian
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.perceptrons.trained import objective
+from simulate.perceptrons.trained import perceptron_objective
 from tests.theory.test_own_direction import numbers_of
 
 WIDTHS = (6, 5, 4)
@@ -61,17 +61,17 @@ def test_batch_eigenvalues_are_those_of_the_mean_matrices(matrices: np.ndarray, 
     batches = own_direction.partitions(np.random.default_rng(1), SAMPLES, size, 5)
     expected = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
     for samples in routes(matrices):
-        found = own_direction.batch_eigenvalues(samples, batches, tolerance=1e-6)
+        found = own_direction.batch_tops(samples, batches, tolerance=1e-6)
         assert_allclose(found, expected, rtol=1e-9)
-    few = own_direction.batch_eigenvalues(samples, batches, steps=3)
+    few = own_direction.batch_tops(samples, batches, steps=3)
     assert (few <= expected * (1 + 1e-12)).all() and (few < expected).any()
 
 
 def test_batch_eigenvalues_are_those_of_any_model() -> None:
     theta, x, labels = problem()
     batches = np.random.default_rng(2).permutation(SAMPLES).reshape(3, 8)
-    found = own_direction.batch_eigenvalues(PerceptronSamples(WIDTHS, *problem()), batches, tolerance=1e-6)
-    whole = [hessian(objective(WIDTHS, theta, x[batch], labels[batch])) for batch in batches]
+    found = own_direction.batch_tops(PerceptronSamples(WIDTHS, *problem()), batches, tolerance=1e-6)
+    whole = [hessian(perceptron_objective(WIDTHS, theta, x[batch], labels[batch])) for batch in batches]
     rng = np.random.default_rng(0)
     expected = [eigenvalues.extremes(matrix, rng, tolerance=1e-10).values[0] for matrix in whole]
     assert_allclose(found, expected, rtol=1e-9)
@@ -132,4 +132,4 @@ def test_what_does_not_fit_is_refused(matrices: np.ndarray) -> None:
     with pytest.raises(ValueError, match="count must be less than the 59 parameters"):
         own_direction.top_eigenvectors(samples, 59)
     with pytest.raises(ValueError, match="steps must be a positive integer"):
-        own_direction.batch_eigenvalues(samples, np.array([[0]]), steps=0)
+        own_direction.batch_tops(samples, np.array([[0]]), steps=0)

@@ -9,14 +9,15 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from simulate import networks
 from simulate.modules.hessian_variance import variance_along
 from simulate.modules.sample_grams import sample_grams
 from simulate.operators import hessian
 from simulate.perceptrons import curvature, per_sample
-from simulate.perceptrons.trained import objective
+from simulate.perceptrons.trained import perceptron_objective
 from tests.simulate.small_perceptrons import assert_same
 
-FLAT = torch.zeros(per_sample.parameter_count((4, 3)), dtype=torch.float64)
+FLAT = torch.zeros(networks.weight_count((4, 3), biases=True), dtype=torch.float64)
 UNIT = np.eye(3)
 
 
@@ -27,15 +28,15 @@ def test_per_sample_hessians_average_to_the_hessian_of_the_mean_loss(
     widths: tuple[int, ...], activation: str
 ) -> None:
     rng = np.random.default_rng(0)
-    theta = torch.from_numpy(0.5 * rng.standard_normal(per_sample.parameter_count(widths)))
+    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=True)))
     x, labels = (
         torch.from_numpy(rng.standard_normal((70, 4))),
         torch.from_numpy(rng.integers(0, widths[-1], 70)),
     )
     hessians = per_sample.hessians(widths, theta, x, labels, activation)
     assert hessians.shape == (70, len(theta), len(theta))
-    assert_same(hessians.mean(0), hessian(objective(widths, theta, x, labels, activation)).dense())
-    one = objective(widths, theta, x[3:4], labels[3:4], activation)
+    assert_same(hessians.mean(0), hessian(perceptron_objective(widths, theta, x, labels, activation)).dense())
+    one = perceptron_objective(widths, theta, x[3:4], labels[3:4], activation)
     assert_same(hessians[3], hessian(one).dense())
 
 
@@ -44,7 +45,7 @@ def test_samples_vary_as_those_of_any_model() -> None:
     rng, widths = np.random.default_rng(0), (4, 3, 5)
     theta = per_sample.initial_parameters(rng, widths)
     problem = widths, theta, rng.standard_normal((9, 4)), rng.integers(0, 5, 9)
-    whole, probes = objective(*problem), curvature.haar(rng, len(theta), 2)
+    whole, probes = perceptron_objective(*problem), curvature.haar(rng, len(theta), 2)
 
     pieces = per_sample.algorithm_1_probes(per_sample.hessians(*problem), probes.T)
     along = [variance_along(whole, probe) * 8 / 9 for probe in probes.T]
@@ -64,7 +65,7 @@ def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:
         per_sample.hessians((4, 3), linear, x, labels),
     )
     widths, step = (4, 2, 3), 1e-5
-    theta = torch.from_numpy(rng.standard_normal(per_sample.parameter_count(widths)))
+    theta = torch.from_numpy(rng.standard_normal(networks.weight_count(widths, biases=True)))
 
     def logits(t: np.ndarray) -> np.ndarray:
         hidden = np.tanh(x @ t[:8].reshape(2, 4).T + t[8:10])
@@ -82,7 +83,7 @@ def test_per_sample_gauss_newtons_are_what_the_logits_contribute() -> None:
 
 def test_flat_networks_start_with_lecun_weights_and_zero_biases() -> None:
     theta = per_sample.initial_parameters(np.random.default_rng(0), (100, 50, 20))
-    assert len(theta) == per_sample.parameter_count((100, 50, 20)) == 6070
+    assert len(theta) == networks.weight_count((100, 50, 20), biases=True) == 6070
     first, first_bias, second, second_bias = theta.split([5000, 50, 1000, 20])
     assert not first_bias.any() and not second_bias.any()
     assert abs(float(first.square().mean()) * 100 - 1) < 5 * np.sqrt(2 / 5000)
@@ -104,9 +105,11 @@ def test_probe_pieces_are_the_quadratic_forms_they_are_named_after() -> None:
     assert_allclose(float(pieces.square_of_mean.sum()), float(mean.square().sum()), rtol=1e-13)
 
 
-@pytest.mark.parametrize("route", [per_sample.hessians, per_sample.gauss_newtons])
+@pytest.mark.parametrize("route", [per_sample.loss_gradients, per_sample.hessians, per_sample.gauss_newtons])
 def test_per_sample_errors_name_the_argument(route: Any) -> None:
-    with pytest.raises(ValueError, match=r"theta must be of shape \(15,\), got \(14,\)"):
+    with pytest.raises(
+        ValueError, match=r"theta must be of shape \(12,\), or with biases \(15,\), got \(14,\)"
+    ):
         route((4, 3), FLAT[1:], np.ones((2, 4)), [0, 1])
     with pytest.raises(ValueError, match=r"x must be of shape \(N, 4\)"):
         route((4, 3), FLAT, np.ones((2, 5)), [0, 1])

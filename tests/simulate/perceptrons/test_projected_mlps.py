@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate import _memory
-from simulate.networks import mlp_logits, mlp_weights, parameter_count
-from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian
+from simulate.networks import mlp_logits, mlp_weights, weight_count
+from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of
 from simulate.perceptrons.projected_mlps import projected_mlps
 
 COUNT, SAMPLES, COLUMNS = 3, 7, 4
@@ -18,7 +18,7 @@ def problem(widths: tuple[int, ...]) -> tuple[list[Tensor], np.ndarray, np.ndarr
     rng = np.random.default_rng(1)
     stacks = [torch.stack(w) for w in zip(*(mlp_weights(rng, widths) for _ in range(COUNT)), strict=True)]
     x, labels = rng.standard_normal((SAMPLES, widths[0])), rng.integers(0, widths[-1], SAMPLES)
-    return stacks, x, labels, haar(rng, parameter_count(widths), COLUMNS)
+    return stacks, x, labels, haar(rng, weight_count(widths), COLUMNS)
 
 
 @pytest.mark.parametrize("widths", [(6, 4), (6, 8, 4), (6, 8, 7, 4), (6, 8, 7, 5, 3)])
@@ -43,7 +43,7 @@ def test_their_sum_is_the_hessian_along_the_frame() -> None:
             mlp_logits(weights, torch.from_numpy(x)), torch.from_numpy(labels)
         )
 
-    exact = hessian(loss)(torch.zeros(COLUMNS, dtype=torch.float64))
+    exact = hessian_of(loss)(torch.zeros(COLUMNS, dtype=torch.float64))
     assert_allclose(projected_mlps(stacks, x, labels, frame).hessian[1], exact, rtol=1e-11, atol=1e-14)
 
 

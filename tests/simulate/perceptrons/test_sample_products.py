@@ -12,7 +12,7 @@ from simulate import networks
 from simulate.operators import hessian
 from simulate.perceptrons import per_sample
 from simulate.perceptrons.sample_products import DenseSamples, PerceptronSamples, Samples
-from simulate.perceptrons.trained import objective
+from simulate.perceptrons.trained import perceptron_objective
 from tests.simulate.small_perceptrons import assert_same
 
 NETWORKS = [((4, 3, 5), "tanh"), ((5, 4, 3, 3), "gelu"), ((4, 6, 5, 3), "relu"), ((4, 3), "tanh")]
@@ -21,7 +21,7 @@ CURVATURES = {"hessian": per_sample.hessians, "gauss-newton": per_sample.gauss_n
 
 def setting(widths: tuple[int, ...], seed: int = 0) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    theta = torch.from_numpy(0.5 * rng.standard_normal(per_sample.parameter_count(widths)))
+    theta = torch.from_numpy(0.5 * rng.standard_normal(networks.weight_count(widths, biases=True)))
     return theta, rng.standard_normal((7, widths[0])), rng.integers(0, widths[-1], 7)
 
 
@@ -62,8 +62,8 @@ def test_products_of_a_network_without_biases() -> None:
     _, x, labels = setting(widths)
     theta = torch.cat([w.flatten() for w in networks.mlp_weights(np.random.default_rng(2), widths)])
     samples = PerceptronSamples(widths, theta, x, labels)
-    whole = hessian(objective(widths, theta, x, labels)).dense()
-    assert samples.dim == networks.parameter_count(widths)
+    whole = hessian(perceptron_objective(widths, theta, x, labels)).dense()
+    assert samples.dim == networks.weight_count(widths)
     assert_same(samples.mean(torch.eye(samples.dim, dtype=theta.dtype)[None])[0], whole)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from simulate import networks
 from simulate.perceptrons import per_sample
-from simulate.perceptrons.trained import loss, objective, trained
+from simulate.perceptrons.trained import loss, perceptron_objective, trained
 
 WIDTHS = (4, 5, 3)
 
@@ -42,7 +42,7 @@ def test_the_loss_is_that_of_the_network_with_and_without_biases() -> None:
     biased = torch.cat([part for w in weights for part in (w.flatten(), w.new_zeros(len(w)))])
     for theta in (plain, biased):
         torch.testing.assert_close(loss(WIDTHS, theta, x, labels, "gelu"), expected)
-        measured = objective(WIDTHS, theta, x, labels, "gelu")
+        measured = perceptron_objective(WIDTHS, theta, x, labels, "gelu")
         assert abs(measured.value() - float(expected)) < 1e-12
         assert torch.equal(torch.cat([p.flatten() for p in measured.leaves()]), theta)
     biased[-3:] = torch.tensor([0.0, 5.0, 0.0])
@@ -51,7 +51,7 @@ def test_the_loss_is_that_of_the_network_with_and_without_biases() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     theta, x, labels = problem()
-    for route in (loss, objective):
+    for route in (loss, perceptron_objective):
         with pytest.raises(ValueError, match=r"theta must be of shape \(35,\), or with biases \(43,\)"):
             route(WIDTHS, theta[:-1], x, labels)
     with pytest.raises(ValueError, match="steps must not be negative"):

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from simulate.monte_carlo import Block, fixture
 from simulate.training import optimisers
+from simulate.training.momentum import descent_step, heavy_ball_step, nesterov_step, step_contraction
 
 
 def samples(count: int, dim: int, rank: int, seed: int = 0) -> np.ndarray:
@@ -37,7 +38,7 @@ def test_the_second_moment_stands_still_at_the_limit(name: str, batch: int) -> N
     """Over every batch there is: an average over subsets, not the formula for them."""
     matrices = SETS[name]
     batch = min(batch, len(matrices))
-    rate, moment = optimisers.mean_square_limit(optimisers.population(matrices), batch)
+    rate, moment = optimisers.largest_stable_rate(optimisers.population(matrices), batch)
     batches = optimisers.all_batches(matrices, batch)
     steps = np.eye(len(moment)) - rate * batches
     assert_allclose(np.mean(steps @ moment @ steps, axis=0), moment, atol=1e-12)
@@ -58,7 +59,7 @@ def test_the_limit_is_the_threshold_of_mulayoff_and_michaeli(name: str, batch: i
     d = (1 - p) * np.kron(h, h) + p * np.mean([np.kron(m, m) for m in matrices], axis=0)
     threshold = 2 / np.linalg.eigvals(np.linalg.pinv(c, rcond=1e-12) @ d).real.max()
 
-    rate = optimisers.mean_square_limit(optimisers.population(matrices), batch).rate
+    rate = optimisers.largest_stable_rate(optimisers.population(matrices), batch).rate
     assert_allclose(rate, threshold, rtol=1e-9)
 
 
@@ -71,15 +72,15 @@ def test_samples_without_curvature_give_no_trial_direction() -> None:
 def test_batches_with_replacement_are_those_of_every_tuple(batch: int) -> None:
     matrices = samples(3, 2, 1)
     tuples = np.stack([matrices[list(np.ndindex(*(3,) * batch))[i], :].mean(axis=0) for i in range(3**batch)])
-    limit = optimisers.mean_square_limit(optimisers.population(matrices), batch, replacement=True)
+    limit = optimisers.largest_stable_rate(optimisers.population(matrices), batch, replacement=True)
     assert_allclose(optimisers.moment_radius(tuples, limit.rate), 1.0, rtol=1e-12)
 
 
 def test_lanczos_and_the_dense_solver_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     population = optimisers.population(samples(12, 10, 2))
-    sparse = optimisers.mean_square_limit(population, 3)
+    sparse = optimisers.largest_stable_rate(population, 3)
     monkeypatch.setattr(optimisers, "_DENSE", 99)
-    dense = optimisers.mean_square_limit(population, 3)
+    dense = optimisers.largest_stable_rate(population, 3)
     assert_allclose(sparse.rate, dense.rate, rtol=1e-9)
     assert_allclose(sparse.moment, dense.moment, atol=1e-6)
 
@@ -88,7 +89,7 @@ def test_limit_is_homogeneous_and_ignores_a_rotation() -> None:
     matrices = samples(5, 3, 2)
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((3, 3)))[0]
     one, other = (
-        optimisers.mean_square_limit(optimisers.population(m), 2).rate
+        optimisers.largest_stable_rate(optimisers.population(m), 2).rate
         for m in (matrices, 4.0 * turn @ matrices @ turn.T)
     )
     assert_allclose(one, 4 * other, rtol=1e-10)
@@ -96,7 +97,7 @@ def test_limit_is_homogeneous_and_ignores_a_rotation() -> None:
 
 def test_a_full_batch_is_gradient_descent() -> None:
     population = optimisers.population(samples(9, 12, 3))
-    assert_allclose(optimisers.mean_square_limit(population, 9).rate, 2 / population.values[0], rtol=1e-9)
+    assert_allclose(optimisers.largest_stable_rate(population, 9).rate, 2 / population.values[0], rtol=1e-9)
     assert_allclose(optimisers.whitened_square(population, 9), population.values[0], rtol=1e-12)
 
 
@@ -120,7 +121,7 @@ def test_whitened_square_and_quadratic_forms_are_those_of_the_samples(batch: int
     assert_allclose(optimisers.whitened_square(population, batch), expected, rtol=1e-10)
 
     u = optimisers.trial_directions(population, top=2, heavy=3)
-    mean, variance = optimisers.quadratic_forms(population, u)
+    mean, variance = optimisers.form_moments(population, u)
     forms = np.array([[v @ m @ v for v in u] for m in matrices])
     assert_allclose(mean, forms.mean(axis=0), rtol=1e-12)
     assert_allclose(variance, forms.var(axis=0, ddof=1), rtol=1e-12)
@@ -165,34 +166,32 @@ def test_least_squares_have_the_traces_of_their_inputs() -> None:
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
-        (optimisers.descent(0.3), 0.85),
-        (optimisers.descent(1.0), 1.0),
-        (optimisers.heavy_ball(0.3, 0.0), 0.85),
-        (optimisers.heavy_ball(0.3, 0.9025), 0.95),
-        (optimisers.nesterov(0.3, 0.0), 0.85),
-        (optimisers.nesterov(0.5, 1 / 3), 0.5),  # 1 - sqrt(mu/L)
-        (optimisers.descent(0.5), 0.75),
+        (descent_step(0.3), 0.85),
+        (descent_step(1.0), 1.0),
+        (heavy_ball_step(0.3, 0.0), 0.85),
+        (heavy_ball_step(0.3, 0.9025), 0.95),
+        (nesterov_step(0.3, 0.0), 0.85),
+        (nesterov_step(0.5, 1 / 3), 0.5),  # 1 - sqrt(mu/L)
+        (descent_step(0.5), 0.75),
     ],
 )
 def test_contractions_known_by_hand(step: Any, expected: float) -> None:
     # a double root is good to the root of the rounding error
-    assert_allclose(optimisers.contraction(step, (0.5, 1.0, 2.0)), expected, rtol=1e-5)
+    assert_allclose(step_contraction(step, (0.5, 1.0, 2.0)), expected, rtol=1e-5)
 
 
 def test_contraction_is_that_of_a_long_run() -> None:
     rate, momentum, h = 0.7, 0.4, np.array([0.2, 1.9])
-    step = optimisers.nesterov(rate, momentum)
+    step = nesterov_step(rate, momentum)
     w, before, sizes = np.ones(2), np.ones(2), []
     for _ in range(400):
         w, before = step(w, before, lambda x: h * x), w
         sizes.append(np.linalg.norm(np.concatenate([w, before])))
-    assert_allclose(
-        (sizes[-1] / sizes[100]) ** (1 / 299), optimisers.contraction(step, (0.2, 1.9)), rtol=1e-3
-    )
+    assert_allclose((sizes[-1] / sizes[100]) ** (1 / 299), step_contraction(step, (0.2, 1.9)), rtol=1e-3)
 
 
 def test_an_optimiser_that_is_done_in_one_step_contracts_to_zero() -> None:
-    assert optimisers.contraction(optimisers.descent(0.25), (4.0,)) == 0
+    assert step_contraction(descent_step(0.25), (4.0,)) == 0
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_what_is_no_population_is_refused(matrices: Any, message: str) -> None:
 def test_batches_that_do_not_exist_are_refused(batch: float) -> None:
     population = optimisers.population(SETS["full"])
     with pytest.raises(ValueError, match="batch_size must be from 1 to the 5 samples"):
-        optimisers.mean_square_limit(population, batch)
+        optimisers.largest_stable_rate(population, batch)
     if batch != 6:
         with pytest.raises(ValueError, match="batch_size must be at least 1"):
             optimisers.whitened_square(population, batch, replacement=True)
@@ -225,7 +224,7 @@ def test_batches_that_do_not_exist_are_refused(batch: float) -> None:
 
 def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
     with pytest.raises(ValueError, match=r"directions must be of shape \(k, 3\)"):
-        optimisers.quadratic_forms(optimisers.population(SETS["full"]), [[1.0, 0.0]])
+        optimisers.form_moments(optimisers.population(SETS["full"]), [[1.0, 0.0]])
     block = Block((fixture(0, "a"),))
     with pytest.raises(ValueError, match="runs must be a positive integer"):
         optimisers.least_squares_paths(block, dim=2, rate=0.1, batch_size=1, steps=1, runs=0)
@@ -246,7 +245,7 @@ def test_directions_and_counts_out_of_their_domain_are_refused() -> None:
     with pytest.raises(ValueError, match="top and heavy must be non-negative, got -1 and 2"):
         optimisers.trial_directions(optimisers.population(SETS["full"]), top=-1, heavy=2)
     with pytest.raises(ValueError, match="eigenvalues must be at least one number"):
-        optimisers.contraction(optimisers.descent(0.1), ())
+        step_contraction(descent_step(0.1), ())
 
 
 def test_one_replicate_is_the_same_in_any_block() -> None:

@@ -79,7 +79,7 @@ def test_sharpness_is_the_top_of_the_fisher_spectrum(
 ) -> None:
     network, _ = networks(widths, samples)
     gram = fisher_gram.gram(network, "tanh")
-    expected = fisher_gram.eigenvalues(fisher_gram.centred(gram) if subtracted else gram)[:, -1]
+    expected = fisher_gram.fisher_eigenvalues(fisher_gram.centred(gram) if subtracted else gram)[:, -1]
     found = wide_training.sharpness(network, "tanh", subtracted=subtracted)
     assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
 

@@ -61,7 +61,7 @@ def jacobian(network: WideNetwork, names) -> tuple[Tensor, list[Tensor]]:
 @pytest.mark.parametrize(("widths", "samples"), SHAPES)
 def test_outputs_are_those_of_torch(widths: tuple[int, ...], samples: int, name: str) -> None:
     network = network_of(widths, samples)
-    found = batch_normed.forward(network, name)
+    found = batch_normed.batch_normed_signals(network, name)
 
     names = [name] * (len(widths) - 2)
     for n in range(2):
@@ -71,7 +71,7 @@ def test_outputs_are_those_of_torch(widths: tuple[int, ...], samples: int, name:
 
 
 def test_normalised_signals_have_mean_0_and_variance_1() -> None:
-    found = batch_normed.forward(network_of((4, 6, 5, 3), 7), "softplus")
+    found = batch_normed.batch_normed_signals(network_of((4, 6, 5, 3), 7), "softplus")
 
     assert [tuple(z.shape) for z in found.normalised] == [(2, 7, 6), (2, 7, 5)]
     assert [tuple(s.shape) for s in found.deviations] == [(2, 1, 6), (2, 1, 5)]
@@ -83,7 +83,7 @@ def test_normalised_signals_have_mean_0_and_variance_1() -> None:
 
 
 def test_moments_and_rayleigh_quotient_by_loops() -> None:
-    found = batch_normed.forward(network_of((4, 6, 5, 3), 5), "gelu")
+    found = batch_normed.batch_normed_signals(network_of((4, 6, 5, 3), 5), "gelu")
     moments = batch_normed.measured_moments(found)
 
     pairs = [(s, t) for s in range(5) for t in range(5) if s != t]
@@ -93,7 +93,7 @@ def test_moments_and_rayleigh_quotient_by_loops() -> None:
         assert_allclose(moments["q_hat_st"][:, layer], shared, rtol=1e-12, atol=1e-14)
     last = found.activations[-1]
     assert_allclose(batch_normed.last_layer_rayleigh(found), (last @ last.mT).sum((1, 2)) / 25, rtol=1e-12)
-    shallow = batch_normed.measured_moments(batch_normed.forward(network_of((3, 2)), "relu"))
+    shallow = batch_normed.measured_moments(batch_normed.batch_normed_signals(network_of((3, 2)), "relu"))
     assert {name: tuple(values.shape) for name, values in shallow.items()} == {
         "q_hat_t": (2, 0),
         "q_hat_st": (2, 0),
@@ -110,7 +110,7 @@ def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int,
     j, by_biases = jacobian(network, [name] * (len(widths) - 2))
     expected = torch.einsum("nksp,nmtp->nkmst", j, j)
 
-    found = batch_normed.gram(network, name)
+    found = batch_normed.batch_normed_gram(network, name)
 
     assert found.shape == (2, widths[-1], widths[-1], samples, samples)
     assert_allclose(found, expected, rtol=0, atol=1e-13 * expected.abs().max().item())
@@ -120,14 +120,14 @@ def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int,
 
 def test_without_biases_only_those_of_the_last_layer_are_missing() -> None:
     network = network_of()
-    whole, part = (batch_normed.gram(network, "tanh", biases=b) for b in (True, False))
+    whole, part = (batch_normed.batch_normed_gram(network, "tanh", biases=b) for b in (True, False))
     assert_allclose(whole - part, torch.eye(3)[None, :, :, None, None].expand_as(whole), atol=1e-13)
 
 
 def test_layers_may_differ_in_their_activation() -> None:
     network = network_of()
     j, _ = jacobian(network, ["tanh", "relu"])
-    found = batch_normed.gram(network, ["tanh", ACTIVATIONS["relu"]])
+    found = batch_normed.batch_normed_gram(network, ["tanh", ACTIVATIONS["relu"]])
     assert_allclose(found, torch.einsum("nksp,nmtp->nkmst", j, j), atol=1e-12)
 
 
@@ -135,19 +135,21 @@ def test_mean_subtraction_on_top_is_the_centred_gram() -> None:
     network = network_of()
     j, _ = jacobian(network, ["erf", "erf"])
     j = j - j.mean(2, keepdim=True)
-    found = fisher_gram.centred(batch_normed.gram(network, "erf"))
+    found = fisher_gram.centred(batch_normed.batch_normed_gram(network, "erf"))
     assert_allclose(found, torch.einsum("nksp,nmtp->nkmst", j, j), atol=1e-12)
 
 
 def test_a_replicate_has_the_same_gram_alone_and_in_a_block() -> None:
-    together = batch_normed.gram(network_of(count=3), "gelu")
-    assert_allclose(batch_normed.gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-11, atol=1e-12)
+    together = batch_normed.batch_normed_gram(network_of(count=3), "gelu")
+    assert_allclose(
+        batch_normed.batch_normed_gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-11, atol=1e-12
+    )
 
 
 def test_gram_leaves_the_network_alone() -> None:
     network = network_of()
     kept = [t.clone() for t in (*network.weights, *network.biases, network.inputs)]
-    batch_normed.gram(network, "relu")
+    batch_normed.batch_normed_gram(network, "relu")
     assert all(map(torch.equal, (*network.weights, *network.biases, network.inputs), kept))
 
 
@@ -156,7 +158,7 @@ def test_gram_leaves_the_network_alone() -> None:
 
 def test_one_sample_has_no_deviation() -> None:
     with pytest.raises(ValueError, match=r"samples must be at least 2 to be normalised, got 1"):
-        batch_normed.forward(network_of(samples=1), "relu")
+        batch_normed.batch_normed_signals(network_of(samples=1), "relu")
 
 
 def test_equal_preactivations_have_no_deviation() -> None:
@@ -165,16 +167,16 @@ def test_equal_preactivations_have_no_deviation() -> None:
         weights=network.weights, biases=network.biases, inputs=torch.ones_like(network.inputs)
     )
     with pytest.raises(ValueError, match=r"network must tell samples apart in every unit"):
-        batch_normed.gram(blind, "relu")
+        batch_normed.batch_normed_gram(blind, "relu")
 
 
 def test_unknown_activations_are_refused() -> None:
     with pytest.raises(ValueError, match=r"activation must be one of relu, .*, got 'swish'"):
-        batch_normed.gram(network_of(), "swish")
+        batch_normed.batch_normed_gram(network_of(), "swish")
     with pytest.raises(
         ValueError, match=r"activation must be one, or one for each of the 2 hidden layers, got 1"
     ):
-        batch_normed.gram(network_of(), ["relu"])
+        batch_normed.batch_normed_gram(network_of(), ["relu"])
 
 
 def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +188,7 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
     with pytest.raises(
         ValueError, match=r"2 replicates, 1 outputs and 2000 samples need about .* GiB, got 0.1 GiB"
     ):
-        batch_normed.gram(wide, "relu")
+        batch_normed.batch_normed_gram(wide, "relu")
 
 
 LARGE = [
@@ -204,7 +206,7 @@ def test_the_estimate_covers_the_peak(widths: tuple[int, ...], samples: int) -> 
     network = network_of(widths, samples, count=3)
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(profile_memory=True, activities=activities) as profile:
-        batch_normed.gram(network, "tanh")
+        batch_normed.batch_normed_gram(network, "tanh")
     peak = held = 0
     for event in profile.profiler.kineto_results.events():
         if event.name() == "[memory]":

@@ -107,7 +107,7 @@ def test_cross_entropy_eigenvalues_are_those_of_the_fisher_matrix_itself() -> No
     dual = scores.transpose(2, 3).reshape(2, 9, 9) * weight[:, :, None] * weight[:, None, :]
 
     assert_allclose(
-        fisher_gram.eigenvalues(gram), torch.linalg.eigvalsh(dual) / 3, atol=1e-13 * float(dual.max())
+        fisher_gram.fisher_eigenvalues(gram), torch.linalg.eigvalsh(dual) / 3, atol=1e-13 * float(dual.max())
     )
 
 
@@ -153,7 +153,7 @@ def test_averaged_gram_keeps_both_means() -> None:
     found = gram_variants.averaged(gram)
 
     assert found.shape == gram.shape
-    assert_allclose(fisher_gram.trace(found), fisher_gram.trace(gram), rtol=1e-13)
+    assert_allclose(fisher_gram.fisher_trace(found), fisher_gram.fisher_trace(gram), rtol=1e-13)
     assert_allclose(fisher_gram.rayleigh(found), fisher_gram.rayleigh(gram), rtol=1e-13)
     assert len(found[0].unique()) == 3 and not found[:, 0, 1].any()
     assert_allclose(

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from simulate import lanczos
 from simulate.monte_carlo import Block, Point, stream
 from simulate.wide import fisher_gram, last_layer, signals
 from simulate.wide.last_layer import Normalisation
@@ -120,46 +118,6 @@ def test_normalised_outputs_have_mean_zero_and_deviation_one() -> None:
     assert_allclose(unit.square().mean(-1), 1.0, rtol=1e-13)
 
 
-def test_trained_shifts_add_one_to_the_spectrum_for_each_output() -> None:
-    """By autograd, the shift being a parameter among the others."""
-    network = network_of()
-    gram = last_layer.projected(
-        fisher_gram.gram(network, "tanh"), last_layer.mean_subtraction(last_layer.outputs_of(network, "tanh"))
-    )
-    without = fisher_gram.eigenvalues(gram)
-
-    found = fisher_gram.eigenvalues(last_layer.with_shift(gram))
-
-    expected = torch.cat([without[:, 3:], torch.ones(2, 3, dtype=torch.float64)], dim=1).sort(1).values
-    assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
-
-
-def test_trained_gains_add_another_one() -> None:
-    network = network_of()
-    outputs = last_layer.outputs_of(network, "tanh")
-    gram = last_layer.projected(fisher_gram.gram(network, "tanh"), last_layer.batch_normalisation(outputs))
-    without = fisher_gram.eigenvalues(gram)
-
-    found = fisher_gram.eigenvalues(last_layer.with_gain(last_layer.with_shift(gram), outputs))
-
-    expected = torch.cat([without[:, 6:], torch.ones(2, 6, dtype=torch.float64)], dim=1).sort(1).values
-    assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", READOUTS)
-def test_projected_operator_multiplies_by_the_projected_gram(name: str) -> None:
-    network = network_of(count=1)
-    matrices = READOUTS[name][1](last_layer.outputs_of(network, "erf"))
-    gram = last_layer.projected(fisher_gram.gram(network, "erf"), matrices)[0]
-    vectors = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 15)))
-
-    operator = last_layer.projected_operator(fisher_gram.network_operator(network, "erf"), matrices)
-
-    assert_allclose(operator(vectors), fisher_gram.gram_operator(gram)(vectors), rtol=1e-11, atol=1e-12)
-    top = lanczos.extreme_eigenpairs(operator, np.random.default_rng(1), largest=2)
-    assert_allclose(top.values, fisher_gram.eigenvalues(gram[None])[0].flip(0)[:2], rtol=1e-9)
-
-
 @pytest.mark.parametrize("value", [0.1, 1e9 / 3])
 @pytest.mark.parametrize("samples", [1, 7])
 def test_an_output_that_is_the_same_for_all_samples_is_refused(samples: int, value: float) -> None:
@@ -167,20 +125,11 @@ def test_an_output_that_is_the_same_for_all_samples_is_refused(samples: int, val
     for function in (last_layer.batch_normalisation, last_layer.normalised):
         with pytest.raises(ValueError, match=r"outputs must differ between samples .* got a constant one"):
             function(constant)
-    with pytest.raises(ValueError, match="outputs must differ between samples"):
-        last_layer.with_gain(torch.zeros(1, 2, 2, samples, samples).double(), constant)
 
 
 def test_small_outputs_are_normalised_like_large_ones() -> None:
     outputs = last_layer.outputs_of(network_of(), "tanh")
     assert_allclose(last_layer.normalised(1e-30 * outputs), last_layer.normalised(outputs), rtol=1e-12)
-
-
-def test_precision_of_a_projected_operator_is_kept() -> None:
-    network = network_of(count=1).to(torch.float32)
-    matrices = last_layer.mean_subtraction(last_layer.outputs_of(network, "tanh"))
-    operator = last_layer.projected_operator(fisher_gram.network_operator(network, "tanh"), matrices)
-    assert operator.dtype == operator(torch.ones(1, 15)).dtype == torch.float32
 
 
 def test_precision_is_that_of_the_network() -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import layer_norm
 
 from benchmarks.fisher import peak_bytes
 from simulate import _memory
-from simulate.activations import ACTIVATIONS, named
+from simulate.activations import ACTIVATIONS, nonlinearity
 from simulate.monte_carlo import Block, Point, stream
 from simulate.wide import fisher_gram, layer_normed, signals
 from simulate.wide.signals import WideNetwork
@@ -38,7 +38,7 @@ def jacobian(
     def outputs(weights, offsets, h):
         for layer, (w, b) in enumerate(zip(weights, offsets, strict=True)):
             u = layer_norm(h @ w.mT + b, (len(b),), eps=eps)
-            h = u if layer == len(activations) else named(activations[layer]).function(u)
+            h = u if layer == len(activations) else nonlinearity(activations[layer]).function(u)
         return h.T
 
     def rows(n: int) -> Tensor:
@@ -60,7 +60,7 @@ def assert_gram_of(j: Tensor, measured: Tensor, scale: float | None = None) -> N
 @pytest.mark.parametrize(("widths", "samples"), SHAPES)
 def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int, eps: float) -> None:
     network, hidden = network_of(widths, samples), len(widths) - 2
-    measured = layer_normed.gram(network, "tanh", eps=eps)
+    measured = layer_normed.layer_normed_gram(network, "tanh", eps=eps)
 
     assert measured.shape == (2, widths[-1], widths[-1], samples, samples)
     assert_gram_of(jacobian(network, ["tanh"] * hidden, eps=eps), measured)
@@ -69,21 +69,28 @@ def test_gram_is_the_product_of_jacobians(widths: tuple[int, ...], samples: int,
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gram_takes_every_activation(activation: str) -> None:
     network = network_of()
-    assert_gram_of(jacobian(network, [activation] * 2), layer_normed.gram(network, activation))
+    assert_gram_of(jacobian(network, [activation] * 2), layer_normed.layer_normed_gram(network, activation))
 
 
 def test_gram_takes_one_activation_per_hidden_layer_and_leaves_biases_out() -> None:
     network = network_of()
     j = jacobian(network, ["tanh", "relu"], biases=False)
-    assert_gram_of(j, layer_normed.gram(network, ["tanh", "relu"], biases=False))
+    assert_gram_of(j, layer_normed.layer_normed_gram(network, ["tanh", "relu"], biases=False))
 
 
 @pytest.mark.parametrize("widths", [(1, 1), (3, 1, 4), (4, 6, 1), (2, 1, 1)])
 def test_a_single_unit_is_constant(widths: tuple[int, ...]) -> None:
     """Its normalised signal and its derivatives are 0 whatever the constant, and without one."""
     network, hidden = network_of(widths, 3), ["erf"] * (len(widths) - 2)
-    assert_gram_of(jacobian(network, hidden, eps=0.1), layer_normed.gram(network, hidden, eps=0.1), scale=1.0)
-    without, nearly = layer_normed.gram(network, hidden), layer_normed.gram(network, hidden, eps=1e-13)
+    assert_gram_of(
+        jacobian(network, hidden, eps=0.1),
+        layer_normed.layer_normed_gram(network, hidden, eps=0.1),
+        scale=1.0,
+    )
+    without, nearly = (
+        layer_normed.layer_normed_gram(network, hidden),
+        layer_normed.layer_normed_gram(network, hidden, eps=1e-13),
+    )
     assert_allclose(without, nearly, rtol=0, atol=1e-9)
     assert (without == 0).all() == (widths[-1] == 1)
 
@@ -94,10 +101,12 @@ def test_several_units_that_agree(layer: int) -> None:
     network = network_of((4, 8, 5, 4), 3)
     network.weights[layer].zero_()
     network.biases[layer].fill_(0.5)
-    assert_gram_of(jacobian(network, ["tanh"] * 2, eps=0.1), layer_normed.gram(network, "tanh", eps=0.1))
+    assert_gram_of(
+        jacobian(network, ["tanh"] * 2, eps=0.1), layer_normed.layer_normed_gram(network, "tanh", eps=0.1)
+    )
 
-    signals = layer_normed.forward(network, "tanh")
-    deltas = list(layer_normed.backward(network, "tanh", signals))[::-1]
+    signals = layer_normed.layer_normed_signals(network, "tanh")
+    deltas = list(layer_normed.layer_normed_derivatives(network, "tanh", signals))[::-1]
     assert not signals.normalised[layer].any() and not signals.inverses[layer].any()
     assert not deltas[layer].any()
 
@@ -107,16 +116,18 @@ def test_two_outputs_keep_only_what_the_constant_leaves(eps: float) -> None:
     """J = eps (sigma^2 + eps)^(-3/2) (I - 1 1^T / 2) J_u, and 0 without the constant."""
     network = network_of((4, 6, 5, 2))
     assert_gram_of(
-        jacobian(network, ["relu"] * 2, eps=eps), layer_normed.gram(network, "relu", eps=eps), scale=1.0 / eps
+        jacobian(network, ["relu"] * 2, eps=eps),
+        layer_normed.layer_normed_gram(network, "relu", eps=eps),
+        scale=1.0 / eps,
     )
-    scale = layer_normed.forward(network, "relu").inverses[-1].square().max()
-    assert layer_normed.gram(network, "relu").abs().max() < 1e-25 * scale
+    scale = layer_normed.layer_normed_signals(network, "relu").inverses[-1].square().max()
+    assert layer_normed.layer_normed_gram(network, "relu").abs().max() < 1e-25 * scale
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.1])
 def test_signals_are_those_of_torch(eps: float) -> None:
     network = network_of()
-    found = layer_normed.forward(network, "relu", eps=eps)
+    found = layer_normed.layer_normed_signals(network, "relu", eps=eps)
     h = network.inputs
     for layer, (w, b) in enumerate(zip(network.weights, network.biases, strict=True)):
         u = h @ w.mT + b[:, None]
@@ -132,9 +143,9 @@ def test_signals_are_those_of_torch(eps: float) -> None:
 def test_backward_signals_annihilate_what_the_normalisation_removes() -> None:
     """Derivatives by the units of a layer are orthogonal to a shift and to a rescaling of them."""
     network = network_of()
-    found = layer_normed.forward(network, "gelu")
+    found = layer_normed.layer_normed_signals(network, "gelu")
     for f, delta in zip(
-        reversed(found.normalised), layer_normed.backward(network, "gelu", found), strict=True
+        reversed(found.normalised), layer_normed.layer_normed_derivatives(network, "gelu", found), strict=True
     ):
         assert_allclose(delta.sum(-1), 0.0, atol=1e-13)
         assert_allclose((delta * f[:, None]).sum(-1), 0.0, atol=1e-13)
@@ -142,7 +153,7 @@ def test_backward_signals_annihilate_what_the_normalisation_removes() -> None:
 
 def test_etas_by_loops_over_samples() -> None:
     network = network_of((4, 6, 3), samples=4, count=1)
-    found = layer_normed.forward(network, "relu")
+    found = layer_normed.layer_normed_signals(network, "relu")
     f, p = found.normalised[-1][0], found.inverses[-1][0]
     r = [[float(a @ b) / 3 for b in f] for a in f]
     pairs = [(s, t) for s in range(4) for t in range(4)]
@@ -158,7 +169,7 @@ def test_etas_by_loops_over_samples() -> None:
 
 def test_trace_of_two_projectors_weighs_pairs_of_samples() -> None:
     """Tr P(s) P(t) of the projectors themselves."""
-    found = layer_normed.forward(network_of((4, 7, 5), samples=3, count=1), "tanh")
+    found = layer_normed.layer_normed_signals(network_of((4, 7, 5), samples=3, count=1), "tanh")
     f, p = found.normalised[-1][0], found.inverses[-1][0]
     projectors = torch.eye(5).double() - 1 / 5 - f[:, :, None] * f[:, None, :] / 5
     expected = sum(
@@ -178,19 +189,21 @@ def test_scale_of_the_weights_only_divides_the_last_layer() -> None:
         biases=tuple(3 * b for b in network.biases),
         inputs=network.inputs,
     )
-    one, other = (layer_normed.gram(x, "softplus") for x in (network, scaled))
+    one, other = (layer_normed.layer_normed_gram(x, "softplus") for x in (network, scaled))
     assert_allclose(other, one / 9, rtol=0, atol=1e-13 * one.abs().max().item())
 
 
 def test_a_replicate_has_the_same_gram_alone_and_in_a_block() -> None:
-    together = layer_normed.gram(network_of(count=3), "gelu")
-    assert_allclose(layer_normed.gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-11, atol=1e-12)
+    together = layer_normed.layer_normed_gram(network_of(count=3), "gelu")
+    assert_allclose(
+        layer_normed.layer_normed_gram(network_of(count=1), "gelu")[0], together[0], rtol=1e-11, atol=1e-12
+    )
 
 
 def test_gram_leaves_the_network_alone() -> None:
     network = network_of()
     kept = [t.clone() for t in (*network.weights, *network.biases, network.inputs)]
-    layer_normed.gram(network, "relu")
+    layer_normed.layer_normed_gram(network, "relu")
     assert all(map(torch.equal, (*network.weights, *network.biases, network.inputs), kept))
 
 
@@ -200,7 +213,7 @@ def test_gram_leaves_the_network_alone() -> None:
 @pytest.mark.parametrize("eps", [-1e-5, math.nan, math.inf])
 def test_bad_constant_is_refused(eps: float) -> None:
     with pytest.raises(ValueError, match="eps must be non-negative and finite"):
-        layer_normed.gram(network_of(), "relu", eps=eps)
+        layer_normed.layer_normed_gram(network_of(), "relu", eps=eps)
 
 
 @pytest.mark.parametrize(
@@ -208,12 +221,12 @@ def test_bad_constant_is_refused(eps: float) -> None:
 )
 def test_bad_activation_is_refused(activation: str, rule: str) -> None:
     with pytest.raises(ValueError, match=f"activation must be {rule}|activation must be one, or {rule}"):
-        layer_normed.gram(network_of(), activation)
+        layer_normed.layer_normed_gram(network_of(), activation)
 
 
 def test_etas_of_a_single_output_are_refused() -> None:
     with pytest.raises(ValueError, match="outputs must be at least 2 to have a variance, got 1"):
-        layer_normed.etas(layer_normed.forward(network_of((3, 4, 1)), "relu"))
+        layer_normed.etas(layer_normed.layer_normed_signals(network_of((3, 4, 1)), "relu"))
 
 
 def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +236,7 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
         weights=(torch.zeros(2, 1, 1).double(),), biases=(torch.zeros(2, 1).double(),), inputs=inputs
     )
     with pytest.raises(ValueError, match=r"2 replicates, 1 outputs and 3000 samples need about .* use fewer"):
-        layer_normed.gram(network, "relu")
+        layer_normed.layer_normed_gram(network, "relu")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +245,18 @@ def test_gram_beyond_the_memory_is_refused_before_any_work(monkeypatch: pytest.M
 def test_the_estimate_covers_the_peak(widths: tuple[int, ...], samples: int) -> None:
     """What torch really allocates stays below the estimate, and is at least 0.4 of it."""
     network = network_of(widths, samples)
-    peak = peak_bytes(lambda: layer_normed.gram(network, "tanh"))
-    assert 0.4 <= peak / layer_normed._bytes_needed(network) <= 1.0
+    peak = peak_bytes(lambda: layer_normed.layer_normed_gram(network, "tanh"))
+    assert 0.4 <= peak / fisher_gram._bytes_needed(network, 5) <= 1.0
 
 
 def test_statistics_of_the_gram_are_those_of_the_fisher_matrix() -> None:
     network = network_of((4, 6, 5, 3), samples=3)
-    gram = layer_normed.gram(network, "erf")
+    gram = layer_normed.layer_normed_gram(network, "erf")
     j = jacobian(network, ["erf", "erf"]).flatten(1, 2)
     fisher = torch.linalg.eigvalsh(j.mT @ j / 3)
-    assert_allclose(fisher_gram.eigenvalues(gram)[:, -9:], fisher[:, -9:], atol=1e-13 * fisher.max().item())
+    assert_allclose(
+        fisher_gram.fisher_eigenvalues(gram)[:, -9:], fisher[:, -9:], atol=1e-13 * fisher.max().item()
+    )
     assert (
-        fisher_gram.eigenvalues(gram)[:, : 9 - 3] < 1e-12 * fisher.max()
+        fisher_gram.fisher_eigenvalues(gram)[:, : 9 - 3] < 1e-12 * fisher.max()
     ).all()  # rank C - 2 of C per sample

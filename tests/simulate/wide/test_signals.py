@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn import functional
 
-from simulate.activations import ACTIVATIONS, Activation
+from simulate.activations import ACTIVATIONS, Nonlinearity
 from simulate.monte_carlo import Block, Point, stream
 from simulate.wide import signals
 from simulate.wide.signals import WideNetwork
@@ -119,7 +119,7 @@ def test_backward_is_the_derivative_by_the_preactivations(name: str, widths: tup
 
 def test_activations_may_differ_by_layer_or_be_ones_own() -> None:
     network = network_of()
-    square = Activation(lambda u: u * u, lambda u: 2 * u)
+    square = Nonlinearity(lambda u: u * u, lambda u: 2 * u)
     flow = signals.forward(network, ["tanh", square])
 
     assert torch.equal(flow.activations[1], flow.preactivations[0].tanh())
@@ -131,12 +131,12 @@ def test_activations_may_differ_by_layer_or_be_ones_own() -> None:
 def test_slopes_are_the_derivatives_of_the_activations() -> None:
     network = network_of()
     flow = signals.forward(network, ("tanh", "erf"))
-    found = signals.slopes(network, ("tanh", "erf"), flow)
+    found = signals.activation_slopes(network, ("tanh", "erf"), flow)
     assert_allclose(found[0], 1 - flow.activations[1] ** 2, rtol=1e-12)
     assert torch.equal(found[1], ACTIVATIONS["erf"].derivative(flow.preactivations[1]))
     assert len(found) == 2
     linear = network_of(widths=(3, 2))
-    assert signals.slopes(linear, "relu", signals.forward(linear, "relu")) == ()
+    assert signals.activation_slopes(linear, "relu", signals.forward(linear, "relu")) == ()
 
 
 def test_a_network_changes_its_precision_as_a_whole() -> None:

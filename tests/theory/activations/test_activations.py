@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from functools import cache
@@ -15,12 +14,17 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from theory import activations
-from theory.activations import Activation, _quadrature, gaussian_kernels, leaky_relu, named, resolve
-from theory.activations.gaussian import ConvergenceError, Kernels, Moments, PiecewiseLinear, Quadrature
+from theory.activations import gaussian_kernels, leaky_relu, single
+from theory.activations.gaussian import Kernels, Moments, NumericalKernels, PiecewiseLinear
 
 NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
+
+
 SMOOTH = ["tanh", "sigmoid", "softplus", "gelu"]
-COSINE = Quadrature("cos", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))
+
+
+COSINE = NumericalKernels("cos", np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))
+
 
 EXACT: dict[str, tuple[Callable, Callable, Callable]] = {
     "tanh": (mp.tanh, lambda x: mp.sech(x) ** 2, lambda x: -2 * mp.tanh(x) * mp.sech(x) ** 2),
@@ -95,7 +99,7 @@ def plain_moments(f: Callable[[np.ndarray], np.ndarray], a: float, b: float) -> 
 
 
 def kernel(name: str) -> Kernels:
-    return gaussian_kernels(named(name))
+    return gaussian_kernels(single(name))
 
 
 # ------------------------------------------------------------------------------------ the functions
@@ -104,7 +108,7 @@ def kernel(name: str) -> Kernels:
 @pytest.mark.parametrize("name", [*EXACT, "relu", "leaky_relu", "linear"])
 def test_derivatives_are_the_derivatives_of_the_function(name: str) -> None:
     x = np.array([-7.3, -2.1, -0.4, 0.3, 1.7, 5.9])
-    activation, h = named(name), 1e-5
+    activation, h = single(name), 1e-5
     assert activation.second_derivative is not None
     slope = (activation.function(x + h) - activation.function(x - h)) / (2 * h)
     turn = (activation.derivative(x + h) - activation.derivative(x - h)) / (2 * h)
@@ -115,7 +119,7 @@ def test_derivatives_are_the_derivatives_of_the_function(name: str) -> None:
 @pytest.mark.parametrize("name", EXACT)
 def test_functions_match_mpmath_far_into_their_tails(name: str) -> None:
     x = np.array([-30.0, -3.0, 0.0, 0.7, 4.0, 30.0])
-    activation = named(name)
+    activation = single(name)
     with mp.workdps(60):
         for got, exact in zip(
             (activation.function, activation.derivative, activation.second_derivative),
@@ -172,7 +176,7 @@ def test_own_moments_match_mpmath_quadrature(name: str, a: float) -> None:
 @pytest.mark.parametrize("c", [-1.0, -0.7, -1e-4, 0.0, 1e-4, 0.4, 0.98, 1.0])
 @pytest.mark.parametrize("a", [0.01, 1.0, 3.0])
 def test_kernels_match_the_plain_product_rule(name: str, c: float, a: float) -> None:
-    activation = named(name)
+    activation = single(name)
     k, b, d = gaussian_kernels(activation), c * a, (1 - c) * a
     assert activation.second_derivative is not None
     assert_allclose(k.value(a, b, d), plain_moments(activation.function, a, b), rtol=1e-12, atol=3e-15)
@@ -184,7 +188,7 @@ def test_kernels_match_the_plain_product_rule(name: str, c: float, a: float) -> 
 @pytest.mark.parametrize("name", ["tanh", "softplus"])
 @pytest.mark.parametrize(("a", "c"), [(100.0, 0.5), (400.0, 0.02), (2000.0, 0.5), (900.0, 0.97)])
 def test_large_variances_match_the_plain_product_rule_on_a_fine_grid(name: str, a: float, c: float) -> None:
-    f = named(name).derivative
+    f = single(name).derivative
     b, d = a * c, a - a * c
     # conditional mean by direct sums of step 0.05 in u
     z = np.arange(-8.5, 8.5, 0.05 / math.sqrt(a))[::7]
@@ -237,7 +241,10 @@ def test_a_small_covariance_keeps_its_digits(b: float) -> None:
 @pytest.mark.parametrize("d", [1e-3, 1e-5, 1e-9])
 def test_erf_quadrature_agrees_with_the_closed_form_where_differences_cancel(d: float) -> None:
     e = activations.erf
-    generic, closed = Quadrature("e", e.function, e.derivative, e.second_derivative), gaussian_kernels(e)
+    generic, closed = (
+        NumericalKernels("e", e.function, e.derivative, e.second_derivative),
+        gaussian_kernels(e),
+    )
     assert_allclose(generic.value(1.5, 1.5 - d, d), closed.value(1.5, 1.5 - d, d), rtol=1e-12)
     assert_allclose(generic.derivative(1.5, 1.5 - d, d), closed.derivative(1.5, 1.5 - d, d), rtol=1e-12)
     assert_allclose(generic.curvature(1.5, 1.5 - d, d), closed.curvature(1.5, 1.5 - d, d), rtol=1e-12)
@@ -293,7 +300,7 @@ def test_curvature_is_the_derivative_of_the_overlap_of_slopes(name: str) -> None
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("b", "d"), [(0.7, 0.9), (0.0, 1.2), (2.0, 0.05), (0.02, 1.0)])
 def test_fluctuations_match_nested_sums(name: str, b: float, d: float) -> None:
-    activation = named(name)
+    activation = single(name)
     z = np.arange(-9, 9, 0.02)
     w = np.exp(-0.5 * z**2) * 0.02 / math.sqrt(2 * math.pi)
     rows = []
@@ -345,132 +352,18 @@ def test_moments_are_consistent_and_bounded(name: str, a: float, c: float) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_zero_variance_evaluates_at_zero(name: str) -> None:
-    activation = named(name)
+    activation = single(name)
     at_zero = float(activation.function(np.zeros(1))[0])
     value = kernel(name).value(0.0, 0.0, 0.0)
     assert_allclose(value, [at_zero**2, at_zero**2, 0.0], atol=1e-16)
 
 
-# ------------------------------------------------------------------------------------------- errors
-
-
-def test_unknown_name_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"activation must be one of .*, got 'swish'"):
-        named("swish")
-
-
-def test_sequence_must_fit_the_layers() -> None:
-    assert resolve("tanh", 0) == ()
-    with pytest.raises(ValueError, match=r"activation must be one or one per hidden layer \(3\), got 2"):
-        resolve(["relu", "tanh"], 3)
-    for wrong in (3.0, [np.tanh, "relu"]):
-        with pytest.raises(ValueError, match="activation must be an Activation, a name or a sequence"):
-            resolve(wrong, 2)
-
-
-@pytest.mark.parametrize("slope", [math.nan, math.inf])
-def test_slope_must_be_finite(slope: float) -> None:
-    with pytest.raises(ValueError, match="slope must be finite"):
-        leaky_relu(slope)
-
-
-def test_undeclared_kink_is_found_out() -> None:
-    hidden = Activation("hidden", lambda x: np.maximum(x, 0), lambda x: np.where(x > 0, 1.0, 0.5 * (x == 0)))
-    with pytest.raises(ConvergenceError, match="did not settle to 1e-12: is it smooth") as caught:
-        gaussian_kernels(hidden).value(1.0, 0.5, 0.5)
-    assert caught.value.estimate[0] == pytest.approx(kernel("relu").value(1.0, 0.5, 0.5).overlap, rel=1e-2)
-
-
-def test_wrong_derivatives_are_found_out() -> None:
-    with pytest.raises(ValueError, match=r"^derivative must be the derivative of what stands before it"):
-        gaussian_kernels(Activation("bad", np.tanh, np.cos))
-    with pytest.raises(ValueError, match=r"^second_derivative must be the derivative of what"):
-        gaussian_kernels(Activation("bad", np.sin, np.cos, np.sin))
-
-
-def test_callables_must_be_elementwise_and_finite() -> None:
-    with pytest.raises(ValueError, match="activation 'sum' must be elementwise, got shape"):
-        Quadrature("sum", np.sum, np.cos).value(1.0, 0.5, 0.5)
-    with pytest.raises(ValueError, match="activation 'log' must be finite with its derivatives"):
-        Quadrature("log", np.log, lambda x: 1 / x).value(1.0, 0.5, 0.5)
-
-
-def test_missing_second_derivative_is_refused_where_it_is_needed() -> None:
-    bare = gaussian_kernels(Activation("sine", np.sin, np.cos))
-    assert bare.derivative(1.0, 0.5, 0.5).overlap == pytest.approx(math.exp(-1) * math.cosh(0.5), rel=1e-12)
-    for wanted in (lambda: bare.curvature(1.0, 0.5, 0.5), lambda: bare.fluctuations(0.5, 0.5)):
-        with pytest.raises(ValueError, match="second_derivative must be given for activation 'sine'"):
-            wanted()
-
-
-def test_curvature_at_a_kink_needs_a_gap() -> None:
-    with pytest.raises(ValueError, match="gap must be positive for an activation with a kink"):
-        kernel("relu").curvature(1.0, 1.0, 0.0)
-
-
-@pytest.mark.parametrize("arguments", [(1e13, 5e12, 5e12), (1e14, 1e14, 1e-9), (1e14, 0.0, 1e14)])
-def test_variance_beyond_the_rule_is_refused(arguments: tuple[float, float, float]) -> None:
-    with pytest.raises(ConvergenceError, match=r"activation 'tanh': variance 1e\+1. is too large"):
-        kernel("tanh").value(*arguments)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: leaky_relu(1e80), r"slope must be at most 1e\+75 in size"),
-        (lambda: leaky_relu([1.0, 2.0]), "slope must be a scalar"),
-        (lambda: named(["relu"]), r"activation must be one of .*, got \['relu'\]"),
-        (lambda: resolve("relu", -1), "layers must be an integer >= 0"),
-        (lambda: resolve(itertools.count(), 2), r"one per hidden layer \(2\), got more"),
-        (lambda: resolve(np.array(3), 2), "activation must be an Activation, a name"),
-        (lambda: gaussian_kernels("relu"), "activation must be an Activation, got 'relu'"),
-        (lambda: Activation("f", None, np.cos), "function must be callable on arrays, got None"),
-        (lambda: Activation("f", np.sin, np.cos, 3.0), "second_derivative must be callable"),
-        (lambda: Activation(3, np.sin, np.cos), "name must be a string"),
-        (lambda: Activation("f", np.sin, np.cos, kinks=0.0), "kinks must be a sequence of points"),
-        (lambda: Activation("f", np.sin, np.cos, kernels="closed"), "kernels must be Kernels or None"),
-        (lambda: Quadrature("f", None, np.cos), "function must be callable on arrays"),
-        (
-            lambda: Quadrature("f", lambda x: 1j * x, np.cos).value(1.0, 0.5, 0.5),
-            "'f' must be real .* complex128",
-        ),
-        (lambda: kernel("relu").value(1.0, 2.0, 0.0), "covariance must be between -variance and variance"),
-        (lambda: kernel("relu").value(1.0, 1.0 + 1e-6, 0.0), "covariance must be between -variance"),
-        (lambda: kernel("erf").value(1.0, 0.5, 0.2), "gap must be variance - covariance, got 0.2"),
-        (lambda: kernel("erf").value(1.0, 0.5, 0.5 + 1e-6), "gap must be variance - covariance"),
-        (lambda: kernel("erf").value(3e307, 0.0, 3e307), "variance must be .* below 2e307"),
-        (lambda: kernel("erf").derivative(None, 0.5, 0.2), "variance must be real numbers, got None"),
-        (lambda: kernel("relu").curvature(1.0, -1.0, 2.0), "covariance must be above -variance"),
-        (
-            lambda: kernel("tanh").fluctuations(math.inf, 1.0),
-            "covariance must be non-negative, finite and below",
-        ),
-    ],
-)
-def test_what_is_no_activation_or_no_pair_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-@pytest.mark.parametrize("name", ["relu", "erf", "tanh"])
-def test_rounding_of_a_recursion_is_forgiven(name: str) -> None:
-    k = kernel(name)
-    assert k.value(2.0, 2.0 + 1e-12, 0.0) == k.value(2.0, 2.0, 0.0)
-    assert k.derivative(2.0, -2.0 - 1e-12, 4.0 + 1e-12) == k.derivative(2.0, -2.0, 4.0)
-
-
-def test_overflow_of_a_closed_form_is_infinite_and_of_a_quadrature_unsettled() -> None:
-    assert leaky_relu(-1e75).kernels is not None
-    assert leaky_relu(-1e75).kernels.value(1e200, 0.0, 1e200) == (math.inf, math.inf, math.inf)
-    with pytest.raises(ConvergenceError, match="did not settle"):
-        Quadrature("huge", lambda x: 1e300 * np.tanh(x), lambda x: 1e300 / np.cosh(x) ** 2).value(
-            1.0, 0.5, 0.5
-        )
-
-
-def test_a_small_share_of_a_variance_does_not_make_the_grid_long() -> None:
-    """One grid for both parts would take its step from the smaller part and its length from the larger one."""
-    for level in range(5):
-        grid = _quadrature._trapezoid(1e-8, 1.0, level)
-        assert isinstance(grid, _quadrature._Tensor)
-        assert len(grid.weights) * len(grid._zeta) < 1 << 21
+def test_derivatives_of_a_named_activation_are_looked_at_once_and_of_others_at_every_call() -> None:
+    """A function of the user's own may give other values at the next call."""
+    slope = {"of x": np.cos}
+    own = activations.Activation("own", np.sin, lambda x: slope["of x"](x))
+    assert gaussian_kernels(activations.tanh) is gaussian_kernels(activations.tanh)
+    assert gaussian_kernels(own) is not gaussian_kernels(own)
+    slope["of x"] = np.sin
+    with pytest.raises(ValueError, match="derivative must be the derivative of what stands before it"):
+        gaussian_kernels(own)

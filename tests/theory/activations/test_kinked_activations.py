@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory.activations import Activation, gaussian_kernels, hard_tanh, leaky_relu, named
-from theory.activations.gaussian import ConvergenceError, KinkedQuadrature, PiecewiseLinear, Quadrature
+from theory.activations import Activation, gaussian_kernels, hard_tanh, leaky_relu, single
+from theory.activations.gaussian import ConvergenceError, KinkedQuadrature, NumericalKernels, PiecewiseLinear
 from theory.order_parameters import order_parameters, propagate
 
 ALPHA = 1.7
@@ -138,7 +138,7 @@ def test_the_gap_of_a_step_is_an_angle(d: float) -> None:
 
 
 def test_a_kink_where_there_is_none_changes_nothing() -> None:
-    smooth = named("tanh")
+    smooth = single("tanh")
     k = KinkedQuadrature("tanh", smooth.function, smooth.derivative, smooth.second_derivative, (0.4, -0.9))
     for a, c in ((1.0, 0.3), (40.0, -0.4), (0.01, 0.5), (1.0, 1 - 1e-9), (3.0, 1e-4)):
         pair, exact = (a, a * c, a - a * c), gaussian_kernels(smooth)
@@ -364,7 +364,7 @@ def test_what_has_no_kernels_is_refused(call: Callable[[], object], message: str
 def test_without_a_second_derivative_the_moments_are_the_same() -> None:
     bare, full = replace(RAMP, second=None), PiecewiseLinear(0.0)
     assert_allclose(bare.derivative(1.0, 0.3, 0.7), full.derivative(1.0, 0.3, 0.7), rtol=1e-13)
-    assert isinstance(gaussian_kernels(ELU), Quadrature)
+    assert isinstance(gaussian_kernels(ELU), NumericalKernels)
 
 
 def test_fast_waves_at_a_large_variance_do_not_settle() -> None:

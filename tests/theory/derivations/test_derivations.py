@@ -61,7 +61,7 @@ def test_weighted_collapse_is_the_collapse_limit() -> None:
 def test_expected_excess_is_the_numeric_function() -> None:
     rng = np.random.default_rng(2)
     d, c, e, g = rng.integers(10, 500, 50), *rng.uniform(0.1, 5.0, (2, 50)), rng.uniform(1, 3, 50)
-    found = numeric(derivations.expected_excess(), d, c, e, g)
+    found = numeric(derivations.excess_of_expectation(), d, c, e, g)
 
     assert_allclose(found, gauss_newton.expected_excess(g, dim=d, sigma_c=c, sigma_e=e), rtol=1e-14)
 
@@ -101,7 +101,7 @@ def test_finite_sample_excess_is_the_numeric_function() -> None:
     d, c, e = rng.integers(2, 500, 50), *rng.uniform(0.1, 5.0, (2, 50))
     mean = rng.uniform(1, 3, 50)
     own = mean * rng.uniform(1, 20, 50)
-    found = numeric(zone_derivations.finite_sample_excess(), d, c, e, mean, own)
+    found = numeric(zone_derivations.excess_of_samples(), d, c, e, mean, own)
 
     expected = gauss_newton.finite_sample_excess(mean, own, dim=d, sigma_c=c, sigma_e=e)
     assert_allclose(found, expected, rtol=1e-14)
@@ -116,10 +116,10 @@ def test_haar_second_moment_is_the_numeric_function() -> None:
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_scaling_laws_are_the_numeric_functions(depth: int) -> None:
-    found = numeric(zone_derivations.lower_edge(), 7.0, 0.3, depth)
+    found = numeric(zone_derivations.scale_of_equal_norms(), 7.0, 0.3, depth)
     assert_allclose(zone.lower_edge(7.0, 0.3, depth=depth), found, rtol=1e-15)
 
-    found = numeric(zone_derivations.near_tie_weight(), 0.4, 6.0, depth, 1.7)
+    found = numeric(zone_derivations.mean_near_tie(), 0.4, 6.0, depth, 1.7)
     weight = zone.near_tie_weight(6.0, gap_density=0.4, depth=depth, temperature=1.7)
     assert_allclose(weight, found, rtol=1e-15)
 
@@ -132,7 +132,7 @@ def test_scaling_laws_are_the_numeric_functions(depth: int) -> None:
 
 @pytest.mark.parametrize("members", [2, 3, 7])
 def test_equal_tail_spectrum_is_the_numeric_function(members: int) -> None:
-    found = numeric(zone_derivations.equal_tail_spectrum(), members, 0.05)
+    found = numeric(zone_derivations.equal_tail_eigenvalue(), members, 0.05)
 
     expected = softmax.equal_tail_eigenvalues(0.05, members=members, classes=9)[0]
     assert_allclose(found, expected, rtol=1e-15)
@@ -148,7 +148,7 @@ def test_a_wrong_pairing_stops_the_derivation() -> None:
 
 
 def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
-    found = derivations.derivations()
+    found = derivations.every_derivation()
 
     modules = (
         *(derivations, spectral_derivations, law_derivations, descent_derivations),
@@ -156,7 +156,7 @@ def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
     )
     public = {name: getattr(module, name) for module in modules for name in module.__all__}
     names = [d.name for d in found]
-    assert len(set(names)) == len(names) and set(names) == public.keys() - {"Derivation", "derivations"}
+    assert len(set(names)) == len(names) and set(names) == public.keys() - {"Derivation", "every_derivation"}
     for d in found:
         assert public[d.name]() == d
         assert d.expression.free_symbols == set(d.symbols)
@@ -164,14 +164,14 @@ def test_every_derivation_is_listed_under_its_name_with_its_steps() -> None:
 
 
 def test_latex_is_balanced() -> None:
-    for d in derivations.derivations():
+    for d in derivations.every_derivation():
         for text in (d.statement, *d.steps):
             assert text.count("{") == text.count("}") and text.count("$") == 0
 
 
 def test_records_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        derivations.expected_excess().name = "other"
+        derivations.excess_of_expectation().name = "other"
 
 
 def test_a_wrong_step_stops_the_derivation() -> None:

@@ -152,7 +152,7 @@ def test_momentum_rates_are_those_of_the_companion_matrix(largest: float, smalle
 
     assert_allclose(alpha, numeric(descent.heavy_ball_rate(), largest, smallest), rtol=1e-14)
     assert_allclose(
-        nesterov.contraction, numeric(descent.nesterov_contraction(), largest, smallest), rtol=1e-13
+        nesterov.contraction, numeric(descent.slowest_nesterov_mode(), largest, smallest), rtol=1e-13
     )
     # a double root moves like the root of the rounding error
     assert_allclose(radius(polyak, largest, smallest), ball.contraction, rtol=1e-6)

@@ -11,19 +11,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
-from theory.activations import Activation, leaky_relu, resolve
+from tests.theory.fisher.networks import NAMES, RELU, TANH
+from theory.activations import Activation
 from theory.fisher import (
     eigenvalue_statistics,
     fluctuation_constants,
     kappas,
     mean_subtracted_statistics,
     parameter_count,
+    rank_bound,
 )
-from theory.order_parameters import order_parameters, propagate
-
-RELU = {"activation": "relu", "depth": 3, "weight_variance": 2.0, "bias_variance": 0.0}
-TANH = {"activation": "tanh", "depth": 3, "weight_variance": 3.0, "bias_variance": 0.64}
-NAMES = ["relu", "leaky_relu", "linear", "tanh", "erf", "sigmoid", "softplus", "gelu"]
+from theory.order_parameters import order_parameters
 
 
 def naive_kappas(name: str, depth: int, weight: float, bias: float, digits: int) -> list[float]:
@@ -230,145 +228,6 @@ def test_linear_network_by_sampling_its_exact_gram_matrix() -> None:
     assert result.largest == pytest.approx(k.sum() / t**2, rel=0.02)
 
 
-# ---------------------------------------------------------------------------------- mean subtraction
-
-
-@pytest.mark.parametrize("depth", [2, 3, 5, 8])
-@pytest.mark.parametrize("bias", [0.0, 0.5])
-def test_linear_network_fluctuation_constants(depth: int, bias: float) -> None:
-    """sigma_w^2 = 1: c2 = L (L + 1) (2L + 1)/6, c1 = (L + 1) (2L + 1)/6, whatever the bias."""
-    c1, c2 = fluctuation_constants("linear", depth=depth, outputs=1, weight_variance=1.0, bias_variance=bias)
-    assert c2 == pytest.approx(depth * (depth + 1) * (2 * depth + 1) / 6, rel=1e-12)
-    assert c1 == pytest.approx((depth + 1) * (2 * depth + 1) / 6, rel=1e-12)
-
-
-def test_linear_fluctuation_constants_of_layers_of_different_widths() -> None:
-    """Layer j passes its noise, of variance 1/alpha_j, on to all layers above."""
-    ratios = np.array([0.7, 1.3, 0.4, 2.1])
-    above = ratios[::-1].cumsum()[::-1]
-    setting = {"depth": 4, "weight_variance": 1.0, "bias_variance": 0.3, "width_ratios": ratios.tolist()}
-    c1, c2 = fluctuation_constants("linear", **setting, outputs=3)
-    assert c2 == pytest.approx(3 * (above**2 / ratios).sum(), rel=1e-12)
-    assert c1 == pytest.approx(c2 / 3 / above[0], rel=1e-12)
-
-
-def test_two_layer_relu_fluctuation_constant() -> None:
-    c2 = fluctuation_constants("relu", depth=2, outputs=1, weight_variance=2.0, bias_variance=0.0).c2
-    assert c2 == pytest.approx(1 + (1 - 1 / math.pi) ** 2, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("setting", "c1", "c2"), [(RELU, 0.9406, 2.1768), (TANH, 0.7412, 1.2407)], ids=["relu", "tanh"]
-)
-def test_fluctuation_constants_of_the_papers_figure_one(
-    setting: dict[str, Any], c1: float, c2: float
-) -> None:
-    assert_allclose(fluctuation_constants(**setting, outputs=1), [c1, c2], atol=6e-5)
-
-
-def test_fluctuation_constants_match_the_off_diagonal_spread_of_sampled_networks() -> None:
-    """Two-layer ReLU nets, C = 2: doubly centred Gram entries of same and different outputs."""
-    rng, m, t, draws, w, b = np.random.default_rng(11), 200, 24, 150, 1.5, 0.3
-    same, other = [], []
-    for _ in range(draws):
-        x = rng.standard_normal((m, t))
-        u = rng.standard_normal((m, m)) @ x * math.sqrt(w / m) + math.sqrt(b) * rng.standard_normal((m, 1))
-        v = rng.standard_normal((2, m)) * math.sqrt(w / m)
-        h, s = np.maximum(u, 0), (u > 0).astype(float)
-        inputs = x.T @ x
-        for weights, k, into in ((v[0] ** 2, h.T @ h, same), (v[0] * v[1], 0.0, other)):
-            gram = (s.T * weights) @ s * inputs + k
-            off = gram - np.diag(np.diag(gram))
-            # centring without the diagonal: exact for additive row and column effects
-            mean = off.sum(1) / (t - 2)
-            total = off.sum() / ((t - 1) * (t - 2))
-            centred = (off - mean[:, None] - mean + total) * (1 - np.eye(t))
-            into.append((centred**2).sum() / (t * (t - 3)) / m)
-    setting = {"depth": 2, "weight_variance": w, "bias_variance": b}
-    one = fluctuation_constants("relu", **setting, outputs=1).c2
-    two = fluctuation_constants("relu", **setting, outputs=2).c2
-    assert one == pytest.approx(np.mean(same), rel=0.08)  # O(1/M) excess and sampling error
-    assert two / 2 - one == pytest.approx(np.mean(other), abs=0.03)
-
-
-def test_different_outputs_fluctuate_as_nested_sums_say() -> None:
-    """Layer noise is E[Var(Y|z, z') Var(Y|z, z'')], Y = phi'(u) g: here without expanding the variance."""
-    depth, w, b = 4, 3.0, 0.5
-    q = propagate(resolve("erf", depth - 1), weight_variance=w, bias_variance=b)
-    x, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / weights.sum()
-    g, small = np.polynomial.hermite_e.hermegauss(6)
-    small = small / small.sum()
-    noise = []
-    for i in range(depth - 1):
-        u = math.sqrt(q.covariance[i]) * x[:, None] + math.sqrt(q.gap[i]) * x  # (z, zeta)
-        back = (
-            math.sqrt(q.q_tilde_st[i + 1]) * g[:, None] + math.sqrt(q.backward_gap[i + 1]) * g
-        )  # (z', zeta')
-        slope = 2 / math.sqrt(math.pi) * np.exp(-(u**2))
-        y = np.einsum("zi,yj->zyij", slope, back)
-        mean = np.einsum("zyij,i,j->zy", y, weights, small)
-        variance = np.einsum("zyij,i,j->zy", (y - mean[..., None, None]) ** 2, weights, small)
-        noise.append(w**2 * weights @ (variance @ small) ** 2)
-    total = 0.0
-    for top in range(depth - 1):
-        paths = [q.q_hat_st[i] * q.q_tilde_st[i] / q.q_tilde_st[top] for i in range(top + 1)]
-        total += noise[top] * sum(paths) ** 2
-    setting = {"depth": depth, "weight_variance": w, "bias_variance": b}
-    one, two = (fluctuation_constants("erf", **setting, outputs=c).c2 for c in (1, 2))
-    assert two / 2 - one == pytest.approx(total, rel=1e-9)
-
-
-def test_rectifier_is_the_limit_of_a_smooth_rectifier() -> None:
-    """softplus(s x)/s for large s: kinked and smooth routes share no code below the recursion."""
-    s = 12.0
-    smooth = Activation(
-        "steep",
-        lambda x: np.logaddexp(0, s * x) / s,
-        lambda x: 0.5 * (1 + np.tanh(0.5 * s * x)),
-        lambda x: 0.25 * s / np.cosh(np.clip(0.5 * s * x, -300, 300)) ** 2,
-    )
-    setting = {"depth": 3, "outputs": 3, "weight_variance": 2.0, "bias_variance": 0.3}
-    assert_allclose(
-        fluctuation_constants(smooth, **setting), fluctuation_constants("relu", **setting), rtol=0.1
-    )
-
-
-def test_bounds_of_the_largest_mean_subtracted_eigenvalue() -> None:
-    m, t, c = 200, 100, 2
-    k, (c1, c2) = kappas(**RELU), fluctuation_constants(**RELU, outputs=c)
-    result = mean_subtracted_statistics(**RELU, width=m, samples=t, outputs=c)
-    spike = k.alpha * k.difference
-    assert_allclose(result.mean, 0.99 * c * k.difference / m, rtol=1e-13)
-    assert_allclose(result.lower, 2.0 * spike + c1, rtol=1e-13)
-    assert_allclose(result.upper**2, (c * 2.0 * spike**2 + c2) * m, rtol=1e-13)
-    assert c1 == pytest.approx(c2 / (c * spike), rel=1e-13)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_lower_bound_is_below_the_upper_bound(name: str) -> None:
-    for t in (50, 200, 800):
-        result = mean_subtracted_statistics(
-            name, depth=3, width=200, samples=t, outputs=3, weight_variance=1.7, bias_variance=0.3
-        )
-        assert 0 < result.mean < result.lower < result.upper
-
-
-def test_without_weights_mean_subtraction_leaves_nothing() -> None:
-    for name in ("relu", "tanh"):
-        result = mean_subtracted_statistics(
-            name, depth=3, width=10, samples=4, outputs=2, weight_variance=0.0, bias_variance=0.7
-        )
-        assert result == (0.0, 0.0, 0.0)
-
-
-def test_leaky_relu_of_slope_one_is_linear() -> None:
-    setting = {"depth": 4, "outputs": 3, "weight_variance": 1.3, "bias_variance": 0.2}
-    assert_allclose(
-        fluctuation_constants(leaky_relu(1.0), **setting), fluctuation_constants("linear", **setting)
-    )
-
-
 # --------------------------------------------------------------------------------- parameter counts
 
 
@@ -378,6 +237,16 @@ def test_parameter_count_counts_weights_and_biases() -> None:
     assert count == 6 * 3 + 3 + 3 * 12 + 12 + 12 * 2 + 2
     assert parameter_count(depth=1, width=4, outputs=3) == 15
     assert isinstance(count, int)
+
+
+def test_rank_bound_is_attained_by_random_gradients() -> None:
+    """A sum of C T matrices of rank one in P dimensions, drawn at random, has that rank."""
+    for samples in (1, 4, 9):
+        size = {"depth": 2, "width": 3, "outputs": 2, "width_ratios": [1.0, 1 / 3]}
+        gradients = np.random.default_rng(samples).normal(size=(parameter_count(**size), 2 * samples))
+        assert rank_bound(**size, samples=samples) == np.linalg.matrix_rank(gradients @ gradients.T)
+    with pytest.raises(ValueError, match="samples must be an integer >= 1"):
+        rank_bound(depth=2, width=3, outputs=2, samples=0)
 
 
 # ------------------------------------------------------------------------------------------- errors

@@ -43,7 +43,7 @@ def test_relu_has_the_arc_cosine_kernel_on_the_sphere_and_off_it(samples: int) -
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_samples_are_normalised_to_one_and_minus_one(name: str) -> None:
-    phi = activations.named(name).function
+    phi = activations.single(name).function
     up, down = phi(np.array([1.0, -1.0]))
     found = batch_norm_moments(name, samples=2, finite_samples=True)
     assert_allclose(found, ((up**2 + down**2) / 2, up * down), rtol=1e-13, atol=1e-16)
@@ -52,7 +52,7 @@ def test_two_samples_are_normalised_to_one_and_minus_one(name: str) -> None:
 @pytest.mark.parametrize("name", SMOOTH)
 def test_three_samples_lie_on_a_circle(name: str) -> None:
     """The entries are sqrt(2) times the cosines of angles 120 degrees apart."""
-    phi = activations.named(name).function
+    phi = activations.single(name).function
     angles = np.linspace(0, 2 * math.pi, 400, endpoint=False)
     first, second = (phi(math.sqrt(2) * np.cos(angles + turn)) for turn in (0, 2 * math.pi / 3))
     found = batch_norm_moments(name, samples=3, finite_samples=True)
@@ -62,7 +62,7 @@ def test_three_samples_lie_on_a_circle(name: str) -> None:
 @pytest.mark.parametrize("name", SMOOTH)
 def test_four_samples_have_uniform_entries(name: str) -> None:
     """Archimedes: a coordinate of a sphere in three dimensions is uniform."""
-    phi = activations.named(name).function
+    phi = activations.single(name).function
     mean_square = quad(lambda x: float(phi(np.float64(x))) ** 2, -math.sqrt(3), math.sqrt(3))[0] / math.sqrt(
         12
     )
@@ -75,7 +75,7 @@ def test_moments_are_those_of_normalised_gaussian_draws(name: str, samples: int)
     draws = np.random.default_rng(5).standard_normal((200_000, samples))
     draws -= draws.mean(1, keepdims=True)
     draws /= draws.std(1, keepdims=True)
-    first, second = activations.named(name).function(draws[:, :2]).T
+    first, second = activations.single(name).function(draws[:, :2]).T
     found = batch_norm_moments(name, samples=samples, finite_samples=True)
     for values, expected in ((first**2, found.q_hat_t), (first * second, found.q_hat_st)):
         assert abs(values.mean() - expected) < 5 * values.std() / math.sqrt(len(values))

@@ -39,8 +39,8 @@ def with_shares(self: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any
 rectifiers = st.sampled_from([0.0, 0.01, -1.0, 1.0, 1e75, -1e75, -1e-200]).map(
     gaussian_kernels.PiecewiseLinear
 )
-sine = gaussian_kernels.Quadrature("sine", np.sin, np.cos, lambda x: -np.sin(x))
-rough = gaussian_kernels.Quadrature("huge", lambda x: 1e300 * np.tanh(x), np.cos, np.sin)
+sine = gaussian_kernels.NumericalKernels("sine", np.sin, np.cos, lambda x: -np.sin(x))
+rough = gaussian_kernels.NumericalKernels("huge", lambda x: 1e300 * np.tanh(x), np.cos, np.sin)
 quadratures = st.sampled_from([sine, rough, dataclasses.replace(sine, second=None)])
 bent = gaussian_kernels.KinkedQuadrature("bent", np.abs, np.sign, np.zeros_like, (0.0,))
 steps = dataclasses.replace(bent, function=np.sign, first=np.zeros_like)
@@ -92,7 +92,7 @@ TABLE: dict[str, Line] = {
         lambda _, found: real(None, float(found)),
         also=OF_NETWORK,
     ),
-    "activations.named": Line(activations.named, {"name": any_activation}, also=("activation",)),
+    "activations.single": Line(activations.single, {"activation": any_activation}),
     "activations.resolve": Line(
         activations.resolve,
         {"activation": any_activation, "layers": mostly(st.integers(0, 3), st.sampled_from(HUGE))},
@@ -122,10 +122,10 @@ TABLE: dict[str, Line] = {
                 "second": st.one_of(st.none(), hostile),
             },
         )
-        for cls in (gaussian_kernels.Quadrature, gaussian_kernels.Erf)
+        for cls in (gaussian_kernels.NumericalKernels, gaussian_kernels.Erf)
     },
     **kernels(gaussian_kernels.PiecewiseLinear, rectifiers, unsettled=False),
-    **kernels(gaussian_kernels.Quadrature, quadratures, unsettled=True),
+    **kernels(gaussian_kernels.NumericalKernels, quadratures, unsettled=True),
     **kernels(gaussian_kernels.Erf, erfs, unsettled=False),
     "activations.gaussian.KinkedQuadrature": Line(
         gaussian_kernels.KinkedQuadrature,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.theory.fuzz.laws import laws_of_noise
 from tests.theory.fuzz.line import Line, between
 from tests.theory.fuzz.strategies import counts, dims, flags, hostile, signed, sizes
 from theory import finite_size, lanczos_bounds
@@ -49,9 +48,6 @@ TABLE: dict[str, Line] = {
         finite_size.wishart_edge,
         {"dim": dims, "samples": dims, "variance": sizes, "lower": flags},
         scatters,
-    ),
-    "finite_size.additive_sd": Line(
-        finite_size.additive_sd, {"spike": signed, "law": laws_of_noise, "dim": dims}, between(0, math.inf)
     ),
     "finite_size.additive_wigner_sd": Line(
         finite_size.additive_wigner_sd, {"spike": signed, "sigma": sizes, "dim": dims}, between(0, math.inf)

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tests.theory.fuzz.line import Line, between, real
 from tests.theory.fuzz.strategies import (
+    ANY_SIZE,
     HUGE,
     dims,
     flags,
@@ -36,6 +37,19 @@ BATCHES = mostly(
     st.lists(st.lists(st.floats(-1e308, 1e308), min_size=2, max_size=2), min_size=2, max_size=2),
     st.sampled_from([[[1e308, -1e308], [0, 0]], [[5e-324, 0.0, 1.0]], np.zeros((2, 3, 4))]),
 )
+
+three = st.lists(st.floats(-9, 9), min_size=3, max_size=3)
+DERIVATIVES = {
+    "p": probabilities,
+    "label": mostly(st.integers(0, 2), st.sampled_from([1.5, 3, -1, [0, 1], HUGE[0]])),
+    "jacobian": mostly(
+        three.map(lambda rows: [[x] for x in rows]),
+        st.lists(three, min_size=3, max_size=3),
+        ANY_SIZE.map(lambda x: np.full((2, 3, 2), x)),
+    ),
+    "temperature": sizes,
+}
+seconds = mostly(three.map(lambda rows: [[[x]] for x in rows]), ANY_SIZE.map(lambda x: np.full((3, 3, 3), x)))
 
 
 def gamma_between_its_bounds(arguments: Mapping[str, Any], value: Any) -> None:
@@ -72,7 +86,7 @@ def descending(_: Any, value: Any) -> None:
 
 MODULES = {
     "softmax": ("BatchGammas",),
-    "gauss_newton": ("ProjectedMoments",),
+    "gauss_newton": ("HessianTerms", "ProjectedMoments"),
 }
 
 TABLE: dict[str, Line] = {
@@ -96,6 +110,46 @@ TABLE: dict[str, Line] = {
     ),
     "softmax.collapse_limit": Line(
         softmax.collapse_limit, {"weights": sizes}, between(1 - 1e-12, 2), pooled=True
+    ),
+    "softmax.rounded_gamma": Line(softmax.rounded_gamma, {"members": few}, between(0, math.inf)),
+    "softmax.gamma_of_pairs": Line(softmax.gamma_of_pairs, {"p": probabilities}, gamma_between_its_bounds),
+    "softmax.ray_slope": Line(
+        softmax.ray_slope, {"z": logits, "temperature": sizes}, lambda _, value: real(_, np.float64(value))
+    ),
+    "softmax.entropy_discordance": Line(
+        softmax.entropy_discordance,
+        {"classes": mostly(st.integers(3, 8), st.sampled_from(HUGE))},
+        between(0, 1),
+    ),
+    "gauss_newton.loss_gradient": Line(gauss_newton.loss_gradient, DERIVATIVES, real),
+    "gauss_newton.hessian_terms": Line(gauss_newton.hessian_terms, {**DERIVATIVES, "second": seconds}),
+    "gauss_newton.gauss_newton_trace": Line(
+        gauss_newton.gauss_newton_trace,
+        {name: DERIVATIVES[name] for name in ("p", "jacobian", "temperature")},
+        between(0, math.inf),
+    ),
+    "gauss_newton.expected_gradient_weights": Line(
+        gauss_newton.expected_gradient_weights,
+        {"mean_probability": probabilities, "prior": probabilities},
+        between(-1.1, 1.1),
+    ),
+    "gauss_newton.gradient_scatter": Line(gauss_newton.gradient_scatter, {"dim": dims}, between(0, 2)),
+    "gauss_newton.spectrum_excess": Line(
+        gauss_newton.spectrum_excess, {"eigenvalues": signed}, real, pooled=True
+    ),
+    "gauss_newton.largest_excess": Line(gauss_newton.largest_excess, {"rank": dims}, between(1, math.inf)),
+    "gauss_newton.excess_ceiling": Line(
+        gauss_newton.excess_ceiling,
+        {"gamma": gammas, "dim": dims, **RANDOM_LOGITS},
+        below_the_root_of_the_dimension,
+    ),
+    "gauss_newton.sign_probe_variance": Line(
+        gauss_newton.sign_probe_variance,
+        {"squared_norm": sizes, "squared_diagonal": sizes},
+        between(0, math.inf),
+    ),
+    "gauss_newton.normal_probe_variance": Line(
+        gauss_newton.normal_probe_variance, {"squared_norm": sizes}, between(0, math.inf)
     ),
     "gauss_newton.expected_eigenvalues": Line(
         gauss_newton.expected_eigenvalues,

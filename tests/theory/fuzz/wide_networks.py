@@ -33,6 +33,7 @@ MODULES = {
         "BatchNormMoments",
         "BatchNormalisedConstants",
         "BatchNormalisedStatistics",
+        "EntryVariances",
         "Etas",
         "ExpectedEtas",
         "FisherStatistics",
@@ -68,6 +69,38 @@ TABLE: dict[str, Line] = {
         },
         also=("activation",),
         unsettled=True,
+    ),
+    "order_parameters.preactivation_moment": Line(
+        order_parameters.preactivation_moment,
+        {"q_hat": ANY_SIZE, **{k: v for k, v in NETWORK.items() if k.endswith("variance")}},
+        also=("bias_variance",),
+    ),
+    "order_parameters.input_derivative": Line(
+        order_parameters.input_derivative,
+        NETWORK,
+        lambda _, found: between(0, math.inf)(None, found),
+        unsettled=True,
+        also=OF_NETWORK,
+    ),
+    "fisher.rank_bound": Line(
+        fisher.rank_bound,
+        {"depth": depths, "width": counts, "samples": counts, "outputs": counts, **RATIOS},
+        is_a_count,
+    ),
+    "fisher.layer_norm_rank": Line(
+        fisher.layer_norm_rank, {"outputs": counts}, lambda _, n: between(0, math.inf)(None, n)
+    ),
+    "fisher.loss_floor": Line(
+        fisher.loss_floor,
+        {"targets": mostly(st.just([[0.3, -1.2], [0.8, 0.2]]), ANY_SIZE)},
+        lambda _, found: between(0, math.inf)(None, found),
+    ),
+    "fisher.gram_entry_variances": Line(
+        fisher.gram_entry_variances,
+        {**NETWORK, **RATIOS},
+        lambda _, found: between(0, math.inf)(None, found),
+        unsettled=True,
+        also=OF_NETWORK,
     ),
     "fisher.parameter_count": Line(
         fisher.parameter_count,

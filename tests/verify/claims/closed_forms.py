@@ -28,7 +28,7 @@ from tests.verify.claims.mutation import (
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 
-__all__ = ["A_NUMBER", "FORMS", "ONE_SCORE", "SETTING", "WITHOUT_FORM", "order_parameters_of"]
+__all__ = ["A_NUMBER", "FORMS", "SETTING", "order_parameters_of"]
 
 
 def where(condition, value):
@@ -57,9 +57,9 @@ def _theorem_7_outlier(spike, variance, dim, batch_size, dataset_size, threshold
     return where(spike > threshold, value)
 
 
-def _theorem_7(full, variance, dim, batch_size, dataset_size):
+def _theorem_7(full_eigenvalue, variance, dim, batch_size, dataset_size):
     """In the eigenvalue of the noise-free part, up to the broadening of the full matrix."""
-    theta = full - variance
+    theta = full_eigenvalue - variance
     return theta + variance * theta / (theta - variance * dim * (1 / batch_size - 1 / dataset_size))
 
 
@@ -225,11 +225,6 @@ BOUNDS: dict[str, Quantity] = {
 }
 
 
-def _lower_bound(alpha, kappa1, kappa2):
-    """As many samples as the network is wide: M / T = 1."""
-    return alpha * (kappa1 - kappa2)
-
-
 def _lower_bound_with_c1(alpha, kappa1, kappa2, outputs, c2):
     spike = shared(alpha * (kappa1 - kappa2))
     return spike + c2 / (outputs * spike)
@@ -260,7 +255,6 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/mean-eigenvalue": ClosedForm(_mean_eigenvalue, FISHER),
     "karakida2019/rayleigh-quotient": ClosedForm(_rayleigh, FISHER),
     "karakida2019/mean-subtraction": ClosedForm(_mean_subtraction, FISHER),
-    "karakida2019/lower-bound": ClosedForm(_lower_bound, BOUNDS),
     "karakida2019/lower-bound-with-c1": ClosedForm(_lower_bound_with_c1, BOUNDS),
     "karakida2019/upper-bound": ClosedForm(_upper_bound, BOUNDS),
     "vysogorets2024/outlier": ClosedForm(_outlier, {"norm": _norm, "eigenvalue": _softmax_eigenvalue(-1)}),
@@ -279,21 +273,3 @@ FORMS: dict[str, ClosedForm] = {
 }
 
 A_NUMBER = "a bare number: its rivals are the other numbers that it is told from"
-
-ONE_SCORE = "the prediction is one measured score, a norm of the matrix itself"
-
-WITHOUT_FORM: dict[str, str] = {
-    "granziol2022/edge": A_NUMBER,
-    "granziol2022/edge-order": A_NUMBER,
-    "granziol2022/broadening-in-the-mean": A_NUMBER,
-    "granziol2022/broadening-at-every-draw": A_NUMBER,
-    "granziol2022/larger-batches-broaden-less": A_NUMBER,
-    "granziol2022/algorithm-1": "the prediction is one measured score, all elements of the Hessians",
-    "granziol2022/algorithm-1-second-term": "as for algorithm 1",
-    "karakida2019/largest-is-rayleigh": A_NUMBER,
-    "karakida2019/largest-order": A_NUMBER,
-    "karakida2019/growth": A_NUMBER,
-    "karakida2019/no-growth": A_NUMBER,
-    "karakida2019/largest-over-root": ONE_SCORE,
-    "karakida2019/largest-over-mean-square": ONE_SCORE,
-}

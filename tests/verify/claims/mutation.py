@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from inspect import signature
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -69,8 +70,7 @@ def _value(form: ClosedForm, name: str, point: Any) -> Any:
 
 
 def _arguments(form: ClosedForm) -> tuple[str, ...]:
-    code = form.formula.__code__
-    return code.co_varnames[: code.co_argcount]
+    return tuple(signature(form.formula).parameters)
 
 
 def _flat(node: Any) -> Any:

@@ -13,7 +13,7 @@ from tests.verify.toy_claims import plant
 from verify.claims import images, registry
 from verify.model import Claim, Tier
 from verify.model.inventory import Entry
-from verify.running.options import plan
+from verify.running.options import _waiting, requested
 
 __all__ = ["elsewhere", "plant"]
 
@@ -84,7 +84,7 @@ def test_by_name_it_is_refused_without_them(plant: Planter, capsys: pytest.Captu
 
 def test_a_plan_says_what_waits(plant: Planter) -> None:
     plant(toy_claims.RIGHT, COLOURED)
-    made = plan({}, tier=Tier.DEFAULT, report_dir=None)
+    made = requested({}, tier=Tier.DEFAULT, report_dir=None)
     assert made.claims == (toy_claims.RIGHT,)
     assert made.waiting == ("beyond/colours is not run, it needs images of 3 x 6 x 5 (--data)",)
 
@@ -103,3 +103,14 @@ def test_the_inventory_says_what_is_run_on_given_images_alone(
 
 def test_other_claims_take_any_images() -> None:
     assert images.needed_images(toy_claims.RIGHT) == images.unmet(toy_claims.EXACT, "digits") == ""
+
+
+def test_what_waits_for_the_same_images_shares_a_line() -> None:
+    lines = _waiting(
+        {"a/b": "images of 3 x 6 x 5", "a/c": "images of 1 x 2 x 2", "a/d": "images of 3 x 6 x 5"}
+    )
+
+    assert lines == (
+        "a/b and a/d are not run, they need images of 3 x 6 x 5",
+        "a/c is not run, it needs images of 1 x 2 x 2",
+    )

@@ -13,9 +13,9 @@ from simulate.modules.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
-from simulate.perceptrons.trained import objective
-from verify.claims.beyond import network_observations as observed
-from verify.claims.granziol2022.networks.networks import _copies
+from simulate.perceptrons.trained import perceptron_objective
+from verify.claims.beyond import network_observations, networks as observed
+from verify.claims.granziol2022.networks.exact import _copies
 from verify.claims.granziol2022.networks.typical_batches import typical_batches
 from verify.model.observation import Observation
 
@@ -37,7 +37,7 @@ def block(count: int) -> Block:
     return Block(tuple(fixture(0, f"network {i}") for i in range(count)))
 
 
-@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
+@pytest.mark.parametrize("observation", network_observations.OBSERVATIONS, ids=lambda o: o.id)
 def test_every_column_has_a_number_for_each_row_or_one_for_all(
     observation: Observation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +76,10 @@ def test_noise_is_that_of_the_elements_and_along_the_top_eigenvector(matrix: str
 def test_noise_is_that_of_any_model(matrix: Any) -> None:
     point = Point(images="digits", samples=12, steps=3)
     network = observed.perceptron(fixture(0, "small"), point)
-    samples, whole = PerceptronSamples(*network, matrix=matrix.replace("_", "-")), objective(*network)
+    samples, whole = (
+        PerceptronSamples(*network, matrix=matrix.replace("_", "-")),
+        perceptron_objective(*network),
+    )
     vectors = own_direction.top_eigenvectors(samples, 1)
     found = observed.noise_of(samples, fixture(0, "probes"), vectors)
     forms = quadratic_forms(whole, vectors.mT, matrix=matrix)
@@ -141,4 +144,8 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
     assert_allclose(found["off_4"], (tops.mean() - fourth) / tops.std(ddof=1), rtol=2e-2)
     assert_allclose(found["off_7"], (tops.mean() - seventh) / tops.std(ddof=1), rtol=2e-2)
     assert_allclose(found["closer"], np.abs(found["off_4"]) - np.abs(found["off_7"]))
-    assert_allclose(found["alone_off"], (found["alone"] - fourth) / tops.std(ddof=1), rtol=2e-2)
+    assert_allclose(
+        found["deviations_for_one_sample"],
+        (found["theorem_4_for_one_sample"] - fourth) / tops.std(ddof=1),
+        rtol=2e-2,
+    )

@@ -56,6 +56,9 @@ def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path
     assert all(rival["rejected"] for row in made["rows"] for p in row["points"] for rival in p["rivals"])
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "Wigner (1955): Characteristic Vectors" in page and "has a family of its own" in page
+    assert 'href="claims/wigner1955.html#w1"' in page
+    beside = (folder / "claims" / "wigner1955.html").read_text(encoding="utf-8")
+    assert 'id="w1"' in beside and "<math" in beside and 'class="latex"' not in beside
 
     again = losscurv(installed, "replay", str(folder), "--workers", "1")
     assert again.returncode == 0 and "every score and verdict is the same" in again.stdout

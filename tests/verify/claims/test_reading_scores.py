@@ -45,7 +45,8 @@ def test_edges_are_read_off_to_parts_of_a_step_on_either_network(monkeypatch: py
         assert 0 <= found["apart"] < 9 and 8 * found["apart"] == round(8 * found["apart"][0])
     # an excess that the norms know nothing of: at every scale
     monkeypatch.setattr(
-        "simulate.perceptrons.curvature.excess", lambda matrices: torch.full(matrices.shape[:-2], 2.0)
+        "simulate.perceptrons.curvature.positive_excess",
+        lambda matrices: torch.full(matrices.shape[:-2], 2.0),
     )
     found = zone.edges(block(1), points[0])
     assert found["lower"] > 1 and found["upper"] > 1

@@ -1,25 +1,26 @@
+"""Every function of the theory, from the shell and from Python."""
+
 from __future__ import annotations
 
 import importlib
 import inspect
 import json
 import math
-import shlex
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_array_equal
 
-from tests.theory.fuzz.check import check
-from tests.theory.fuzz.line import Line
+from tests.verify.estimate.calls import call, values
 from verify import estimate
-from verify.cli import main
-from verify.estimate import docstrings
+from verify.estimate import catalogue, docstrings, output
 
 BATCH = "sigma=0.06, dim=226, batch_size=64, dataset_size=1797"
+
+
 NETWORK = "'relu', depth=3, weight_variance=2, bias_variance=0.1"
+
 
 PYTHON = {
     "softmax.eigenvalues": "[0.7, 0.2, 0.1]",
@@ -30,9 +31,20 @@ PYTHON = {
     "softmax.batch_gammas_from_logits": "[[3.1, -0.4], [1.2, 0.9]], temperature=0.5",
     "softmax.equal_tail_gamma": "[0.01, 0.2], members=5",
     "softmax.equal_tail_eigenvalues": "0.01, members=5, classes=10",
+    "softmax.rounded_gamma": "3",
+    "softmax.gamma_of_pairs": "[0.7, 0.2, 0.1]",
+    "softmax.ray_slope": "[3.1, -0.4, -1.2], temperature=0.5",
+    "softmax.entropy_discordance": "4",
     "gauss_newton.expected_eigenvalues": "[0.7, 0.2, 0.1], dim=6, sigma_c=1.1, sigma_e=0.7",
     "gauss_newton.expected_excess": "1.3, dim=50, sigma_c=1.1, sigma_e=0.7",
     "gauss_newton.expected_gradient_norm": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2], dim=50, sigma_c=1.1",
+    "gauss_newton.expected_gradient_weights": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]",
+    "gauss_newton.gradient_scatter": "50",
+    "gauss_newton.spectrum_excess": "[4.2, 1.1, -0.3]",
+    "gauss_newton.largest_excess": "9",
+    "gauss_newton.excess_ceiling": "1.3, dim=50, sigma_c=1.1, sigma_e=0.7",
+    "gauss_newton.sign_probe_variance": "2, squared_diagonal=0.5",
+    "gauss_newton.normal_probe_variance": "2",
     "gauss_newton.projected_excess": "-12.5, dim=50",
     "gauss_newton.hessian_excess": "3.1, frobenius_ratio=0.7",
     "gauss_newton.excess_noise_floor": "50",
@@ -50,10 +62,14 @@ PYTHON = {
     "zone.upper_edge": "1797, gap_density=0.4, depth=3",
     "zone.near_tie_weight": "6, gap_density=0.4, depth=3",
     "zone.largest_base_rate": "[0.5, 2], sharpness=4.2, depth=5",
+    "zone.homogeneous_factor": "[0.5, 2], depth=3, order=1",
+    "zone.euler_factor": "3, order=2",
+    "zone.confident_log_trace": "[0.3, 0.1], [2.5, 1.7], alpha=9, depth=3",
     "zone.bulk_outlier": "1.7, bulk_norm=1.2",
     "zone.spiked_excess": "1.7, rank=9, bulk_norm=1.2, dim=[50, 5000]",
     "initial_loss.jensen_bound": "[0.7, 0.2, 0.1], [0.5, 0.3, 0.2]",
     "initial_loss.prior_entropy": "[0.5, 0.3, 0.2]",
+    "initial_loss.gaussian_loss": "[0.3, -0.2, 0], [0.5, 0.3, 0.2], spread=0.7",
     "outliers.additive_wigner": "[1.7, -1.7], sigma=0.6",
     "outliers.additive_wishart": "1.7, q=0.4, variance=0.6",
     "outliers.information_plus_noise": "1.7, q=0.4, variance=0.6",
@@ -113,6 +129,27 @@ PYTHON = {
     "loss_change.squared_gradient_mean": "5, trace=3.1, batch_size=4",
     "loss_change.squared_gradient_variance": "3.1, trace_of_square=8, batch_size=4",
     "order_parameters.order_parameters": f"{NETWORK}, input_overlap=-0.3",
+    "rmt.wigner_second_moment": "sigma=0.6, dim=226, diagonal=2, spike=1.7",
+    "rmt.profiled_fourth_moment": "sigma=0.6, contrast=0.4, dim=226",
+    "rmt.sparse_fourth_moment": "sigma=0.6, per_row=7, dim=226",
+    "rmt.low_rank_fourth_moment": "rank=3, variance=0.3, dim=226, batch_size=64",
+    "rmt.wishart_third_moment": "variance=0.3, dim=226, batch_size=64",
+    "rmt.alternating_moment": "sigma_a=0.6, sigma_b=1.2, dim=226",
+    "rmt.rank_one_stieltjes": "2.1, spike=1.7, dim=226",
+    "rmt.rank_one_inverse": "-0.3, spike=1.7, dim=226",
+    "rmt.rank_one_expansion": "-0.3, spike=1.7, dim=226",
+    "rmt.overlap_cdf": "[0.4, 1.7], dim=226",
+    "rmt.subspace_share": "12, dim=226",
+    "finite_size.axis_wigner_sd": "1.7, sigma=0.6, dim=226, diagonal=1, fourth_cumulant=-2",
+    "batch_hessian.two_layer_rank_bound": "64, 24, 10",
+    "learning_rates.mean_square_descent": "[0.1, 0.7], limit=0.4",
+    "loss_change.mean_descent_limit": "[1, 3], [2, 5]",
+    "order_parameters.preactivation_moment": "[0.7, 0.3], weight_variance=2, bias_variance=0.1",
+    "order_parameters.input_derivative": NETWORK,
+    "fisher.gram_entry_variances": NETWORK,
+    "fisher.loss_floor": "[[0.3, -1.2], [0.8, 0.2], [0.9, 0.4]]",
+    "fisher.layer_norm_rank": "10",
+    "fisher.rank_bound": "depth=3, width=100, samples=60, outputs=10, width_ratios=[7.84, 1, 1]",
     "fisher.kappas": NETWORK,
     "fisher.eigenvalue_statistics": f"{NETWORK}, width=1000, samples=100, outputs=10",
     "fisher.mean_subtracted_statistics": f"{NETWORK}, width=1000, samples=1000, outputs=10",
@@ -151,25 +188,17 @@ PYTHON = {
     "fisher.parameter_count": "depth=3, width=100, outputs=10, width_ratios=[7.84, 1, 1]",
 }
 
+
 NOT_FOR_A_SHELL = {
     "batch_hessian.low_rank_noise": "returns a law",
     "outliers.additive": "takes a law",
-    "finite_size.additive_sd": "takes a law",
     "softmax.covariance": "returns matrices",
+    "gauss_newton.loss_gradient": "takes derivatives of logits",
+    "gauss_newton.hessian_terms": "takes derivatives of logits",
+    "gauss_newton.gauss_newton_trace": "takes derivatives of logits",
+    "zone.tanh_correction": "takes the matrices of a network",
     "order_parameters.propagate": "returns what other theory functions build on",
 }
-
-
-def call(name: str, words: str) -> Any:
-    """The Python call that a user would write."""
-    module, _, function = name.partition(".")
-    made = importlib.import_module(f"theory.{module}")
-    return eval(f"function({words})", {"function": getattr(made, function), "math": math})
-
-
-def values(result: Any) -> list[Any]:
-    fields = estimate._fields(result)
-    return list(fields.values()) if fields else [result]
 
 
 def test_every_function_of_its_modules_is_offered() -> None:
@@ -211,7 +240,7 @@ def test_help_explains_every_argument(name: str, capsys: pytest.CaptureFixture[s
     assert estimate.run([name, "--help"]) == 0
     text = capsys.readouterr().out
 
-    function = estimate._function(name)
+    function = catalogue.theory_function(name)
     for parameter in inspect.signature(function).parameters:
         assert parameter.upper() in text or f"--{parameter.replace('_', '-')}" in text
         assert docstrings.parameter(function, parameter)
@@ -265,7 +294,7 @@ def test_digits_beyond_a_float_are_kept(capsys: pytest.CaptureFixture[str]) -> N
 def test_infinity_and_nan_are_strings_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert estimate.run(["--json", "effective_batch_size", "64", "64"]) == 0
     assert json.loads(capsys.readouterr().out) == "inf"
-    assert estimate._plain(np.array([math.nan, -math.inf, 1.0])) == ["nan", "-inf", 1.0]
+    assert output.as_json(np.array([math.nan, -math.inf, 1.0])) == ["nan", "-inf", 1.0]
 
 
 def test_plain_output_is_one_line_per_field(capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,175 +306,3 @@ def test_plain_output_is_one_line_per_field(capsys: pytest.CaptureFixture[str]) 
         "edge        -2",
         "visible     True",
     ]
-
-
-def test_without_a_function_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert estimate.run([]) == 0
-    listed = capsys.readouterr().out
-    assert all(name in listed for name in estimate.FUNCTIONS)
-    assert estimate.run(["--json"]) == 0
-    assert json.loads(capsys.readouterr().out).keys() == estimate.FUNCTIONS.keys()
-    assert estimate.run(["outliers"]) == 0
-    assert "softmax" not in capsys.readouterr().out
-    assert estimate.run(["--help"]) == 0
-    assert "usage: losscurv estimate" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("additive_wiger 2", r"no function 'additive_wiger'; did you mean outliers\.additive_wigner"),
-        ("outliers.aditive_wigner 2", r"did you mean outliers\.additive_wigner"),
-        ("frobnicate 2", r"no function 'frobnicate'; losscurv estimate lists all"),
-        ("additive_wigner 2", r"outliers\.additive_wigner needs --sigma; see losscurv estimate outliers"),
-        ("additive_wigner --sigma 1", r"outliers\.additive_wigner needs SPIKE"),
-        ("additive_wigner 2 --sgima 1", r"no option --sgima; did you mean --sigma\?"),
-        ("additive_wigner 2 --frob 1", r"no option --frob; there are --spike, --sigma"),
-        ("additive_wigner 2 --sigma", r"--sigma needs a value"),
-        ("additive_wigner 2 --sigma 1 --sigma 2", r"--sigma must be given once"),
-        ("additive_wigner 2 3 --sigma 1", r"no place for '3': only SPIKE may stand without an option"),
-        ("parameter_count 3", r"no place for '3': nothing may stand without an option, see --depth, --width"),
-        ("additive_wigner 1,2;3 --sigma 1", r"--spike must have rows of one length, got '1,2;3'"),
-        ("additive_wigner two --sigma 1", r"spike must be real numbers, got 'two'; see losscurv estimate"),
-        ("additive_wigner 2 --sigma -1", r"sigma must be non-negative"),
-        ("softmax.gamma 0.5,0.5 --average=perhaps", r"--average must stand alone or be true or false"),
-        (
-            "order_parameters rellu --depth 2 --weight-variance 1 --bias-variance 0",
-            r"activation must be one of",
-        ),
-    ],
-)
-def test_wrong_words_are_refused_in_one_line(
-    words: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        estimate.run(words.split())
-
-    assert main(["estimate", *words.split()]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("losscurv: ")
-    assert output.err.count("\n") == 1
-
-
-def test_what_a_function_cannot_compute_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for error in (OverflowError("too large"), TypeError("no"), MemoryError()):
-
-        def failing(sharpness: Any, error: Exception = error) -> None:
-            raise error
-
-        monkeypatch.setattr(estimate, "_function", lambda _, failing=failing: failing)
-        with pytest.raises(ValueError, match=r"learning_rates\.stability_limit cannot be computed: "):
-            estimate.evaluate("learning_rates.stability_limit", ["2"])
-
-
-NUMBERS = st.sampled_from(
-    ["0", "1", "-1", "2", "3", "0.5", "-0.5", "7.25", "1e-300", "-1e-9", "nan", "inf", "-inf", "+2", "1_0"]
-)
-LISTS = st.one_of(
-    st.lists(NUMBERS, min_size=1, max_size=3).map(",".join),
-    st.lists(NUMBERS, min_size=2, max_size=4).map(";".join),
-    st.sampled_from(["0.5,0.5", "0.7,0.2,0.1", "0.5,0.5;1,0", ",", ";", "1,;2"]),
-)
-JUNK = st.sampled_from(
-    ["", "-", "--", "---", "relu", "relu,tanh", "x", "--help=1", "-h1", "--json=1", "é", "--="]
-)
-
-
-@st.composite
-def commands(draw: st.DrawFn) -> list[str]:
-    """A function, most of its arguments, some twice, most of them numbers."""
-    name = draw(st.sampled_from(sorted(estimate.FUNCTIONS)))
-    word = st.one_of(NUMBERS, NUMBERS, LISTS, JUNK)
-    words = draw(st.lists(word, max_size=2))
-    for parameter in inspect.signature(estimate._function(name)).parameters:
-        if draw(st.integers(0, 9)):
-            words += [f"--{parameter.replace('_', '-')}", draw(word)]
-    return [name, *words]
-
-
-@settings(deadline=None, max_examples=150, derandomize=True)
-@given(words=commands())
-def test_any_words_give_a_value_or_one_line(words: list[str]) -> None:
-    try:
-        result = estimate.evaluate(words[0], words[1:])
-    except ValueError:
-        return  # one line of the command's, tested above
-    json.dumps(estimate._plain(result), allow_nan=False)
-    assert estimate._text(result)
-
-
-@settings(deadline=None, max_examples=60, derandomize=True)
-@given(
-    spike=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=4),
-    sigma=st.floats(0, 1e3),
-    named=st.booleans(),
-)
-def test_printed_numbers_read_back_are_the_same_call(spike: list[float], sigma: float, named: bool) -> None:
-    from theory import outliers
-
-    text = ",".join(map(repr, spike)) + "," * (len(spike) == 1)
-    words = [*(["--spike"] if named else []), text, "--sigma", repr(sigma)]
-    expected = outliers.additive_wigner(spike, sigma=sigma)
-
-    found = estimate.evaluate("additive_wigner", words)
-    for one, other in zip(values(found), values(expected), strict=True):
-        assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("word", ["1e400", "-1e400", "9" * 400, "9" * 5000, "nan", "9" * 5000 + ",1"])
-def test_a_number_that_no_float_holds_is_not_infinity(word: str) -> None:
-    with pytest.raises(ValueError, match=r"^dataset_size must be") as caught:
-        estimate.evaluate("batch_hessian.effective_batch_size", ["64", word])
-    assert len(str(caught.value)) < 600
-    assert float(estimate.evaluate("batch_hessian.effective_batch_size", ["64", "+inf"])) == 64
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["4", "a" * 3000],
-        ["4", "1\n2"],
-        ["--sharpness=1,;2,3"],
-        ["--shar\nness", "4"],
-        ["--" + "a" * 3000, "4"],
-        ["--sharpness", "\ud800"],
-        ["--sharpness", "1,\u202e12"],
-    ],
-)
-def test_messages_are_one_short_line_whatever_is_typed(words: list[str]) -> None:
-    with pytest.raises(ValueError, match=r".") as caught:
-        estimate.evaluate("learning_rates.stability_limit", words)
-    assert str(caught.value).isprintable() and len(str(caught.value)) < 600
-
-
-def test_what_is_no_number_in_a_table_is_told_in_one_line() -> None:
-    with pytest.raises(
-        ValueError, match=r"bias_variance must be a scalar, got array\(\[\[1\.\], \[2\.\]\]\)"
-    ):
-        estimate.evaluate("criticality.critical_weight_variance", ["tanh", "1,;2"])
-
-
-EXTREMES = (5e-324, 1e-320, 1e-160, 1e160, 1.7e308, -5e-324, -0.0, 2**31, 2**63)
-SHAPES = ([1e-320, 1], [1, 1e-320], [5e-324] * 2, [1e308, 1e-320], [1e-320, 1e308], [1e-160] * 2)
-
-
-@pytest.mark.parametrize("name", estimate.FUNCTIONS)
-def test_extreme_numbers_are_answered_or_refused_without_a_warning(name: str) -> None:
-    """Each number in turn, and the ratios of a network of two layers."""
-    function = estimate._function(name)
-    parameters = inspect.signature(function).parameters
-    right = estimate._bind(name, parameters, shlex.split(estimate.FUNCTIONS[name]))
-    calls = [
-        right | {argument: value}
-        for argument in parameters
-        if type(right.get(argument)) in (int, float)
-        for value in EXTREMES
-    ]
-    if "width_ratios" in parameters:
-        depth = {"depth": 2} if "depth" in parameters else {}
-        calls += [right | depth | {"width_ratios": shape} for shape in SHAPES]
-    for call in calls:
-        check(
-            name, Line(function, {}, also=tuple(parameters), infinite=True, unsettled=True, pooled=True), call
-        )

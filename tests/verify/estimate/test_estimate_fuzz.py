@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from verify import estimate
 from verify.cli import main
+from verify.estimate import catalogue
 
 SETTINGS = settings(
     deadline=None, max_examples=120, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -113,7 +114,7 @@ def calls(draw: st.DrawFn) -> list[str]:
 def guesses(draw: st.DrawFn) -> list[str]:
     """A function with a word for every argument, by name."""
     name = draw(st.sampled_from(sorted(estimate.FUNCTIONS)))
-    parameters = inspect.signature(estimate._function(name)).parameters
+    parameters = inspect.signature(catalogue.theory_function(name)).parameters
     return [name, *(w for p in parameters for w in (f"--{p.replace('_', '-')}", draw(words)))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,14 +56,42 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", [picture.name for picture in gallery.PICTURES])
 def test_a_picture_is_written_twice_and_says_what_it_shows(name: str, tmp_path: Path) -> None:
-    (picture,) = gallery.named([name])
-    svg, png = gallery.save(picture, gallery.Setting(), tmp_path / "new")
+    (picture,) = gallery.pictures([name])
+    svg, png = gallery.save_picture(picture, gallery.Setting(), tmp_path / "new")
     assert f'aria-label="{picture.shows}"' in svg.read_text(encoding="utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
+def test_pictures_are_the_same_whoever_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Side by side, as several workers do, and one after the other."""
+    chosen = gallery.pictures(["semicircle", "transition", "learning-rate", "batch-size"])
+    monkeypatch.setattr(gallery, "open_workers", lambda _: ThreadPoolExecutor(1))
+    found = {
+        name: png for name, png, _ in gallery.save_pictures(chosen, gallery.Setting(), tmp_path / "two", 2)
+    }
+    alone = {
+        name: png for name, png, _ in gallery.save_pictures(chosen, gallery.Setting(), tmp_path / "one", 1)
+    }
+
+    assert set(found) == set(alone) == {picture.name for picture in chosen}
+    assert all(found[name].read_bytes() == png.read_bytes() for name, png in alone.items())
+
+
+@pytest.mark.parametrize("name", ["transition", "learning-rate", "batch-size"])
+def test_two_laws_in_one_frame_have_two_colours(name: str) -> None:
+    """Rivals share theirs: they are told by their dashes, and are not what is drawn for."""
+    (picture,) = gallery.pictures([name])
+    for axes in gallery.draw(picture, gallery.Setting()).axes:
+        laws = [line for line in axes.get_lines() if line.get_linewidth() == 1.6 and line.get_zorder() == 3]
+        assert len({line.get_color() for line in laws}) == len(laws) > 0
+
+
+def test_what_takes_longest_is_begun_first() -> None:
+    assert set(gallery.LONGEST) < {picture.name for picture in gallery.PICTURES}
+
+
 def test_the_seed_is_all_that_chance_depends_on() -> None:
-    (picture,) = gallery.named(["transition"])
+    (picture,) = gallery.pictures(["transition"])
     first, again, other = (to_svg(gallery.draw(picture, gallery.Setting(seed=s))) for s in (1, 1, 2))
     assert first == again
     assert first != other
@@ -132,7 +161,7 @@ def _realised_limit(width: int) -> float:
     block = gallery.Setting().block(f"training {width}", 1)
     student, _ = wide_training.student_and_targets(block, law, width)
     gram = fisher_gram.centred(fisher_gram.gram(student, law["activation"]))
-    return 2 / float(fisher_gram.eigenvalues(gram)[0, -1])
+    return 2 / float(fisher_gram.fisher_eigenvalues(gram)[0, -1])
 
 
 def test_a_width_has_losses_at_every_rate_and_its_line() -> None:

@@ -14,7 +14,7 @@ from theory import criticality, fisher
 from theory.order_parameters import order_parameters
 from verify.gallery import Setting, batch_sizes, spectra, wide_networks
 from verify.gallery.goldilocks import frames as goldilocks_frames, gamma as goldilocks_gamma
-from verify.page.drawing import PALETTE
+from verify.page.theme import PALETTE
 
 Lines = dict[str, tuple[np.ndarray, np.ndarray]]
 

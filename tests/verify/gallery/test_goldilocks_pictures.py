@@ -47,7 +47,7 @@ def _lenet() -> goldilocks_lenet.Lenet:
 
 
 def _drawn(name: str, seed: int = 2024) -> Any:
-    (picture,) = gallery.named([name])
+    (picture,) = gallery.pictures([name])
     return gallery.draw(picture, gallery.Setting(seed=seed))
 
 
@@ -81,7 +81,7 @@ def test_images_of_two_classes_are_drawn_as_well(tmp_path: Any, rng: np.random.G
     np.savez(path, x_train=rng.random((60, 9, 9)), y_train=np.arange(60) % 2)
     setting = gallery.Setting(data=str(path))
     for name in NAMES:
-        (picture,) = gallery.named([name])
+        (picture,) = gallery.pictures([name])
         assert gallery.draw(picture, setting).axes, name
 
 
@@ -102,7 +102,7 @@ def test_plain_products_are_right_until_probabilities_round(net: Any) -> None:
 
     alphas = np.array([0.3, 1.0, 2.0, 300.0])
     naive = goldilocks_zone._naive_excess(net, alphas)
-    exact = curvature.excess(net.scaled_g_term(alphas)[0]).numpy()
+    exact = curvature.positive_excess(net.scaled_g_term(alphas)[0]).numpy()
     assert_allclose(naive[:3], exact[:3], rtol=1e-6)
     assert exact[3] >= 1 - 1e-12
     assert not naive[3] >= 1
@@ -117,7 +117,7 @@ def test_the_law_is_of_the_networks_beside_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(goldilocks_zone, "COARSE", np.array([1.0]))
     law = goldilocks_zone._law_of_full_space(gallery.Setting())[:, 0]
     nets = goldilocks_zone._drawn(gallery.Setting(), lenet_300_100)
-    shown = np.array([float(curvature.excess(net.terms().hessian)) for net in nets])
+    shown = np.array([float(curvature.positive_excess(net.terms().hessian)) for net in nets])
     assert abs(law[0] - law[1]) > 0.5
     assert_allclose(shown, law, atol=0.4)
 
@@ -156,7 +156,7 @@ def test_smaller_frames_are_parts_of_the_largest(
     frame = lenet.frame(rng, int(goldilocks_gamma.DIMS[-1]))
     for dim, (excess,) in zip(goldilocks_gamma.DIMS, found, strict=True):
         net = curvature.ProjectedMlp(lenet.weights, lenet.x, lenet.labels, frame[:, :dim])
-        assert_allclose(excess, float(curvature.excess(net.terms().g_term)), rtol=1e-10)
+        assert_allclose(excess, float(curvature.positive_excess(net.terms().g_term)), rtol=1e-10)
 
 
 # --- the random logit model --------------------------------------------------------------------------------------

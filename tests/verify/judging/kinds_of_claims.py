@@ -4,9 +4,10 @@ import numpy as np
 from scipy import stats
 
 from simulate.monte_carlo import Block, Point
+from tests.verify.judging.one_claim import mixed
 from verify.judging.intervals import Interval
 from verify.judging.judge import Judgement, judge, outcome, readings
-from verify.model import ALPHA, Claim, Experiment, Kind
+from verify.model import ALPHA, SPANS_SIZES, Claim, Experiment, Kind
 from verify.results import PointOutcome
 
 M = np.array([10.0, 20.0, 40.0, 80.0, 160.0])
@@ -32,7 +33,7 @@ def claim(kind: Kind, point: Point = POINT, **changes) -> Claim:
         "predict": lambda p: 3.0,
         "margin": 0.01,
         "margin_reason": "a test",
-        "along": "sizes" if kind.spans_sizes else "",
+        "along": "sizes" if kind in SPANS_SIZES else "",
     }
     return Claim(**{**plain, **changes})
 
@@ -54,7 +55,7 @@ def noisy(curve: np.ndarray, spread, seed: int = 0, n: int = N) -> np.ndarray:
 
 def spread_evenly(mean: float, spread: float, n: int = N) -> np.ndarray:
     """Symmetric replicates of exactly this mean and standard deviation."""
-    z = np.linspace(-1.0, 1.0, n)
+    z = mixed(np.linspace(-1.0, 1.0, n))
     return mean + spread * z / z.std(ddof=1)
 
 

@@ -12,7 +12,7 @@ from verify.judging import admission
 from verify.judging.admission import problems
 from verify.judging.estimands import variance
 from verify.judging.judge import PRINTED
-from verify.model import Claim, Experiment, Kind, Verdict
+from verify.model import ABSOLUTE, Claim, Experiment, Kind, Verdict
 from verify.model.inventory import Entry
 from verify.running.engine import Session, Settings
 
@@ -279,7 +279,7 @@ def test_intervals_of_each_kind(kind: Kind) -> None:
     printed = {"printed": lambda p: 0.0, "finding": "wrong"}
     if kind is Kind.DISTRIBUTION:
         printed["printed"] = lambda p: lambda t: np.clip(t / 9, 0, 1)
-    own = kind.bounds_every_replicate or kind is Kind.DISTRIBUTION
+    own = kind in ABSOLUTE
     assert intervals([claim(kind, **printed)]) == (2 if own else cost)
     if kind is not Kind.RATIO:
         assert intervals([claim(kind, printed="other", finding="wrong")]) == 2 * cost

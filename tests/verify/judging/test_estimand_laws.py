@@ -18,7 +18,7 @@ from tests.verify.judging.kinds_of_claims import (
     most,
     recorded,
 )
-from verify.judging.estimands import distance, kurtosis, variance
+from verify.judging.estimands import formula_distance, kurtosis, variance
 from verify.judging.intervals import FEWEST, distance_interval, doublings, largest_distance, mean_interval
 from verify.model import ALPHA, Verdict
 
@@ -168,7 +168,7 @@ def test_a_law_that_is_no_number_disagrees() -> None:
     found = judged(tested, y)
     assert found.verdict is Verdict.DISAGREES and math.isnan(found.predicted)
     assert judged(tested, y[:32]).verdict is Verdict.UNDECIDED
-    assert distance(tested, POINT, lambda p: exponential(1.0), tested.predict) == math.inf
+    assert formula_distance(tested, POINT, lambda p: exponential(1.0), tested.predict) == math.inf
 
 
 def test_the_replicates_a_distribution_still_needs_are_a_look() -> None:
@@ -181,7 +181,7 @@ def test_the_replicates_a_distribution_still_needs_are_a_look() -> None:
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 50.0])
 def test_laws_of_any_scale_are_told_apart(scale: float) -> None:
-    found = distance(
+    found = formula_distance(
         law(exponential(scale)), POINT, lambda p: exponential(2 * scale), lambda p: exponential(scale)
     )
     assert_allclose(found, 0.25, atol=1e-4)

@@ -21,7 +21,7 @@ from tests.verify.judging.kinds_of_claims import (
     spread_evenly,
 )
 from verify.judging.intervals import mean_interval
-from verify.judging.sizes import extrapolated, local_exponents
+from verify.judging.sizes import exponent_replicates, extrapolated
 from verify.model import ALPHA, Kind, Verdict
 
 # --- limits and exponents as claims
@@ -39,20 +39,20 @@ def test_a_limit_is_judged(theory: float, verdict: str) -> None:
     assert_allclose(found.statistical + found.numerical + found.size_model, found.upper - found.measured)
 
 
-def test_local_exponents_are_those_of_the_means() -> None:
+def test_exponent_replicates_are_those_of_the_means() -> None:
     y = noisy(M**1.5 * (1 + 1 / M), 0.1 * M**1.5, n=400)
     mean = y.mean(0)
-    assert_allclose(local_exponents(y, M).mean(0), np.log2(mean[1:] / mean[:-1]), rtol=1e-12)
-    assert_allclose(local_exponents(-y, M), local_exponents(y, M))
+    assert_allclose(exponent_replicates(y, M).mean(0), np.log2(mean[1:] / mean[:-1]), rtol=1e-12)
+    assert_allclose(exponent_replicates(-y, M), exponent_replicates(y, M))
     y = M**-0.7 * (1 + 0.1 * spread_evenly(0.0, 1.0)[:, None])  # noise that all sizes share cancels
-    assert_allclose(local_exponents(y, M), -0.7, rtol=1e-9)
+    assert_allclose(exponent_replicates(y, M), -0.7, rtol=1e-9)
 
 
-def test_local_exponents_vary_as_the_delta_method_and_the_bootstrap_say() -> None:
+def test_exponent_replicates_vary_as_the_delta_method_and_the_bootstrap_say() -> None:
     rng, n = np.random.default_rng(5), 400
     factor = rng.gamma(20.0, 1 / 20, size=(n, 1)) * rng.gamma(9.0, 1 / 9, size=(n, 5))
     y = M**1.5 * factor
-    found = np.cov(local_exponents(y, M).T) / n
+    found = np.cov(exponent_replicates(y, M).T) / n
 
     mean = y.mean(0)
     step = (np.eye(5)[1:] - np.eye(5)[:-1]) / np.log(2)
@@ -84,7 +84,7 @@ def test_an_exponent_keeps_its_promise(name: str, spread: float) -> None:
     for seed in range(40):
         y = noisy(curve, spread * (curve - offset), seed, 512)
         missed += not covers(
-            extrapolated(local_exponents(y - offset, M), M[:-1], terms, alpha=0.05), exponent
+            extrapolated(exponent_replicates(y - offset, M), M[:-1], terms, alpha=0.05), exponent
         )
     assert missed <= most(0.05, 40)
 

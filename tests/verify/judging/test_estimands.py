@@ -19,12 +19,13 @@ from tests.verify.judging.kinds_of_claims import (
     spread_evenly,
 )
 from verify.judging import estimands
-from verify.judging.estimands import at_component, components, measure, variance
+from verify.judging.estimands import components, estimated, variance
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import judge, readings, replicates_fixed
 from verify.model import ALPHA, Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
 from verify.running.engine import Session, Settings, judge_claim
+from verify.running.sampled import at_component
 
 # --- vector scores
 
@@ -70,10 +71,10 @@ def test_one_part_of_a_ratio_may_be_the_same_for_all_components() -> None:
         at_component(tested, tested.experiment.points[0], {"y": np.ones(64), "total": np.ones(64)}, 2)
 
 
-def test_measure_counts_the_replicates_it_rests_on() -> None:
+def test_an_estimate_counts_the_replicates_it_rests_on() -> None:
     y = {"y": np.random.default_rng(1).exponential(size=100)}
     for tested, n in ((claim(Kind.MEAN), 100), (law(exponential(1.0)), FEWEST), (grouped(variance), 100)):
-        assert measure(tested, tested.predict, "y", POINT, y, 0.05).replicates == n
+        assert estimated(tested, tested.predict, "y", POINT, y, 0.05).replicates == n
 
 
 # --- in the engine

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from verify.judging.guards import SKEWED
 from verify.judging.intervals import (
     FEWEST,
     TIGHTEST_AT,
@@ -163,7 +164,7 @@ def heavy() -> np.ndarray:
         (np.full(100, 0.1), "zero variance"),
         (0.1 + 1e-17 * np.arange(100), "zero variance"),
         (1e9 * (1 + 1e-16 * np.random.default_rng(1).normal(size=100)), "zero variance"),
-        (heavy(), "too skewed"),
+        (heavy(), SKEWED),
     ],
 )
 def test_what_stands_in_the_way_of_an_interval(values: np.ndarray, obstacle: str) -> None:
@@ -226,7 +227,7 @@ def test_ratio_interval_ends_where_the_mean_of_the_difference_may_just_be_zero()
         (np.random.default_rng(7).normal(0.1, 1.0, 100), "denominator not resolved from 0"),
         (np.random.default_rng(7).normal(-9.0, 1.0, 100), "denominator not resolved from 0"),
         (np.zeros(100), "denominator not resolved from 0"),
-        (heavy(), "too skewed"),
+        (heavy(), SKEWED),
         (np.ones(FEWEST - 1), "zero variance"),
     ],
 )

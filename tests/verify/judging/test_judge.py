@@ -7,71 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from numpy.testing import assert_allclose
 
-from simulate.monte_carlo import BLOCK, Point
+from simulate.monte_carlo import BLOCK
+from tests.verify.judging.one_claim import ALPHA, N, claim, half, outcome_of, quick, scores, verdict_of
 from verify.judging import judge as judging
-from verify.judging.intervals import FEWEST, Interval, mean_interval, multiplier
+from verify.judging.intervals import FEWEST, Interval, mean_interval
 from verify.judging.judge import (
-    PRINTED,
-    Judgement,
-    applies,
     decide,
-    judge,
-    labels,
     looks,
-    outcome,
-    passage,
-    readings,
-    separation,
-    standing,
 )
-from verify.model import OURS, Claim, Experiment, Kind, Passage, Standing, Verdict
-
-quick = settings(deadline=None, max_examples=50, derandomize=True)
-POINT = Point(scale=3.0)
-ALPHA = 1e-4
-N = 256
-
-
-def never(block, point):
-    raise AssertionError("nothing is simulated here")
-
-
-def claim(**changes) -> Claim:
-    plain = {
-        "id": "paper/claim",
-        "entries": ("A1",),
-        "source": "a paper",
-        "statement": "x = 3",
-        "experiment": Experiment(id="paper/x", replicate="one x", simulate=never, points=(POINT,)),
-        "score": "x",
-        "predict": lambda p: p.scale,
-        "margin": 0.1,
-        "margin_reason": "a test",
-    }
-    return Claim(**{**plain, **changes})
-
-
-def scores(mean: float = 3.0, spread: float = 0.3, n: int = N) -> dict[str, np.ndarray]:
-    """Symmetric replicates of exactly this mean: the verdict follows from the numbers alone."""
-    z = np.linspace(-1.0, 1.0, n)
-    return {"x": mean + spread * z / z.std(ddof=1)}
-
-
-def verdict_of(tested: Claim, drawn: dict[str, np.ndarray], index: int = 0) -> Judgement:
-    return judge(tested, readings(tested)[index], POINT, drawn, ALPHA)
-
-
-def outcome_of(tested: Claim, drawn: dict[str, np.ndarray], index: int = 0):
-    judged = verdict_of(tested, drawn, index)
-    return outcome(tested, readings(tested)[index], POINT, judged, drawn, [], ALPHA)
-
-
-def half(spread: float, n: int = N) -> float:
-    return multiplier(n, ALPHA) * spread / math.sqrt(n)
-
+from verify.model import Kind, Verdict
 
 # --- the rule
 
@@ -129,93 +76,6 @@ def test_looks_are_whole_blocks_from_sixty_four_to_the_budget(budget: int) -> No
 @given(st.integers(1, 5000), st.integers(0, 5000))
 def test_a_larger_budget_only_appends_looks(budget: int, more: int) -> None:
     assert looks(budget)[:-1] == looks(budget + more)[: len(looks(budget)) - 1]
-
-
-# --- readings
-
-
-def test_a_claim_without_a_printed_formula_has_one_reading() -> None:
-    plain = claim(expected=Verdict.DISAGREES)
-    assert readings(plain) == (("theory", plain.predict, "x", Verdict.DISAGREES),)
-
-
-def test_a_printed_formula_is_a_second_reading_expected_to_disagree() -> None:
-    def printed(p):
-        return 2 * p.scale
-
-    tested = claim(printed=printed)
-    assert readings(tested) == (
-        ("corrected", tested.predict, "x", Verdict.AGREES),
-        (PRINTED, printed, "x", Verdict.DISAGREES),
-    )
-    assert verdict_of(tested, scores(), 0).verdict is Verdict.AGREES
-    assert verdict_of(tested, scores(), 1).verdict is Verdict.DISAGREES
-
-
-def test_a_printed_score_is_judged_against_the_same_prediction() -> None:
-    tested = claim(printed="as_read")
-    assert readings(tested)[1] == (PRINTED, tested.predict, "as_read", Verdict.DISAGREES)
-    both = scores() | {"as_read": scores(4.0)["x"]}
-    assert verdict_of(tested, both, 0).interval.estimate == pytest.approx(3.0)
-    assert verdict_of(tested, both, 1).interval.estimate == pytest.approx(4.0)
-    assert verdict_of(tested, both, 1).verdict is Verdict.DISAGREES
-    assert applies(tested, readings(tested)[1], POINT)
-
-
-@pytest.mark.parametrize(
-    ("told", "names", "standings"),
-    [
-        (Standing.MISPRINT, ("corrected", PRINTED), (Standing.CORRECTED, Standing.MISPRINT)),
-        (Standing.OUTSIDE, ("theory", PRINTED), (Standing.OURS, Standing.OUTSIDE)),
-        (Standing.AS_STATED, ("theory", PRINTED), (Standing.OURS, Standing.AS_STATED)),
-    ],
-)
-def test_only_what_stands_beside_a_misprint_is_called_corrected(
-    told: Standing, names: tuple[str, str], standings: tuple[Standing, Standing]
-) -> None:
-    tested = claim(printed=lambda p: 0.0, finding="wrong", passage=Passage(told, "if wide", "Section 1"))
-    assert labels(tested) == names == tuple(reading.label for reading in readings(tested))
-    assert tuple(standing(tested, name) for name in names) == standings
-    assert passage(tested, PRINTED) == tested.passage and not passage(tested, names[0]).words
-
-
-def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
-    words = Passage(Standing.MISPRINT, "if wide", "Section 1")
-    tested = claim(passage=words)
-    assert labels(tested) == ("corrected",) == tuple(reading.label for reading in readings(tested))
-    assert standing(tested, "corrected") is Standing.CORRECTED
-    assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
-    itself = claim(passage=words, expected=Verdict.DISAGREES, finding="wrong")
-    assert labels(itself) == ("theory",) and passage(itself, "theory") == words
-
-
-@pytest.mark.parametrize("told", [None, OURS])
-def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | None) -> None:
-    tested = claim(passage=told)
-    assert labels(tested) == ("theory",)
-    assert standing(tested, "theory") is (Standing.OURS if told else Standing.AS_STATED)
-
-
-def test_a_reading_that_coincides_with_the_theory_is_not_judged_there() -> None:
-    tested = claim(printed=lambda p: p.scale if p.scale < 5 else 2 * p.scale)
-    corrected, printed = readings(tested)
-    assert [applies(tested, printed, Point(scale=s)) for s in (3.0, 6.0)] == [False, True]
-    assert [applies(tested, corrected, Point(scale=s)) for s in (3.0, 6.0)] == [True, True]
-
-
-def test_separation_counts_margins() -> None:
-    tested = claim()
-    assert_allclose(separation(tested, POINT, lambda p: 3.9), 3.0)
-    assert_allclose(separation(claim(relative=False), POINT, lambda p: 3.9), 9.0)
-    assert separation(tested, POINT, tested.predict) == 0.0
-    for no_number in (math.inf, math.nan, 1j, np.complex128(1j)):
-        assert separation(tested, POINT, lambda p, v=no_number: v) == math.inf
-
-
-def test_separation_reads_measured_inputs_at_their_typical_values() -> None:
-    tested = claim(inputs={"y": 2.0}, predict=lambda p: p.scale * p.y)
-    assert tested.prediction(POINT) == 6.0 and tested.margin_at(POINT) == pytest.approx(0.6)
-    assert_allclose(separation(tested, POINT, lambda p: p.scale + p.y), 1 / 0.6)
 
 
 # --- kinds
@@ -374,86 +234,6 @@ def test_a_complex_rival_is_rejected() -> None:
     tested = claim(rivals={"root of a negative number": lambda p: (-p.scale) ** 0.5})
     rival = outcome_of(tested, scores()).rivals[0]
     assert rival.rejected and math.isnan(rival.value) and math.isnan(rival.margins)
-
-
-# --- outcomes
-
-
-def test_an_offset_inside_the_margin_is_resolved() -> None:
-    assert outcome_of(claim(), scores(3.2)).offset_resolved
-    assert not outcome_of(claim(), scores(3.01)).offset_resolved
-    assert not outcome_of(claim(), scores(4.0)).offset_resolved
-
-
-def test_rivals_are_placed_in_margins_and_rejected_by_the_interval() -> None:
-    tested = claim(
-        rivals={"far": lambda p: 3.9, "near": lambda p: 3.02},
-        printed=lambda p: 6.0,
-    )
-    far, near = outcome_of(tested, scores()).rivals
-    assert (far.name, far.value, far.rejected) == ("far", 3.9, True)
-    assert_allclose([far.margins, near.margins], [3.0, 0.02 / 0.3])
-    assert not near.rejected
-    assert outcome_of(tested, scores(), 1).rivals == []
-
-
-def test_no_rival_is_rejected_without_an_interval() -> None:
-    found = outcome_of(claim(rivals={"far": lambda p: 1e9}), scores(n=32))
-    assert found.reason == "too few replicates" and not found.rivals[0].rejected
-
-
-def test_an_outcome_uses_the_replicates_of_its_verdict_and_no_later_ones() -> None:
-    tested = claim(inputs={"y": 1.0}, predict=lambda p: 3 * p.y, rivals={"y": lambda p: p.y})
-    y = scores(1.0, 0.05)["x"]
-    drawn = {"x": 3 * y + scores(0.0, 0.01)["x"][::-1], "y": y}
-    judged = verdict_of(tested, drawn)
-    later = {name: np.append(column, np.full(64, 1e6)) for name, column in drawn.items()}
-    found = outcome(tested, readings(tested)[0], POINT, judged, later, [], ALPHA)
-    assert found == outcome_of(tested, drawn) and found.replicates == N
-
-
-# --- undecided
-
-
-@pytest.mark.parametrize(
-    ("drawn", "reason"),
-    [
-        (scores(n=32), "too few replicates"),
-        ({"x": np.full(N, 3.0)}, "zero variance"),
-        ({"x": np.append(np.zeros(N - 1), 768.0)}, "too skewed"),
-        (scores(3.3), "budget"),
-    ],
-)
-def test_undecided_says_why(drawn: dict[str, np.ndarray], reason: str) -> None:
-    found = outcome_of(claim(), drawn)
-    assert found.verdict is Verdict.UNDECIDED and found.reason == reason
-    assert (found.needed is None) == (reason != "budget")
-
-
-@pytest.mark.parametrize(
-    ("kind", "mean", "gap"),
-    [
-        (Kind.MEAN, 3.0, 0.3),
-        (Kind.MEAN, 3.2, 0.1),
-        (Kind.MEAN, 3.5, 0.2),
-        (Kind.MEAN, 2.6, 0.1),
-        (Kind.AT_LEAST, 3.2, 0.5),  # only the lower edge of the band counts
-        (Kind.AT_LEAST, 2.6, 0.1),
-    ],
-)
-@pytest.mark.parametrize("numerical", [0.0, 0.04])
-def test_needed_replicates_shrink_the_statistical_part_to_the_distance_from_the_band(
-    kind: Kind, mean: float, gap: float, numerical: float
-) -> None:
-    found = outcome_of(claim(kind=kind, numerical=numerical), scores(mean, 4.0))
-    assert found.reason == "budget"
-    expected = N * (half(4.0) / (gap - numerical)) ** 2
-    assert found.needed is not None and abs(found.needed - expected) < BLOCK and found.needed % BLOCK == 0
-
-
-def test_no_number_of_replicates_is_enough_against_the_numerical_bound_or_on_the_edge() -> None:
-    assert outcome_of(claim(numerical=0.5), scores()).needed == math.inf
-    assert outcome_of(claim(predict=lambda p: 2.0, margin=1.0, relative=False), scores(3.0)).needed > 1e6
 
 
 # --- what scores must be

@@ -8,6 +8,9 @@ from simulate.monte_carlo import SerialExecutor
 from verify.judging.planted import PLANTED
 from verify.model import (
     ALPHA,
+    BOUNDS_EVERY_REPLICATE,
+    MODEL_BASED,
+    SPANS_SIZES,
     AnyClaim,
     Claim,
     ExactProperty,
@@ -19,12 +22,12 @@ from verify.model import (
 )
 from verify.running import suite
 from verify.running.engine import Session, Settings
-from verify.running.options import Plan
+from verify.running.options import Request
 
 
 def kind_of(claim: AnyClaim) -> str:
     if isinstance(claim, Claim):
-        if claim.along and not claim.kind.spans_sizes:
+        if claim.along and claim.kind not in SPANS_SIZES:
             return "vector"
         return "measured inputs" if claim.inputs else claim.kind.value
     return type(claim).__name__
@@ -63,17 +66,17 @@ def test_a_planted_error_is_caught_by_the_interval_and_not_by_luck(claim: Claim)
         assert point.upper < point.predicted - point.margin
     elif claim.kind is Kind.AT_MOST:
         assert point.lower > point.predicted + point.margin
-    elif claim.kind.bounds_every_replicate:
+    elif claim.kind in BOUNDS_EVERY_REPLICATE:
         assert point.violations and point.lower > 0
     else:
         assert point.upper < point.predicted - point.margin or point.lower > point.predicted + point.margin
-    assert claim.kind.model_based or point.replicates < claim.experiment.budget
+    assert claim.kind in MODEL_BASED or point.replicates < claim.experiment.budget
 
 
 def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
     """They stand in every report, whatever the options of the run."""
     settings = Settings(seed=4, replicates=16, tier=Tier.SMOKE, workers=2)
-    plan = Plan(
+    request = Request(
         claims=(),
         settings=settings,
         executor=None,
@@ -83,6 +86,6 @@ def test_planted_errors_are_caught_in_a_run_of_few_replicates_too() -> None:
         strict_undecided=False,
         selection="",
     )
-    rows = suite.planted_rows(plan)
+    rows = suite.planted_rows(request)
     assert [row.claim for row in rows] == [claim.id for claim in PLANTED]
     assert {row.verdict for row in rows} == {"disagrees"}

@@ -1,17 +1,19 @@
 """Property claims: counterexamples are found, shrunk and believed only after four times the replicates."""
 
 import dataclasses
+import importlib
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from simulate.monte_carlo import Block, Point, SerialExecutor, fixture, stream
 from verify.judging import properties
 from verify.judging.properties import CONTINUED, SHRINKS, Explored, explore_exact, explore_statistical
 from verify.model import ALPHA, Claim, ExactProperty, StatisticalProperty, Verdict
+from verify.model.domains import Between, OneOf
 from verify.results import PointOutcome, Row
 from verify.running.engine import Session, Settings, judge_claim
 
@@ -22,8 +24,7 @@ COMMON = {
 }
 
 
-def whole_numbers() -> dict:
-    return {"n": st.integers(0, 1000), "flag": st.booleans()}
+WHOLE_NUMBERS = {"n": Between(0, 1000), "flag": OneOf(False, True)}
 
 
 def violated_from(bound: int):
@@ -36,7 +37,7 @@ def violated_from(bound: int):
 def exact(violation, **changes) -> ExactProperty:
     plain = {
         "id": "paper/exact",
-        "strategies": whole_numbers,
+        "domain": WHOLE_NUMBERS,
         "violation": violation,
         "examples": (),
         "tolerance": 1e-9,
@@ -55,7 +56,7 @@ def gaussians(block: Block, point: Point) -> dict[str, np.ndarray]:
 def statistical(**changes) -> StatisticalProperty:
     plain = {
         "id": "paper/statistical",
-        "strategies": whole_numbers,
+        "domain": WHOLE_NUMBERS,
         "simulate": gaussians,
         "replicate": "four normals",
         "examples": (),
@@ -282,6 +283,21 @@ def test_the_seed_chooses_the_examples_and_nothing_else_does() -> None:
     assert points(1)[2:] != points(2)[2:] and points(1)[2:] != points(1, "paper/other")[2:]
 
 
+def test_examples_do_not_depend_on_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hypothesis by itself draws numbers that stand in the source of local modules."""
+
+    def points() -> list[dict]:
+        return [o.parameters for o in explore_exact(exact(lambda rng, p: 0.0), 1, 60).outcomes]
+
+    before = points()
+    numbers = ", ".join(str(n) for n in range(7, 1000, 13))
+    (tmp_path / "full_of_numbers.py").write_text(f"NUMBERS = [{numbers}]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("full_of_numbers")
+
+    assert points() == before
+
+
 # --- the rule of nine in ten
 
 
@@ -305,13 +321,15 @@ def outcomes(*verdicts: str) -> list[PointOutcome]:
 )
 def test_nine_in_ten_examples_must_agree(agrees: int, undecided: int, verdict: str, monkeypatch) -> None:
     made = outcomes(*["agrees"] * agrees, *["undecided"] * undecided)
-    monkeypatch.setattr("verify.running.engine.explore_statistical", lambda *_: Explored(made, None, 0.0))
+    monkeypatch.setattr("verify.running.explored.explore_statistical", lambda *_: Explored(made, None, 0.0))
     assert row_of(statistical()).verdict == verdict
 
 
 def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.MonkeyPatch) -> None:
     made = outcomes(*["agrees"] * 30, "disagrees", "agrees")
-    monkeypatch.setattr("verify.running.engine.explore_statistical", lambda *_: Explored(made, made[30], 0.0))
+    monkeypatch.setattr(
+        "verify.running.explored.explore_statistical", lambda *_: Explored(made, made[30], 0.0)
+    )
     row = row_of(statistical())
     assert row.verdict == "disagrees" and row.points[-1] is made[30] and len(row.points) == 32
 

@@ -21,8 +21,9 @@ from tests.verify.results.sample_observations import observations, observed, spr
 from tests.verify.results.sample_results import sample
 from verify import results
 from verify.page import plots, ratios, report, terminal
-from verify.page.drawing import PALETTE, Panel
+from verify.page.drawing import Panel
 from verify.page.observed_panels import MOST_PANELS, observed_panels
+from verify.page.theme import PALETTE
 from verify.results import Observed, ObservedColumn, ObservedGroup, ObservedRow, Results, Spread, dumps, load
 
 BATCHES, DEPTHS, CRASHED = observations()
@@ -46,11 +47,11 @@ def test_marks_begin_beyond_a_quarter_and_beyond_two_either_way() -> None:
 
 
 def test_median_and_worst_are_those_of_the_column() -> None:
-    assert ratios.columns(BATCHES).keys() == {c.heading for c in BATCHES.columns if c.ratio}
+    assert ratios.ratio_columns(BATCHES).keys() == {c.heading for c in BATCHES.columns if c.ratio}
     values = [1.2, 0.3, 2.5]
     assert (ratios.median(values), ratios.worst(values)) == (1.2, 0.3)
     assert ratios.median([*values, math.nan]) == 1.2 and math.isnan(ratios.worst([*values, math.nan]))
-    assert math.isnan(ratios.median([math.nan])) and ratios.columns(CRASHED) == {}
+    assert math.isnan(ratios.median([math.nan])) and ratios.ratio_columns(CRASHED) == {}
 
 
 # --- the terminal
@@ -180,7 +181,8 @@ def test_any_places_that_load_can_be_drawn(places: list[float]) -> None:
 
 
 def test_the_figure_is_stamped_and_the_same_bytes_each_time(tmp_path: Path) -> None:
-    first, again = (plots.to_svg(plots.observation(made, "stamp")) for made in (BATCHES, observations()[0]))
+    drawn = [plots.observation(made, "stamp") for made in (BATCHES, observations()[0])]
+    first, again = (plots.to_svg(figure) for figure in drawn if figure is not None)
     assert first == again and ">stamp<" in first
     ElementTree.fromstring(first)
     only = dataclasses.replace(sample(), rows=[], runs=[], observations=[DEPTHS, CRASHED])
@@ -212,7 +214,7 @@ def test_observations_stand_apart_from_what_is_judged(html: str) -> None:
     assert all(
         html.index(f'id="observed-{name}"') > start for name in ("granziol2022-batches", "beyond-lost")
     )
-    assert "Reported, not judged</a>: 3 observations" in html and 'href="#observations"' in html
+    assert "3 tables</a> of real networks, reported and not judged" in html and 'href="#observations"' in html
 
 
 def test_a_card_says_what_was_observed_and_how_to_see_it_again(html: str) -> None:
@@ -231,7 +233,7 @@ def test_the_table_has_each_row_and_marks_what_is_far_off(html: str) -> None:
     assert '<td class="n far">▲▲ 3.6 <span class="note">3.38 … 3.9</span></td>' in table
     assert '<td class="n off">▼ 0.506 ' in table and '<td class="n">0.93 ' in table
     assert table.count("▲") + table.count("▼") == sum(
-        len(ratios.mark(mean)) for means in ratios.columns(BATCHES).values() for mean in means
+        len(ratios.mark(mean)) for means in ratios.ratio_columns(BATCHES).values() for mean in means
     )
     plain = words(section(html, "observed-karakida2019-depths"))
     assert "depth = 5, activation = tanh ▼▼ 0.41 0.385 … 0.444" in plain and "erf not a number run" in plain
@@ -251,7 +253,7 @@ def test_a_crash_is_shown_first_and_among_what_is_not_as_expected(html: str) -> 
     card = section(html, "observed-beyond-lost")
     assert "has-broken" in card and "RuntimeError: &lt;out&gt; of memory" in card and "<table" not in card
     assert html.index('id="observed-beyond-lost"') < html.index('id="observed-granziol2022-batches"')
-    alarms = html[html.index('class="alarms"') : html.index("The chance that any")]
+    alarms = html[html.index('<li class="tile surprise">') : html.index(" judged; ")]
     assert "beyond/lost</a>: the observation crashed" in alarms
 
 

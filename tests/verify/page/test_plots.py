@@ -14,12 +14,11 @@ from matplotlib.text import Annotation
 
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import looks, point, row
-from verify.page import plots
-from verify.page.curve_panels import curve_panel
-from verify.page.drawing import WIDTH, Panel
+from verify.page import plots, theme
+from verify.page.drawing import Panel
 from verify.page.overview import draw_overview
 from verify.page.panels import row_panels
-from verify.page.size_panels import local_exponents
+from verify.page.size_panels import local_slopes
 from verify.page.wording import telling
 from verify.results import ProfilePoint, Row
 
@@ -142,11 +141,12 @@ def test_verdicts_differ_in_shape() -> None:
     shapes = set()
     for verdict in ("agrees", "disagrees", "undecided"):
         text = plots.to_svg(plots.agreement(row("a/b", points=[dataclasses.replace(base, verdict=verdict)])))
-        used = re.findall(r'<use href="#([^"]*)"[^>]*style="fill: ([^;"]*); stroke: ([^;"]*)', text)
-        marker, fill = [(ref, fill) for ref, fill, stroke in used if stroke == plots.PALETTE[verdict]][-1]
+        used = re.findall(r'<use href="#([^"]*)"[^>]*style="fill:([^;"]*)', text)
+        strokes = dict(re.findall(r'<path id="([^"]*)"[^>]*style="stroke:([^;"]*)', text))
+        marker, fill = [(ref, fill) for ref, fill in used if strokes[ref] == theme.PALETTE[verdict]][-1]
         outline = re.search(rf'<path id="{marker}" d="([^"]*)"', text)
         assert outline is not None
-        shapes.add((outline[1], fill == plots.PALETTE["paper"]))
+        shapes.add((outline[1], fill == theme.PALETTE["paper"]))
 
     assert len(shapes) == 3
 
@@ -251,8 +251,8 @@ def test_an_exponent_has_its_slope_through_the_largest_size_and_those_of_the_riv
 
     slopes = {(colour, round(slope, 6)) for colour, slope, _ in drawn}
     assert slopes == {
-        (plots.PALETTE["theory"], 1.5),
-        *((plots.PALETTE["rival"], round(v, 6)) for v in (1.0, 2.0, 5 / 3, 0.5)),
+        (theme.PALETTE["theory"], 1.5),
+        *((theme.PALETTE["rival"], round(v, 6)) for v in (1.0, 2.0, 5 / 3, 0.5)),
     }
     assert [through for *_, through in drawn] == pytest.approx([largest.measured] * 5)
 
@@ -263,7 +263,7 @@ def test_negative_means_have_exponents_of_their_size() -> None:
     ]
     item = KINDS["karakida2019/order as guessed"]
 
-    assert local_exponents(profile) == [(pytest.approx(math.sqrt(200)), pytest.approx(1.0))]
+    assert local_slopes(profile) == [(pytest.approx(math.sqrt(200)), pytest.approx(1.0))]
     only = dataclasses.replace(item, points=item.points[:1])
     assert any("negative" in note for note in row_panels(only)[0].notes)
 
@@ -296,17 +296,6 @@ def test_broken_bounds_name_the_first_replicates_that_break_them() -> None:
     notes = " ".join(row_panels(KINDS["karakida2019/always as written"])[0].notes)
 
     assert "broken first by replicate 7 (by 0.013), 30 (by 0.026)" in notes
-
-
-def test_every_rival_of_twenty_points_has_a_letter_that_hides_no_other() -> None:
-    panel = curve_panel(KINDS["beyond/spectrum"])
-    places = list(letters_in(panel).values())
-    inch = (WIDTH - panel.left - 0.22) / 4.8, panel.height / 1.12
-
-    assert len(places) == 6 and "off the scale" not in "".join(panel.notes)
-    for k, (x, y) in enumerate(places):
-        for a, b in places[:k]:
-            assert math.hypot((x - a) * inch[0], (y - b) * inch[1]) > 8.5 / 72
 
 
 def test_letters_at_the_right_edge_stand_side_by_side() -> None:

@@ -74,9 +74,9 @@ def test_surprise_block_has_all_it_takes_to_look_into_it() -> None:
     facts = {line[2:14].strip(): line[14:] for line in block.splitlines()[1:] if line[2:14].strip()}
     assert block.startswith("SURPRISE vysogorets2024/eq-12: disagrees, expected agrees\n")
     assert facts["theory"] == "2.4" and facts["measured"] == "2.5501"
-    assert facts["half-width"] == "0.0098 (statistical 0.0098, numerical 0)"
+    assert facts["half-width"] == "0.0098 (statistical 0.0098)"
     assert facts["deviation"] == "15.3 half-widths, 6.25 margins"
-    assert facts["sizes"] == "batch_size = 96, dim = 300, sigma = 0.9"
+    assert facts["sizes"] == "batch size = 96, dim = 300, sigma = 0.9"
     assert facts["seed"] == "20240501" and facts["replicates"] == "768"
     assert facts["rerun"] == item.rerun
 
@@ -118,7 +118,7 @@ def facts_of(claim: str) -> dict[str, str]:
 def test_a_block_says_what_rests_on_a_size_model() -> None:
     facts = facts_of("granziol2022/edge as written")
 
-    assert facts["half-width"] == "0.004 (statistical 0.0016, size model 0.0024, numerical 0)"
+    assert facts["half-width"] == "0.004 (statistical 0.0016, of the size model 0.0024)"
     assert facts["model-based"] == "rests on the declared powers of the size"
     assert "model-based" not in facts_of("karakida2019/upper")
 

@@ -160,7 +160,7 @@ DRIVER = textwrap.dedent("""
     from verify.practice.plan import pages as plan_pages
 
     measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
-    pages.document = plan_pages.document = lambda found: "a page"  # drawing takes longer than all else
+    pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
 
     def child(words, folder):
@@ -268,13 +268,13 @@ def test_results_are_whole_even_if_something_prints_to_the_last(
 ) -> None:
     """As a thread of the model may."""
 
-    def document(_: Any) -> str:
+    def page(_: Any) -> str:
         print("late")
         os.write(1, b"late")
         return "a page"
 
-    monkeypatch.setattr(measure_pages, "document", document)
-    monkeypatch.setattr(plan_pages, "page", document)
+    monkeypatch.setattr(measure_pages, "measurement_page", page)
+    monkeypatch.setattr(plan_pages, "plan_page", page)
     monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
     Path("net.py").write_text("from torch import nn\nnet = nn.Linear(3, 2)\n")
     np.savez("data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
@@ -306,7 +306,7 @@ def test_memory_that_runs_out_is_no_defect(
 def test_an_interruption_from_outside_is_none_of_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     def stopped(number: signal.Signals) -> Callable[..., Any]:
         def run(*_: Any) -> int:
-            with foreign.called("model", "build"):
+            with foreign.calling("model", "build"):
                 signal.raise_signal(number)
             return 0
 

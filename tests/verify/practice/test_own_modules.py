@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.verify.command_line import ROOT, elsewhere
-from verify.practice.loading import load, own_modules
+from verify.practice.loading import load_problem, own_modules
 from verify.practice.loading.foreign import build, function
 
 __all__ = ["elsewhere"]
@@ -79,7 +79,7 @@ def test_a_model_imports_its_own_and_we_ours(name: str, package: bool, model: st
     write(Path())
     ours = sys.modules[name]
 
-    found = load(model, "data.npz")
+    found = load_problem(model, "data.npz")
 
     assert found.outputs == (4,)
     assert found.objective.value() > 0  # a call after the import
@@ -133,7 +133,7 @@ def test_the_model_itself_may_have_such_a_name(words: str) -> None:
     write(Path(), **{words.partition(":")[0].removesuffix(".py"): NET.format(name="helper")})
     write(Path(), helper=OWN.replace("helper.FACTOR", "3.0").replace("import helper", ""))
 
-    assert load(words, "data.npz").outputs == (4,)
+    assert load_problem(words, "data.npz").outputs == (4,)
 
 
 def test_each_folder_has_its_own() -> None:

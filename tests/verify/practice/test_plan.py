@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch import nn
 
 from simulate.spectra import Estimate
 from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
+from tests.verify.practice.small_plans import SIZES, N, halved_square, small_network
 from theory import learning_rates
-from verify import cli
-from verify.practice import plan as planning, work
+from verify.practice import plan as planning
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import Plan, pages as plan_pages, plan, trial_runs
-from verify.practice.plan.rate_bracket import Bracket, sample_matrices, square_bound
-
-N, SIZES = 14, [14, 1, 2, 6]
-
-
-def _network(**options: Any) -> Problem:
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
-        scale = torch.linspace(0.3, 3.0, N, dtype=torch.float64)[:, None]
-        x, y = scale * torch.randn(N, 3, dtype=torch.float64), torch.randint(0, 3, (N,))
-    return problem(net, (x, y), dtype="float64", **options)
+from verify.practice.plan import Plan, plan
+from verify.practice.plan.rate_bracket import MeasuredBracket, sample_matrices, square_bound
 
 
 def _gauss_newtons(given: Problem) -> np.ndarray[Any, Any]:
@@ -47,7 +33,7 @@ def _gauss_newtons(given: Problem) -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module")
 def given() -> Problem:
-    return _network()
+    return small_network()
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +80,7 @@ def test_variance_over_the_samples_is_the_dense_one_within_its_error(made: Plan,
 def test_the_bracket_holds_the_exact_limit(made: Plan, dense: Any) -> None:
     samples = optimisers.population(dense)
     for at in made.rates:
-        exact = optimisers.mean_square_limit(samples, at.batch_size).rate
+        exact = optimisers.largest_stable_rate(samples, at.batch_size).rate
         whole = 2 / optimisers.whitened_square(samples, at.batch_size)
         assert at.lower <= whole * (1 + 1e-9)
         assert whole <= exact * (1 + 1e-9)
@@ -166,7 +152,9 @@ def test_variance_has_the_error_that_the_norm_of_the_mean_leaves(
 def test_variance_over_the_samples_is_exact_where_the_probes_are() -> None:
     """Inputs along the axes have a diagonal G, which signs see without an error."""
     x = torch.diag(torch.tensor([1.0, 2.0, 3.0]))
-    found = plan(problem(nn.Linear(3, 1, bias=False), (x, x[:, :1]), loss=_halved), [1], batches=2).variance
+    found = plan(
+        problem(nn.Linear(3, 1, bias=False), (x, x[:, :1]), loss=halved_square), [1], batches=2
+    ).variance
     squares = np.array([1.0, 4.0, 9.0])
     assert_allclose(found, (((squares**2).sum() - (squares**2).sum() / 3) / 2, 0.0), rtol=1e-5, atol=1e-9)
 
@@ -215,17 +203,12 @@ def test_square_bound_needs_a_sample_as_heavy_as_the_mean(largest: float, heavie
         square_bound(largest, heaviest, batch_size=1, dataset_size=5)
 
 
-# --- closed forms ----------------------------------------------------------------------------------------------
-
-
-def _halved(outputs: Tensor, targets: Tensor) -> Tensor:
-    return ((outputs - targets) ** 2).mean() / 2
-
-
 def test_gaussian_least_squares_lies_in_the_bracket() -> None:
     """2 B / (B + P + 1) for fresh inputs; the samples themselves give every part in closed form."""
     x = np.random.default_rng(3).standard_normal((3000, 4))
-    given = problem(nn.Linear(4, 1, bias=False), (x, np.zeros((3000, 1))), loss=_halved, dtype="float64")
+    given = problem(
+        nn.Linear(4, 1, bias=False), (x, np.zeros((3000, 1))), loss=halved_square, dtype="float64"
+    )
     sizes = [1, 3, 9]
     found = plan(given, sizes, directions=1, heavy=1, batches=2)
     limits = learning_rates.gaussian_least_squares_limit(sizes, 4)
@@ -239,7 +222,7 @@ def test_gaussian_least_squares_lies_in_the_bracket() -> None:
     assert all(at.lower < limit < at.upper for at, limit in zip(found.rates, limits, strict=True))
 
 
-def _by_hand(**changes: Any) -> Bracket:
+def _by_hand(**changes: Any) -> MeasuredBracket:
     parts: dict[str, Any] = {
         "samples": 100,
         "largest": 2.0,
@@ -249,7 +232,7 @@ def _by_hand(**changes: Any) -> Bracket:
         "variances": (12.0, 25.0),
         "directions": ("v1", "sample 7"),
     }
-    return Bracket(**parts | changes)
+    return MeasuredBracket(**parts | changes)
 
 
 def test_crossover_is_where_each_side_is_half_of_the_flat_rate() -> None:
@@ -275,385 +258,6 @@ def test_the_upper_side_names_its_direction() -> None:
     assert (found.deciding(1), found.deciding(100)) == ("sample 7", "v1")
 
 
-# --- short runs ------------------------------------------------------------------------------------------------
-
-
-def test_full_gradients_on_least_squares_hold_up_to_two_over_the_eigenvalue() -> None:
-    x = torch.diag(torch.tensor([3.0, 1.0]))
-    given = problem(nn.Linear(2, 1, bias=False), (x, torch.ones(2, 1)), loss=_halved, dtype="float64")
-    seen = trial_runs.trial(given, 2, 0.05, np.random.default_rng(0), steps=60, runs=2)
-    assert seen.held is not None
-    assert seen.failed is not None
-    assert seen.held < 2 / 4.5 < seen.failed
-    assert_allclose(seen.failed / seen.held, trial_runs.RATIO)
-    assert seen.start == given.objective.value()
-    assert seen.best is not None
-    assert seen.best <= seen.held
-    after = given.objective.value()
-    assert after == seen.start
-
-
-class _Rerun(nn.Module):
-    """A first layer that is run again in the backward pass, or not."""
-
-    def __init__(self, again: bool) -> None:
-        super().__init__()
-        self.first, self.second, self.again = nn.Linear(4, 4), nn.Linear(4, 3), again
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.second(
-            checkpoint(self._hidden, x, use_reentrant=False) if self.again else self._hidden(x)
-        )
-
-    def _hidden(self, x: Tensor) -> Tensor:
-        return self.first(x).tanh()
-
-
-def test_what_is_run_again_has_the_weights_of_its_step() -> None:
-    """And not those that the run began with."""
-    nets, x = (_Rerun(True), _Rerun(False)), torch.linspace(-1, 1, 24).view(6, 4)
-    nets[1].load_state_dict(nets[0].state_dict())
-    given = [problem(net, (x, torch.arange(6) % 3), dtype="float64") for net in nets]
-    steps = [torch.tensor([0, 1, 2]), torch.tensor([3, 4, 5])] * 3
-
-    ends = [trial_runs._final(one, 0.7, steps, 1e9) for one in given]
-
-    assert_allclose(ends[0], ends[1], rtol=1e-12)
-
-
-def test_a_run_takes_the_steps_of_plain_sgd() -> None:
-    x, y = torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [0.0]])
-    given = problem(nn.Linear(1, 1, bias=False), (x, y), loss=_halved, dtype="float64")
-    weight = given.objective.leaves()[0].item()
-    end = trial_runs._final(given, 0.1, [torch.tensor([0]), torch.tensor([1])], 1e9)
-    weight -= 0.1 * (weight - 1)
-    weight -= 0.1 * 4 * weight
-    assert_allclose(end, ((weight - 1) ** 2 + 4 * weight**2) / 4)
-
-
-def test_a_lost_run_counts_as_infinite() -> None:
-    assert trial_runs._mean([1.0, math.inf]) is None
-    assert trial_runs._mean([1.0, 3.0]) == Estimate(2.0, 1.0)
-    x = torch.ones(2, 1)
-    given = problem(nn.Linear(1, 1, bias=False), (x, x), loss=_halved)
-    assert trial_runs._final(given, 1e6, [torch.tensor([0, 1])] * 9, 1.0) == math.inf
-
-
-def test_a_rate_holds_up_to_twice_the_loss_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial_runs, "_final", lambda _p, rate, _b, start: (1.9 if rate < 1 else 2.1) * start)
-    x = torch.ones(2, 1)
-    given = problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=_halved)
-    seen = trial_runs.trial(given, 1, 0.9, np.random.default_rng(0), steps=1, runs=2)
-    assert_allclose([seen.held or 0, seen.failed or 0], [0.9, 0.9 * trial_runs.RATIO])
-    assert_allclose(
-        [seen.held_loss or 0, seen.failed_loss or 0], [[1.9 * seen.start, 0], [2.1 * seen.start, 0]]
-    )
-
-
-@pytest.mark.parametrize(
-    ("edge", "found"),
-    [
-        (1, (0, 1)),
-        (4, (3, 4)),
-        (5, (4, 5)),
-        (0, (-1, 0)),
-        (-3, (-4, -3)),
-        (99, (16, None)),
-        (-99, (None, -16)),
-    ],
-)
-def test_the_walk_ends_where_rates_stop_or_begin_to_hold(edge: int, found: Any) -> None:
-    assert trial_runs._walk(lambda k: k < edge) == found
-
-
-@pytest.mark.parametrize("weight", [None, torch.tensor([0.1, 1.0, 4.0], dtype=torch.float64)])
-def test_a_batch_too_large_for_one_pass_gives_the_same_step(weight: Any) -> None:
-    """Also of a loss that divides by the weights of the classes, which are others in each pass."""
-    given = _network(loss=nn.CrossEntropyLoss(weight=weight), batch_size=2)
-    chosen = torch.tensor([0, 3, 4, 5, 7])
-    x, y = given.inputs[chosen], given.targets[chosen]
-    expected = given.loss(given.model(x), y)
-    loss, slopes = trial_runs._slopes(given, given.objective.leaves(), chosen)
-    assert_allclose(loss, expected.item())
-    gradient = given.objective.flat(torch.autograd.grad(expected, list(given.model.parameters())))
-    assert_allclose(given.objective.flat(slopes), gradient, atol=1e-15)
-
-
-def test_nothing_grows_from_a_loss_of_zero() -> None:
-    x = torch.zeros(2, 1)
-    given = problem(nn.Linear(1, 1, bias=False), (x, x), loss=_halved)
-    with pytest.raises(ValueError, match="loss must be positive at the start of runs, got 0"):
-        trial_runs.trial(given, 1, 0.1, np.random.default_rng(0), steps=1, runs=2)
-
-
 def test_three_batch_sizes_are_tried(made: Plan) -> None:
     assert [seen.batch_size for seen in made.checks] == [1, 6, 14]
     assert [(seen.steps, seen.runs) for seen in made.checks] == [(6, 2), (6, 2), (6, 1)]
-
-
-# --- what is given, and what is left as found ------------------------------------------------------------------
-
-
-def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
-    given = _network()
-    model, state = given.objective.model, torch.get_rng_state()
-    assert model is not None
-    before = {name: p.clone() for name, p in model.state_dict().items()}
-    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "check": True, "steps": 2, "runs": 2}
-    first, again = (plan(given, [2], seed=5, **few) for _ in range(2))
-    assert (first.rates, first.checks, first.bracket) == (again.rates, again.checks, again.bracket)
-    assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
-    assert all(p.grad is None for p in model.parameters())
-    assert torch.equal(torch.get_rng_state(), state)
-    assert plan(given, [2], seed=6, **few | {"check": False}).rates[0].eigenvalue != first.rates[0].eigenvalue
-
-
-def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
-    told: list[tuple[str, float]] = []
-    plan(
-        given,
-        [14],
-        directions=1,
-        heavy=1,
-        check=True,
-        steps=1,
-        runs=2,
-        tell=lambda what, share: told.append((what, share)),
-    )
-    shares = [share for _, share in told]
-    assert shares == sorted(shares)
-    assert 0 == shares[0] < shares[-1] <= 1
-    assert list(dict.fromkeys(what for what, _ in told)) == [
-        "top of the Gauss-Newton matrix",
-        "top of the Hessian",
-        "single samples",
-        "trial directions",
-        "noise of the samples",
-        "batches",
-        "short runs",
-    ]
-
-
-def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "_EVERY", 0.0)
-    with work.on_terminal("plan") as tell:
-        tell("batches", 0.25)
-    assert capsys.readouterr().err == "  batches: 25 %, 0 s\n"
-    assert work._left(30.0, 0.25) == "30 s, about 90 s left"
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ([], "batch sizes must be at least one, got none"),
-        ([0], "batch sizes must be integers of at least 1, got 0"),
-        ([4, -2], "batch sizes must be integers of at least 1, got -2"),
-        ([1.5], "batch sizes must be integers of at least 1, got 1.5"),
-        ([True], "batch sizes must be integers of at least 1, got True"),
-        ([15], "batch sizes must be at most the number of samples, 14, got 15"),
-        ([4, 2, 4], "batch sizes must be different, got 4 more than once"),
-    ],
-)
-def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plan(given, sizes)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"adam": (0.0, 4)}, "Adam's rate must be positive and its batch size at least 1, got 0.0 and 4"),
-        ({"adam": (math.nan, 4)}, "Adam's rate must be positive"),
-        ({"adam": (0.1, 0)}, "Adam's rate must be positive and its batch size at least 1, got 0.1 and 0"),
-        ({"directions": 0}, "directions must be at least 1, got 0"),
-        ({"heavy": -1}, "heavy must be at least 0, got -1"),
-        ({"batches": 1}, "batches must be at least 2, got 1"),
-        ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"runs": 1}, "runs must be at least 2, got 1"),
-        ({"seed": -1}, "seed must be"),
-    ],
-)
-def test_numbers_that_cannot_be_are_refused(given: Problem, options: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plan(given, [1], **options)
-
-
-def _line() -> nn.Module:
-    return nn.Linear(1, 1, bias=False)
-
-
-@pytest.mark.parametrize(
-    ("loss", "training", "message"),
-    [
-        (nn.MSELoss(reduction="sum"), False, "loss must be a mean over the samples, got a sum"),
-        (nn.MSELoss(), True, "a plan needs evaluation mode"),
-        (nn.L1Loss(), False, "model must have curvature along some direction"),
-        (
-            lambda o, y: ((o - y) ** 2).mean().sqrt(),
-            False,
-            "loss must be a mean over samples, each for itself, for a plan, got another: the loss of a batch is not",
-        ),
-        (lambda o, y: ((o - o.mean(0)) ** 2).mean(), False, "each for itself, for a plan, got another"),
-        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
-        (lambda o, y: -((o - y) ** 2).mean(), False, "model must have curvature along some direction"),
-        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
-    ],
-)
-def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, message: str) -> None:
-    x = torch.tensor([[1.0], [2.0], [3.0]])
-    given = problem(_line(), (x, x), loss=loss, training=training)
-    with pytest.raises(ValueError, match=message):
-        plan(given, [1])
-
-
-def test_a_single_sample_has_no_batches() -> None:
-    x = torch.ones(1, 1)
-    with pytest.raises(ValueError, match="data must hold at least two samples for a plan, got one"):
-        plan(problem(_line(), (x, 2 * x)), [1])
-
-
-# --- the command -----------------------------------------------------------------------------------------------
-
-MODEL = """
-import torch
-
-class Net(torch.nn.Linear):
-    def forward(self, x):
-        print("running")
-        return super().forward(x)
-
-def build():
-    return Net(3, 2)
-"""
-
-
-@pytest.fixture
-def words(tmp_path: Path) -> list[str]:
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "own.npz", x=rng.standard_normal((9, 3)), y=rng.integers(0, 2, 9))
-    (tmp_path / "net.py").write_text(MODEL)
-    given = ["--model", f"{tmp_path / 'net.py'}:build", "--data", str(tmp_path / "own.npz")]
-    return ["plan", *given, "--output", str(tmp_path / "out")]
-
-
-def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
-    words: list[str], tmp_path: Path, capsys: Any
-) -> None:
-    assert cli.main([*words, "--batch-sizes", "1,3,9", "--adam-rate", "1e-3", "--adam-batch", "3"]) == 0
-    printed = capsys.readouterr()
-    assert set(printed.err.splitlines()) == {"running"}
-    assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
-    table = printed.out.split("\n\n")[1].splitlines()
-    assert [row.split()[0] for row in table] == ["B", "1", "3", "9"]
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "plan.html",
-        "plan.json",
-        "plan.png",
-        "plan.svg",
-    ]
-
-
-def test_json_is_what_is_written(
-    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
-    assert cli.main([*words, "--batch-sizes", "9", "--json", "--check", "--steps", "2"]) == 0
-    printed = capsys.readouterr().out
-    assert printed == (tmp_path / "out" / "plan.json").read_text(encoding="utf-8")
-    found = json.loads(printed)
-    assert found["samples"] == 9
-    assert found["rates"][0]["batch_size"] == 9
-    assert found["rates"][0]["adam"] is None
-    assert found["rates"][0]["sharpness"]["standard_error"] == 0
-    assert len(found["checks"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("more", "line"),
-    [
-        (("--batch-sizes", "0"), "batch sizes must be integers of at least 1, got 0"),
-        (("--batch-sizes", "10"), "batch sizes must be at most the number of samples, 9, got 10"),
-        (("--batch-sizes", "-4"), "batch sizes must be integers of at least 1, got -4"),
-        (("--batch-sizes", "3,3"), "batch sizes must be different, got 3 more than once"),
-        (("--batch-sizes", "3,many"), "--batch-sizes must be integers with commas between them"),
-        (("--batch-sizes", "3,"), "--batch-sizes must be integers with commas between them"),
-        (("--batch-sizes", "3", "--adam-rate", "1"), "--adam-rate and --adam-batch must be given together"),
-        (("--batch-sizes", "3", "--steps", "0"), "steps must be at least 1, got 0"),
-        (("--batch-sizes", "3", "--training"), "a plan needs evaluation mode"),
-    ],
-)
-def test_bad_words_end_in_one_line(words: list[str], more: tuple[str, ...], line: str, capsys: Any) -> None:
-    assert cli.main([*words, *more]) == 2
-    printed = capsys.readouterr()
-    assert printed.err.splitlines()[-1].startswith("losscurv: ")
-    assert line in printed.err
-    assert set(printed.err.splitlines()[:-1]) <= {"running"}
-    assert printed.out == ""
-
-
-@pytest.mark.parametrize("more", [("--batch-sizes", "10"), ("--batch-sizes", "3", "--samples", "99")])
-def test_what_cannot_be_planned_leaves_no_folder(words: list[str], more: Any, tmp_path: Path) -> None:
-    assert cli.main([*words, *more]) == 2
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_full_disk_takes_no_rates_away(
-    words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise ValueError("plan cannot be written")
-
-    monkeypatch.setattr(plan_pages, "write", full)
-    assert cli.main([*words, "--batch-sizes", "9"]) == 2
-    out, err = capsys.readouterr()
-    assert "stable below" in out and "page:" not in out
-    assert err.splitlines()[-1] == "losscurv: plan cannot be written"
-
-
-def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
-    assert cli.main(words) == 2
-    assert "--batch-sizes" in capsys.readouterr().err
-
-
-# --- pages -----------------------------------------------------------------------------------------------------
-
-
-def test_the_picture_has_the_bracket_the_rules_and_the_runs(made: Plan) -> None:
-    first, second = plan_pages.figure(made).axes
-    _, names = first.get_legend_handles_labels()
-    assert {"SGD stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} < set(
-        names
-    )
-    assert "short runs: held" in names
-    assert second.get_title(loc="left") == "Adam, in proportion to √B"
-
-
-def test_without_adam_nothing_is_said_of_it(given: Problem) -> None:
-    found = plan(given, [3], directions=1, heavy=0, batches=2)
-    assert len(plan_pages.figure(found).axes) == 1
-    assert "Adam" not in plan_pages.text(found)
-    assert "short runs" not in plan_pages.text(found)
-
-
-def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
-    text = plan_pages.page(made)
-    assert text.count("<svg") == 1
-    for foreign in ("<script", 'href="http', "@import", "src="):
-        assert foreign not in text
-    for at in made.rates:
-        assert f'<th scope="row">{at.batch_size}</th>' in text
-    assert "var(--theory)" in text
-
-
-def test_a_run_that_was_lost_is_told() -> None:
-    seen = trial_runs.Trial(
-        batch_size=1, steps=1, runs=2, start=1.0, held=None, failed=0.5, held_loss=None, failed_loss=None,
-        best=None, best_loss=None,
-    )  # fmt: skip
-    assert plan_pages._outcome(seen) == "0.5 did not, lost"
-
-
-def test_a_folder_that_cannot_be_written_is_told(made: Plan, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="plan cannot be written to"):
-        plan_pages.write(made, tmp_path / "file" / "below")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,8 @@ from verify.judging.estimands import components
 from verify.judging.judge import Reading, applies, judge, outcome, readings
 from verify.model import Claim, Kind
 from verify.model.observation import Observation
-from verify.page.drawing import PALETTE, Panel
+from verify.page.drawing import Panel
+from verify.page.theme import PALETTE
 from verify.results import Observed, PointOutcome, Row
 from verify.running import rows
 from verify.running.observe import tabulated
@@ -36,8 +37,8 @@ WITH_AXIS = {claim.id: claim for claim in registry.claims() if isinstance(claim,
 def rows_of(name: str) -> tuple[Row, ...]:
     """The rows of a claim, with scores that are noise: its predictions are what they are in a run."""
     claim = WITH_AXIS[name]
-    found = {reading.label: list(_outcomes(claim, reading)) for reading in readings(claim)}
-    return tuple(rows.claim_row(claim, reading, found, 0.0, Settings()) for reading in readings(claim))
+    found = {reading: list(_outcomes(claim, reading)) for reading in readings(claim)}
+    return tuple(rows.claim_row(claim, reading, found, 0.0, Settings()) for reading in found)
 
 
 def table_of(observation: Observation) -> Observed:
@@ -47,7 +48,7 @@ def table_of(observation: Observation) -> Observed:
     for point in observation.points:
         shape = (3, len(point[observation.along])) if observation.along else (3,)
         drawn = {name: rng.lognormal(sigma=1.0, size=shape) for name in sorted(scores)}
-        runs.append(SimpleNamespace(point=point, seconds=0.0, error="", scores=_always(drawn)))
+        runs.append(SimpleNamespace(point=point, seconds=0.0, error="", scores=drawn))
     return tabulated(observation, runs, Settings())
 
 
@@ -61,10 +62,6 @@ def axes_of(panel: Panel) -> Axes:
 def coloured(axes: Axes, name: str) -> list[Line2D]:
     """The lines of one colour of the palette."""
     return [line for line in axes.get_lines() if line.get_color() == PALETTE[name]]
-
-
-def _always(value: Any) -> Callable[[], Any]:
-    return lambda: value
 
 
 def _outcomes(claim: Claim, reading: Reading) -> Iterator[PointOutcome]:

@@ -10,7 +10,17 @@ from tests.verify.results.sample_observations import observations
 from tests.verify.results.sample_rows import point, row
 from tests.verify.results.sample_statistics import exact_rows, statistical_rows, surprises
 from verify.claims import registry
-from verify.results import InventoryRow, PaperRow, Results, Row, RunRecord, Suite
+from verify.results import (
+    Census,
+    InventoryRow,
+    PaperRow,
+    PointOutcome,
+    Promise,
+    Results,
+    Row,
+    RunRecord,
+    Suite,
+)
 
 
 def _planted() -> list[Row]:
@@ -69,6 +79,16 @@ def sample() -> Results:
             intervals=212,
             intervals_allowed=1024,
             selection="all",
+            ledger="0123456789abcdef" * 4,
+            census=Census(
+                known=14,
+                asked=12,
+                judged=12,
+                left_out={"--paper": 2},
+                missing=["beyond/<lost>"],
+                withdrawn={"beyond/<old>": "2026-01-01 (ab12)"},
+            ),
+            promises=[Promise(paper="", error=1e-3, decided=11, undecided=1)],
             replicates=None,
             data="digits",
             papers=[
@@ -134,3 +154,16 @@ def sample_of_kinds() -> Results:
     ]
     bare: dict[str, Any] = {"planted": [], "derivations": [], "observations": []}
     return replace(sample(), rows=rows, runs=runs, inventory=_inventory(rows), **bare)
+
+
+def outcome(**changes: Any) -> PointOutcome:
+    """A point where nothing is said that need not be."""
+    plain = {"parameters": {}, "verdict": "agrees", "predicted": 0.1, "margin": 0.1, "measured": 0.1}
+    return PointOutcome(**{**plain, "lower": 0.1, "upper": 0.1, **changes})
+
+
+def with_point(only: PointOutcome) -> Results:
+    """Results of one row with one point."""
+    base = sample()
+    short = replace(base.rows[0], points=[only], curves=[])
+    return Results(suite=base.suite, rows=[short], runs=base.runs[:1], inventory=base.inventory[:1])

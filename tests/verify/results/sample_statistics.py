@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tests.verify.results.sample_rows import looks, point, rival, row
+from verify.judging.guards import SKEWED
 from verify.results import Curve, PointOutcome, Row
 
 SPIKES = (0.63, 1.1, 1.9, 2.7, 3.4)
@@ -216,7 +217,7 @@ def surprises() -> list[Row]:
                     1.04,
                     math.inf,
                     skewness=9.1,
-                    reason="too skewed",
+                    reason=SKEWED,
                     looks=looks(1.04, 0.2, until=768, start=10),
                 ),
                 point({"dim": 40, "law": "normal"}, 1.0, 0.01, 1.003, 0.009, reason="budget", needed=1648.0),

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Point, SerialExecutor
 from tests.verify import toy_claims
 from verify.running import origin
 from verify.running.engine import Session, Settings
-from verify.running.origin import Key, key
+from verify.running.origin import Key, filed_under
 from verify.running.store import Store
 
 
@@ -19,7 +19,7 @@ def simulate(block, point):
 
 
 def where(**changes: object) -> Key | None:
-    return key(
+    return filed_under(
         **{
             "simulate": simulate,
             "experiment": "e",

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import itertools
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 
 import numpy as np
 import pytest
@@ -178,6 +178,44 @@ def test_progress_counts_claims_and_runs_down() -> None:
 def test_more_workers_leave_less_time() -> None:
     one, four = (session(MEAN, settings=Settings(workers=w)).progress().left for w in (1, 4))
     assert one == 4 * four
+
+
+# --- what is drawn while others are waited for
+
+
+class Noted(Executor):
+    """Calls at once, as if on many workers, and notes the experiment of each call, or that it is one of routes."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def submit(self, fn, /, *args, **kwargs) -> Future:
+        self.names.append(kwargs.get("experiment", "routes"))
+        return SerialExecutor().submit(fn, *args, **kwargs)
+
+
+FOUR = dataclasses.replace(SETTINGS, workers=4)
+
+
+def test_the_longest_run_is_drawn_first_when_nobody_waits_for_one() -> None:
+    others = [
+        claim(name, experiment=dataclasses.replace(GAMMAS, id=f"paper/{name}", seconds=seconds))
+        for name, seconds in (("short", 1.0), ("long", 50.0))
+    ]
+    noted = Noted()
+    session(MEAN, *others, settings=FOUR, executor=noted).rows(MEAN)
+    assert noted.names[0] == MEAN.experiment.id
+    assert next(name for name in noted.names if name != MEAN.experiment.id) == "paper/long"
+
+
+def test_routes_are_taken_while_replicates_are_waited_for() -> None:
+    tested, noted = identity(), Noted()
+    made = session(MEAN, tested, settings=FOUR, executor=noted)
+    made.rows(MEAN)
+    assert noted.names[0] == MEAN.experiment.id and noted.names.count("routes") == len(tested.points)
+    left = made.progress().left
+    assert timeless(made.rows(tested)) == timeless(run(tested))
+    assert noted.names.count("routes") == len(tested.points) and made.progress().left == left
 
 
 # --- replays

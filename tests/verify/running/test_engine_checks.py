@@ -10,6 +10,7 @@ from simulate.monte_carlo import Point
 from tests.verify.running.engine_runs import MEAN, gammas, identity, run, timeless
 from verify.judging.judge import PRINTED
 from verify.model import ExactProperty, StatisticalProperty
+from verify.model.domains import Between
 from verify.running.settings import Settings
 
 
@@ -20,7 +21,7 @@ def test_two_routes_agree_within_rounding(two_workers: Executor) -> None:
 
 
 def test_the_printed_route_is_a_row_of_its_own() -> None:
-    corrected, printed = run(identity(printed="twice", finding="twice"))
+    corrected, printed = run(identity(printed="imaginary", finding="complex"))
     assert (corrected.verdict, corrected.reading) == ("agrees", "corrected")
     assert (printed.verdict, printed.reading, printed.surprise) == ("disagrees", PRINTED, False)
 
@@ -38,6 +39,7 @@ def test_routes_are_compared_as_the_numbers_they_are(theory: str, verdict: str) 
     [
         ({"theory": "pair"}, r"routes must have one shape, got \(\) and \(2,\)"),
         ({"theory": "nonsense"}, "KeyError: 'nonsense'"),
+        ({"rivals": ()}, "routes must be what is measured, the theory and a rival at least"),
         (
             {"rivals": ("close",)},
             "rival 'close' must differ by two tolerances at one point, this check cannot fail",
@@ -50,12 +52,6 @@ def test_an_identity_that_cannot_be_checked_is_broken(changes: dict, message: st
     assert re.search(message, row.error)
 
 
-def scales() -> dict:
-    from hypothesis import strategies as st
-
-    return {"shape": st.floats(1.1, 6.0)}
-
-
 def test_properties_keep_to_the_settings() -> None:
     """`replicates` holds for them too, and the same seed gives the same examples."""
     tested = StatisticalProperty(
@@ -63,7 +59,7 @@ def test_properties_keep_to_the_settings() -> None:
         entries=("A1",),
         source="a paper",
         statement="for all shapes",
-        strategies=scales,
+        domain={"shape": Between(1.1, 6.0)},
         simulate=gammas,
         replicate="60 gamma variables",
         examples=(Point(shape=2.3),),
@@ -91,7 +87,7 @@ def test_a_property_that_crashes_is_broken() -> None:
         entries=("A1",),
         source="a paper",
         statement="x",
-        strategies=scales,
+        domain={"shape": Between(1.1, 6.0)},
         violation=violation,
         examples=(),
         tolerance=1e-9,

@@ -23,10 +23,10 @@ from tests.verify.running.fatal_calls import die, fatal, harmless, heard, nap, p
 from tests.verify.toy_claims import RIGHT
 from verify.model import Claim
 from verify.results import Row
-from verify.running import engine, workers
+from verify.running import pump, workers
 from verify.running.engine import Session, Settings
 from verify.running.store import FILE, Store
-from verify.running.workers import Calls, Pool, WorkerLostError, open_workers
+from verify.running.workers import Call, Calls, Landed, Pool, WorkerLostError, open_workers
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -37,7 +37,7 @@ DRIVER = textwrap.dedent("""
     import numpy as np
     from simulate.monte_carlo import BLOCK, BlockResult, Point, SerialExecutor, stream
     from tests.verify.toy_claims import TIGHT
-    from verify.running import engine
+    from verify.running import pump
     from verify.running.engine import Session
     from verify.running.settings import Settings
     from verify.running.store import Store
@@ -51,7 +51,7 @@ DRIVER = textwrap.dedent("""
         x = [stream(seed, experiment, point, BLOCK * index + i).random() for i in range(BLOCK)]
         return BlockResult({"x": np.array(x)}, 0.01)
 
-    engine.run_block = drawn
+    pump.run_block = drawn
 
     def main(folder, seconds):
         experiment = dataclasses.replace(
@@ -162,7 +162,7 @@ def judged(store: Store | None) -> tuple[list[Row], list[str]]:
 
 
 def test_a_disk_that_fills_up_stops_nothing(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "run_block", uniform_block)
+    monkeypatch.setattr(pump, "run_block", uniform_block)
     expected = judged(None)
     lines: list[str] = []
     with Store(small_disk, lines.append) as store:
@@ -180,7 +180,7 @@ def test_a_disk_that_fills_up_stops_nothing(small_disk: Path, monkeypatch: pytes
 def test_a_disk_that_becomes_read_only_stops_nothing(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "run_block", uniform_block)
+    monkeypatch.setattr(pump, "run_block", uniform_block)
     lines: list[str] = []
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     with Store(small_disk, lines.append) as store:
@@ -199,12 +199,17 @@ class Basket:
         self.calls, self.found = Calls(executor, count), {}
 
     def send(self, name: str, function: Any, **arguments: Any) -> None:
-        self.calls.send(lambda future: self.found.__setitem__(name, future), function, **arguments)
+        call = Call(lambda future: self.found.__setitem__(name, future), function, arguments)
+        self.take(self.calls.turn([call], wait_for_one=False))
+
+    def take(self, landed: Landed) -> None:
+        for call, future in landed:
+            call.deliver(future)
 
     def all(self, count: int) -> dict[str, Future[Any]]:
         deadline = time.monotonic() + 30
         while len(self.found) < count and time.monotonic() < deadline:
-            self.calls.settle()
+            self.take(self.calls.turn())
         return self.found
 
 
@@ -247,7 +252,7 @@ def claim_on(simulate: Any) -> Claim:
 
 
 def test_an_experiment_that_kills_its_workers_breaks_its_claims_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "run_block", plain_block)
+    monkeypatch.setattr(pump, "run_block", plain_block)
     monkeypatch.setattr(Pool, "start", lambda self: None)
     claims = [claim_on(fatal), claim_on(harmless)]
     with open_workers(2) as executor:
@@ -260,7 +265,7 @@ def test_an_experiment_that_kills_its_workers_breaks_its_claims_only(monkeypatch
 
 def test_progress_goes_on_while_nothing_finishes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 0.01)
-    monkeypatch.setattr(engine, "run_block", plain_block)
+    monkeypatch.setattr(pump, "run_block", plain_block)
     kept: list[Future[Any]] = []
 
     class Slow(Executor):

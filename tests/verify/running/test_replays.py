@@ -29,7 +29,7 @@ def recorded(tmp_path) -> Results:
 
 
 def test_a_replay_finds_every_score_and_verdict_the_same(recorded: Results) -> None:
-    assert replays.differences(recorded, results(*ALL, identity())) == []
+    assert replays.replay_differences(recorded, results(*ALL, identity())) == []
 
 
 def edit(made: Results, row: int = 0, **changes: Any) -> Results:
@@ -63,7 +63,7 @@ def pointed(made: Results, **changes: Any) -> Results:
     ],
 )
 def test_a_replay_compares_all_of_a_point(recorded: Results, field: str, value: Any) -> None:
-    (line,) = replays.differences(recorded, pointed(recorded, **{field: value}))
+    (line,) = replays.replay_differences(recorded, pointed(recorded, **{field: value}))
     place = ", at point 0" if len(recorded.rows[0].points) > 1 else ""
     assert line.startswith(f"{recorded.rows[0].id}: {field} ") and " was recorded, now " in line
     assert line.endswith(place)
@@ -80,23 +80,23 @@ def test_a_replay_compares_all_of_a_point(recorded: Results, field: str, value: 
     ],
 )
 def test_a_replay_compares_what_was_to_be_judged(recorded: Results, field: str, value: Any) -> None:
-    (line,) = replays.differences(recorded, edit(recorded, **{field: value}))
+    (line,) = replays.replay_differences(recorded, edit(recorded, **{field: value}))
     assert line.startswith(f"{recorded.rows[0].id}: {field} ")
 
 
 def test_a_replay_misses_rows_and_runs_and_finds_new_ones(recorded: Results) -> None:
     fewer = dataclasses.replace(recorded, rows=recorded.rows[1:], runs=recorded.runs[1:], sha256="")
     name, run = recorded.rows[0].id, recorded.runs[0]
-    lost, gone = replays.differences(recorded, fewer)
+    lost, gone = replays.replay_differences(recorded, fewer)
     assert gone == f"{name}: recorded, now missing"
     assert (
         lost == f"{run.experiment} at {run.parameters}: {run.replicates} replicates were recorded, now none"
     )
-    drawn, new = replays.differences(fewer, recorded, {row.claim for row in recorded.rows})
+    drawn, new = replays.replay_differences(fewer, recorded, {row.claim for row in recorded.rows})
     assert new == f"{name}: not recorded, now there"
     assert drawn == f"{run.experiment} at {run.parameters}: none was recorded, now it is drawn"
     shorter = edit(recorded, points=recorded.rows[0].points[:-1])
-    (line,) = replays.differences(recorded, shorter)
+    (line,) = replays.replay_differences(recorded, shorter)
     assert "points were recorded, now" in line
 
 
@@ -105,14 +105,14 @@ def test_a_replay_that_was_interrupted_compares_what_it_reached(recorded: Result
     part = dataclasses.replace(
         recorded, suite=suite, rows=recorded.rows[:1], runs=recorded.runs[:1], sha256=""
     )
-    assert replays.differences(recorded, part) == []
-    (line,) = replays.differences(recorded, pointed(part, margin=7.0))
+    assert replays.replay_differences(recorded, part) == []
+    (line,) = replays.replay_differences(recorded, pointed(part, margin=7.0))
     assert line.startswith(f"{recorded.rows[0].id}: margin")
 
 
 def test_a_replay_names_the_settings_that_differ(recorded: Results) -> None:
     moved = dataclasses.replace(recorded.suite, device="cuda", data="other.npz", seed=1)
-    assert replays.differences(recorded, dataclasses.replace(recorded, suite=moved, sha256="")) == [
+    assert replays.replay_differences(recorded, dataclasses.replace(recorded, suite=moved, sha256="")) == [
         f"seed {recorded.suite.seed} was recorded, now 1",
         'device "cpu" was recorded, now "cuda"',
         'data "digits" was recorded, now "other.npz"',
@@ -122,18 +122,18 @@ def test_a_replay_names_the_settings_that_differ(recorded: Results) -> None:
 def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
     table = sample().observations[1]
     full = dataclasses.replace(recorded, observations=[table], planted=sample().planted, sha256="")
-    assert replays.differences(full, full) == []
+    assert replays.replay_differences(full, full) == []
     other = dataclasses.replace(table, groups=table.groups[:-1])
-    lines = replays.differences(
+    lines = replays.replay_differences(
         full, dataclasses.replace(full, observations=[other], planted=full.planted[1:])
     )
     assert lines == [f"{full.planted[0].id}: recorded, now missing", f"{table.id}: the table differs"]
-    assert f"{table.id}: recorded, now missing" in replays.differences(full, recorded)
+    assert f"{table.id}: recorded, now missing" in replays.replay_differences(full, recorded)
 
 
 def test_a_replay_of_an_edited_file_is_told_so(recorded: Results) -> None:
     changed = dataclasses.replace(recorded, inventory=sample().inventory)
-    (line,) = replays.differences(changed, recorded)
+    (line,) = replays.replay_differences(changed, recorded)
     assert line == "the results file was edited after its run: its sha256 does not fit"
 
 
@@ -141,7 +141,7 @@ def test_a_replay_of_fewer_claims_compares_those(recorded: Results) -> None:
     """The others may have drawn more of the same replicates."""
     again = results(MEAN)
     assert again.runs[0].replicates < recorded.runs[0].replicates
-    assert replays.differences(recorded, again, {"paper/mean"}) == []
+    assert replays.replay_differences(recorded, again, {"paper/mean"}) == []
 
 
 def shifted(block: Block, point: Point) -> dict[str, np.ndarray]:
@@ -153,7 +153,7 @@ def shifted(block: Block, point: Point) -> dict[str, np.ndarray]:
 def test_a_replay_finds_a_score_that_changed_in_its_last_bit(recorded: Results) -> None:
     moved = dataclasses.replace(GAMMAS, simulate=shifted)
     again = results(*(dataclasses.replace(c, experiment=moved) for c in ALL))
-    found = replays.differences(recorded, again)
+    found = replays.replay_differences(recorded, again)
     hashes = [line for line in found if "scores differ" in line]
     assert len(hashes) == len(POINTS) and all("paper/gammas at" in line for line in hashes)
     assert not any(line.startswith("paper/mean:") for line in found)
@@ -162,10 +162,10 @@ def test_a_replay_finds_a_score_that_changed_in_its_last_bit(recorded: Results) 
 
 def test_a_replay_finds_measured_values_and_verdicts_that_changed(recorded: Results) -> None:
     changed = claim(predict=lambda p: 2 * p.shape)
-    assert replays.differences(recorded, results(changed), {"paper/mean"}) == [
+    assert replays.replay_differences(recorded, results(changed), {"paper/mean"}) == [
         "paper/mean: agrees was recorded, now disagrees"
     ]
-    (line,) = replays.differences(recorded, results(identity(theory="close")), {"paper/identity"})
+    (line,) = replays.replay_differences(recorded, results(identity(theory="close")), {"paper/identity"})
     assert line.startswith("paper/identity: measured ")
-    seed = replays.differences(recorded, results(MEAN, settings=Settings(seed=8)), {"paper/mean"})
+    seed = replays.replay_differences(recorded, results(MEAN, settings=Settings(seed=8)), {"paper/mean"})
     assert any(line.startswith("paper/mean: measured ") for line in seed)

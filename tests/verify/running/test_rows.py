@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -84,10 +85,33 @@ def test_power_says_what_is_excluded_and_what_would_have_been_caught() -> None:
         (abs(p.measured - p.predicted) + h) / p.predicted for p, h in zip(row.points, half, strict=True)
     )
     caught = max((p.margin + 2 * h) / p.predicted for p, h in zip(row.points, half, strict=True))
+    sharpest = min((p.margin + 2 * h) / p.predicted for p, h in zip(row.points, half, strict=True))
     assert row.power == (
         f"A deviation beyond {100 * excluded:.2g} % is excluded by this run; "
         f"one beyond {100 * caught:.2g} % would have been caught."
+        f" A theory off by {100 * sharpest:.2g} % at every point would have been told from the truth."
     )
+    assert row.sensitivity == pytest.approx(caught)
+
+
+def test_an_error_beyond_the_sensitivity_is_told_and_one_well_inside_it_is_not() -> None:
+    """The number that the results give, tried on the same draws."""
+    (row,) = rows_of()
+    assert row.sensitivity is not None
+    for factor, verdict in (
+        (1 + 1.001 * row.sensitivity, "disagrees"),
+        (1 + 0.1 * row.sensitivity, "agrees"),
+    ):
+        (off,) = rows_of(predict=lambda p, factor=factor: factor * p.scale)
+        assert off.verdict == verdict
+
+
+def test_an_absolute_margin_says_its_sensitivity_in_percent_of_the_prediction_too() -> None:
+    (row,) = rows_of(relative=False, rivals={"far": lambda p: 9.0})
+    caught = [p.margin + 2 * max(p.upper - p.measured, p.measured - p.lower) for p in row.points]
+    share = min(c / p.predicted for c, p in zip(caught, row.points, strict=True))
+    assert row.sensitivity == pytest.approx(max(caught))
+    assert f"A theory off by {100 * share:.2g} % at every point would have been told" in row.power
 
 
 @pytest.mark.parametrize(
@@ -101,7 +125,9 @@ def test_power_says_what_is_excluded_and_what_would_have_been_caught() -> None:
 )
 def test_a_rejected_formula_says_by_how_much_it_is_off(factor: complex, sentence: str) -> None:
     _, row = rows_of(printed=lambda p: factor * p.scale, finding="wrong")
-    assert row.verdict == "disagrees" and row.power == sentence
+    assert row.verdict == "disagrees" and row.power.startswith(sentence)
+    finite = "finite" not in sentence
+    assert (row.sensitivity is not None) == finite == ("on it would be seen." in row.power)
 
 
 def test_a_lower_bound_says_how_loose_it_is() -> None:
@@ -110,8 +136,10 @@ def test_a_lower_bound_says_how_loose_it_is() -> None:
     tightest = min(row.points, key=lambda o: (o.measured - o.predicted) / o.margin)
     broken = tightest.upper + tightest.margin
     assert (
-        f"the bound {tightest.predicted:.3g}; a bound above {broken:.3g} would have been broken." in row.power
+        f"the bound {tightest.predicted:.3g}; a bound above {broken:.3g}, "
+        f"stronger by {100 * (broken / tightest.predicted - 1):.2g} %, would have been broken." in row.power
     )
+    assert row.sensitivity == pytest.approx(broken / tightest.predicted - 1)
     assert row.power.endswith("It holds, loose by a factor of 1.2.")
 
 
@@ -119,6 +147,7 @@ def test_nothing_is_claimed_without_an_interval() -> None:
     claim_rows = rows_of(experiment=Experiment(**{**vars(EXPERIMENT), "id": "paper/few", "budget": 32}))
     assert claim_rows[0].verdict == "undecided"
     assert claim_rows[0].power == "No interval yet: this run excludes nothing."
+    assert claim_rows[0].sensitivity is None
 
 
 def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefined() -> None:
@@ -135,6 +164,44 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
         assert twice == 2 * x
     assert set(printed.curves[0].rivals) == {"corrected"}
     assert rows_of(axis="")[0].curves == []
+
+
+GRIDS = [(np.asarray, np.linspace(0.1, 1, 97)), (np.log, np.geomspace(0.01, 1, 97))]
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda x: x**3,
+        lambda x: abs(x - 0.61),
+        lambda x: 1.0 * (x > 0.37),
+        lambda x: math.exp(-9 * x),
+        lambda x: 1e-4 / x,
+    ],
+)
+@pytest.mark.parametrize(("axis", "grid"), GRIDS)
+def test_a_curve_has_the_places_at_which_it_bends(
+    formula: Callable[[float], float], axis: Callable[..., np.ndarray], grid: np.ndarray
+) -> None:
+    """Lines between them pass where the formula does on all of the grid: a corner or a step is as sharp as that."""
+    places = grid.tolist()
+    drawn = rows._bends(places, {places[11]}, lambda x: [formula(x), 1 - formula(x)])
+    assert {places[0], places[11], places[-1]} <= drawn.keys() and list(drawn) == sorted(drawn)
+    there = np.array(list(drawn.values()))
+    whole = np.array([formula(x) for x in places])
+    lines = np.interp(axis(grid), axis(np.array(list(drawn))), there[:, 0])
+    assert np.abs(lines - whole).max() < 2 * rows.STRAIGHT * np.ptp(whole)
+    assert np.allclose(there[:, 1], 1 - there[:, 0])
+
+
+@pytest.mark.parametrize(("axis", "grid"), GRIDS)
+def test_a_straight_line_needs_few_places_and_a_rival_that_bends_more(
+    axis: Callable[..., np.ndarray], grid: np.ndarray
+) -> None:
+    places = grid.tolist()
+    straight = rows._bends(places, {places[11]}, lambda x: [1 + float(axis(x))])
+    bent = rows._bends(places, {places[11]}, lambda x: [1 + float(axis(x)), 9 * float(axis(x)) ** 2])
+    assert len(straight) <= 27 < len(bent)
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,19 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
+from pathlib import Path
+
 from verify.model.inventory import Paper
 
-__all__ = ["PAPER", "ROOMS"]
+__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "beyond",
     "losscurv",
     "Beyond the papers",
 )
+
+DOCS = Path(__file__).with_name("docs.md")
 
 ROOMS = (
     "rates",

@@ -2,153 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate import data, eigenvalues, operators, perceptrons
 from simulate.monte_carlo import Block, Point
-from theory import batch_hessian, learning_rates, own_direction
-from theory.batch_hessian import batch_ggn
+from simulate.perceptrons import per_sample, trained
+from simulate.training import optimisers
+from theory import learning_rates, own_direction
+from verify.claims.beyond.networks import (
+    formulas,
+    law_of,
+    lenet_perceptron,
+    noise_of,
+    perceptron,
+    small_perceptron,
+    standardised,
+)
+from verify.claims.granziol2022 import PAPER
 from verify.model import Tier
 from verify.model.observation import Column, Observation
 
-__all__ = ["OBSERVATIONS", "Noise", "fluctuation", "formulas", "law_of", "noise_of", "perceptron"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
-
-HIDDEN = 8
+__all__ = ["OBSERVATIONS"]
 
 CLASSES = 10
 
 Floats = NDArray[np.float64]
 
 
-class Noise(NamedTuple):
-    """What the formulas read: lambda_1, P sigma^2, the noise along v_1, and the coefficient of second order."""
-
-    eigenvalue: float
-    total: float
-    along: float
-    coefficient: float
-
-
-# --- networks ------------------------------------------------------------------------------------------------
-
-
-def perceptron(rng: np.random.Generator, point: Point) -> tuple[tuple[int, ...], Any, Floats, Any]:
-    """Widths, parameters, inputs and labels of a tanh network on images pooled to 4 x 4, each pixel standardised."""
-    from simulate import data
-    from simulate.perceptrons import per_sample
-    from simulate.perceptrons.trained import trained
-
-    source = data.opened(point.images, (1, 4, 4))
-    images = data.sample(source, rng, point.samples).flat()
-    widths = (16, HIDDEN, source.classes)
-    x = _standardised(images.images)
-    theta = per_sample.initial_parameters(rng, widths)
-    return widths, trained(widths, theta, x, images.labels, steps=point.steps), x, images.labels
-
-
-def small_network(rng: np.random.Generator, point: Point) -> Any:
-    """Per-sample curvature of `perceptron`."""
-    from simulate.perceptrons.sample_products import PerceptronSamples
-
-    return PerceptronSamples(*perceptron(rng, point), matrix=point.matrix)
-
-
-def wide_network(rng: np.random.Generator, point: Point) -> Any:
-    """Per-sample curvature of LeNet-300-100 without biases, relu, on images of 28 x 28 less their mean image."""
-    import torch
-
-    from simulate import data, networks
-    from simulate.perceptrons.sample_products import PerceptronSamples
-    from simulate.perceptrons.trained import trained
-
-    source = data.opened(point.images, (1, 28, 28))
-    images = data.sample(source, rng, point.samples).flat()
-    widths = (*networks.LENET_300_100[:-1], source.classes)
-    x = images.images - images.images.mean(axis=0) if point.centred else images.images
-    theta = torch.cat([w.flatten() for w in networks.mlp_weights(rng, widths)])
-    theta = trained(widths, theta, x, images.labels, "relu", steps=point.steps, rate=0.001)
-    return PerceptronSamples(widths, theta, x, images.labels, "relu", matrix=point.matrix)
-
-
-def _standardised(images: Floats) -> Floats:
-    """Each pixel of mean 0 and deviation 1 over the images; a constant one 0."""
-    deviation = images.std(axis=0)
-    return (images - images.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-
-
 # --- theorems 4 and 7 beside the own-direction law ------------------------------------------------------------
-
-
-def noise_of(samples: Any, rng: np.random.Generator, vectors: Any) -> Noise:
-    """By algorithm 1 as corrected, and from the products with v_1; curvature below the k-th direction counts as 0."""
-    probes = _probes(samples, rng)
-    total = fluctuation(samples, probes)
-    first = samples.project(vectors[None])
-    image = samples.apply(first[:, :, :1])
-    entries = (image @ first.mT)[0, :, 0].numpy()
-    along = fluctuation(samples, vectors[None, :1])
-    values, variances = entries.mean(axis=0), entries.var(axis=0)
-    top = float(values[0])
-    curvatures = np.diagonal((samples.apply(first) @ first.mT)[0].mean(0).numpy())
-    within = variances[1:] @ (1 / (top - curvatures[1:]))
-    return Noise(top, total, along, float(within + max(along - variances.sum(), 0.0) / top))
-
-
-def _probes(samples: Any, rng: np.random.Generator) -> Any:
-    """All unit vectors of a small network, random ones of a large one, each of length one."""
-    import torch
-
-    if samples.dim <= 512:
-        return torch.eye(samples.dim, dtype=samples.dtype)[None]
-    probes = torch.from_numpy(rng.standard_normal((1, 32, samples.dim)))
-    return torch.nn.functional.normalize(probes, dim=2)
-
-
-def fluctuation(samples: Any, vectors: Any) -> float:
-    """Mean over unit vectors v of mean_i |H_i v|^2 - |mean_i H_i v|^2."""
-    image = samples.apply(samples.project(vectors))
-    squares = image.square().sum(-1).mean() - samples.back(image).square().sum(-1).mean()
-    return float(squares)
-
-
-def theorem_7_as_our_copy_reads(eigenvalue: float, variance: float, ratio: Floats) -> Floats:
-    """Threshold sigma^2 (1 + beta), and its double for the edge."""
-    safe = np.where(eigenvalue > variance * (1 + ratio), eigenvalue - ratio * variance, 1.0)
-    outlier = eigenvalue + variance * eigenvalue / safe
-    return np.where(eigenvalue > variance * (1 + ratio), outlier, 2 * variance * (1 + ratio))
-
-
-def formulas(noise: Noise, dim: int, sizes: Sequence[int], total: int) -> dict[str, Floats]:
-    """What each formula says of the top eigenvalue of a batch."""
-    sigma = (noise.total / dim) ** 0.5
-    batch: dict[str, Any] = {"batch_size": np.array(sizes, dtype=float), "dataset_size": float(total)}
-    ratio = dim * (1 / batch["batch_size"] - 1 / total)
-    # the variance of an element of Wishart noise is sigma^4 per sample
-    repaired = {"variance": sigma, "dim": dim, **batch}
-    return {
-        "theorem_4": batch_hessian.batch_eigenvalue(noise.eigenvalue, sigma=sigma, dim=dim, **batch),
-        "theorem_7_read": theorem_7_as_our_copy_reads(noise.eigenvalue, sigma, ratio),
-        "theorem_7": batch_ggn.batch_ggn_eigenvalue(noise.eigenvalue, **repaired),
-        "factor": batch_ggn.batch_ggn_factor_eigenvalue(noise.eigenvalue, **repaired),
-        "second_order": batch_hessian.second_order_eigenvalue(
-            noise.eigenvalue, coefficient=noise.coefficient, **batch
-        ),
-    }
 
 
 def small_network_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalues of batches of a small network beside every prediction for them."""
-    return _stacked([_beside_predictions(small_network(rng, point), rng, point) for rng in block.streams])
+    return _stacked([_beside_predictions(small_perceptron(rng, point), rng, point) for rng in block.streams])
 
 
 def wide_network_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """The same for LeNet-300-100."""
-    return _stacked([_beside_predictions(wide_network(rng, point), rng, point) for rng in block.streams])
+    return _stacked([_beside_predictions(lenet_perceptron(rng, point), rng, point) for rng in block.streams])
 
 
 def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -156,15 +51,15 @@ def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate.perceptrons import own_direction as measured
-
-    vectors = measured.top_eigenvectors(samples, 10)
-    pairs = measured.sample_pairs(samples, tolerance=1e-6)
+    vectors = perceptrons.own_direction.top_eigenvectors(samples, 10)
+    pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-6)
     noise = noise_of(samples, rng, vectors)
-    laws = {k: law_of(measured.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)}
+    laws = {
+        k: law_of(perceptrons.own_direction.statistics(samples, vectors[:k], pairs, rng)) for k in (5, 10)
+    }
     found: dict[str, list[float]] = {"measured": [], "own_5": [], "own_10": [], "disjoint": []}
     for size in point.batch_size:
-        batches = measured.partitions(rng, samples.size, size, point.batches)
+        batches = perceptrons.own_direction.partitions(rng, samples.size, size, point.batches)
         batches = batches[: point.batches if size > 1 else None]
         top = _top(samples, pairs, batches).mean()
         found["measured"].append(top)
@@ -186,33 +81,19 @@ def _beside_predictions(samples: Any, rng: np.random.Generator, point: Point) ->
 
 def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) -> float:
     """The competitor: all samples once, in disjoint batches, a few Lanczos steps on each."""
-    from simulate.perceptrons import own_direction as measured
-
     if size == 1:
-        return float(measured.sample_pairs(samples, steps=passes, tolerance=0.0).values.mean())
-    once = measured.partitions(rng, samples.size, size, 1)
-    return float(measured.batch_eigenvalues(samples, once, steps=passes, tolerance=0.0).mean())
+        return float(
+            perceptrons.own_direction.sample_pairs(samples, steps=passes, tolerance=0.0).values.mean()
+        )
+    once = perceptrons.own_direction.partitions(rng, samples.size, size, 1)
+    return float(perceptrons.own_direction.batch_tops(samples, once, steps=passes, tolerance=0.0).mean())
 
 
 def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
     """Of single samples the eigenvalues are there already."""
-    from simulate.perceptrons import own_direction as measured
-
     if batches.shape[1] == 1:
         return pairs.values.double().numpy()[batches[:, 0]]
-    return measured.batch_eigenvalues(samples, batches, tolerance=1e-3)
-
-
-def law_of(found: Any) -> own_direction.OwnDirections:
-    """The law for statistics as measured."""
-    return own_direction.own_directions(
-        found.projected,
-        found.squared,
-        found.largest,
-        found.overlaps,
-        background=found.background,
-        spread=found.spread,
-    )
+    return perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-3)
 
 
 # --- outliers and classes: section 13 ------------------------------------------------------------------------
@@ -227,18 +108,15 @@ def outliers_of_classes(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _spectrum(rng: np.random.Generator, point: Point, distance: float) -> tuple[float, ...]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
-    from simulate.eigenvalues import extremes
-    from simulate.operators import hessian
-    from simulate.perceptrons import per_sample
-    from simulate.perceptrons.trained import objective, trained
-
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
     theta = per_sample.initial_parameters(rng, widths)
-    theta = trained(widths, theta, x, labels, point.activation, steps=point.steps)
-    matrix = hessian(objective(widths, theta, x, labels, point.activation))
+    theta = trained.trained(widths, theta, x, labels, point.activation, steps=point.steps)
+    matrix = operators.hessian(trained.perceptron_objective(widths, theta, x, labels, point.activation))
     # the start is fixed: the streams draw networks alone
-    values = extremes(matrix, np.random.default_rng(0), largest=2 * CLASSES + 1, tolerance=1e-10).values
+    values = eigenvalues.extremes(
+        matrix, np.random.default_rng(0), largest=2 * CLASSES + 1, tolerance=1e-10
+    ).values
     widest = int(np.argmax(values[:-1] / values[1:])) + 1
     edge = values[CLASSES - 1]
     return float(values[0]), float(widest), float(values[0] / edge), float(values[CLASSES - 2] / edge)
@@ -254,14 +132,12 @@ def _mixture(rng: np.random.Generator, point: Point, distance: float) -> tuple[F
 
 def _images(rng: np.random.Generator, point: Point, distance: float) -> tuple[Floats, NDArray[np.int64]]:
     """Images whose class means are moved apart by this factor, each pixel then standardised."""
-    from simulate import data
-
     images = data.sample(data.opened(point.images, (1, 4, 4)), rng, point.samples).flat()
     known = np.unique(images.labels)
     means = np.zeros((images.classes, images.images.shape[1]))
     means[known] = [images.images[images.labels == c].mean(axis=0) for c in known]
     moved = images.images + (distance - 1) * (means[images.labels] - images.images.mean(axis=0))
-    return _standardised(moved), images.labels
+    return standardised(moved), images.labels
 
 
 # --- the largest stable learning rate: D2 ---------------------------------------------------------------------
@@ -273,12 +149,9 @@ def stable_rates(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _rates(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    from simulate.perceptrons import own_direction, per_sample
-    from simulate.training import optimisers
-
     matrices = per_sample.gauss_newtons(*perceptron(rng, point)).numpy()
     samples = optimisers.population(matrices)
-    forms = optimisers.quadratic_forms(samples, optimisers.trial_directions(samples, top=10, heavy=20))
+    forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
     flat = float(learning_rates.stability_limit(samples.values[0]))
     found: dict[str, list[float]] = {name: [] for name in ("exact", "lower", "upper", "mean_top")}
     for size in point.batch_size:
@@ -286,8 +159,8 @@ def _rates(rng: np.random.Generator, point: Point) -> dict[str, Any]:
         bracket = learning_rates.mean_square_bracket(
             *forms, square=square, batch_size=size, dataset_size=len(matrices)
         )
-        exact = optimisers.mean_square_limit(samples, size).rate
-        batches = own_direction.partitions(rng, len(matrices), size, 32)[:32]
+        exact = optimisers.largest_stable_rate(samples, size).rate
+        batches = perceptrons.own_direction.partitions(rng, len(matrices), size, 32)[:32]
         tops = [np.linalg.eigvalsh(matrices[batch].mean(axis=0))[-1] for batch in batches]
         found["exact"].append(exact)
         found["lower"].append(float(bracket.lower) / exact)

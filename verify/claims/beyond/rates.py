@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from simulate.monte_carlo import Block, Point, fixture
+from simulate.training import optimisers
 from theory import learning_rates
 from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model.domains import Between, Domain, Either, OneOf
 
 __all__ = ["CLAIMS"]
 
@@ -38,21 +40,19 @@ def samples_of(rng: np.random.Generator, point: Point) -> np.ndarray[Any, Any]:
 
 def rates(matrices: np.ndarray[Any, Any], batch_size: int) -> Rates:
     """All rates of one population at one batch size; the statistics are those that a network would give."""
-    from simulate.training import optimisers
-
     size = {"batch_size": batch_size, "dataset_size": len(matrices)}
     population = optimisers.population(matrices)
     directions = optimisers.trial_directions(population, top=3, heavy=5)
     square = optimisers.whitened_square(population, batch_size)
-    forms = optimisers.quadratic_forms(population, directions)
-    lower, upper = learning_rates.mean_square_bracket(*forms, square=square, **size)
+    forms = optimisers.form_moments(population, directions)
+    bracket = learning_rates.mean_square_bracket(*forms, square=square, **size)
     top, vector = population.values[0], population.basis[:, 0]
     noise = (matrices @ vector).var(axis=0, ddof=1).sum()
     tops = np.linalg.eigvalsh(optimisers.all_batches(matrices, batch_size))[:, -1]
     return Rates(
-        exact=optimisers.mean_square_limit(population, batch_size).rate,
-        lower=float(lower),
-        upper=float(upper),
+        exact=optimisers.largest_stable_rate(population, batch_size).rate,
+        lower=float(bracket.lower),
+        upper=float(bracket.upper),
         one_step=float(learning_rates.mean_square_limit(top, noise=noise, **size)),
         full=float(learning_rates.stability_limit(top)),
         mean_top=2 / float(tops.mean()),
@@ -71,8 +71,6 @@ def wrong_growth(rng: np.random.Generator, point: Point, *, at: str = "exact") -
 
     Over every batch there is. Directions without curvature stand still at any rate.
     """
-    from simulate.training import optimisers
-
     matrices = samples_of(rng, point)
     batches, rate = (
         optimisers.all_batches(matrices, point.batch_size),
@@ -111,18 +109,15 @@ def off_the_curve(rng: np.random.Generator, point: Point, *, rule: str = "") -> 
     )
 
 
-def _populations() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "samples": st.integers(3, 6),
-        "dim": st.integers(1, 4),
-        "rank": st.integers(1, 3),
-        "spread": st.floats(0.0, 2.0),
-        "decay": st.floats(0.0, 0.9),
-        "heavy": st.just(0.0) | st.floats(0.0, 20.0),
-        "batch_size": st.integers(1, 3),
-    }
+POPULATIONS: Domain = {
+    "samples": Between(3, 6),
+    "dim": Between(1, 4),
+    "rank": Between(1, 3),
+    "spread": Between(0.0, 2.0),
+    "decay": Between(0.0, 0.9),
+    "heavy": Either(OneOf(0.0), Between(0.0, 20.0)),
+    "batch_size": Between(1, 3),
+}
 
 
 MULAYOFF = "Mulayoff and Michaeli (2024), arXiv 2306.07850"
@@ -142,8 +137,10 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"{MULAYOFF}, here as a largest Rayleigh quotient",
         statement=r"\alpha_{\rm ms} = 1/\rho,\ \rho = \max_M \frac{\mathbb{E}\,\mathrm{tr}\, M H_B M H_B}"
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
+        says="Over all batches, the second moment of the weights under SGD decays at rates below the mean-square "
+        "limit and grows above it.",
         passage=OURS,
-        strategies=_populations,
+        domain=POPULATIONS,
         violation=wrong_growth,
         examples=EXAMPLES,
         tolerance=1e-8,
@@ -164,8 +161,10 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         statement=r"\frac{2}{\lambda_{\max}(H^{-1/2} \mathbb{E}[H_B^2] H^{-1/2})} \le \alpha_{\rm ms} \le "
         r"\min_{|u| = 1} \frac{2 u^\top H u}{(u^\top H u)^2 + \mathrm{Var}_i(u^\top H_i u)/b}\quad "
         r"(\text{equal for one parameter})",
+        says="The mean-square limit of the rate lies between a bound from the mean squared batch Hessian and one "
+        "from quadratic forms in trial vectors.",
         passage=OURS,
-        strategies=_populations,
+        domain=POPULATIONS,
         violation=outside,
         examples=(*EXAMPLES, SCALAR),
         tolerance=1e-9,
@@ -186,8 +185,10 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         source=f"ours; that the limit never falls with B is in {MULAYOFF}",
         statement=r"\alpha_{\rm ms}(b) \le \alpha_{\rm ms}(b') \le \tfrac{b'}{b} \alpha_{\rm ms}(b)\ (b < b'),\quad "
         r"\alpha_{\rm ms}(b) \ge \frac{2}{\lambda_1} \frac{1}{1 + b^*/b} \text{ through } B = 1",
+        says="The mean-square limit never falls with the batch size, grows at most linearly, and stays above the "
+        "linear-then-flat curve through both ends.",
         passage=OURS,
-        strategies=_populations,
+        domain=POPULATIONS,
         violation=off_the_curve,
         examples=EXAMPLES,
         tolerance=1e-8,
@@ -209,12 +210,10 @@ def _fixed(samples: int, dim: int) -> np.ndarray[Any, Any]:
     return samples_of(fixture(0, "beyond/sgd-steps"), point)
 
 
-def sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
+def _sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
     """SGD from weights with the second moment that the limiting rate keeps, at a multiple of that rate."""
-    from simulate.training import optimisers
-
     matrices = _fixed(point.samples, point.dim)
-    limit = optimisers.mean_square_limit(optimisers.population(matrices), point.batch_size)
+    limit = optimisers.largest_stable_rate(optimisers.population(matrices), point.batch_size)
     setting = {"rate": point.relative * limit.rate, "batch_size": point.batch_size, "runs": point.runs}
     found = optimisers.sgd_steps(block, matrices, limit.moment, **setting)
     return {"loss of distance": -found["change"], "gain": found["gain"]}
@@ -223,7 +222,7 @@ def sgd_steps(block: Block, point: Point) -> Mapping[str, Any]:
 SGD = Experiment(
     id="beyond/sgd-steps",
     replicate="1024 steps of SGD on a fixed population, each from weights of its own",
-    simulate=sgd_steps,
+    simulate=_sgd_steps,
     points=tuple(
         Point(samples=12, dim=4, batch_size=size, relative=relative, runs=1024)
         for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
@@ -238,11 +237,13 @@ SGD_CLAIM = Claim(
     source=f"ours; the limit is that of {MULAYOFF}",
     statement=r"\frac{\mathbb{E}|w_t|^2 - \mathbb{E}|w_{t+1}|^2}{2 a\, \mathbb{E}\, w_t^\top H w_t} = "
     r"1 - a/\alpha_{\rm ms}\quad \text{from the second moment that } \alpha_{\rm ms} \text{ keeps}",
+    says="From the second moment that the limit keeps, a step of SGD loses squared distance in proportion to one "
+    "less the rate over the limit.",
     passage=OURS,
     experiment=SGD,
     kind=Kind.RATIO,
     score=("loss of distance", "gain"),
-    predict=lambda p: 1 - p.relative,
+    predict=lambda p: float(learning_rates.mean_square_descent(p.relative, limit=1.0)),
     margin=0.01,
     relative=False,
     margin_reason="unbiased; 1 % of what a small rate gains",

@@ -4,9 +4,11 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
+from pathlib import Path
+
 from verify.model.inventory import Paper
 
-__all__ = ["PAPER", "ROOMS"]
+__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "granziol2022",
@@ -14,11 +16,15 @@ PAPER = Paper(
     "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
 )
 
+DOCS = Path(__file__).with_name("docs.md")
+
 ROOMS = (
     "outliers.theorems",
     "noise.noise",
     "noise.ensembles",
+    "noise.fluctuations",
     "outliers.outliers",
+    "outliers.other_noise",
     "outliers.rectangular",
     "outliers.rectangular_scatter",
     "outliers.rectangular_maps",
@@ -26,15 +32,23 @@ ROOMS = (
     "noise.samples",
     "rates.steps",
     "rates.rates",
+    "rates.least_squares",
     "noise.gradient_noise",
     "noise.sampling",
+    "noise.central_limit",
     "noise.inequalities",
     "noise.scatter",
+    "noise.left_out",
+    "noise.left_out_wishart",
+    "noise.batch_shapes",
     "outliers.free_probability",
+    "outliers.rank_one_terms",
     "outliers.wishart_transforms",
     "networks.gauss_newton",
     "networks.hessians",
     "networks.lanczos",
+    "networks.algorithm_1",
     "networks.networks",
+    "networks.exact",
     "networks.typical_batches",
 )

@@ -4,9 +4,11 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
+from pathlib import Path
+
 from verify.model.inventory import Paper
 
-__all__ = ["PAPER", "ROOMS"]
+__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "karakida2019",
@@ -14,18 +16,23 @@ PAPER = Paper(
     "The Normalization Method for Alleviating Pathological Sharpness in Wide Neural Networks",
 )
 
+DOCS = Path(__file__).with_name("docs.md")
+
 ROOMS = (
     "spectrum.theorems",
     "kernels.kernels",
     "kernels.signs",
     "kernels.quadrature",
     "spectrum.spectrum",
+    "spectrum.exact",
     "spectrum.spans",
     "spectrum.exceptions",
     "last_layer.fluctuations",
+    "last_layer.bounds",
     "last_layer.constants",
     "last_layer.subtraction",
     "last_layer.deviations",
+    "last_layer.deviation_share",
     "last_layer.last_layer",
     "batch_norm.gradients",
     "batch_norm.batch_norm",
@@ -42,6 +49,7 @@ ROOMS = (
     "training.figure_2",
     "kernels.tangent",
     "spectrum.cross_entropy",
+    "spectrum.cross_entropy_widths",
     "kernels.criticality",
     "spectrum.linear",
 )

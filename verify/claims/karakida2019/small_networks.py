@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import signals
+from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["SMALL", "architectures", "distance", "jacobian_gram", "small_network"]
 
@@ -20,8 +22,6 @@ SMALL = (
 
 def small_network(rng: np.random.Generator, point: Point) -> Any:
     """One network of any widths."""
-    from simulate.wide import signals
-
     return signals.wide_network(
         Block((rng,)),
         widths=point.widths,
@@ -36,8 +36,6 @@ def jacobian_gram(
 ) -> Any:
     """J J' of one network by all its parameters, or by those of the tangent parameterisation."""
     import torch
-
-    from simulate.wide import signals
 
     pairs = list(zip(network.weights, network.biases, strict=True))
     scales = [
@@ -61,14 +59,12 @@ def distance(found: Any, expected: Any) -> float:
     return float((found - expected).abs().max() / expected.abs().max())
 
 
-def architectures(*, least_bias: float = 0.1) -> Mapping[str, Any]:
+def architectures(*, least_bias: float = 0.1) -> Domain:
     """Small networks of any activation and shape, down to width 1."""
-    from hypothesis import strategies as st
-
     return {
-        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
-        "samples": st.integers(1, 5),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(least_bias, 2.0),
+        "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+        "widths": Many(Between(1, 7), 2, 5),
+        "samples": Between(1, 5),
+        "weight_variance": Between(0.1, 4.0),
+        "bias_variance": Between(least_bias, 2.0),
     }

@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import signals
 from theory import fisher
 
-__all__ = ["PAPER", "kappas", "setting", "spike", "wide_network"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
+__all__ = ["QUANTITIES", "kappas_at", "network_of", "setting", "spike"]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
+QUANTITIES = {
+    "forward_variance": "mean square of the activations",
+    "forward_covariance": "mean product of the activations of two samples",
+    "backward_variance": "squared back-propagated gradient",
+    "backward_covariance": "product of the back-propagated gradients of two samples",
+    "above": "variance of the pre-activations",
+    "by_inputs": "squared derivative of an output by the inputs",
+}
+"""What the scores of signals are, in words."""
 
-def wide_network(
+
+def network_of(
     block: Block,
     point: Point,
     *,
@@ -23,8 +32,6 @@ def wide_network(
     outputs: int | None = None,
 ) -> Any:
     """Random networks with inputs, all layers but the last as wide as the input; sizes of the point if not given."""
-    from simulate.wide import signals
-
     return signals.wide_network(
         block,
         widths=(width or point.width,) * point.depth + (outputs or point.outputs,),
@@ -39,11 +46,11 @@ def setting(p: Any, *further: str) -> dict[str, Any]:
     return {name: getattr(p, name) for name in (*SETTING, *further)}
 
 
-def kappas(p: Any) -> fisher.Kappas:
+def kappas_at(p: Any) -> fisher.Kappas:
     """Constants of the Fisher matrix."""
     return fisher.kappas(**setting(p))
 
 
 def spike(p: Any) -> float:
     """A centred block of the Gram matrix over M, but for its fluctuations: alpha (kappa1 - kappa2)."""
-    return float(kappas(p).alpha * kappas(p).difference)
+    return float(kappas_at(p).alpha * kappas_at(p).difference)

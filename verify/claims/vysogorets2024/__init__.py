@@ -4,15 +4,19 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
+from pathlib import Path
+
 from verify.model.inventory import Paper
 
-__all__ = ["PAPER", "ROOMS"]
+__all__ = ["DOCS", "PAPER", "ROOMS"]
 
 PAPER = Paper(
     "vysogorets2024",
     "Vysogorets, Dawid and Kempe (2024)",
     "Deconstructing the Goldilocks Zone of Neural Network Initialization",
 )
+
+DOCS = Path(__file__).with_name("docs.md")
 
 ROOMS = (
     "softmax.theorems",
@@ -24,6 +28,7 @@ ROOMS = (
     "softmax.gradients",
     "softmax.losses",
     "excess.excess",
+    "excess.columns",
     "excess.projection",
     "excess.frames",
     "excess.hutchinson",

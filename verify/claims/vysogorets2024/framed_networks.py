@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate import data, networks
+from simulate.modules import projected_network
 from simulate.monte_carlo import Point
+from simulate.perceptrons import curvature
 
 __all__ = [
     "NETWORKS",
-    "Drawn",
     "lenet_5",
     "lenet_300_100",
     "log_ratio",
@@ -23,7 +25,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 
-class Drawn(NamedTuple):
+class _Drawn(NamedTuple):
     """A network seen through its frame, and the module and the inputs that it is made of."""
 
     net: Any
@@ -31,16 +33,13 @@ class Drawn(NamedTuple):
     inputs: Any
 
 
-def lenet_300_100(rng: np.random.Generator, point: Point, device: str = "cpu") -> Drawn:
+def lenet_300_100(rng: np.random.Generator, point: Point, device: str = "cpu") -> _Drawn:
     """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
 
     Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
     weights and in the frame, changes nothing else and makes a network cheap.
     """
     import torch
-
-    from simulate import data, networks
-    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
@@ -52,11 +51,11 @@ def lenet_300_100(rng: np.random.Generator, point: Point, device: str = "cpu") -
         rng,
         sum(w.numel() for w in seen),
         point.dim,
-        total=networks.parameter_count(widths),
+        total=networks.weight_count(widths),
         device=device,
     )
     net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, frame)
-    return Drawn(net, _perceptron(seen), coordinates.T)
+    return _Drawn(net, _perceptron(seen), coordinates.T)
 
 
 def _perceptron(weights: Any) -> Any:
@@ -75,22 +74,18 @@ def _linear(weight: Any) -> Any:
     return layer
 
 
-def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu") -> Drawn:
+def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu") -> _Drawn:
     """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions.
 
     Max pooled, unless the point has another `pooling`.
     """
-    from simulate import data, networks
-    from simulate.modules.projected_network import ProjectedNetwork
-    from simulate.perceptrons import curvature
-
     source = data.opened(point.images, (3, 32, 32))
     images = data.sample(source, rng, point.samples)
     pooling = point.get("pooling", "max")
     model = networks.LeNet5(3, source.classes, rng=rng, pooling=pooling).to(device)
     frame = curvature.haar(rng, sum(p.numel() for p in model.parameters()), point.dim, device=device)
     inputs, labels = images.tensors(device)
-    return Drawn(ProjectedNetwork(model, inputs, labels, frame), model, inputs)
+    return _Drawn(projected_network.ProjectedNetwork(model, inputs, labels, frame), model, inputs)
 
 
 NETWORKS = {"LeNet-300-100": lenet_300_100, "LeNet-5": lenet_5}
@@ -108,8 +103,6 @@ def uniform_norms(net: Any, order: float | str = 2) -> tuple[float, float]:
 
 def log_ratio(net: Any, alphas: Floats) -> Floats:
     """Logarithm of |G'|_2 / |Ht'|_2 at these scales, also where G is below the range of float64."""
-    from simulate.perceptrons import curvature
-
     g_term, log_scale = net.scaled_g_term(alphas)
     g_norm, h_norm = (curvature.spectral_norm(m).log() for m in (g_term, net.h_term(alphas)))
     return (g_norm + log_scale - h_norm).numpy(force=True)

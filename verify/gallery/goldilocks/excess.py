@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate import data, networks
+from simulate.perceptrons import curvature
 from theory import gauss_newton, softmax, zone as laws
 from verify.claims.vysogorets2024.framed_networks import lenet_300_100, upper_crossing
-from verify.gallery.goldilocks.parts import THIRD, band, drawn_networks, scale_axis
-from verify.gallery.parts import MEASURED, Setting, curve, legend, log_axes
-from verify.page.drawing import Floats, Panel, plain_ticks
+from verify.gallery.goldilocks.parts import THIRD, drawn_networks, scale_axis, shaded_median
+from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend, log_axes
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.wording import numeral
 
 __all__ = ["EDGE_SAMPLES", "as_it_reads", "excess_law"]
 
@@ -39,14 +43,12 @@ def excess_law(setting: Setting) -> list[Panel]:
 
 
 def _excess(axes: Axes, *, nets: list[Any]) -> None:
-    from simulate.perceptrons import curvature
-
-    measured = [curvature.excess(net.scaled_g_term(ALPHAS)[0]).numpy(force=True) for net in nets]
+    measured = [curvature.positive_excess(net.scaled_g_term(ALPHAS)[0]).numpy(force=True) for net in nets]
     forms = {name: np.median(rows, 0) for name, rows in _formulas(nets).items()}
     curve(axes, ALPHAS, forms["finite"], "finite sample")
-    curve(axes, ALPHAS, forms["corrected"], "eq. (8), corrected", dash=0)
+    curve(axes, ALPHAS, forms["corrected"], "eq. (8), corrected", dash=0, colour=OTHER)
     curve(axes, ALPHAS, forms["printed"], "eq. (8) as our copy reads", role="rival", dash=1)
-    band(axes, ALPHAS, measured, f"LeNet-300-100, {SAMPLES} images")
+    shaded_median(axes, ALPHAS, measured, f"LeNet-300-100, {SAMPLES} images")
     scale_axis(axes, ALPHAS)
     axes.set_ylim(0.0, 5.6)
     plain_ticks(axes.yaxis)
@@ -94,7 +96,8 @@ def _edges(setting: Setting, note: str) -> Panel:
     def draw(axes: Axes) -> None:
         for (hidden, (edges, _)), mark, colour in zip(drawn.items(), "os", (MEASURED, THIRD), strict=True):
             depth, (line, _) = len(hidden) + 1, lines[hidden]
-            curve(axes, grid, line, f"N^(1/{depth})", dash=None if depth == 2 else 0)
+            own: dict[str, Any] = {"dash": 0, "colour": colour} if depth > 2 else {}
+            curve(axes, grid, line, f"N^(1/{depth})", **own)
             axes.errorbar(
                 EDGE_SAMPLES, np.exp(np.mean(np.log(edges), 1)), yerr=_spread(edges), ls="", marker=mark, ms=4,
                 mew=0, elinewidth=1.2, color=colour, label=f"{depth} layers of weights", zorder=4,
@@ -103,7 +106,7 @@ def _edges(setting: Setting, note: str) -> Panel:
         axes.set_title("Where G falls behind for good, against the sample")
         legend(axes, "upper left", columns=2)
 
-    constants = " and ".join(f"{constant:.2g}" for _, constant in lines.values())
+    constants = " and ".join(numeral(constant, 2) for _, constant in lines.values())
     note += (
         f"below: {EDGE_DRAWS} networks 64-60-K and 64-50-30-K each, d = {EDGE_DIM}; geometric means,\n"
         f"bars of two standard errors; lines: (N f(0))^(1/L) times {constants},\n"
@@ -124,14 +127,11 @@ def _drawn_edges(setting: Setting, hidden: tuple[int, ...]) -> tuple[Floats, flo
 
 
 def _perceptron(rng: np.random.Generator, setting: Setting, hidden: tuple[int, ...], samples: int) -> Any:
-    from simulate import data, networks
-    from simulate.perceptrons import curvature
-
     source = data.opened(setting.data, (1, 8, 8))
     widths = (64, *hidden, source.classes)
     images = data.sample(source, rng, samples).flat()
     weights = [w.to(setting.device) for w in networks.mlp_weights(rng, widths)]
-    frame = curvature.haar(rng, networks.parameter_count(widths), EDGE_DIM, device=setting.device)
+    frame = curvature.haar(rng, networks.weight_count(widths), EDGE_DIM, device=setting.device)
     return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
 
 

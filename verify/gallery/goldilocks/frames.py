@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from theory import gauss_newton
 from verify.gallery.goldilocks.lenet import Lenet
 from verify.gallery.goldilocks.parts import SECOND, THIRD, scale_axis
-from verify.gallery.parts import Setting, curve, legend, points
-from verify.page.drawing import Floats, Panel, plain_ticks
+from verify.gallery.parts import Setting, curve, legend, mean_points
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
 
 __all__ = ["hutchinson"]
 
@@ -32,9 +33,9 @@ def hutchinson(setting: Setting) -> list[Panel]:
     def draw(axes: Axes) -> None:
         curve(axes, FINE, exact, "exact, full space")
         curve(axes, FINE, gauss_newton.projected_excess(exact, dim=DIM), f"seen in d = {DIM}, law", dash=0)
-        points(axes, ALPHAS, list(probed), f"{PROBES} probes")
-        points(axes, ALPHAS * 1.03, list(seen.T), f"frames, d = {DIM}", mark="s", colour=SECOND)
-        points(axes, ALPHAS * 0.97, list(_undone(seen).T), "frames, corrected", mark="^", colour=THIRD)
+        mean_points(axes, ALPHAS, list(probed), f"{PROBES} probes")
+        mean_points(axes, ALPHAS * 1.03, list(seen.T), f"frames, d = {DIM}", mark="s", colour=SECOND)
+        mean_points(axes, ALPHAS * 0.97, list(_undone(seen).T), "frames, corrected", mark="^", colour=THIRD)
         scale_axis(axes, FINE)
         plain_ticks(axes.yaxis)
         axes.set_ylabel("exc(H)")

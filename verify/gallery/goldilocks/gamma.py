@@ -8,21 +8,25 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate import operators
+from simulate.perceptrons import curvature
 from theory import gauss_newton, softmax
 from verify.gallery.goldilocks.excess import as_it_reads
 from verify.gallery.goldilocks.lenet import Lenet
-from verify.gallery.goldilocks.parts import SECOND, THIRD, columns, scale_axis, small_key
-from verify.gallery.parts import MEASURED, Setting, curve, legend, points
-from verify.page.drawing import PALETTE, Floats, Panel, plain_ticks
+from verify.gallery.goldilocks.parts import SECOND, THIRD, frames_beside, scale_axis, small_key
+from verify.gallery.parts import MEASURED, OTHER, Setting, curve, legend, mean_points
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
 
-__all__ = ["gamma"]
+__all__ = ["gamma_curves"]
 
 SAMPLES, FRAMES = 40, 6
 DIMS = np.array([5, 10, 20, 50, 100, 200])
 RANDOM, RAYS = 600, 7
 
 
-def gamma(setting: Setting) -> list[Panel]:
+def gamma_curves(setting: Setting) -> list[Panel]:
     """Excess of the G-term in d dimensions; Gamma of softmax covariances along temperature rays and of random p."""
     rng, *others = setting.block("gamma", FRAMES + 1).streams
     net = Lenet(rng, setting, SAMPLES)
@@ -38,7 +42,7 @@ def gamma(setting: Setting) -> list[Panel]:
     )
     return [
         Panel(2.0, partial(_dimensions, net=net, seen=seen)),
-        Panel(2.0, partial(columns, draws=[_rays, entropies], gap=0.2), notes=note),
+        Panel(2.0, partial(frames_beside, draws=[_rays, entropies], gap=0.2), notes=note),
     ]
 
 
@@ -47,14 +51,11 @@ def gamma(setting: Setting) -> list[Panel]:
 
 def _projected(net: Lenet, streams: Any) -> list[Floats]:
     """Excesses of G in frames of every dimension, the smaller ones within the largest."""
-    from simulate import operators
-    from simulate.perceptrons import curvature
-
     g_term, found = operators.gauss_newton(net.objective()), []
     for rng in streams:
         frame = net.frame(rng, int(DIMS[-1]))
         matrix = frame.T @ (g_term @ frame)
-        found.append([float(curvature.excess(matrix[:d, :d])) for d in DIMS])
+        found.append([float(curvature.positive_excess(matrix[:d, :d])) for d in DIMS])
     return list(np.array(found).T)
 
 
@@ -64,10 +65,24 @@ def _dimensions(axes: Axes, *, net: Lenet, seen: list[Floats]) -> None:
     size: Any = {"dim": grid, "sigma_c": scales.sigma_c, "sigma_e": scales.sigma_e}
     full = net.norms().excess_g
     curve(axes, grid, gauss_newton.projected_excess(full, dim=grid), "from the excess in full space")
-    curve(axes, grid, gauss_newton.finite_sample_excess(*gammas, **size), "finite sample", dash=1)
-    curve(axes, grid, gauss_newton.expected_excess(gammas.mean, **size), "eq. (8), corrected", dash=0)
+    curve(
+        axes,
+        grid,
+        gauss_newton.finite_sample_excess(*gammas, **size),
+        "finite sample",
+        dash=1,
+        colour=PALETTE["ink"],
+    )
+    curve(
+        axes,
+        grid,
+        gauss_newton.expected_excess(gammas.mean, **size),
+        "eq. (8), corrected",
+        dash=0,
+        colour=OTHER,
+    )
     curve(axes, grid, as_it_reads(gammas.mean, **size), "eq. (8) as our copy reads", role="rival", dash=1)
-    points(axes, DIMS, seen, "random frames")
+    mean_points(axes, DIMS, seen, "random frames")
     axes.axhline(full, color=PALETTE["ink"], lw=0.8, dashes=(4, 3), zorder=2)
     scale_axis(axes, grid, "dimensions d")
     axes.set_ylim(0.0, None)

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate import data, networks
+from simulate.modules import logit_kernel
 from theory import gauss_newton
-from verify.gallery.goldilocks.parts import SECOND, band, scale_axis
+from verify.gallery.goldilocks.parts import SECOND, scale_axis, shaded_median
 from verify.gallery.parts import MEASURED, Setting, curve, legend
-from verify.page.drawing import Floats, Panel, plain_ticks
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.wording import numeral
 
 __all__ = ["gradient"]
 
@@ -85,16 +89,13 @@ def gradient(setting: Setting) -> list[Panel]:
 def _drawn(rng: np.random.Generator, setting: Setting) -> _Gradients:
     import torch
 
-    from simulate import data, networks
-    from simulate.modules.logit_kernel import logit_kernel
-
     source = data.opened(setting.data, (3, 32, 32))
     images = data.sample(source, rng, IMAGES)
     network = networks.LeNet5(3, source.classes, rng=rng).to(setting.device)
     noise = rng.standard_normal((NOISE, 3, 32, 32))
     labels = np.concatenate([images.labels, rng.integers(0, source.classes, NOISE)])
     inputs = torch.as_tensor(np.concatenate([images.images, noise]), device=setting.device)
-    return _Gradients(logit_kernel(network, inputs), np.eye(source.classes)[labels], depth=5)
+    return _Gradients(logit_kernel.logit_kernel(network, inputs), np.eye(source.classes)[labels], depth=5)
 
 
 def _cosines(axes: Axes, *, nets: list[_Gradients]) -> None:
@@ -104,7 +105,7 @@ def _cosines(axes: Axes, *, nets: list[_Gradients]) -> None:
     for prior, name, colour, dash in shown:
         found = np.array([_cosines_of(net, prior) for net in nets])
         curve(axes, ALPHAS, np.median(found[:, 1], 0), "", dash=dash)
-        band(axes, ALPHAS, found[:, 0], name, colour=colour)
+        shaded_median(axes, ALPHAS, found[:, 0], name, colour=colour)
     scale_axis(axes, ALPHAS)
     axes.set_ylim(-0.2, 1.05)
     plain_ticks(axes.yaxis)
@@ -167,7 +168,7 @@ def _norms(axes: Axes, *, net: _Gradients, rng: np.random.Generator) -> None:
     axes.set_xlabel("|Q̂ − Q|")
     axes.set_ylabel("gradient norm")
     correlation = np.corrcoef(distance, norm)[0, 1]
-    axes.set_title(f"Gradient norm over class priors, correlation {correlation:.2f}")
+    axes.set_title(f"Gradient norm over class priors, correlation {numeral(correlation, 2)}")
     legend(axes, (0.09, 0.61))
 
 

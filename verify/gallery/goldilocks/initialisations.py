@@ -8,14 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate import data, networks
+from simulate.modules import logit_kernel
+from simulate.perceptrons import full_space
 from theory import gauss_newton, initial_loss
-from verify.gallery.goldilocks.parts import columns
+from verify.gallery.goldilocks.parts import frames_beside
 from verify.gallery.parts import MEASURED, Setting, curve
-from verify.page.drawing import PALETTE, Floats, Panel, plain_ticks
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
+from verify.page.wording import numeral
 
 __all__ = ["initialisations"]
 
-DRAWS, SAMPLES = 250, 30
+DRAWS, SAMPLES = 150, 30
 
 
 class _Initialisation(NamedTuple):
@@ -46,13 +52,11 @@ def initialisations(setting: Setting) -> list[Panel]:
         "mean loss; on the right: √P σ_c |Q̂ − Q| in dashes, with its noise floor as a line,\n"
         "√P σ_c and the floor their medians over the initialisations"
     )
-    above, below = (partial(columns, draws=row, gap=0.2) for row in panels)
+    above, below = (partial(frames_beside, draws=row, gap=0.2) for row in panels)
     return [Panel(1.75, above, bottom=0.46), Panel(1.75, below, top=0.4, notes=note)]
 
 
 def _initialised(setting: Setting) -> tuple[list[_Initialisation], float]:
-    from simulate import data
-
     (rng,) = setting.block("initialisations", 1).streams
     images = data.sample(source := data.opened(setting.data, (1, 28, 28)), rng, SAMPLES).flat()
     frequencies = np.bincount(images.labels, minlength=source.classes) / SAMPLES
@@ -63,14 +67,10 @@ def _initialised(setting: Setting) -> tuple[list[_Initialisation], float]:
 def _one(rng: np.random.Generator, images: Any, frequencies: Floats, device: str) -> _Initialisation:
     import torch
 
-    from simulate import networks
-    from simulate.modules.logit_kernel import logit_kernel
-    from simulate.perceptrons import full_space
-
     widths = (images.images.shape[1], *networks.LENET_300_100[1:-1], len(frequencies))
     x, labels = images.tensors(device)
     network = networks.Mlp(widths, rng=rng).to(device)
-    kernel = logit_kernel(network, x)
+    kernel = logit_kernel.logit_kernel(network, x)
     p = kernel.logits.softmax(1)
     slope = p - torch.eye(len(frequencies), dtype=p.dtype, device=p.device)[labels]
     mean = p.mean(0).numpy(force=True)
@@ -113,7 +113,7 @@ def _pair(axes: Axes, *, found: list[_Initialisation], x: str, y: str) -> None:
     axes.grid(axis="y")
     axes.set_xlabel(NAMES[x])
     axes.set_ylabel(NAMES[y])
-    axes.set_title(f"ρ = {_rank_correlation(across, up):.2f}".replace("-", "−"))
+    axes.set_title(f"ρ = {numeral(_rank_correlation(across, up), 2)}")
 
 
 def _rank_correlation(x: Floats, y: Floats) -> float:

@@ -9,10 +9,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
+from simulate import data, networks
+from simulate.perceptrons import layer_blocks
 from theory import zone as laws
-from verify.gallery.goldilocks.parts import SECOND, band, columns, scale_axis
+from verify.gallery.goldilocks.parts import SECOND, frames_beside, scale_axis, shaded_median
 from verify.gallery.parts import Setting, legend
-from verify.page.drawing import PALETTE, Floats, Panel, plain_ticks
+from verify.page.axes import plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
 
 __all__ = ["first_layer"]
 
@@ -52,9 +56,6 @@ def first_layer(setting: Setting) -> list[Panel]:
 
 
 def _drawn(rng: np.random.Generator, setting: Setting) -> _Network:
-    from simulate import data, networks
-    from simulate.perceptrons.layer_blocks import layer_block
-
     source = data.opened(setting.data, (1, 28, 28))
     images, _ = data.sample(source, rng, SAMPLES).flat().tensors(setting.device)
     widths = (images.shape[1], *networks.LENET_300_100[1:-1], source.classes)
@@ -65,7 +66,7 @@ def _drawn(rng: np.random.Generator, setting: Setting) -> _Network:
     unit = images[least] / images[least].norm()
 
     def at(alpha: float) -> tuple[Any, float, float]:
-        block = layer_block(weights, images, alpha=alpha)
+        block = layer_blocks.layer_block(weights, images, alpha=alpha)
         direction = block.top_direction()
         return direction, float((direction @ unit).square().sum()), float(block.shares[least])
 
@@ -97,7 +98,7 @@ def _images(axes: Axes, *, net: _Network, titled: bool) -> None:
     draws = [partial(image, pixels=net.image, title="least confident", below="")]
     for (pixels, energy), alpha in zip(net.seen, SHOWN_AT, strict=True):
         draws.append(partial(image, pixels=pixels, title=f"α = {alpha:g}", below=f"energy {energy:.3f}"))
-    columns(axes, draws, gap=0.04)
+    frames_beside(axes, draws, gap=0.04)
 
 
 def _energies(axes: Axes, *, nets: list[_Network]) -> None:
@@ -105,8 +106,8 @@ def _energies(axes: Axes, *, nets: list[_Network]) -> None:
     axes.axvspan(min(edges), max(edges), color=PALETTE["theory"], alpha=0.22, lw=0, zorder=1)
     axes.axvline(float(np.median(edges)), color=PALETTE["theory"], lw=1.0, zorder=2)
     axes.axhline(1.0, color=PALETTE["theory"], lw=1.2, dashes=(4, 2), zorder=2)
-    band(axes, ALPHAS, [net.energy for net in nets], "energy along its image")
-    band(axes, ALPHAS, [net.share for net in nets], "its share of the trace", colour=SECOND)
+    shaded_median(axes, ALPHAS, [net.energy for net in nets], "energy along its image")
+    shaded_median(axes, ALPHAS, [net.share for net in nets], "its share of the trace", colour=SECOND)
     scale_axis(axes, ALPHAS)
     axes.set_ylim(0.0, 1.08)
     plain_ticks(axes.yaxis)

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, objectives, operators
+from simulate.modules import logit_kernel
+from simulate.perceptrons import curvature, full_space
 from verify.gallery.parts import Setting
 from verify.page.drawing import Floats
 
@@ -21,48 +24,36 @@ class Lenet:
     def __init__(self, rng: np.random.Generator, setting: Setting, samples: int) -> None:
         import torch
 
-        from simulate import data, networks
-
         source = data.opened(setting.data, (1, 28, 28))
         widths = (*networks.LENET_300_100[:-1], source.classes)
         images = data.sample(source, rng, samples).flat()
         first, *others = (w.to(setting.device) for w in networks.mlp_weights(rng, widths))
         span, coordinates = torch.linalg.qr(images.tensors(setting.device)[0].T)
         self.weights, self.x, self.labels = (first @ span, *others), coordinates.T, images.labels
-        self.parameters, self.device = networks.parameter_count(widths), setting.device
+        self.parameters, self.device = networks.weight_count(widths), setting.device
         self.logits = networks.mlp_logits(self.weights, self.x).numpy(force=True)
 
     def norms(self, alpha: float = 1.0) -> Any:
         """Traces and norms of the Hessian and its terms in full space."""
-        from simulate.perceptrons import full_space
-
         return full_space.norms(self.weights, self.x, self.labels, alpha)
 
     def scales(self) -> Any:
         """Standard deviations of means and residuals of the gradients of logits."""
-        from simulate.modules.logit_kernel import logit_kernel
-
-        kernel = logit_kernel(self.objective().model, self.x)
+        kernel = logit_kernel.logit_kernel(self.objective().model, self.x)
         return kernel._replace(dim=self.parameters).scales()
 
     def frame(self, rng: np.random.Generator, dim: int) -> Any:
         """Those rows of a random frame of the full space that the images see."""
-        from simulate.perceptrons import curvature
-
         seen = sum(w.numel() for w in self.weights)
         return curvature.haar(rng, seen, dim, total=self.parameters, device=self.device)
 
     def frame_excess(self, rng: np.random.Generator, dim: int, alphas: Floats) -> Floats:
         """Excess of the Hessian in one random frame at these scales."""
-        from simulate.perceptrons import curvature
-
         net = curvature.ProjectedMlp(self.weights, self.x, self.labels, self.frame(rng, dim))
-        return curvature.excess(net.terms(alphas).hessian).numpy(force=True)
+        return curvature.positive_excess(net.terms(alphas).hessian).numpy(force=True)
 
     def probe_excess(self, rng: np.random.Generator, probes: int, groups: int, alpha: float) -> Floats:
         """Hutchinson's estimates of the excess of the Hessian, each of so many sign vectors."""
-        from simulate import operators
-
         hessian = operators.hessian(self.objective(alpha))
         signs = rng.choice([-1.0, 1.0], (sum(w.numel() for w in self.weights), probes * groups))
         vectors = self.weights[0].new_tensor(signs)
@@ -76,11 +67,8 @@ class Lenet:
         import torch
         from torch import nn
 
-        from simulate import networks
-        from simulate.objectives import Objective
-
         widths = (self.x.shape[1], *(len(w) for w in self.weights))
         model = networks.Mlp(widths, rng=np.random.default_rng(0)).to(self.device)
         flat = torch.cat([alpha * w.flatten() for w in self.weights])
         nn.utils.vector_to_parameters(flat, model.parameters())
-        return Objective(model, nn.CrossEntropyLoss(), (self.x, self.labels))
+        return objectives.Objective(model, nn.CrossEntropyLoss(), (self.x, self.labels))

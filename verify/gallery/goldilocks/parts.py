@@ -11,22 +11,35 @@ from matplotlib.ticker import NullFormatter
 
 from simulate.monte_carlo import Point
 from verify.gallery.parts import MEASURED, Setting
-from verify.page.drawing import PALETTE, Floats, decades
+from verify.page.axes import decades
+from verify.page.drawing import Floats
+from verify.page.theme import PALETTE
 
-__all__ = ["SECOND", "THIRD", "band", "columns", "drawn_networks", "read_off", "scale_axis", "small_key"]
+__all__ = [
+    "SECOND",
+    "THIRD",
+    "drawn_networks",
+    "frames_beside",
+    "read_off",
+    "scale_axis",
+    "shaded_median",
+    "small_key",
+]
 
 SECOND, THIRD = PALETTE["disagrees"], PALETTE["broken"]
 """Colours of a second and a third measured quantity beside that of the first."""
 
 
-def band(axes: Axes, x: Any, rows: Any, label: str, *, colour: str = MEASURED, shade: float = 0.2) -> None:
+def shaded_median(
+    axes: Axes, x: Any, rows: Any, label: str, *, colour: str = MEASURED, shade: float = 0.2
+) -> None:
     """Median over networks, a row each, and a shade from the smallest to the largest."""
     rows = np.asarray(rows, dtype=float)
     axes.fill_between(x, rows.min(0), rows.max(0), color=colour, alpha=shade, lw=0, zorder=2)
     axes.plot(x, np.median(rows, 0), color=colour, lw=1.3, label=label, zorder=3.5)
 
 
-def columns(axes: Axes, draws: Sequence[Callable[[Axes], None]], *, gap: float = 0.1) -> list[Axes]:
+def frames_beside(axes: Axes, draws: Sequence[Callable[[Axes], None]], *, gap: float = 0.1) -> list[Axes]:
     """Draw side by side in one frame, each in a frame of its own."""
     axes.set_axis_off()
     width = (1 - gap * (len(draws) - 1)) / len(draws)

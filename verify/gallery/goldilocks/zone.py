@@ -8,22 +8,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 
+from simulate import data, networks
+from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton, zone as laws
 from verify.claims.vysogorets2024.framed_networks import lenet_5, lenet_300_100, uniform_norms
 from verify.gallery.goldilocks.parts import (
     SECOND,
     THIRD,
-    band,
-    columns,
     drawn_networks,
+    frames_beside,
     read_off,
     scale_axis,
+    shaded_median,
     small_key,
 )
 from verify.gallery.parts import MEASURED, Setting, curve
-from verify.page.drawing import PALETTE, Floats, Panel, decades, plain_ticks
+from verify.page.axes import decades, plain_ticks
+from verify.page.drawing import Floats, Panel
+from verify.page.theme import PALETTE
 
-__all__ = ["zone"]
+__all__ = ["zone_curves"]
 
 SAMPLES, DIM, DRAWS = 30, 50, 5
 ALPHAS: Floats = np.logspace(-2, 2, 61)
@@ -53,7 +57,7 @@ class _Network(NamedTuple):
         return self.nets[0].depth
 
 
-def zone(setting: Setting) -> list[Panel]:
+def zone_curves(setting: Setting) -> list[Panel]:
     """Excess of the Hessian against scale and temperature, and the norms and excesses of its two terms."""
     full = _law_of_full_space(setting)
     kinds = (
@@ -63,7 +67,7 @@ def zone(setting: Setting) -> list[Panel]:
 
     def row(draw: Any) -> Any:
         def both(axes: Axes) -> None:
-            parts = columns(axes, [partial(draw, kind=kind) for kind in kinds], gap=0.1)
+            parts = frames_beside(axes, [partial(draw, kind=kind) for kind in kinds], gap=0.1)
             read_off(parts[1])
 
         return both
@@ -87,10 +91,8 @@ def _drawn(setting: Setting, build: Any) -> list[Any]:
 
 
 def _measured(name: str, nets: list[Any], law: Floats | None) -> _Network:
-    from simulate.perceptrons import curvature
-
     def excess(matrix: Any) -> Floats:
-        return curvature.excess(matrix).numpy(force=True)
+        return curvature.positive_excess(matrix).numpy(force=True)
 
     terms = [net.terms(ALPHAS) for net in nets]
     return _Network(
@@ -125,9 +127,6 @@ def _naive_excess(net: Any, alphas: Floats) -> Floats:
 
 def _law_of_full_space(setting: Setting) -> Floats:
     """What the projected excess has to be by the norms of both terms in full space, network by network."""
-    from simulate import data, networks
-    from simulate.perceptrons import full_space
-
     source = data.opened(setting.data, (1, 28, 28))
     found = []
     for rng in setting.block("zone lenet_300_100", DRAWS).streams:
@@ -148,8 +147,8 @@ def _floor(axes: Axes) -> None:
 
 def _excess(axes: Axes, *, kind: _Network) -> None:
     _floor(axes)
-    band(axes, ALPHAS, kind.matched, "T = αᴸ", colour=SECOND)
-    band(axes, ALPHAS, kind.excess, "T = 1")
+    shaded_median(axes, ALPHAS, kind.matched, "T = αᴸ", colour=SECOND)
+    shaded_median(axes, ALPHAS, kind.excess, "T = 1")
     if kind.law is not None:
         curve(axes, COARSE, np.median(kind.law, 0), "law", dash=0)
     _edges(axes, kind)
@@ -171,19 +170,17 @@ def _edges(axes: Axes, kind: _Network) -> None:
 
 def _collapse(axes: Axes, *, kinds: tuple[_Network, ...]) -> None:
     """One network of each kind: T is turned at three scales, and the scale at T = 1."""
-    from simulate.perceptrons import curvature
-
     reach: Floats = np.logspace(-6, 6, 121)
     for kind, colour in zip(kinds, (MEASURED, THIRD), strict=True):
         net, rest = kind.nets[0], kind.excess[0]
-        at_one = curvature.excess(net.terms(1.0, reach).hessian).numpy(force=True)
+        at_one = curvature.positive_excess(net.terms(1.0, reach).hessian).numpy(force=True)
         axes.plot(reach, at_one, color=colour, lw=1.3, label=f"{kind.name}, α = 1", zorder=3)
         reduced = laws.reduced_temperature(ALPHAS, depth=kind.depth)
         seen = slice(None, None, 3)
         axes.plot(reduced[seen], rest[seen], "o", ms=4, mfc="none", mec=colour, mew=0.9, zorder=4)
         for alpha, mark in zip(SCALES, "+x", strict=True):
             heat = reach[4::9] * alpha**kind.depth
-            values = curvature.excess(net.terms(alpha, heat).hessian).numpy(force=True)
+            values = curvature.positive_excess(net.terms(alpha, heat).hessian).numpy(force=True)
             reduced = laws.reduced_temperature(alpha, depth=kind.depth, temperature=heat)
             axes.plot(reduced, values, mark, ms=5, mew=0.9, color=colour, zorder=4)
     for mark, label in zip(
@@ -201,8 +198,8 @@ def _collapse(axes: Axes, *, kinds: tuple[_Network, ...]) -> None:
 
 def _norms(axes: Axes, *, kind: _Network) -> None:
     g, h = kind.norms
-    band(axes, ALPHAS, np.maximum(g, TINY**2), "|G|₂")
-    band(axes, ALPHAS, h, "|H̃|₂", colour=SECOND)
+    shaded_median(axes, ALPHAS, np.maximum(g, TINY**2), "|G|₂")
+    shaded_median(axes, ALPHAS, h, "|H̃|₂", colour=SECOND)
     factors = laws.curvature_factors(ALPHAS, depth=kind.depth)
     uniform_g, uniform_h = np.median(kind.uniform, 0)
     small = ALPHAS <= 3
@@ -220,12 +217,12 @@ def _norms(axes: Axes, *, kind: _Network) -> None:
 
 def _terms(axes: Axes, *, kind: _Network) -> None:
     _floor(axes)
-    band(axes, ALPHAS, kind.gauss_newton, "exc(G)")
+    shaded_median(axes, ALPHAS, kind.gauss_newton, "exc(G)")
     naive = np.clip(kind.naive[0], -1.0, 5.0)
     axes.plot(
         ALPHAS, naive, color=PALETTE["ink"], lw=0.9, dashes=(1.5, 1.5), label="in plain float64", zorder=4
     )
-    band(axes, ALPHAS, kind.h_term, "exc(H̃)", colour=SECOND)
+    shaded_median(axes, ALPHAS, kind.h_term, "exc(H̃)", colour=SECOND)
     axes.axhline(1.0, color=PALETTE["theory"], lw=1.2, zorder=2, label="least exc(G)")
     scale_axis(axes, ALPHAS)
     axes.set_ylim(-1.0, 6.8)

@@ -31,10 +31,10 @@ from simulate import _checks
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.parameters import as_found
 from verify.practice.bench.peers import Library, installed
-from verify.practice.bench.works import WORKS, Call, Case, Way, Work
-from verify.practice.work import Tell, Work as Parts, on_terminal
+from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way
+from verify.practice.work import Tell, Work, on_terminal
 
-__all__ = ["REPEATS", "SAMPLES", "Bench", "Result", "bench", "run"]
+__all__ = ["REPEATS", "SAMPLES", "Bench", "Result", "bench", "run_bench"]
 
 REPEATS = 30
 SAMPLES = 1000
@@ -146,10 +146,10 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     ValueError
         If a work is unknown, or `repeats` is not positive.
     """
-    works, repeats = _chosen(only), _checks.count("repeats", repeats)
+    works, repeats = _chosen(only), _checks.natural("repeats", repeats)
     found: Found = list(installed())
     sides = {work: _sides(case, work, found) for work in works}
-    parts = Parts({work.name: len(sides[work]) for work in works}, tell)
+    parts = Work({work.name: len(sides[work]) for work in works}, tell)
     with _quietly():
         for work in works:
             with parts.part(work.name) as done:
@@ -160,7 +160,7 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     )
 
 
-def _chosen(only: Sequence[str]) -> list[Work]:
+def _chosen(only: Sequence[str]) -> list[Benchmark]:
     names = [work.name for work in WORKS]
     for name in only:
         if name not in names:
@@ -168,7 +168,7 @@ def _chosen(only: Sequence[str]) -> list[Work]:
     return [work for work in WORKS if not only or work.name in only]
 
 
-def _sides(case: Case, work: Work, found: Found) -> list[_Side]:
+def _sides(case: Case, work: Benchmark, found: Found) -> list[_Side]:
     units: list[float] = []
     return [
         _Side(case, library, way, units)
@@ -274,12 +274,15 @@ def _quietly() -> Iterator[None]:
 # --- the command ------------------------------------------------------------------------------------------------
 
 
-def run(options: argparse.Namespace) -> int:
+def run_bench(options: argparse.Namespace) -> int:
     """Time what the options ask for and print the table, or JSON."""
-    threads, samples = _checks.count("threads", options.threads), _checks.count("samples", options.samples)
+    threads, samples = (
+        _checks.natural("threads", options.threads),
+        _checks.natural("samples", options.samples),
+    )
     only, repeats, device = options.only or (), options.repeats, resolve_device(options.device)
     _chosen(only)
-    _checks.count("repeats", repeats)
+    _checks.natural("repeats", repeats)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -198,7 +198,7 @@ def _torch() -> tuple[Way, ...]:
 
     def gram(case: Case) -> Call:
         what = f"the gradients of {len(case.x)} samples"
-        _memory.require("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
+        _memory.require_free("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
         state = {name: p.detach() for name, p in case.single.named_parameters()}
 
         def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:

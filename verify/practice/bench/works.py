@@ -27,7 +27,7 @@ from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
 
-__all__ = ["COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Call", "Case", "Way", "Work"]
+__all__ = ["COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Benchmark", "Call", "Case", "Way"]
 
 DIRECTIONS = 50
 COLUMNS = 4
@@ -116,7 +116,7 @@ class Case:
         )
 
 
-class Work(NamedTuple):
+class Benchmark(NamedTuple):
     """Something to be computed: its name, and its value in float64."""
 
     name: str
@@ -269,16 +269,16 @@ def _like(parameters: Sequence[Tensor], vector: Tensor) -> list[Tensor]:
 
 
 WORKS = (
-    Work("hessian", "H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
-    Work(
+    Benchmark("hessian", "H times a vector", lambda case: _hessian_products(case)(case.vector.double())),
+    Benchmark(
         "gauss-newton",
         "G times a vector",
         lambda case: _gauss_newton_products(case)(case.vector.double()),
     ),
-    Work("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
-    Work("eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", _largest_eigenvalue),
-    Work("trace", "trace of G, which is that of H", _trace),
-    Work("gram", "Gram matrix of one output", _gram),
+    Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
+    Benchmark("eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", _largest_eigenvalue),
+    Benchmark("trace", "trace of G, which is that of H", _trace),
+    Benchmark("gram", "Gram matrix of one output", _gram),
 )
 
 OURS = (

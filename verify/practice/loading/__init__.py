@@ -19,16 +19,16 @@ from torch import Tensor, nn
 from simulate import data as archives
 from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
-from simulate.objectives.batches import moved, rows, window
+from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
 from verify.escapes import escaped
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.foreign import build, called, function, measured, restored
-from verify.practice.loading.samples import drawn, each, fitting, gathered
+from verify.practice.loading.foreign import build, calling, function, measured, restored
+from verify.practice.loading.samples import each, fitting, gathered, subsample
 from verify.running.options import require_seed
 
-__all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load", "problem"]
+__all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load_problem", "problem"]
 
 DIGITS = "digits"
 LOSSES: Mapping[str, Callable[[], nn.Module]] = {
@@ -167,13 +167,13 @@ def problem(
     require_ready(model)
     own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)
-    inputs, targets = drawn(*gathered(data, free.parameters[0]), samples, seed)
+    inputs, targets = subsample(*gathered(data, free.parameters[0]), samples, seed)
     with as_found(own, training):
         outputs = _outputs(free, inputs)
     criterion = _loss(loss, targets)
     targets = fitting(criterion, outputs, targets, _dtype(dtype))
     size = None if training else min(batch_size or BATCH, len(targets))
-    with called("model and loss", "run on all samples"):
+    with calling("model and loss", "run on all samples"):
         objective = Objective(
             own, criterion, [(inputs, targets)], parameters=parameters, training=training, chunk=size
         )
@@ -199,7 +199,7 @@ def problem(
     )
 
 
-def load(
+def load_problem(
     model: str,
     data: str,
     *,
@@ -239,7 +239,7 @@ def load(
 
     Examples
     --------
-    >>> load("torch.nn:Identity", "digits")
+    >>> load_problem("torch.nn:Identity", "digits")
     Traceback (most recent call last):
     ValueError: model must have a parameter that requires a gradient, got none
     """
@@ -259,13 +259,13 @@ def from_options(options: argparse.Namespace) -> Problem:
     Raises
     ------
     ValueError
-        As `load`.
+        As `load_problem`.
     """
     for option in ("samples", "batch_size"):
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
-    return load(
+    return load_problem(
         options.model,
         options.data,
         loss=options.loss,
@@ -282,13 +282,13 @@ def from_options(options: argparse.Namespace) -> Problem:
 
 
 def _copied(model: nn.Module) -> nn.Module:
-    with called("model", "be such that it can be copied"):
+    with calling("model", "be such that it can be copied"):
         return copy.deepcopy(model)
 
 
 def _placed(model: nn.Module, device: str, dtype: str) -> nn.Module:
     place, kind = resolve_device(device), _dtype(dtype)
-    with called("model", f"move to {place} as {dtype}"):
+    with calling("model", f"move to {place} as {dtype}"):
         return model.to(device=place, dtype=kind)
 
 
@@ -301,7 +301,7 @@ def _dtype(name: str) -> torch.dtype:
 def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
     """Shape of the outputs of one sample, by a first call."""
     few = window(inputs, slice(_FEW))
-    with called("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
+    with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
         outputs = free.call(free.parameters, few)
     if not isinstance(outputs, Tensor):
         raise ValueError(f"model must return one tensor, got {type(outputs).__name__}; wrap it in a module")
@@ -342,7 +342,7 @@ def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
         pixels = images.images.reshape(-1, *shape)
         try:
             with as_found(own, bool(options.get("training"))):
-                _outputs(free, moved(torch.tensor(pixels[:_FEW]), free.parameters[0]))
+                _outputs(free, placed(torch.tensor(pixels[:_FEW]), free.parameters[0]))
         except ValueError as error:
             first = first or str(error)
             continue

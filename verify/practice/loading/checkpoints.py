@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from verify.practice.loading.foreign import called
+from verify.practice.loading.foreign import calling
 
 __all__ = ["restore"]
 
@@ -64,7 +64,7 @@ def restore(net: nn.Module, path: str) -> str:
     state = _chosen(path, _fitting(found, named) or [_nearest(found, named)], named)
     tensors = {named[name]: value for name, value in state.inside().items()}
     _require_shapes(path, tensors, own)
-    with called(f"checkpoint {path}", "load into the model"):
+    with calling(f"checkpoint {path}", "load into the model"):
         net.load_state_dict(tensors, assign=any(not is_lazy(v) and v.is_meta for v in own.values()))
     left = [name for name in state.tensors if not name.startswith(state.prefix)]
     others = f"; left out: {_few(left)}" if left else ""

@@ -22,7 +22,7 @@ from simulate.objectives.parameters import as_found
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
-__all__ = ["apart", "build", "called", "function", "measured", "restored"]
+__all__ = ["build", "calling", "function", "measured", "output_apart", "restored"]
 
 _LARGEST_SEED = 2**32
 """Seeds of numpy's old generators are below."""
@@ -46,7 +46,7 @@ def restored(seed: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def apart() -> Iterator[TextIO]:
+def output_apart() -> Iterator[TextIO]:
     """Where code of others runs: what it prints, in Python or in C, goes to standard error, and it cannot end us.
 
     Given is a stream for the results, which leads to standard output. Afterwards standard output and error are as
@@ -57,7 +57,7 @@ def apart() -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def called(name: str, rule: str) -> Iterator[None]:
+def calling(name: str, rule: str) -> Iterator[None]:
     """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
     try:
         with _one_process():
@@ -101,7 +101,7 @@ def build(words: str) -> nn.Module:
     if isinstance(found, nn.Module):
         return found
     _require_no_arguments(words, found)
-    with called(f"model {words}", "build without an error"):
+    with calling(f"model {words}", "build without an error"):
         made = found()
     if not isinstance(made, nn.Module):
         raise ValueError(f"model {words} must give a torch.nn.Module, got {type(made).__name__}")
@@ -121,7 +121,7 @@ def function(words: str) -> Callable[..., Any]:
     found = _named("loss", words)
     if inspect.isclass(found):
         _require_no_arguments(words, found)
-        with called(f"loss {words}", "be made without an error"):
+        with calling(f"loss {words}", "be made without an error"):
             found = found()
     if not callable(found):
         raise ValueError(f"loss {words} must be a function, got {type(found).__name__}")
@@ -132,7 +132,7 @@ def _named(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
         raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
-    with called(f"{what} {words}", "import without an error"):
+    with calling(f"{what} {words}", "import without an error"):
         found: Any = imported(place)
     for part in name.split("."):
         if not hasattr(found, part):

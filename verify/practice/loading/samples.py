@@ -14,16 +14,16 @@ from simulate.objectives.batches import (
     cuttable,
     held,
     joined,
-    lengths,
-    moved,
     pair,
+    placed,
     repeatable,
     rows,
+    sample_counts,
 )
 from simulate.objectives.parameters import as_found
-from verify.practice.loading.foreign import called
+from verify.practice.loading.foreign import calling
 
-__all__ = ["drawn", "each", "fitting", "gathered"]
+__all__ = ["each", "fitting", "gathered", "subsample"]
 
 _LABELS = "; if they are classes, save them as integers and take cross-entropy"
 _SHARES = "; if they are shares of the classes, save them as floats"
@@ -31,15 +31,15 @@ _SHARES = "; if they are shares of the classes, save them as floats"
 
 def gathered(data: Any, like: Tensor) -> tuple[Any, Tensor]:
     """All samples of the batches in one, on the device and in the type of the parameters."""
-    with as_found(None, training=False), called("data", "give batches (inputs, targets)"):
+    with as_found(None, training=False), calling("data", "give batches (inputs, targets)"):
         batches = [pair(item) for item in held(repeatable(data))]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
-    inputs = [each(x, lambda part: moved(_scaled(part), like)) for x, _ in batches]
-    targets = [moved(_tensor("targets", y), like) for _, y in batches]
+    inputs = [each(x, lambda part: placed(_scaled(part), like)) for x, _ in batches]
+    targets = [placed(_tensor("targets", y), like) for _, y in batches]
     for x, y in zip(inputs, targets, strict=True):
         if not cuttable(x, y):
-            got = " and ".join(map(str, lengths(x, y)))
+            got = " and ".join(map(str, sample_counts(x, y)))
             raise ValueError(f"inputs and targets must be of one number of samples, got {got}")
     if not sum(map(rows, targets)):
         raise ValueError("data must hold at least one sample, got none")
@@ -72,7 +72,7 @@ def _tensor(name: str, part: Any) -> Tensor:
     return part if part.is_floating_point() else part.long()
 
 
-def drawn(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> tuple[Any, Tensor]:
+def subsample(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> tuple[Any, Tensor]:
     """So many of the samples, or all, in their order."""
     if samples is None:
         return inputs, targets

@@ -28,14 +28,21 @@ from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, density, frobenius_norm, xtrace
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
-from verify.practice.loading.foreign import apart, measured
+from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.measure import zone as zones
-from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Noise, Number, Spectrum
+from verify.practice.measure.measurement import (
+    Eigenvalue,
+    Matrix,
+    Measurement,
+    Number,
+    SampleNoise,
+    SmearedDensity,
+)
 from verify.practice.measure.norms import frobenius
 from verify.practice.work import Tell, Work, on_terminal
 from verify.running.options import require_seed, require_writable
 
-__all__ = ["measure", "run"]
+__all__ = ["measure", "run_measure"]
 
 TOLERANCE = 1e-4
 """Error bound of an eigenvalue to stop at, relative to the largest one in modulus."""
@@ -240,7 +247,7 @@ def _matrix(
         for v, b, c in zip(found.values, found.bounds, found.converged, strict=True)
     ]
     norm = frobenius(seen, found, rng, probes=PROBES)
-    excess = zones.excess(_estimate(trace), norm)
+    excess = zones.excess_ratio(_estimate(trace), norm)
     matrix = Matrix(
         top=tuple(values[:count]),
         lowest=values[-1] if lowest else None,
@@ -253,7 +260,7 @@ def _matrix(
     return _Found(matrix, found.vectors[:, 0])
 
 
-def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> Spectrum | None:
+def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> SmearedDensity | None:
     low, high = min(0.0, float(found.values.min())), max(0.0, float(found.values.max()))
     width = SMEARING * (high - low)
     if width == 0:
@@ -261,7 +268,7 @@ def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> S
     x = np.linspace(low - 4 * width, high + 4 * width, DENSITY_POINTS)
     steps = min(DENSITY_STEPS, operator.dim)
     made = density(operator, x, rng, width=width, steps=steps, probes=DENSITY_PROBES)
-    return Spectrum(
+    return SmearedDensity(
         x=tuple(x.tolist()),
         value=tuple(made.value.tolist()),
         standard_error=tuple(made.standard_error.tolist()),
@@ -313,7 +320,7 @@ def _projected(problem: Problem, rng: np.random.Generator) -> float | None:
         return None
     frame = curvature.haar(rng, objective.dim, zones.SUBSPACE)
     seen = projected_terms(objective, frame).hessian.double()
-    return float(curvature.excess(seen)) if bool(seen.any()) else None
+    return float(curvature.positive_excess(seen)) if bool(seen.any()) else None
 
 
 def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Zone | None:
@@ -321,7 +328,7 @@ def _zone(problem: Problem, whole: Matrix, part: Matrix, rest: float) -> zones.Z
         return None
     ratio = rest / part.frobenius.value if part.frobenius.value else None
     below = None if part.excess is None else _estimate(part.excess)
-    return zones.zone(
+    return zones.zone_of(
         _estimate(whole.excess), below if _balanced(whole, part) else None, ratio, zones.softmax(problem)
     )
 
@@ -335,7 +342,7 @@ def _balanced(whole: Matrix, part: Matrix) -> bool:
 # --- noise -------------------------------------------------------------------------------------------------------
 
 
-def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Noise | None:
+def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> SampleNoise | None:
     objective = problem.objective
     if problem.samples < 2 or not objective.separable:  # the Hessian of a batch is no mean of theirs
         return None
@@ -345,7 +352,7 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> No
     element = Estimate(root, total.standard_error / (2 * root) if root else 0.0)
     forms = unit * quadratic_forms(objective, vector[:, None])[:, 0]
     counts, edges = np.histogram(forms, bins=BINS)
-    return Noise(
+    return SampleNoise(
         total=_estimated(total),
         element=_estimated(Estimate(*(part / objective.dim for part in element))),
         along_top=_exact(float(forms.var(ddof=1))),
@@ -358,7 +365,7 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> No
 # --- at the command line -----------------------------------------------------------------------------------------
 
 
-def run(options: argparse.Namespace) -> int:
+def run_measure(options: argparse.Namespace) -> int:
     """``losscurv measure``: measure, write the page and the JSON, print."""
     from verify.practice.measure import pages
 
@@ -366,14 +373,14 @@ def run(options: argparse.Namespace) -> int:
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}")
     folder = Path(options.output)
-    with apart() as output:
+    with output_apart() as output:
         problem = from_options(options)
         require_writable(folder, "--output")
         with on_terminal("measuring") as tell:
             found = measure(problem, top=options.top, seed=options.seed, tell=tell)
-        text = pages.dumps(found) if options.json else pages.text(found)
+        text = pages.measurement_json(found) if options.json else pages.measurement_text(found)
         try:
-            page = pages.write(found, folder)
+            page = pages.write_measurement(found, folder)
         finally:  # a full disk does not take away what was measured
             output.write(text)
         if not options.json:

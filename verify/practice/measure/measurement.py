@@ -7,7 +7,7 @@ from typing import Literal
 
 from verify.practice.measure.zone import Zone
 
-__all__ = ["Eigenvalue", "Matrix", "Measurement", "Noise", "Number", "Spectrum"]
+__all__ = ["Eigenvalue", "Matrix", "Measurement", "Number", "SampleNoise", "SmearedDensity"]
 
 Kind = Literal["exact", "bound", "standard error"]
 
@@ -31,7 +31,7 @@ class Eigenvalue:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spectrum:
+class SmearedDensity:
     """Smeared density of the eigenvalues at `x`: its value, the standard error, and what fewer steps would change."""
 
     x: tuple[float, ...]
@@ -69,11 +69,11 @@ class Matrix:
     trace: Number
     frobenius: Number
     excess: Number | None
-    density: Spectrum | None
+    density: SmearedDensity | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noise:
+class SampleNoise:
     """How much the Hessians H_i of single samples scatter about their mean H.
 
     Attributes
@@ -142,7 +142,7 @@ class Measurement:
     h_term_frobenius: Number
     zone: Zone | None
     projected_excess: float | None
-    noise: Noise | None
+    noise: SampleNoise | None
     coupling: str
     largest_rate: Number | None
     products: int

@@ -8,53 +8,39 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-from matplotlib.figure import Figure
-
 from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.files import replace_files
-from verify.page import plots, wording
-from verify.page.report import DARK
+from verify.page import wording
+from verify.page.markup import template, themed
 from verify.practice.measure import plots as measure_plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
 
-__all__ = ["document", "dumps", "text", "write"]
+__all__ = ["measurement_json", "measurement_page", "measurement_text", "write_measurement"]
 
 VERSION = 1
 """Of the JSON."""
 
 
-def dumps(found: Measurement) -> str:
+def measurement_json(found: Measurement) -> str:
     """The measurement as JSON."""
     return json.dumps({"version": VERSION, **_plain_record(found)}, indent=1, allow_nan=False) + "\n"
 
 
-def document(found: Measurement) -> str:
+def measurement_page(found: Measurement) -> str:
     """The measurement as one page that needs nothing else."""
-    environment = Environment(
-        loader=PackageLoader("verify.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=wording.number)
-    drawn = (measure_plots.densities(found), measure_plots.eigenvalues(found))
+    drawn = (measure_plots.density_figure(found), measure_plots.eigenvalue_figure(found))
     noise = found.noise
-    return environment.get_template("measure.html.j2").render(
+    return template("measure.html.j2").render(
         m=found,
         zone=found.zone,
         name=escaped(found.name),
-        figures=[_themed(figure) for figure in drawn if figure is not None],
-        histogram=noise and _themed(measure_plots.samples(noise, found.hessian.top[0])),
-        light=plots.PALETTE,
-        dark=DARK,
+        figures=[themed(figure) for figure in drawn if figure is not None],
+        histogram=noise and themed(measure_plots.noise_figure(noise, found.hessian.top[0])),
     )
 
 
-def write(found: Measurement, folder: Path) -> Path:
+def write_measurement(found: Measurement, folder: Path) -> Path:
     """Write ``measure.html`` and ``measure.json``, both or none; returns the page.
 
     Raises
@@ -63,7 +49,10 @@ def write(found: Measurement, folder: Path) -> Path:
         If the folder cannot be written.
     """
     page = folder / "measure.html"
-    texts: dict[Path, str | bytes] = {folder / "measure.json": dumps(found), page: document(found)}
+    texts: dict[Path, str | bytes] = {
+        folder / "measure.json": measurement_json(found),
+        page: measurement_page(found),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
         replace_files(texts)
@@ -72,7 +61,7 @@ def write(found: Measurement, folder: Path) -> Path:
     return page
 
 
-def text(found: Measurement) -> str:
+def measurement_text(found: Measurement) -> str:
     """The measurement as lines of a terminal."""
     lines = [*_heading(found), "", *_table(found), "", *_rest(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -161,7 +150,7 @@ def _eigenvalue(found: Eigenvalue | None) -> str:
 
 
 def _plain(number: float, digits: int = 5) -> str:
-    return wording.number(number, digits, plain=True)
+    return wording.numeral(number, digits, plain=True)
 
 
 def _plain_record(found: Measurement) -> dict[str, Any]:
@@ -169,11 +158,3 @@ def _plain_record(found: Measurement) -> dict[str, Any]:
     return asdict(
         found, dict_factory=lambda items: {k: v._asdict() if isinstance(v, Estimate) else v for k, v in items}
     )
-
-
-def _themed(figure: Figure) -> Markup:
-    """The figure in the colours of the page, light or dark."""
-    svg = plots.to_svg(figure)
-    for name, colour in plots.PALETTE.items():
-        svg = svg.replace(colour, f"var(--{name})")
-    return Markup(svg)  # noqa: S704 - drawn by matplotlib, which escapes its texts

@@ -14,11 +14,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from verify.page import wording
-from verify.page.drawing import PALETTE, STYLE, Panel, decades, plain_ticks, stack
-from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Noise, Spectrum
+from verify.page.axes import decades, plain_ticks
+from verify.page.drawing import Panel, stack
+from verify.page.theme import PALETTE, STYLE
+from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, SampleNoise, SmearedDensity
 from verify.results.lines import spans_decades
 
-__all__ = ["densities", "eigenvalues", "samples"]
+__all__ = ["density_figure", "eigenvalue_figure", "noise_figure"]
 
 _COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
 _MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
@@ -27,7 +29,7 @@ _BELOW = 0.1
 """Lowest density shown, as a share of what one eigenvalue alone makes."""
 
 
-def densities(found: Measurement) -> Figure | None:
+def density_figure(found: Measurement) -> Figure | None:
     """Spectral density of both matrices with their standard errors, the top eigenvalues marked; None if both are 0."""
     panels = [
         _panel(
@@ -45,14 +47,14 @@ def densities(found: Measurement) -> Figure | None:
     )
 
 
-def eigenvalues(found: Measurement) -> Figure:
+def eigenvalue_figure(found: Measurement) -> Figure:
     """The top eigenvalues of both matrices by rank, with the bounds on their errors."""
     note = "bars: bound on the error, where it is wider than the mark; hollow: not converged"
     panel = _panel(2.2, lambda axes: _ranked(axes, found), note)
     return _figure([panel], "Top eigenvalues of the Hessian and of the Gauss-Newton matrix")
 
 
-def samples(noise: Noise, first: Eigenvalue) -> Figure:
+def noise_figure(noise: SampleNoise, first: Eigenvalue) -> Figure:
     """How the curvature along the first eigenvector differs from sample to sample."""
     note = "line: mean over the samples, the first eigenvalue of the Hessian"
     panel = _panel(1.9, lambda axes: _histogram(axes, noise, first), note)
@@ -72,7 +74,7 @@ def _matrices(found: Measurement) -> list[tuple[str, Matrix]]:
     return [("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)]
 
 
-def _density(axes: Axes, name: str, matrix: Matrix, seen: Spectrum, parameters: int) -> None:
+def _density(axes: Axes, name: str, matrix: Matrix, seen: SmearedDensity, parameters: int) -> None:
     x, value = np.array(seen.x), np.array(seen.value)
     error = np.array(seen.standard_error) + np.array(seen.truncation)
     alone = 1 / (parameters * math.sqrt(2 * math.pi) * seen.width)
@@ -92,8 +94,8 @@ def _density(axes: Axes, name: str, matrix: Matrix, seen: Spectrum, parameters: 
     axes.set_xlabel("eigenvalue")
 
 
-def _density_note(seen: Spectrum) -> str:
-    width, probes = wording.number(seen.width, 2), f"{seen.probes} probes of {seen.steps} steps"
+def _density_note(seen: SmearedDensity) -> str:
+    width, probes = wording.numeral(seen.width, 2), f"{seen.probes} probes of {seen.steps} steps"
     return (
         f"each eigenvalue smeared by {width}; bars: the eigenvalues found\n"
         f"band: standard error of {probes}, and what the last quarter of the steps changes"
@@ -134,7 +136,7 @@ def _bars(axes: Axes, ranks: NDArray[Any], top: tuple[Eigenvalue, ...], name: st
         )  # fmt: skip
 
 
-def _histogram(axes: Axes, noise: Noise, first: Eigenvalue) -> None:
+def _histogram(axes: Axes, noise: SampleNoise, first: Eigenvalue) -> None:
     edges, counts = np.array(noise.edges), np.array(noise.counts)
     axes.bar(
         edges[:-1], counts, np.diff(edges), align="edge", color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6

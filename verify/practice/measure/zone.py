@@ -17,7 +17,7 @@ from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem
 
-__all__ = ["SUBSPACE", "Softmax", "Zone", "excess", "softmax", "zone"]
+__all__ = ["SUBSPACE", "Softmax", "Zone", "excess_ratio", "softmax", "zone_of"]
 
 SUBSPACE = 50
 """Dimensions of the paper's subspace."""
@@ -70,12 +70,12 @@ class Zone:
     softmax: Softmax | None
 
 
-def excess(trace: Estimate, frobenius: Estimate) -> Estimate | None:
+def excess_ratio(trace: Estimate, frobenius: Estimate) -> Estimate | None:
     """Trace over Frobenius norm; None of a matrix that is zero.
 
     Examples
     --------
-    >>> excess(Estimate(6.0, 0.3), Estimate(2.0, 0.0))
+    >>> excess_ratio(Estimate(6.0, 0.3), Estimate(2.0, 0.0))
     Estimate(value=3.0, standard_error=0.15)
     """
     if frobenius.value == 0:
@@ -85,7 +85,9 @@ def excess(trace: Estimate, frobenius: Estimate) -> Estimate | None:
     return Estimate(ratio, errors / frobenius.value)
 
 
-def zone(hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, sure: Softmax | None) -> Zone:
+def zone_of(
+    hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, sure: Softmax | None
+) -> Zone:
     """The verdict from the excess of the Hessian.
 
     Parameters
@@ -101,9 +103,9 @@ def zone(hessian: Estimate, gauss_newton: Estimate | None, ratio: float | None, 
 
     Examples
     --------
-    >>> zone(Estimate(3.0, 0.1), Estimate(3.1, 0.1), 0.2, None).verdict
+    >>> zone_of(Estimate(3.0, 0.1), Estimate(3.1, 0.1), 0.2, None).verdict
     'inside'
-    >>> zone(Estimate(0.1, 0.05), Estimate(3.1, 0.1), 20.0, None).verdict
+    >>> zone_of(Estimate(0.1, 0.05), Estimate(3.1, 0.1), 20.0, None).verdict
     'outside'
     """
     inside = float(projected_excess(hessian.value, dim=SUBSPACE))

@@ -23,16 +23,16 @@ from simulate.operators import gauss_newton, hessian
 from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
-from verify.practice.loading.foreign import apart, measured
+from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.measure.norms import frobenius
 from verify.practice.plan.planned import Plan
-from verify.practice.plan.rate_bracket import Bracket, measured_bracket, sample_matrices
-from verify.practice.plan.rules import Anchor, Rates, anchored, rates_at
+from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket, sample_matrices
+from verify.practice.plan.rules import Anchor, BatchRates, anchored, rates_at
 from verify.practice.plan.trial_runs import Trial, trial
 from verify.practice.work import Tell, Work, on_terminal
 from verify.running.options import require_seed, require_writable
 
-__all__ = ["Anchor", "Plan", "Rates", "plan", "run"]
+__all__ = ["Anchor", "BatchRates", "Plan", "plan", "run_plan"]
 
 DIRECTIONS, HEAVY, BATCHES, PROBES = 10, 20, 8, 8
 CHECKED, STEPS, RUNS = 3, 100, 5
@@ -173,7 +173,7 @@ class _Study:
         with self.work.part("single samples"):
             return sample_matrices(self.problem)
 
-    def bracket(self, top: Extremes, grams: SampleGrams) -> Bracket:
+    def bracket(self, top: Extremes, grams: SampleGrams) -> MeasuredBracket:
         with self.work.part("trial directions") as done:
             return measured_bracket(
                 self.problem, top, grams.largest, self.rng, heavy=self.effort.heavy, watch=done
@@ -188,7 +188,7 @@ class _Study:
         spread = float(grams.squares.mean()) - whole.value**2
         return Estimate(factor * max(spread, 0.0), factor * 2 * whole.value * whole.standard_error)
 
-    def batches(self, bracket: Bracket) -> Iterator[tuple[int, Estimate]]:
+    def batches(self, bracket: MeasuredBracket) -> Iterator[tuple[int, Estimate]]:
         """Batch sizes, each with the mean of the largest eigenvalue."""
         with self.work.part("batches") as done:
             for place, size in enumerate(self.sizes, start=1):
@@ -196,7 +196,7 @@ class _Study:
                 yield size, Estimate(bracket.largest, 0.0) if whole else self._of_batches(size)
                 done(place / len(self.sizes))
 
-    def checks(self, rates: Sequence[Rates]) -> tuple[Trial, ...]:
+    def checks(self, rates: Sequence[BatchRates]) -> tuple[Trial, ...]:
         chosen, found = _spread(rates), []
         with self.work.part("short runs") as done:
             for place, at in enumerate(chosen):
@@ -244,7 +244,7 @@ def _part_done(done: Callable[[float], None], place: int, count: int, share: flo
     done((place + share) / count)
 
 
-def _spread(rates: Sequence[Rates]) -> list[Rates]:
+def _spread(rates: Sequence[BatchRates]) -> list[BatchRates]:
     """Three of them: the first, the last and the one in the middle; all if there are fewer."""
     if len(rates) <= CHECKED:
         return list(rates)
@@ -304,7 +304,7 @@ def _require_plain(problem: Problem) -> None:
         )
 
 
-def run(options: argparse.Namespace) -> int:
+def run_plan(options: argparse.Namespace) -> int:
     """The command: plan, print, write."""
     from verify.practice.plan import pages as plan_pages
 
@@ -313,7 +313,7 @@ def run(options: argparse.Namespace) -> int:
         raise ValueError("--adam-rate and --adam-batch must be given together")
     adam = None if options.adam_rate is None else (options.adam_rate, options.adam_batch)
     folder = Path(options.output)
-    with apart() as output:
+    with output_apart() as output:
         problem = from_options(options)
         _sizes(sizes, problem.samples)
         require_writable(folder, "--output")
@@ -328,9 +328,9 @@ def run(options: argparse.Namespace) -> int:
                 tell=tell,
             )
         try:
-            page = plan_pages.write(made, folder)
+            page = plan_pages.write_plan(made, folder)
         finally:  # a full disk does not take away what was found
-            output.write(plan_pages.dumps(made) if options.json else plan_pages.text(made))
+            output.write(plan_pages.plan_json(made) if options.json else plan_pages.plan_text(made))
         if not options.json:
             output.write(f"\npage: {escaped(str(page))}\n")
     return 0

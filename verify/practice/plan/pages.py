@@ -10,7 +10,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
@@ -20,14 +19,15 @@ from verify.escapes import escaped
 from verify.files import replace_files
 from verify.gallery.parts import MEASURED, batch_axis, curve
 from verify.page import plots
-from verify.page.drawing import PALETTE, STYLE, Floats, Panel, stack
-from verify.page.report import DARK
-from verify.page.wording import number
+from verify.page.drawing import Floats, Panel, stack
+from verify.page.markup import template, themed
+from verify.page.theme import PALETTE, STYLE
+from verify.page.wording import numeral
 from verify.practice.plan.planned import Plan
-from verify.practice.plan.rules import Rates
+from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.trial_runs import GROWTH, Trial
 
-__all__ = ["dumps", "figure", "page", "text", "write"]
+__all__ = ["plan_figure", "plan_json", "plan_page", "plan_text", "write_plan"]
 
 BIASES = {
     "2/E λ₁(B)": "not the limit: on real networks 1.4 to 43 times too high at B = 1, up to 27 % low at B = 16 to 64,"
@@ -49,7 +49,7 @@ _TICKS = 12
 _WIDTH = 6.2
 
 
-def write(made: Plan, folder: Path) -> Path:
+def write_plan(made: Plan, folder: Path) -> Path:
     """Write ``plan.json``, ``plan.svg``, ``plan.png`` and ``plan.html``; returns the page.
 
     Raises
@@ -59,14 +59,14 @@ def write(made: Plan, folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        plots.save_figure(figure(made), folder / "plan")
-        replace_files({folder / "plan.json": dumps(made), folder / "plan.html": page(made)})
+        plots.save_figure(plan_figure(made), folder / "plan")
+        replace_files({folder / "plan.json": plan_json(made), folder / "plan.html": plan_page(made)})
     except OSError as error:
         raise ValueError(f"plan cannot be written to {folder}: {error.strerror or error}") from None
     return folder / "plan.html"
 
 
-def dumps(made: Plan) -> str:
+def plan_json(made: Plan) -> str:
     """All numbers of the plan as JSON text."""
     return json.dumps({"version": VERSION, **_plain(asdict(made))}, indent=1, allow_nan=False) + "\n"
 
@@ -82,7 +82,7 @@ def _plain(value: Any) -> Any:
 # --- text ------------------------------------------------------------------------------------------------------
 
 
-def text(made: Plan) -> str:
+def plan_text(made: Plan) -> str:
     """What the command prints."""
     lines = [*_facts(made), "", *_columns(made), "", *_notes(made)]
     if made.checks:
@@ -91,10 +91,10 @@ def text(made: Plan) -> str:
 
 
 def _facts(made: Plan) -> Iterator[str]:
-    yield f"{escaped(made.name)}: N = {made.samples}, P = {made.parameters}, loss {number(made.loss)}"
+    yield f"{escaped(made.name)}: N = {made.samples}, P = {made.parameters}, loss {numeral(made.loss)}"
     first = _bounded(made.bracket.largest, made.bracket.bound)
     yield f"λ₁ of the Gauss-Newton matrix {first}, of the Hessian {_bounded(made.hessian, made.hessian_bound)}"
-    yield f"heaviest single sample {number(made.bracket.heaviest)}, noise |G_i − G|² {_measured(made.variance)}"
+    yield f"heaviest single sample {numeral(made.bracket.heaviest)}, noise |G_i − G|² {_measured(made.variance)}"
 
 
 def _columns(made: Plan) -> Iterator[str]:
@@ -112,10 +112,10 @@ def _table(made: Plan) -> list[list[str]]:
     return [head, *(_row(at) for at in made.rates)]
 
 
-def _row(at: Rates) -> list[str]:
+def _row(at: BatchRates) -> list[str]:
     rules = [_measured(at.sharpness), _measured(at.theorem_4)]
-    own = [] if at.adam is None else [number(at.adam, 3)]
-    return [str(at.batch_size), number(at.lower, 3), number(at.upper, 3), at.deciding, *rules, *own]
+    own = [] if at.adam is None else [numeral(at.adam, 3)]
+    return [str(at.batch_size), numeral(at.lower, 3), numeral(at.upper, 3), at.deciding, *rules, *own]
 
 
 def _notes(made: Plan) -> Iterator[str]:
@@ -123,21 +123,21 @@ def _notes(made: Plan) -> Iterator[str]:
     if made.hessian > _SHARPER * made.bracket.largest:
         yield (
             f"the Hessian is sharper than its Gauss-Newton part: full gradients are stable below 2/λ₁(H) ="
-            f" {number(2 / made.hessian, 3)} only, until training has shrunk the other part"
+            f" {numeral(2 / made.hessian, 3)} only, until training has shrunk the other part"
         )
     yield "± is one standard error. Beside the bracket, for comparison:"
     for rule, bias in BIASES.items():
         if rule != "Adam" or made.anchor is not None:
             yield f"  {rule}: {bias}"
     yield (
-        f"{number(made.products, 3)} products with all samples in {made.seconds:.1f} s, seed {made.seed};"
+        f"{numeral(made.products, 3)} products with all samples in {made.seconds:.1f} s, seed {made.seed};"
         " the rates belong to the parameters as they are now"
     )
 
 
 def _growth(made: Plan) -> str:
-    first, last = (number(size, 3) for size in made.crossover)
-    flat = number(2 / made.bracket.largest, 3)
+    first, last = (numeral(size, 3) for size in made.crossover)
+    flat = numeral(2 / made.bracket.largest, 3)
     if made.crossover[1] <= 1:
         return f"the stable rate of SGD is 2/λ₁ = {flat} at every batch size, but for a factor below 2"
     size = f"{first} to {last}" if made.crossover[0] > 1 else f"{last} at most"
@@ -148,11 +148,11 @@ def _checks(made: Plan) -> Iterator[str]:
     first = made.checks[0]
     yield (
         f"short runs, {first.runs} of {first.steps} steps at each rate: one holds if the mean loss after them is at"
-        f" most {GROWTH:g} times the {number(first.start, 3)} at the start"
+        f" most {GROWTH:g} times the {numeral(first.start, 3)} at the start"
     )
     for seen in made.checks:
         lower, upper = (float(rate) for rate in made.bracket.rates(seen.batch_size))
-        yield f"  B = {seen.batch_size}: {_outcome(seen)} (bracket {number(lower, 3)} to {number(upper, 3)})"
+        yield f"  B = {seen.batch_size}: {_outcome(seen)} (bracket {numeral(lower, 3)} to {numeral(upper, 3)})"
 
 
 def _outcome(seen: Trial) -> str:
@@ -167,21 +167,23 @@ def _outcome(seen: Trial) -> str:
 def _ended(how: str, rate: float | None, loss: Estimate | None) -> str:
     if rate is None:
         return ""
-    return f"{number(rate, 3)} {how}, {'lost' if loss is None else 'loss ' + _measured(loss)}"
+    return f"{numeral(rate, 3)} {how}, {'lost' if loss is None else 'loss ' + _measured(loss)}"
 
 
 def _measured(value: Estimate) -> str:
-    return number(value.value, 3) + (f" ± {number(value.standard_error, 1)}" if value.standard_error else "")
+    return numeral(value.value, 3) + (
+        f" ± {numeral(value.standard_error, 1)}" if value.standard_error else ""
+    )
 
 
 def _bounded(value: float, bound: float) -> str:
-    return f"{number(value)} (error below {number(bound, 1)})"
+    return f"{numeral(value)} (error below {numeral(bound, 1)})"
 
 
 # --- picture ---------------------------------------------------------------------------------------------------
 
 
-def figure(made: Plan) -> Figure:
+def plan_figure(made: Plan) -> Figure:
     """Rate against batch size, both logarithmic: the bracket as a band, the rules as lines, the checks as marks."""
     panels = [Panel(3.2, lambda axes: _draw(axes, made), bottom=1.0)]
     if made.anchor is not None:
@@ -263,32 +265,15 @@ def _trials(axes: Axes, made: Plan) -> None:
 # --- page ------------------------------------------------------------------------------------------------------
 
 
-def page(made: Plan) -> str:
+def plan_page(made: Plan) -> str:
     """One HTML page that needs nothing else."""
-    environment = Environment(
-        loader=PackageLoader("verify.page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     head, *rows = _table(made)
-    return environment.get_template("plan.html.j2").render(
+    return template("plan.html.j2").render(
         name=escaped(made.name),
         facts=list(_facts(made)),
         head=head,
         rows=rows,
         notes=list(_notes(made)),
         checks=list(_checks(made)) if made.checks else [],
-        picture=_themed(figure(made)),
-        light=PALETTE,
-        dark=DARK,
+        picture=themed(plan_figure(made)),
     )
-
-
-def _themed(drawn: Figure) -> str:
-    """The figure in the colours of the page, light or dark."""
-    svg = plots.to_svg(drawn)
-    for name, colour in PALETTE.items():
-        svg = svg.replace(colour, f"var(--{name})")
-    return svg

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulate.spectra import Estimate
-from verify.practice.plan.rate_bracket import Bracket
-from verify.practice.plan.rules import Anchor, Rates
+from verify.practice.plan.rate_bracket import MeasuredBracket
+from verify.practice.plan.rules import Anchor, BatchRates
 from verify.practice.plan.trial_runs import Trial
 
 __all__ = ["Plan"]
@@ -46,11 +46,11 @@ class Plan:
     samples: int
     parameters: int
     loss: float
-    bracket: Bracket
+    bracket: MeasuredBracket
     hessian: float
     hessian_bound: float
     variance: Estimate
-    rates: tuple[Rates, ...]
+    rates: tuple[BatchRates, ...]
     crossover: tuple[float, float]
     crossover_along_top: float
     anchor: Anchor | None

@@ -30,7 +30,7 @@ from theory import learning_rates
 from theory.learning_rates import RateBracket
 from verify.practice.loading import Problem
 
-__all__ = ["Bracket", "measured_bracket", "sample_matrices", "square_bound"]
+__all__ = ["MeasuredBracket", "measured_bracket", "sample_matrices", "square_bound"]
 
 Floats = NDArray[np.float64]
 Watch = Callable[[float], None]
@@ -83,7 +83,7 @@ def square_bound(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bracket:
+class MeasuredBracket:
     """What the samples tell about stable learning rates, at every batch size.
 
     Attributes
@@ -153,7 +153,7 @@ def measured_bracket(
     *,
     heavy: int,
     watch: Watch = lambda _: None,
-) -> Bracket:
+) -> MeasuredBracket:
     """Statistics of the samples along the eigenvectors `top` of G and along those of the heaviest samples.
 
     Parameters
@@ -188,7 +188,7 @@ def measured_bracket(
     _require_convex(forms)
     means, variances = forms.mean(0), forms.var(0, ddof=1) if len(forms) > 1 else np.zeros(forms.shape[1])
     curved = np.flatnonzero(means > _ROUNDING * means.max())
-    return Bracket(
+    return MeasuredBracket(
         samples=len(forms),
         largest=float(top.values[0]),
         bound=float(top.bounds[0]),

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from simulate.spectra import Estimate
 from theory import learning_rates
 from theory.batch_hessian import element_variance
-from verify.practice.plan.rate_bracket import Bracket
+from verify.practice.plan.rate_bracket import MeasuredBracket
 
-__all__ = ["Anchor", "Rates", "anchored", "rates_at"]
+__all__ = ["Anchor", "BatchRates", "anchored", "rates_at"]
 
 
 class Anchor(NamedTuple):
@@ -22,7 +22,7 @@ class Anchor(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
+class BatchRates:
     """Learning rates at one batch size.
 
     Attributes
@@ -70,8 +70,8 @@ def anchored(adam: tuple[float, int] | None) -> Anchor | None:
 
 
 def rates_at(
-    size: int, batch: Estimate, bracket: Bracket, variance: Estimate, anchor: Anchor | None, dim: int
-) -> Rates:
+    size: int, batch: Estimate, bracket: MeasuredBracket, variance: Estimate, anchor: Anchor | None, dim: int
+) -> BatchRates:
     """All rates at one batch size.
 
     Parameters
@@ -101,7 +101,7 @@ def rates_at(
         )
 
     low, high = (of_theorem_4(variance.value + side * variance.standard_error) for side in (0.0, 1.0))
-    return Rates(
+    return BatchRates(
         batch_size=size,
         lower=float(lower),
         upper=float(upper),

@@ -8,21 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from simulate import networks, operators
 from simulate.monte_carlo import Point
+from simulate.perceptrons import per_sample
 from theory.batch_hessian import ranks
 from verify.claims.drawn_networks import (
     COUNTS,
     FINELY_RESOLVED,
-    PAPER,
     ROUNDING,
     Array,
     Violation,
-    objective,
-    on_images,
+    bias_free_objective,
+    bias_free_on_images,
     on_noise,
     rank_of,
 )
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.claims.granziol2022 import PAPER
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Passage, Standing
+from verify.model.domains import Between, Domain, Each, Either, OneOf
 
 __all__ = ["CLAIMS"]
 
@@ -76,8 +79,6 @@ def path_sum_curvature(weights: list[Array], x: Array, *, gates: bool = True, sq
 
 def _forward_against(outputs: Callable[[list[Array], Array], Array]) -> Violation:
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import networks
-
         weights, x, _ = on_noise(rng, point.widths, point.samples)
         forward = networks.mlp_logits(weights, weights[0].new_tensor(x)).numpy()
         matrices = [weight.numpy() for weight in weights]
@@ -88,24 +89,19 @@ def _forward_against(outputs: Callable[[list[Array], Array], Array]) -> Violatio
 
 def _autodiff_against(second: Callable[[list[Array], Array], Array]) -> Violation:
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate.perceptrons import autodiff
-
         weights, x, _ = on_noise(rng, point.widths, point.samples)
-        expected = autodiff.logit_derivatives(weights, x).second.numpy()
+        expected = per_sample.all_logit_derivatives(*per_sample.flattened(weights), x, "relu").second.numpy()
         matrices = [weight.numpy() for weight in weights]
         return _relative(np.stack([second(matrices, sample) for sample in x]), expected)
 
     return violation
 
 
-def _small_networks() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    unit = st.integers(2, 4)
-    return {
-        "widths": st.tuples(unit, unit, unit) | st.tuples(unit, unit, unit, unit),
-        "samples": st.integers(1, 2),
-    }
+SMALL_UNITS = Between(2, 4)
+SMALL_NETWORKS: Domain = {
+    "widths": Either(Each(*[SMALL_UNITS] * 3), Each(*[SMALL_UNITS] * 4)),
+    "samples": Between(1, 2),
+}
 
 
 SMALL = (Point(widths=(3, 4, 2), samples=3), Point(widths=(4, 3, 4, 2), samples=2))
@@ -113,12 +109,15 @@ SMALL = (Point(widths=(3, 4, 2), samples=3), Point(widths=(4, 3, 4, 2), samples=
 PATH_CLAIMS: tuple[AnyClaim, ...] = (
     ExactProperty(
         id="granziol2022/path-sum",
+        no_theory=NoTheory.MEASURED,
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
         passage=Passage(Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
-        strategies=_small_networks,
+        says="The output of a ReLU network is a sum over paths of input times weights, in which only paths with "
+        "all units active count.",
+        domain=SMALL_NETWORKS,
         violation=_forward_against(path_sum),
         examples=SMALL,
         tolerance=1e-12,
@@ -128,6 +127,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     ExactProperty(
         id="granziol2022/path-sum-curvature",
+        no_theory=NoTheory.MEASURED,
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",
         passage=Passage(
@@ -135,7 +135,9 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         ),
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
-        strategies=_small_networks,
+        says="Within fixed gates, second derivatives of a ReLU network's output are sums over the active paths "
+        "through both weights, and vanish on the diagonal.",
+        domain=SMALL_NETWORKS,
         violation=_autodiff_against(path_sum_curvature),
         examples=SMALL,
         tolerance=1e-12,
@@ -156,15 +158,13 @@ GAP = 16.0
 
 def small_loss(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Hessians at images of which a network is sure: by their products, and readings of eq. (18)."""
-    from simulate import operators
-    from simulate.perceptrons import autodiff
-
-    weights, images, labels = on_images(rng, point)
+    weights, images, labels = bias_free_on_images(rng, point)
     found: dict[str, list[Array]] = {}
     for x, label in zip(images[:, None], labels, strict=True):
         sure = _made_sure(weights, x[0], label)
-        exact = operators.hessian(objective(sure, x, np.array([label]), "tanh")).dense().numpy()
-        logits, first, second = (np.asarray(d[0]) for d in autodiff.logit_derivatives(sure, x, "tanh"))
+        exact = operators.hessian(bias_free_objective(sure, x, np.array([label]), "tanh")).dense().numpy()
+        derivatives = per_sample.all_logit_derivatives(*per_sample.flattened(sure), x, "tanh")
+        logits, first, second = (np.asarray(d[0]) for d in derivatives)
         readings = _eq_18(logits, first, second, label)
         for name, matrix in {"Hessian": exact, **readings}.items():
             found.setdefault(name, []).append(matrix / np.abs(exact).max())
@@ -202,25 +202,24 @@ def _eq_18(logits: Array, first: Array, second: Array, label: int) -> dict[str, 
 
 SMALL_LOSS = Identity(
     id="granziol2022/small-loss-hessian",
+    no_theory=NoTheory.MEASURED,
     entries=("B29",),
     source=f"{PAPER}, eq. (18)",
     statement=r"\nabla^2 \ell \to \sum_{m \ne c} e^{u_m} \big(\nabla^2 u_m + \nabla u_m \nabla u_m^\top\big),\quad "
     r"u_m = h_m - h_c,\ \ell \to 0",
+    says="At small loss the Hessian of the cross-entropy is a positive sum over wrong classes, weighted "
+    "exponentially in their logits relative to the label's.",
     passage=Passage(Standing.MISPRINT, "→ − ∑ m 6=c exp(hm)", "Eq 18"),
     routes=small_loss,
     points=(Point(images="digits", samples=9, hidden=5),),
-    measured="Hessian",
-    theory="logits relative to the label's",
     printed="as our copy reads",
+    reads=r"\frac{\partial^2 \ell}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} \to -\sum_{m \ne c} \exp(h_m) "
+    r"\Big[\frac{\partial^2 h_m}{\partial w_{\phi,\kappa} \partial w_{\theta,\nu}} + \frac{\partial "
+    r"h_m}{\partial w_{\phi,\kappa}} \frac{\partial h_m}{\partial w_{\theta,\nu}}\Big]",
     finding="As our copy reads the sign is minus and the logits are not relative to that of the label; Eq "
     "20 in the same limit gives plus and u_m = h_m - h_c, in the exponent and in the derivatives.",
     tolerance=1e-4,
     tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
-    rivals=(
-        "relative logits in the exponent only",
-        "without the curvature of the logits",
-        "the other sign",
-    ),
     seconds=0.5,
     data="digits",
     quantity="Hessian of a tanh network 16-5-10 at losses of 1e-7 to 1e-6",
@@ -231,14 +230,12 @@ SMALL_LOSS = Identity(
 
 def data_set_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Rank of the Hessian of a whole data set on a ReLU network, and bounds on it."""
-    from simulate import operators
-
     widths = (point.inputs, point.hidden, 2)
     (first, last), x, labels = on_noise(rng, widths, point.samples)
     # a unit that hardly reaches the logits would be there in theory and below the resolution
     signs = last[0].sign()
     weights = first, last.new_tensor([[1.0], [-1.0]]) * signs
-    hessian = operators.hessian(objective(weights, x, labels)).dense()
+    hessian = operators.hessian(bias_free_objective(weights, x, labels)).dense()
     one = ranks.sample_rank_bound(widths[1:], biases=False)
     size = len(hessian)
     return {
@@ -265,9 +262,8 @@ def _of_samples(bound: Callable[[Point], int]) -> Violation:
     """By how much the rank of a sample's Hessian exceeds a bound."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate.perceptrons import autodiff
-
-        hessians = autodiff.loss_hessians(*on_noise(rng, point.widths, point.samples), point.activation)
+        weights, x, labels = on_noise(rng, point.widths, point.samples)
+        hessians = per_sample.hessians(*per_sample.flattened(weights), x, labels, point.activation)
         return max(0, max(rank_of(h) for h in hessians) - bound(point))
 
     return violation
@@ -275,10 +271,8 @@ def _of_samples(bound: Callable[[Point], int]) -> Violation:
 
 def _of_a_data_set(rng: np.random.Generator, point: Point) -> float:
     """By how much the bound of a sample fails for as many samples as there are parameters."""
-    from simulate import operators
-
     size = sum(a * b for a, b in pairwise(point.widths))
-    hessian = operators.hessian(objective(*on_noise(rng, point.widths, size))).dense()
+    hessian = operators.hessian(bias_free_objective(*on_noise(rng, point.widths, size))).dense()
     return max(0, rank_of(hessian) - _copy_bound(point.widths))
 
 
@@ -286,9 +280,8 @@ def _of_their_mean(bound: Callable[[Point, list[int]], int]) -> Violation:
     """By how much the rank of the mean Hessian exceeds a bound, made of the widths and of the ranks of the samples."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate.perceptrons import autodiff
-
-        hessians = autodiff.loss_hessians(*on_noise(rng, point.widths, point.samples))
+        weights, x, labels = on_noise(rng, point.widths, point.samples)
+        hessians = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu")
         return max(0, rank_of(hessians.mean(0)) - bound(point, [rank_of(h) for h in hessians]))
 
     return violation
@@ -299,28 +292,16 @@ def _dimension(p: Point) -> int:
     return sum(a * b for a, b in pairwise(p.widths)) - p.widths[-2]
 
 
-def _two_layer_bound(p: Point, ranks: list[int]) -> int:
-    return min(sum(ranks), _dimension(p), (p.samples + 2 * p.widths[1]) * (p.widths[-1] - 1))
+def _two_layer_bound(p: Point, found: list[int]) -> int:
+    return min(sum(found), _dimension(p), ranks.two_layer_rank_bound(p.samples, p.widths[1], p.widths[-1]))
 
 
-def _two_layers() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "widths": st.tuples(st.integers(3, 9), st.integers(2, 7), st.integers(2, 4)),
-        "samples": st.integers(1, 12),
-    }
-
-
-def _any_depth() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    unit = st.integers(2, 6)
-    return {
-        "widths": st.tuples(unit, unit, st.integers(2, 4)) | st.tuples(unit, unit, unit, st.integers(2, 4)),
-        "samples": st.integers(1, 6),
-        "activation": st.sampled_from(["relu", "tanh"]),
-    }
+UNITS, CLASSES = Between(2, 6), Between(2, 4)
+ANY_DEPTH: Domain = {
+    "widths": Either(Each(UNITS, UNITS, CLASSES), Each(UNITS, UNITS, UNITS, CLASSES)),
+    "samples": Between(1, 6),
+    "activation": OneOf("relu", "tanh"),
+}
 
 
 RANK_CLAIMS: tuple[AnyClaim, ...] = (
@@ -330,6 +311,8 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 7; the rank is ours",
         statement=r"\mathrm{rank}\, H = P - N_1 \text{ for a ReLU network } d_x\text{-}N_1\text{-}2 "
         r"\text{ and many samples}",
+        says="With many samples the Hessian of a two-class ReLU network has full rank but for one direction for "
+        "each hidden unit.",
         passage=Passage(
             Standing.AS_STATED, "and thence a rank bound of 4dy( ∑ lNl + dx)", "Section 7.1, after Eq 20"
         ),
@@ -338,15 +321,13 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
             Point(inputs=21, hidden=20, samples=700),
             Point(inputs=19, hidden=23, samples=800),
         ),
-        measured="rank",
-        theory="parameters less shifts of the logits",
         printed="4 d_y (sum N_l + d_x)",
+        reads=r"\text{rank bound of } 4 d_y \Big(\sum_l N_l + d_x\Big)",
         finding="The argument is one for a single sample, where the bound holds. For a data set, to which "
         "the paper puts it, gates change from sample to sample and ranks add, until only the directions "
         "that shift all logits alike are left.",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        rivals=("parameters", "one sample's"),
         seconds=0.5,
         quantity="rank of the Hessian of a data set",
     ),
@@ -356,7 +337,9 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 7, of one sample; the first bound is ours",
         statement=r"\mathrm{rank}\, H_i \le \min\Big(2 \sum_{l < L} N_l + d_y - L,\ "
         r"4 d_y \big(\sum_l N_l + d_x\big)\Big)\quad\text{for every sample}",
-        strategies=_any_depth,
+        says="The Hessian of a single sample keeps to the rank bound of Section 7 and to a sharper one that counts "
+        "hidden units and classes.",
+        domain=ANY_DEPTH,
         violation=_of_samples(lambda p: _sharp_bound(p.widths)),
         examples=(
             Point(widths=(5, 6, 4), samples=4, activation="tanh"),
@@ -377,8 +360,13 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         source="ours, beside section 7 of the same paper",
         statement=r"\mathrm{rank}\, H \le \min\big(\textstyle\sum_i \mathrm{rank}\, H_i,\ P - N_1,\ "
         r"(N + 2 N_1)(d_y - 1)\big) \text{ for a ReLU network } d_x\text{-}N_1\text{-}d_y",
+        says="With one hidden ReLU layer, the rank of a data set's Hessian is at most the samples' ranks together, "
+        "and is limited by parameters, samples and units.",
         passage=OURS,
-        strategies=_two_layers,
+        domain={
+            "widths": Each(Between(3, 9), Between(2, 7), Between(2, 4)),
+            "samples": Between(1, 12),
+        },
         violation=_of_their_mean(_two_layer_bound),
         examples=(Point(widths=(9, 5, 2), samples=8), Point(widths=(7, 6, 3), samples=60)),
         tolerance=0.1,

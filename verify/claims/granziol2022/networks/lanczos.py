@@ -7,13 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from simulate import lanczos
 from simulate.monte_carlo import Block, Point
-from theory import lanczos_bounds
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing, Verdict
+from theory import lanczos_bounds, rmt
+from verify.claims.granziol2022 import PAPER
+from verify.model import (
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    NoTheory,
+    Passage,
+    Standing,
+    Verdict,
+)
+from verify.model.domains import Between, Many
 
 __all__ = ["CLAIMS"]
 
-PAPER = "Granziol, Zohren and Roberts (2022)"
 ORTHOGONALITY = "an exact statement; rounding with full re-orthogonalisation"
 
 Array = np.ndarray[Any, Any]
@@ -51,10 +63,8 @@ def _gauss_rule(values: Array, weights: Array, nodes: int) -> tuple[Array, Array
     return found, np.linalg.solve(_chebyshev(found, nodes), basis @ weights)
 
 
-def quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Nodes and weights by Lanczos, and the Gauss quadrature of what the start sees of the spectrum."""
-    from simulate import lanczos
-
     matrix, start, measure = _problem(rng, point.dim)
     nodes, weights = (found[0] for found in lanczos.quadrature(matrix, start[None], point.steps))
     roots = np.sqrt(weights)
@@ -69,8 +79,6 @@ def quadrature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def _moment_errors(rng: np.random.Generator, point: Point) -> Array:
     """By how much the quadrature misses each moment, from the one of order 0 to that of order 2 m + 1."""
-    from simulate import lanczos
-
     matrix, start, (values, weights) = _problem(rng, point.dim)
     nodes, found = (part[0] for part in lanczos.quadrature(matrix, start[None], point.steps))
     orders = 2 * point.steps + 2
@@ -95,35 +103,31 @@ def no_moment_from(first: Callable[[int], int]) -> Violation:
     return violation
 
 
-def _orders() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"dim": st.integers(16, 48), "steps": st.integers(1, 9)}
-
-
 QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/gauss-quadrature",
+        no_theory=NoTheory.MEASURED,
         entries=("B62",),
         source=f"{PAPER}, appendix D, eq. (54) and theorem 13",
         statement=r"\text{nodes: Ritz values } \theta_i;\quad \text{weights: } (e_1^\top s_i)^2, "
         r"\text{ squared first components of the vectors of } T_m",
-        routes=quadrature,
+        says="Lanczos steps give the Gauss quadrature of a spectrum: Ritz values are its nodes, squared first "
+        "components its weights.",
+        routes=_quadrature,
         points=(Point(dim=40, steps=6), Point(dim=29, steps=9)),
-        measured="Lanczos",
-        theory="Gauss quadrature",
         tolerance=1e-8,
         tolerance_reason="the moments of the measure are inverted, which loses digits with each node",
-        rivals=("components not squared", "equal weights", "one node more"),
         seconds=0.1,
         quantity="nodes and weights",
     ),
     ExactProperty(
         id="granziol2022/matched-moments",
+        no_theory=NoTheory.MEASURED,
         entries=("B36", "B62"),
         source=f"{PAPER}, section 8 and appendix D",
         statement=r"\sum_i w_i \theta_i^k = q^\top H^k q,\quad k = 0, \dots, 2m - 1\quad (m \text{ steps})",
-        strategies=_orders,
+        says="Lanczos steps match twice as many moments of the spectrum as there are steps.",
+        domain={"dim": Between(16, 48), "steps": Between(1, 9)},
         violation=moments_up_to(lambda m: 2 * m - 1),
         examples=(Point(dim=40, steps=5), Point(dim=23, steps=4)),
         tolerance=1e-12,
@@ -148,8 +152,6 @@ def _loss(reading: Callable[..., tuple[float, float]]) -> Violation:
     """How far the extreme Ritz values are outside of their bounds, over the spread of the spectrum, at worst."""
 
     def violation(rng: np.random.Generator, point: Point) -> float:
-        from simulate import lanczos
-
         values = np.cumsum(point.gaps) + point.shift
         starts = rng.standard_normal((STARTS, len(values)))
         angles = np.arccos(np.abs(starts / np.linalg.norm(starts, axis=1, keepdims=True)))[:, [0, -1]]
@@ -204,16 +206,6 @@ def _written_out(
     return float((first - last) * (tangent / special.eval_chebyt(steps - 1, 1 + 2 * rho)) ** 2)
 
 
-def _spectra() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "gaps": st.lists(st.floats(0.01, 3.0), min_size=7, max_size=30).map(tuple),
-        "shift": st.floats(-20.0, 20.0),
-        "steps": st.integers(1, 6),
-    }
-
-
 SPREAD = tuple(0.07 + 0.05 * ((7 * i) % 11) for i in range(30))
 TOP_APART = (*SPREAD, 2.6)
 ATTAINED = ((0.3, 0.4, 9.3), (0.3, 9.3, 0.4))
@@ -227,7 +219,13 @@ BOUND_CLAIM = ExactProperty(
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
     r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
-    strategies=_spectra,
+    says="The extreme Ritz values lie within the spectrum, and no further from its ends than the Kaniel-Paige-Saad "
+    "bounds allow.",
+    domain={
+        "gaps": Many(Between(0.01, 3.0), 7, 30),
+        "shift": Between(-20.0, 20.0),
+        "steps": Between(1, 6),
+    },
     violation=_loss(_bounds),
     examples=(
         Point(gaps=TOP_APART, shift=-13.7, steps=5),
@@ -254,8 +252,6 @@ def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
 
     Some are exactly zero, some near zero, the others spread; a normal start makes the eigenvectors irrelevant.
     """
-    from simulate import lanczos
-
     far = point.dim - point.zero - point.near
     small = point.scale * np.linspace(-1, 1, point.near)
     eigenvalues = np.concatenate([np.zeros(point.zero), small, np.linspace(0.4, 3.0, far)])
@@ -266,7 +262,7 @@ def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _share(p: Point) -> float:
-    return p.zero / p.dim
+    return float(rmt.subspace_share(p.zero, dim=p.dim))
 
 
 EXACT_ZEROS = Experiment(
@@ -286,7 +282,10 @@ NEAR_ZEROS = Experiment(
     id="granziol2022/near-zeros",
     replicate="one random start on a fixed matrix",
     simulate=weight_at_zero,
-    points=(Point(dim=400, zero=152, near=163, scale=0.003, steps=24),),
+    points=(
+        Point(dim=400, zero=152, near=163, scale=0.003, steps=24),
+        Point(dim=270, zero=61, near=103, scale=0.002, steps=19),
+    ),
     budget=4096,
     seconds=1.0,
 )
@@ -298,6 +297,8 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 7.2",
         statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}\quad "
         r"\text{where no other eigenvalue is near } 0",
+        says="Where no other eigenvalue is near zero, the mean weight of the Ritz value nearest zero is the share "
+        "of zero eigenvalues.",
         experiment=EXACT_ZEROS,
         score="weight",
         predict=_share,
@@ -305,6 +306,7 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="at most 1 % for random matrices; the zeros of a gap as wide as the rest are one node",
         rivals={
             "a node like any other": lambda p: 1 / p.steps,
+            "of what the nodes leave": lambda p: p.zero / (p.dim - p.steps),
             "the rest": lambda p: 1 - _share(p),
             "all but the nodes": lambda p: 1 - p.steps / p.dim,
         },
@@ -315,6 +317,8 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B34",),
         source=f"{PAPER}, section 7.2, for the rank of a matrix with eigenvalues near zero",
         statement=r"\mathbb{E}\, w(\theta \text{ nearest } 0) = \frac{\#\{\lambda_i = 0\}}{P}",
+        says="Also among many small eigenvalues, the mean weight of the Ritz value nearest zero is the share of "
+        "eigenvalues that are exactly zero.",
         passage=Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2"),
         expected=Verdict.DISAGREES,
         finding="Outside a cluster of exact zeros the weight counts what the method does not tell from "
@@ -325,7 +329,10 @@ DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (
         predict=_share,
         margin=0.01,
         margin_reason="as where there are no others near zero",
-        rivals={"the rest": lambda p: 1 - _share(p)},
+        rivals={
+            "the rest": lambda p: 1 - _share(p),
+            "of what the nodes leave": lambda p: p.zero / (p.dim - p.steps),
+        },
         quantity="weight of the Ritz value nearest zero",
     ),
 )

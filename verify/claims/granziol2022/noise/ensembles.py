@@ -6,25 +6,22 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from simulate import spectra
+from simulate.matrices import ensembles, noise
 from simulate.monte_carlo import Block, Point
-from theory import finite_size
+from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
-from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.claims.granziol2022 import PAPER
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
+__all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
 
 # --- whole spectra: theorem 3 --------------------------------------------------------------------------------
 
 
 def universal_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """Distribution function of the eigenvalues of noise of edge 2 s, s^2 = P sigma^2 / b, from entries of any law."""
-    from simulate import spectra
-    from simulate.matrices import noise
-
     draw = {
         "student": lambda: noise.student(block, point.dim, degrees=5),
         "sparse": lambda: noise.sparse(block, point.dim, per_row=PER_ROW),
@@ -35,14 +32,10 @@ def universal_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
 
 def signed_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """Distribution function of the eigenvalues of a mean of B samples, each of a few projections +-P tau^2 u u'."""
-    from simulate import spectra
-
     return {"below": spectra.distribution(_signed(block, point), point.x)}
 
 
 def _signed(block: Block, point: Point) -> Any:
-    from simulate.matrices import noise
-
     drawn = noise.signed_projections(block, point.dim, samples=point.batch_size, rank=point.rank)
     return point.dim * point.variance * drawn
 
@@ -100,6 +93,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F_{\mathrm{sc}}(x),\ s = \sqrt{P/b}\,\sigma\quad "
         r"(t_5,\ \text{70 entries a row},\ \text{variances 19 to 1 with equal row sums})",
+        says="Divided by the root of the dimension, noise with heavy-tailed, sparse or unequal elements has a "
+        "semicircle spectrum, as long as row variances are equal.",
         passage=Passage(
             Standing.MISPRINT,
             "the limiting spectral density p(λ) of ε(w) ∈ RP×P satisfies the semicircle law",
@@ -111,6 +106,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         axis="x",
         predict=_semicircle,
         printed=lambda p: _semicircle(p, scale=p.sigma / math.sqrt(p.batch)),
+        reads=r"p(\lambda) \text{ of } \epsilon(w):\quad p(\lambda) = \frac{\sqrt{4 \sigma_\epsilon^2 - "
+        r"\lambda^2}}{2 \pi \sigma_\epsilon^2}",
         finding="As our copy reads the spectrum of eps converges; for elements of order one it is that of "
         "eps / sqrt(P), as Lemma 5 and Lindeberg's ratio in the proof have it.",
         margin=0.01,
@@ -131,6 +128,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to F(x),\quad R(w) = \frac{\rho a^2 w}{1 - a^2 w^2},"
         r"\ \rho = B r / P,\ a = P \tau^2 / B",
+        says="The spectrum of an average of few signed low-rank samples follows a compound free Poisson law in "
+        "place of the semicircle.",
         passage=OURS,
         experiment=SIGNED_SPECTRUM,
         score="below",
@@ -162,42 +161,38 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
 def uneven_rows(block: Block, point: Point) -> Mapping[str, Any]:
     """Fourth moment of the spectrum with variances v_i v_j sigma^2 / P, v = 1 +- contrast.
 
-    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0.
+    What the second moment deviates from its expectation is left out, times the 4 of a semicircle: a term of mean 0 if
+    that is its expectation, which `left_out` judges.
     """
-    from simulate.matrices import noise
-
     profile = noise.blocked_profile(point.dim, contrast=point.contrast)
-    return {"fourth": _fourth(point.sigma * noise.profiled(block, profile), second=point.sigma**2)}
+    return _moments(point.sigma * noise.profiled(block, profile), second=point.sigma**2)
 
 
 def few_entries(block: Block, point: Point) -> Mapping[str, Any]:
     """The same with a few entries in a row, signs of one size at random places."""
-    from simulate.matrices import noise
-
     matrices = point.sigma * noise.sparse(block, point.dim, per_row=point.per_row)
-    return {"fourth": _fourth(matrices, second=point.sigma**2)}
+    return _moments(matrices, second=point.sigma**2)
 
 
 def few_projections(block: Block, point: Point) -> Mapping[str, Any]:
     """The same of a mean of B samples, each of a few projections +-P tau^2 u u'."""
-    return {"fourth": _fourth(_signed(block, point), second=_second_moment(point))}
+    return _moments(_signed(block, point), second=_second_moment(point))
 
 
 def wishart_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Third moment of the spectrum of a mean of rank-one samples g g' less its expectation."""
     import torch
 
-    from simulate.matrices import ensembles
-
     unit = torch.eye(point.dim, dtype=torch.float64, device=block.device)
     noise = point.variance * (ensembles.wishart(block, point.dim, point.batch_size) - unit)
     return {"third": ((noise @ noise) * noise).sum(dim=(1, 2)) / point.dim}
 
 
-def _fourth(matrices: Any, *, second: float) -> Any:
+def _moments(matrices: Any, *, second: float) -> Mapping[str, Any]:
     dim = matrices.shape[1]
+    squares = matrices.square().sum(dim=(1, 2)) / dim
     fourth = (matrices @ matrices).square().sum(dim=(1, 2)) / dim
-    return fourth - 4 * second * (matrices.square().sum(dim=(1, 2)) / dim - second)
+    return {"fourth": fourth - 4 * second * (squares - second), "second": squares}
 
 
 UNEVEN_ROWS = Experiment(
@@ -244,19 +239,16 @@ WISHART_NOISE = Experiment(
 
 
 def _uneven_rows(p: Point) -> float:
-    """2 mean(R_i^2) + the fourth cumulants, with R_i = v_i sigma^2 and mean(v^2) = 1 + contrast^2."""
-    spread = 1 + p.contrast**2
-    return p.sigma**4 * (2 * spread + spread**2 / p.dim)
+    return float(rmt.profiled_fourth_moment(sigma=p.sigma, contrast=p.contrast, dim=p.dim))
 
 
 def _few_entries(p: Point) -> float:
-    return p.sigma**4 * (2 + 1 / p.per_row - 2 / p.dim)
+    return float(rmt.sparse_fourth_moment(sigma=p.sigma, per_row=p.per_row, dim=p.dim))
 
 
 def _few_projections(p: Point) -> float:
-    terms = p.batch_size * p.rank
-    excess = p.dim / terms + (1 - 1 / terms) * (2 + 3 / (p.dim + 2))
-    return _second_moment(p) ** 2 * excess
+    sizes = {"rank": p.rank, "variance": p.variance, "dim": p.dim, "batch_size": p.batch_size}
+    return float(rmt.low_rank_fourth_moment(**sizes))
 
 
 def _second_moment(p: Point) -> float:
@@ -265,7 +257,7 @@ def _second_moment(p: Point) -> float:
 
 
 def _wishart_third(p: Point) -> float:
-    return p.variance**3 * (p.dim**2 + 3 * p.dim + 4) / p.batch_size**2
+    return float(rmt.wishart_third_moment(variance=p.variance, dim=p.dim, batch_size=p.batch_size))
 
 
 MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
@@ -276,6 +268,8 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \Big[2 (1 + c^2) + \frac{(1 + c^2)^2}{P}\Big] "
         r"\sigma^4\quad "
         r"(\text{variances } v_i v_j \sigma^2 / P,\ v = 1 \pm c)",
+        says="Where rows of the noise have unequal variances, the fourth moment of its spectrum exceeds the "
+        "semicircle's by what the contrast of the rows predicts.",
         passage=Passage(
             Standing.OUTSIDE,
             "there cannot be too much variation in the variances per element",
@@ -290,6 +284,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="exact at every size; at most 1 % for random matrices",
         rivals={
             "semicircle": lambda p: 2 * p.sigma**4,
+            "limit of size": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2),
             "semicircle of the mean squared variance": lambda p: 2 * p.sigma**4 * (1 + p.contrast**2) ** 2,
             "any variance profile": lambda p: 2 * p.sigma**4 * (1 + 1 / p.dim),
         },
@@ -301,6 +296,8 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside Lindeberg's condition in the proof of theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^4 = \big(2 + \tfrac1k - \tfrac2P\big) \sigma^4\quad "
         r"(\text{entries } \pm\sigma/\sqrt k \text{ at random places, } k \text{ a row on average, whatever } P)",
+        says="With a fixed mean number of non-zero entries in a row, the fourth moment of the spectrum stays above "
+        "the semicircle's by about the inverse of that number.",
         passage=Passage(
             Standing.OUTSIDE,
             "the tails of the normal distribution decay sufficiently rapidly",
@@ -327,6 +324,8 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac{m_4}{m_2^2} = \frac{P}{B r} + \Big(1 - \frac1{B r}\Big)\Big(2 + \frac3{P + 2}\Big),\quad "
         r"m_2 = P \sigma^2 / B,\ \sigma^2 = r \tau^4",
+        says="The fourth moment of noise from few low-rank samples exceeds the semicircle's by the dimension over "
+        "batch size times rank, up to known finite-size terms.",
         passage=Passage(
             Standing.OUTSIDE,
             "the dependence between the elements cannot be too large",
@@ -354,6 +353,8 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 3 of {PAPER}",
         statement=r"\frac1P \mathbb{E}\,\mathrm{tr}\,\varepsilon^3 = \sigma^6\, \frac{P^2 + 3P + 4}{B^2}\quad "
         r"(\text{averages of rank-one samples; } \sqrt\beta \text{ in units of } s^3)",
+        says="Averages of rank-one samples, less their mean, have a third spectral moment that is exactly known "
+        "and positive, where the semicircle has none.",
         passage=OURS,
         experiment=WISHART_NOISE,
         score="third",
@@ -369,98 +370,4 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-# --- fluctuations of an outlier ------------------------------------------------------------------------------
-
-
-def fluctuating_outlier(block: Block, point: Point) -> Mapping[str, Any]:
-    """Outlier of a spike in noise of signs of edge 2 sigma, in a random direction or along one coordinate."""
-    import torch
-
-    from simulate.matrices import ensembles
-
-    noise = point.sigma * ensembles.wigner(block, point.dim, law="rademacher")
-    if point.place == "axis":
-        v = torch.eye(point.dim, dtype=noise.dtype, device=noise.device)[0].expand(len(block), -1)
-    else:
-        v = ensembles.unit_vectors(block, point.dim)
-    return {"eigenvalue": ensembles.top_eigenvalue(ensembles.spiked(noise, v, point.spike))}
-
-
-SPREAD, AXIS = (
-    Experiment(
-        id=f"granziol2022/fluctuation-{place}",
-        replicate="one noise matrix of signs with one direction",
-        simulate=fluctuating_outlier,
-        points=(Point(place=place, spike=spike, sigma=0.31, dim=dim),),
-        budget=32768,
-        seconds=5.0,
-    )
-    for place, spike, dim in (("spread", 0.68, 120), ("axis", 0.51, 90))
-)
-
-
-def _spread_variance(p: Point) -> float:
-    return float(finite_size.additive_wigner_sd(p.spike, sigma=p.sigma, dim=p.dim)) ** 2
-
-
-def _axis_variance(p: Point) -> float:
-    """Capitaine, Donati-Martin and Feral: variance 1 of the entry on the spike, fourth cumulant -2 of the others."""
-    m = (p.sigma / p.spike) ** 2
-    return p.sigma**2 / p.dim * (1 - m) ** 2 * (1 - 2 * m + 2 * m / (1 - m))
-
-
-A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P), below 1 % at these sizes"
-
-FLUCTUATION_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/fluctuation-spread",
-        entries=("B15",),
-        source=f"Capitaine, Donati-Martin and Feral (2012), beside lemma 5, eq. (10), of {PAPER}",
-        statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)\quad "
-        r"(\text{any Wigner noise, } v_1 \text{ spread out})",
-        passage=OURS,
-        experiment=SPREAD,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
-        score="eigenvalue",
-        predict=_spread_variance,
-        margin=0.1,
-        margin_reason=A_VARIANCE,
-        rivals={
-            "first order only": lambda p: 2 * p.sigma**2 / p.dim,
-            "along a coordinate": _axis_variance,
-            "as the edge": lambda p: 1.6078 * p.sigma**2 * p.dim ** (-4 / 3),
-        },
-        quantity="variance of the largest eigenvalue",
-    ),
-    Claim(
-        id="granziol2022/fluctuation-axis",
-        entries=("B15",),
-        source="Capitaine, Donati-Martin and Feral (2009), on the fluctuations of the outlier",
-        statement=r"\mathrm{Var}\,\lambda_1' = \frac{\sigma^2}{P} (1 - m)^2 \Big(1 - 2 m + \frac{2 m}{1 - m}\Big),"
-        r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
-        passage=OURS,
-        experiment=AXIS,
-        kind=Kind.GROUPS,
-        statistic=variance,
-        group=32,
-        score="eigenvalue",
-        predict=_axis_variance,
-        margin=0.1,
-        margin_reason=A_VARIANCE,
-        rivals={
-            "universal": _spread_variance,
-            "Gaussian fourth cumulant": lambda p: (
-                _axis_variance(p)
-                + 2 * (p.sigma / p.spike) ** 2 * (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
-            ),
-            "no noise on the coordinate": lambda p: (
-                _axis_variance(p) - (1 - (p.sigma / p.spike) ** 2) ** 2 * p.sigma**2 / p.dim
-            ),
-        },
-        quantity="variance of the largest eigenvalue",
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*SPECTRUM_CLAIMS, *MOMENT_CLAIMS, *FLUCTUATION_CLAIMS)
+CLAIMS: tuple[AnyClaim, ...] = (*SPECTRUM_CLAIMS, *MOMENT_CLAIMS)

@@ -9,11 +9,10 @@ import numpy as np
 
 from simulate.monte_carlo import Block, Point
 from theory import loss_change
+from verify.claims.granziol2022 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 
 def squared_gradients(block: Block, point: Point) -> Mapping[str, Any]:
@@ -64,6 +63,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B59",),
         source=f"{PAPER}, section 11.2",
         statement=r"\mathbb{E}\,|g_B|^2 = |g|^2 + \mathrm{tr}\,C / B",
+        says="The mean squared norm of a batch gradient is that of the full gradient plus the trace of the "
+        "samples' covariance over the batch size.",
         passage=Passage(
             Standing.AS_STATED,
             "whilst the value of the change in loss remains unchanged in expectation",
@@ -73,6 +74,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         score="mean",
         predict=_gradient_mean,
         printed=lambda p: float(np.square(p.gradient).sum()),
+        reads=r"L(w - \alpha \nabla L(w)) - L(w) = -\alpha \lVert\nabla L(w)\rVert^2 \text{, unchanged in "
+        r"expectation}",
         finding="With the gradient of the batch in both factors, as the displayed variance has it, the "
         "change is not unchanged: the noise of the batch adds its own squared length, tr C / B. (In a loss "
         "that does not depend on the batch it would be.)",
@@ -93,11 +96,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 11.2",
         statement=r"\mathrm{Var}\,|g_B|^2 = \frac4B g^\top C g + \frac2{B^2} \mathrm{tr}\,C^2\quad "
         r"\text{(normal gradients)}",
+        says="For normal gradients the variance of the batch gradient's squared norm has a term that falls as the "
+        "inverse batch size beside one that falls as its square.",
         passage=Passage(Standing.AS_STATED, "the variance changes as", "Section 11.2"),
         experiment=GRADIENTS,
         score="variance",
         predict=_gradient_variance,
         printed=lambda p: _gradient_variance(GRADIENTS.points[0]) * (SMALLEST / p.batch_size) ** 2,
+        reads=r"\mathrm{Var}\Big(L(w) - \alpha \Big(\frac1B \sum_i^B \nabla L(w)_i\Big) \Big(\frac1B \sum_j^B "
+        r"\nabla L(w)_j\Big)\Big)^\top \propto \frac{\alpha^2}{B^2}",
         finding="From B = 3 to 31 the variance falls by 15, not by the square of the ratio, 107: proportional to 1/B^2 "
         "is the second term alone; the first is the larger one while B |g|^2 exceeds tr C.",
         margin=0.05,

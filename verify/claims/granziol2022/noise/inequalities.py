@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate.matrices import populations
 from simulate.monte_carlo import Point
-from verify.model import AnyClaim, ExactProperty, Identity, Passage, Standing
+from theory import batch_hessian
+from theory.batch_hessian import ranks
+from verify.claims.granziol2022 import PAPER
+from verify.model import AnyClaim, ExactProperty, Identity, NoTheory, Passage, Standing
+from verify.model.domains import Between, Domain, OneOf
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 Array = NDArray[Any]
 
@@ -22,16 +25,8 @@ ROUNDING = "exact; a few roundings of an eigensolver in float64"
 # --- section 2: inverses and Lipschitz constants -------------------------------------------------------------
 
 
-def _definite_populations() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"dataset_size": st.integers(2, 6), "dim": st.integers(1, 6), "least": st.floats(0.05, 3.0)}
-
-
 def _inverse_gaps(rng: np.random.Generator, point: Point) -> Array:
     """Eigenvalues of E H^-1 - (E H)^-1, over the largest of the mean inverse."""
-    from simulate.matrices import populations
-
     samples = populations.definite_matrices(rng, point.dataset_size, point.dim, least=point.least)
     of_inverses = np.linalg.inv(samples).mean(axis=0)
     gap = of_inverses - np.linalg.inv(samples.mean(axis=0))
@@ -40,10 +35,13 @@ def _inverse_gaps(rng: np.random.Generator, point: Point) -> Array:
 
 MEAN_INVERSE = ExactProperty(
     id="granziol2022/mean-inverse",
+    no_theory=NoTheory.MEASURED,
     entries=("B2",),
     source=f"{PAPER}, section 2; the order is ours",
     statement=r"\mathbb{E}\,H_i^{-1} \succeq (\mathbb{E}\,H_i)^{-1}\quad (H_i \succ 0)",
-    strategies=_definite_populations,
+    says="The mean of the inverses of positive definite matrices is, in the matrix order, at least the inverse of "
+    "their mean.",
+    domain={"dataset_size": Between(2, 6), "dim": Between(1, 6), "least": Between(0.05, 3.0)},
     violation=lambda rng, point: max(0.0, -float(_inverse_gaps(rng, point)[0])),
     examples=(Point(dataset_size=5, dim=4, least=0.3), Point(dataset_size=2, dim=1, least=0.7)),
     tolerance=1e-12,
@@ -76,9 +74,12 @@ def lipschitz_constants(_: np.random.Generator, point: Point) -> Mapping[str, An
 
 LIPSCHITZ = Identity(
     id="granziol2022/lipschitz-constant",
+    no_theory=NoTheory.MEASURED,
     entries=("B2",),
     source=f"{PAPER}, section 2.1",
     statement=r"\sup_{w, w'} \frac{|\nabla R(w) - \nabla R(w')|}{|w - w'|} = \sup_w \max_i |\lambda_i(\nabla^2 R(w))|",
+    says="The Lipschitz constant of the gradient is the supremum over the domain of the Hessian's largest absolute "
+    "eigenvalue.",
     passage=Passage(
         Standing.MISPRINT,
         "which is the infimum of the eigenvalues of the Hessian in the weight manifold",
@@ -89,14 +90,12 @@ LIPSCHITZ = Identity(
         Point(constant=(-0.6, 0.3), wave=(1.7, 0.9)),
         Point(constant=(0.8, -0.2), wave=(1.3, 0.7)),
     ),
-    measured="steepest chord",
-    theory="largest |eigenvalue|",
     printed="infimum of the eigenvalues",
+    reads=r"\text{Lipschitz constant} = \text{infimum of the eigenvalues of the Hessian}",
     finding="As our copy reads it is the infimum of the eigenvalues; it is the supremum of the absolute "
     "eigenvalues, an upper bound on the largest, as Section 2.2 has it.",
     tolerance=1e-3,
     tolerance_reason="chords of length 0.016 miss the steepest tangent by 2e-5",
-    rivals=("infimum of |eigenvalue|", "largest eigenvalue"),
     seconds=0.01,
     quantity="Lipschitz constant of the gradient",
 )
@@ -105,16 +104,11 @@ LIPSCHITZ = Identity(
 # --- inequalities over all batches ---------------------------------------------------------------------------
 
 
-def _symmetric_populations() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"dataset_size": st.integers(2, 7), "dim": st.integers(1, 5)}
+SYMMETRIC_POPULATIONS: Domain = {"dataset_size": Between(2, 7), "dim": Between(1, 5)}
 
 
 def _extremes(rng: np.random.Generator, point: Point) -> tuple[list[Array], float]:
     """Lowest and top eigenvalues of all batches, for B = 1..N; and how far the mean trace moves with B."""
-    from simulate.matrices import populations
-
     total = point.dataset_size
     samples = populations.symmetric_matrices(rng, total, point.dim)
     batches = [populations.batch_sums(samples, size) / size for size in range(1, total + 1)]
@@ -140,11 +134,14 @@ def _single_batch_below(rng: np.random.Generator, point: Point) -> float:
 
 EVERY_BATCH = ExactProperty(
     id="granziol2022/every-batch",
+    no_theory=NoTheory.MEASURED,
     entries=("B1", "B60"),
     source=f"{PAPER}, abstract and sections 1, 8.1 and 12 to 14; that it never grows with B is ours",
     statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \mathbb{E}\,\lambda_1(H_{B+1}) \ge \dots \ge \lambda_1(H),\quad "
     r"\mathbb{E}\,\lambda_P(H_B) \le \dots \le \lambda_P(H),\quad \mathbb{E}\,\mathrm{tr}\,H_B = \mathrm{tr}\,H",
-    strategies=_symmetric_populations,
+    says="Over all batches the mean top eigenvalue never grows with the batch size and the mean lowest one never "
+    "falls, while the mean trace stays.",
+    domain=SYMMETRIC_POPULATIONS,
     violation=_not_monotone,
     examples=(Point(dataset_size=8, dim=5), Point(dataset_size=6, dim=3)),
     tolerance=1e-12,
@@ -156,8 +153,6 @@ EVERY_BATCH = ExactProperty(
 
 def _squares(rng: np.random.Generator, point: Point) -> tuple[Array, Array, Array]:
     """Largest squared element, squared Frobenius and squared spectral norm of the noise of all batches of half."""
-    from simulate.matrices import populations
-
     samples = populations.symmetric_matrices(rng, point.dataset_size, point.dim)
     size = (point.dataset_size + 1) // 2
     noise = populations.batch_sums(samples, size) / size - samples.mean(axis=0)
@@ -176,11 +171,14 @@ def _outside_frobenius(rng: np.random.Generator, point: Point) -> float:
 
 FROBENIUS = ExactProperty(
     id="granziol2022/frobenius-step",
+    no_theory=NoTheory.MEASURED,
     entries=("B9",),
     source=f"{PAPER}, eq. (6); the last inequality, without P, is ours",
     statement=r"\varepsilon_{jk}^2 \le \lVert\varepsilon\rVert_F^2 \le P \lVert\varepsilon\rVert_2^2,\quad "
     r"\varepsilon_{jk}^2 \le \lVert\varepsilon\rVert_2^2",
-    strategies=_symmetric_populations,
+    says="Every squared noise element is at most the squared spectral norm of the noise, whose squared Frobenius "
+    "norm is at most the dimension times that.",
+    domain=SYMMETRIC_POPULATIONS,
     violation=_outside_frobenius,
     examples=(Point(dataset_size=6, dim=4), Point(dataset_size=7, dim=5)),
     tolerance=1e-12,
@@ -197,25 +195,20 @@ FROBENIUS = ExactProperty(
 )
 
 
-def _bounded_populations() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "dataset_size": st.integers(2, 7),
-        "batch_size": st.integers(1, 7),
-        "dim": st.integers(1, 12),
-        "lipschitz": st.floats(0.1, 10.0),
-        "opposed": st.booleans(),
-    }
+BOUNDED_POPULATIONS: Domain = {
+    "dataset_size": Between(2, 7),
+    "batch_size": Between(1, 7),
+    "dim": Between(1, 12),
+    "lipschitz": Between(0.1, 10.0),
+    "opposed": OneOf(False, True),
+}
 
 
 def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float]:
-    """Noise of all batches of matrices of norm L at most, in units of L, and 1 - B/N.
+    """Noise of all batches of matrices of norm L at most, and the bound of them.
 
     `opposed`: one sample -L in every direction, all others +L; else norm L each, in random directions.
     """
-    from simulate.matrices import populations
-
     total = point.dataset_size
     size = min(point.batch_size, total)
     if point.opposed:
@@ -225,15 +218,16 @@ def _bounded_noise(rng: np.random.Generator, point: Point) -> tuple[Array, float
         samples = populations.symmetric_matrices(rng, total, point.dim)
         samples = samples / np.linalg.norm(samples, 2, axis=(1, 2))[:, None, None]
     noise = populations.batch_sums(samples, size) / size - samples.mean(axis=0)
-    return point.lipschitz * noise, 1 - size / total
+    most = batch_hessian.noise_bound(point.lipschitz, batch_size=size, dataset_size=total)
+    return point.lipschitz * noise, float(most)
 
 
 def _mean_square_excess(
-    rng: np.random.Generator, point: Point, *, bound: float = 4.0, power: int = 1
+    rng: np.random.Generator, point: Point, *, bound: float = 1.0, power: int = 1
 ) -> float:
     """By how much the mean square of the elements exceeds 4 L^2 (1 - B/N)^2 / P, over L^2."""
-    noise, rest = _bounded_noise(rng, point)
-    most = bound * (point.lipschitz * rest) ** 2 / point.dim**power
+    noise, largest = _bounded_noise(rng, point)
+    most = bound * largest**2 / point.dim**power
     return max(0.0, float((noise**2).mean() - most) / point.lipschitz**2)
 
 
@@ -245,8 +239,8 @@ def _truncated(rng: np.random.Generator, point: Point, *, scale: float) -> float
 
 def _lindeberg(rng: np.random.Generator, point: Point) -> float:
     """What is left of the truncated second moment where tau sqrt(P) reaches 2 L (1 - B/N)."""
-    _, rest = _bounded_noise(rng, point)
-    return _truncated(rng, point, scale=2 * point.lipschitz * rest * (1 + 1e-12))
+    _, largest = _bounded_noise(rng, point)
+    return _truncated(rng, point, scale=largest * (1 + 1e-12))
 
 
 BOUNDED = (
@@ -264,14 +258,16 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, proof of theorem 3, second argument",
         statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 \le "
         r"\frac{4 L^2}{P} (1 - B/N)^2 \to 0",
-        strategies=_bounded_populations,
+        says="If the curvature of every sample is bounded, the mean square of the noise elements is at most a "
+        "constant over the dimension, and so vanishes.",
+        domain=BOUNDED_POPULATIONS,
         violation=_mean_square_excess,
         examples=BOUNDED,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={
             "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
-            "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=2.0),
+            "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=0.5),
         },
         seconds=0.2,
     ),
@@ -281,14 +277,16 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, proof of theorem 3, first argument",
         statement=r"|H_i| \le L:\quad \frac1{P^2} \sum_{jk} \mathbb{E}\,\varepsilon_{jk}^2 "
         r"1_{|\varepsilon_{jk}| > \tau \sqrt P} = 0\quad \text{once } \tau \sqrt P \ge 2 L (1 - B/N)",
-        strategies=_bounded_populations,
+        says="If the curvature of every sample is bounded, nothing is left of Lindeberg's truncated second moment "
+        "once the truncation exceeds the bound on the noise.",
+        domain=BOUNDED_POPULATIONS,
         violation=_lindeberg,
         examples=BOUNDED,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={
             "already at half of it": lambda rng, point: _truncated(
-                rng, point, scale=point.lipschitz * _bounded_noise(rng, point)[1]
+                rng, point, scale=_bounded_noise(rng, point)[1] / 2
             ),
             "without truncation": lambda rng, point: _truncated(rng, point, scale=0.0),
         },
@@ -325,7 +323,7 @@ def vgg_16(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     bound = 4 * point.classes
     return {
         "counted": 1 - bound * (units + image.numel()) / parameters,
-        "by hand": 1 - bound * (sum(CHANNELS) + sum(head) + 3 * SIDE**2) / by_hand,
+        "by hand": 1 - ranks.sample_rank_bound_of_paths(3 * SIDE**2, (*CHANNELS, *head)) / by_hand,
         "as our copy reads": 1 - 577600 / 1.6e7,
         "one colour": 1 - bound * (units + SIDE**2) / parameters,
         "head of ImageNet": 1 - bound * (sum(CHANNELS) + 4096 + 4096 + 1000 + image.numel()) / parameters,
@@ -353,18 +351,18 @@ VGG = Identity(
     source=f"{PAPER}, section 7",
     statement=r"1 - \frac{4 d_y (\sum_l N_l + d_x)}{P} = 0.9781\quad "
     r"(d_y = 10,\ \textstyle\sum_l N_l = 5258,\ d_x = 3072,\ P = 15\,245\,130)",
+    says="The rank bound, with units, colours and parameters of the ten-class VGG-16 counted on the network "
+    "itself, gives the share of zero eigenvalues.",
     passage=Passage(Standing.MISPRINT, "total number of neurons is 13, 416", "Section 7.1"),
     routes=vgg_16,
     points=(Point(classes=10),),
-    measured="counted",
-    theory="by hand",
     printed="as our copy reads",
+    reads=r"1 - \frac{577{,}600}{1.6 \times 10^7} = 0.9639",
     finding="As our copy reads 577600 = 40 (13416 + 1024), which counts one colour of three and a head of "
     "a thousand classes. The network that has the parameters of Section 8, with ten classes, gives 0.9781, "
     "a stronger figure; with every position counted as a unit it is 0.264.",
     tolerance=1e-6,
     tolerance_reason="whole numbers; the rivals are 5e-3 away",
-    rivals=("one colour", "head of ImageNet", "every position"),
     seconds=0.02,
     quantity="degeneracy from the rank bound",
 )

@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from simulate import spectra
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
+from theory import outliers
 from theory.rmt import MarchenkoPastur, Semicircle
+from verify.claims.granziol2022 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 # --- spectra: theorem 3 and appendix B -----------------------------------------------------------------------
 
 
 def wigner_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """Distribution function of the eigenvalues of noise of variance sigma^2 (1/B - 1/N) in every element."""
-    from simulate import spectra
-    from simulate.matrices import ensembles
-
     spread = point.sigma * math.sqrt(point.dim * (1 / point.batch_size - 1 / point.dataset_size))
     noise = spread * ensembles.wigner(block, point.dim, law=point.law)
     return {"below": spectra.distribution(noise, point.x)}
@@ -33,9 +32,6 @@ def low_rank_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
     """The same for an average of rank-one samples g g', less its mean."""
     import torch
 
-    from simulate import spectra
-    from simulate.matrices import ensembles
-
     noise = point.variance * ensembles.wishart(block, point.dim, point.batch_size)
     centred = noise - point.variance * torch.eye(point.dim, dtype=noise.dtype, device=noise.device)
     return {"below": spectra.distribution(centred, point.x)}
@@ -44,8 +40,6 @@ def low_rank_spectrum(block: Block, point: Point) -> Mapping[str, Any]:
 def wigner_sizes(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of min(|lambda|, 1) over the eigenvalues, at each size."""
     import torch
-
-    from simulate.matrices import ensembles
 
     spectra = [torch.linalg.eigvalsh(ensembles.wigner(block, dim)) for dim in point.dims]
     return {"capped": torch.stack([values.abs().clamp(max=1.0).mean(dim=1) for values in spectra], dim=1)}
@@ -103,6 +97,12 @@ def _low_rank_law(p: Point, **changed: float) -> MarchenkoPastur:
     return MarchenkoPastur(**{"q": _ratio(p), "variance": p.variance, **changed})
 
 
+def _capped(law: Semicircle) -> float:
+    """E min(|x|, 1), the integral of P(|x| > t) up to 1; symmetric."""
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    return float(weights @ law.sf((nodes + 1) / 2))
+
+
 def _eq_52_as_read(p: Point) -> float:
     """Mass of the density of eq. (52), as our copy reads, up to x + sigma^2."""
     q, variance, steps = _ratio(p), p.variance, 4096
@@ -124,6 +124,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3",
         statement=r"\frac1P \#\{i: \lambda_i(\varepsilon) \le x\} \to \int_{-2s}^{x} "
         r"\frac{\sqrt{4 s^2 - t^2}}{2 \pi s^2}\, dt,\quad s = \sqrt{P/b}\,\sigma,\ \text{independent elements}",
+        says="The spectrum of batch noise with independent elements follows the semicircle, with the width that "
+        "element variance, dimension and effective batch size set.",
         experiment=WIGNER_SPECTRUM,
         score="below",
         along="x",
@@ -145,6 +147,8 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (52), for averages of rank-one samples, less their mean",
         statement=r"\frac1P \#\{i: \lambda_i(\tfrac1B \textstyle\sum g g^\top - \sigma^2 I) \le x\} \to "
         r"F_{\mathrm{MP}}(x + \sigma^2),\ \beta = P/B",
+        says="Averages of rank-one samples, less their mean, have a Marchenko-Pastur spectrum at the ratio of "
+        "dimension to batch size.",
         passage=Passage(Standing.MISPRINT, "4βσ2y − (y + σ2(1− β))2 2βσ2y", "Eq 52"),
         experiment=LOW_RANK_SPECTRUM,
         score="below",
@@ -152,6 +156,7 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         axis="x",
         predict=lambda p: float(_low_rank_law(p).cdf(p.x + p.variance)),
         printed=_eq_52_as_read,
+        reads=r"\rho(y) = \frac{\sqrt{4 \beta\sigma^2 y - (y + \sigma^2 (1 - \beta))^2}}{2 \beta\sigma^2 y}",
         finding="As our copy reads the density lacks a factor 1/pi and has the sign of sigma^2 (1 - beta) "
         "turned: its mass is not 1, and below beta = 1/2 there is none.",
         margin=0.01,
@@ -174,11 +179,13 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B13",),
         source=f"{PAPER}, theorem 3",
         statement=r"\mathbb{E}\,\frac1P \sum_i \min(|\lambda_i| / s, 1) \to \tfrac23 + \tfrac{16 - 9\sqrt3}{6\pi}",
+        says="The mean absolute eigenvalue of the noise, capped at one standard deviation, has the semicircle's "
+        "value and no longer changes with the dimension.",
         experiment=WIGNER_SIZES,
         kind=Kind.SETTLED,
         score="capped",
         along="dims",
-        predict=lambda _: 2 / 3 + (16 - 9 * math.sqrt(3)) / (6 * math.pi),
+        predict=lambda _: _capped(Semicircle(sigma=1.0)),
         margin=0.02,
         margin_reason="it may move by a tenth of this between the two sizes, which takes some 1500 matrices to see",
         rivals={
@@ -195,8 +202,6 @@ SPECTRUM_CLAIMS: tuple[AnyClaim, ...] = (
 def noise_edge(block: Block, point: Point) -> Mapping[str, Any]:
     """Largest eigenvalue of Gaussian noise of edge 2, at every size; *centred*: on the scale of P - 1/2."""
     import torch
-
-    from simulate.matrices import ensembles
 
     edges = [ensembles.goe_top_eigenvalue(block, dim) for dim in point.dims]
     centred = [edge * math.sqrt(dim / (dim - 0.5)) for dim, edge in zip(point.dims, edges, strict=True)]
@@ -217,13 +222,15 @@ EDGE_ORDER = Claim(
     entries=("B13",),
     source=f"ours, beside theorem 3 of {PAPER}; the centring by Johnstone and Ma (2012)",
     statement=r"2 - \mathbb{E}\,\sqrt{\tfrac{P}{P - 1/2}}\,\lambda_{\max}(\varepsilon) / s \sim P^{-2/3}",
+    says="The largest eigenvalue of Gaussian noise, rescaled as at half a dimension less, approaches the edge like "
+    "the dimension to the power minus two thirds.",
     passage=OURS,
     experiment=EDGE,
     kind=Kind.EXPONENT,
     score="centred",
     along="dims",
     terms=(2 / 3,),
-    offset=lambda _: 2.0,
+    offset=lambda _: Semicircle(sigma=1.0).edges[1],
     predict=lambda _: -2 / 3,
     margin=0.15,
     relative=False,
@@ -238,13 +245,15 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B13", "B15"),
         source=f"{PAPER}, theorem 3 and lemma 5, eq. (10), without a spike",
         statement=r"\lim_{P \to \infty} \mathbb{E}\,\lambda_{\max}(\varepsilon) / s = 2",
+        says="As the dimension grows, the largest eigenvalue of Gaussian noise tends to twice the standard "
+        "deviation of its spectrum.",
         experiment=EDGE,
         kind=Kind.LIMIT,
         score="edge",
         along="dims",
         terms=(2 / 3, 1),
         order=EDGE_ORDER,
-        predict=lambda _: 2.0,
+        predict=lambda _: float(outliers.additive_wigner(0.0, sigma=1.0).edge),
         margin=0.01,
         margin_reason="at most 1 % for random matrices, here of the limit itself: at P = 50 the edge is 5 % low",
         rivals={

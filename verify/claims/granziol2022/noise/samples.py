@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from theory import batch_hessian, rmt
+from theory.gauss_newton import probes
+from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 # --- bounds: lemma 1, and Jensen's inequality ----------------------------------------------------------------
 
@@ -67,7 +68,8 @@ POPULATION = Experiment(
 
 
 def _sharp_bound(p: Point) -> float:
-    return 2 * p.lipschitz * (1 - p.batch_size / p.dataset_size)
+    sizes = {"batch_size": p.batch_size, "dataset_size": p.dataset_size}
+    return float(batch_hessian.noise_bound(p.lipschitz, **sizes))
 
 
 BOUND_CLAIMS: tuple[AnyClaim, ...] = (
@@ -76,12 +78,15 @@ BOUND_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B8",),
         source=f"{PAPER}, lemma 1",
         statement=r"|\varepsilon_{jk}| \le 2 L (1 - B/N) \quad (L \text{ a bound of every sample's curvature})",
+        says="No element of the noise exceeds twice the bound on every sample's curvature, times the share of the "
+        "data outside the batch.",
         passage=Passage(Standing.AS_STATED, "are strictly bounded in the range", "Lemma 1"),
         experiment=OPPOSED,
         kind=Kind.NEVER_ABOVE,
         score="largest",
         predict=_sharp_bound,
         printed=lambda p: math.sqrt(p.dim) * p.lipschitz,
+        reads=r"-\sqrt P L \le \epsilon(w)_{j,k} \le \sqrt P L",
         finding="Two L-Lipschitz maps differ by one of constant 2 L at most: where one sample of "
         "curvature -L is drawn from many of +L, the noise is nearly 2 L, more than sqrt(P) L for P up to "
         "3. From P = 4 on the bound holds for samples that are each L-smooth.",
@@ -94,9 +99,12 @@ BOUND_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/broadening-in-the-mean",
+        no_theory=NoTheory.MEASURED,
         entries=("B1",),
         source=f"{PAPER}, abstract and sections 1 and 8.1; Jensen's inequality",
         statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \lambda_1(H)",
+        says="The mean top eigenvalue of a random batch of symmetric matrices is at least the top eigenvalue of "
+        "their population.",
         experiment=POPULATION,
         kind=Kind.AT_LEAST,
         score="gain",
@@ -109,9 +117,12 @@ BOUND_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/broadening-at-every-draw",
+        no_theory=NoTheory.MEASURED,
         entries=("B1",),
         source=f"{PAPER}, abstract and sections 1 and 8.1, read as a statement on every batch",
         statement=r"\lambda_1(H_B) \ge \lambda_1(H)\quad\text{for every batch}",
+        says="Read as a statement on every batch, and not on their mean, the top eigenvalue of a batch is at least "
+        "that of its population.",
         passage=Passage(
             Standing.OUTSIDE,
             "in expectation, the main effect of sub-sampling is a broadening of the spectrum",
@@ -133,9 +144,11 @@ BOUND_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="granziol2022/larger-batches-broaden-less",
+        no_theory=NoTheory.MEASURED,
         entries=("B1",),
         source="ours, beside the same statements",
         statement=r"\mathbb{E}\,\lambda_1(H_B) \ge \mathbb{E}\,\lambda_1(H_{2B})",
+        says="The mean top eigenvalue of a batch of symmetric matrices does not grow when the batch is doubled.",
         passage=OURS,
         experiment=POPULATION,
         kind=Kind.AT_LEAST,
@@ -165,7 +178,7 @@ def _probed(dim: int, power: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     return np.linalg.matrix_power(a, power), np.linalg.eigh(a)[1][:, -1]
 
 
-def probes(block: Block, point: Point) -> Mapping[str, Any]:
+def _probes(block: Block, point: Point) -> Mapping[str, Any]:
     """Quadratic forms of one Gaussian and one sign probe, and the squared overlap of a unit one with a fixed vector."""
     a, vector = _probed(point.dim, point.power)
     gaussian = np.stack([rng.standard_normal(point.dim) for rng in block.streams])
@@ -180,7 +193,7 @@ def probes(block: Block, point: Point) -> Mapping[str, Any]:
 PROBES = Experiment(
     id="granziol2022/probes",
     replicate="one probe of a fixed matrix",
-    simulate=probes,
+    simulate=_probes,
     points=(Point(dim=160, power=2),),
     budget=65536,
     seconds=6.0,
@@ -199,17 +212,16 @@ def _diagonal(p: Point) -> np.ndarray[Any, Any]:
 
 
 def _gaussian_variance(p: Point) -> float:
-    return 2 * float((_powers(p) ** 2).sum())
+    return float(probes.normal_probe_variance((_powers(p) ** 2).sum()))
 
 
 def _sign_variance(p: Point) -> float:
-    return _gaussian_variance(p) - 2 * float((_diagonal(p) ** 2).sum())
+    squares = {"squared_diagonal": (_diagonal(p) ** 2).sum()}
+    return float(probes.sign_probe_variance((_powers(p) ** 2).sum(), **squares))
 
 
 def _overlap_law(p: Point) -> Any:
-    from scipy import special
-
-    return lambda t: special.betainc(0.5, (p.dim - 1) / 2, np.clip(np.asarray(t) / p.dim, 0.0, 1.0))
+    return lambda t: rmt.overlap_cdf(t, dim=p.dim)
 
 
 def _half_normal(t: Any) -> Any:
@@ -223,14 +235,18 @@ VARIANCE_MARGIN = "a variance: 10 % takes some 3 10^4 probes; the rivals are off
 PROBE_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/probe-mean",
+        no_theory=NoTheory.MEASURED,
         entries=("B64",),
         source=f"{PAPER}, appendix D, eq. (56)",
         statement=r"\mathbb{E}\,v^\top H^m v = \sum_i \lambda_i^m",
+        says="The mean quadratic form of a matrix power in random probe vectors is the sum of that power of the "
+        "eigenvalues.",
         passage=Passage(Standing.MISPRINT, "Tr(Hm) = N∑ i=1 λi", "Eq 56"),
         experiment=PROBES,
         score="signs",
         predict=lambda p: float(_powers(p).sum()),
         printed=lambda p: float(np.linalg.eigvalsh(probed_matrix(p.dim)).sum()),
+        reads=r"\mathbb{E}_v \mathrm{Tr}(v^\top H^m v) = \mathrm{Tr}(H^m) = \sum_{i=1}^N \lambda_i",
         finding="As our copy reads the sum over the eigenvalues lacks the power that the trace beside it "
         "has.",
         margin=0.01,
@@ -243,6 +259,8 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B64",),
         source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
+        says="With Gaussian probes the variance of the quadratic form of a matrix power is twice the power's "
+        "squared Frobenius norm.",
         passage=OURS,
         experiment=PROBES,
         kind=Kind.GROUPS,
@@ -265,6 +283,8 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, appendix D; the variance as in Avron and Toledo (2011)",
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2 - 2 \textstyle\sum_i (H^m)_{ii}^2,\quad "
         r"v_i = \pm 1",
+        says="With probes of random signs the variance of the quadratic form is twice the sum of squares of the "
+        "matrix power's elements off the diagonal.",
         passage=OURS,
         experiment=PROBES,
         kind=Kind.GROUPS,
@@ -287,12 +307,15 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, appendix D",
         statement=r"n\,|v^\top \phi|^2 \sim n\,\mathrm{Beta}\big(\tfrac12, \tfrac{n - 1}{2}\big)\quad "
         r"\text{for a random unit vector } v",
+        says="The squared overlap of a random unit vector with an eigenvector has a Beta law, whose mean is the "
+        "inverse dimension but around which it does not concentrate.",
         passage=Passage(Standing.AS_STATED, "|vTφi|2 ≈ 1 N ∀i, with high probability", "Appendix D"),
         experiment=PROBES,
         kind=Kind.DISTRIBUTION,
         score="overlap",
         predict=_overlap_law,
         printed=lambda _: lambda t: (np.asarray(t) >= 1.0).astype(float),
+        reads=r"|v^\top \phi_i|^2 \approx \frac1N\ \forall i",
         finding="The mean is 1/n, but one overlap is not near it with high probability: its relative "
         "variance is 2 (n - 1) / (n + 2), and one in four lies below a tenth of the mean.",
         margin=0.05,

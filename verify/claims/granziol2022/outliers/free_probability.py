@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
+from theory import rmt
 from theory.rmt import Semicircle
+from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.law_quadrature import PARTS, QUADRATURE, inverse, law_at, transform
 from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 # --- appendix A.1: transforms and freeness -------------------------------------------------------------------
 
@@ -56,8 +57,6 @@ def inverse_derivative(_: np.random.Generator, point: Point) -> Mapping[str, Any
 
 def mixed_moment(block: Block, point: Point) -> Mapping[str, Any]:
     """Normalised trace of A^2 B^2 A^2 B^2 for two independent Gaussian matrices."""
-    from simulate.matrices import ensembles
-
     a, b = (s * ensembles.wigner(block, point.dim) for s in (point.sigma_a, point.sigma_b))
     product = a @ a @ b @ b
     return {"moment": (product * product.mT).sum((1, 2)) / point.dim}
@@ -74,12 +73,7 @@ MIXED = Experiment(
 
 
 def _mixed_moment(p: Point) -> float:
-    """Exact at every size: E A^2 M A^2 = u tr(M) I + v M for symmetric M and a Gaussian matrix A."""
-    n = p.dim
-    u, v = (n + 2) / n**2, (n**2 + 3 * n + 5) / n**2
-    squared_trace = (n + 1) ** 2 + 4 * (n + 1) / n
-    fourth_moment = 2 * n + 5 + 5 / n
-    return p.sigma_a**4 * p.sigma_b**4 * (u * squared_trace + v * fourth_moment) / n
+    return float(rmt.alternating_moment(sigma_a=p.sigma_a, sigma_b=p.sigma_b, dim=p.dim))
 
 
 def subordination(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -107,13 +101,12 @@ FREENESS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eqs. (27) to (29), definition 8, theorem 9, eq. (33)",
         statement=r"R(w) = S^{-1}(w) - \frac1w = \sigma^2 w \ \text{(semicircle)},\ "
         r"\frac{\sigma^2}{1 - \beta\sigma^2 w} \ \text{(Wishart)}",
+        says="The inverse of the Stieltjes transform, less one over its argument, is the known R transform of the "
+        "semicircle and of Wishart noise.",
         routes=blue_function,
         points=LAWS,
-        measured="inverse less 1/w",
-        theory="R",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        rivals=("inverse plus 1/w", "standard deviation for variance", "inverse"),
         seconds=0.2,
         quantity="R transform",
     ),
@@ -122,19 +115,19 @@ FREENESS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, appendix A.2, after eq. (40)",
         statement=r"\mathcal B'(S(z)) = 1 / S'(z)",
+        says="The derivative of the inverse Stieltjes transform is one over the derivative of the transform "
+        "itself, everywhere beyond the spectrum.",
         passage=Passage(
             Standing.MISPRINT, "using that B′ε(Sε)(z)) = 1 Sε(z)", "Appendix A.2, before Eq 41", slip=True
         ),
         routes=inverse_derivative,
         points=LAWS,
-        measured="B'(S)",
-        theory="1/S'",
         printed="1/S",
+        reads=r"\mathcal B'_\epsilon(S_\epsilon(z)) = \frac{1}{S_\epsilon(z)}",
         finding="As our copy reads the derivative of the inverse function is 1/S(z); it is 1/S'(z), with "
         "which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        rivals=("S'",),
         seconds=0.02,
         quantity="derivative of the blue function",
     ),
@@ -143,17 +136,17 @@ FREENESS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, eq. (40)",
         statement=r"S_M(z) = S_A(u):\quad z = u + \mathcal B_\varepsilon(S_M(z)) - \frac{1}{S_M(z)}",
+        says="The Stieltjes transform of a free sum is that of the signal at an argument from which the R "
+        "transform of the noise is taken off.",
         passage=Passage(Standing.MISPRINT, "z = BA(SM (z)) +", "Eq 40"),
         routes=subordination,
         points=(Point(signal=0.7, noise=1.3), Point(signal=2.6, noise=0.4)),
-        measured="z - u",
-        theory="B_noise(S_M) - 1/S_M",
         printed="B_A(S_M) - 1/S_M",
+        reads=r"z = \mathcal B_A(S_M(z)) + \frac{\lambda_1}{N (1 - \lambda_1 S_M(z))} + O(N^{-2})",
         finding="As our copy reads the blue function on the right is that of the matrix A; it is that of "
         "the noise, with which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        rivals=("B_noise(S_M)",),
         seconds=0.1,
         quantity="shift of the argument by the noise",
     ),
@@ -163,11 +156,14 @@ FREENESS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eqs. (34) and (35); the value at finite size is ours",
         statement=r"\psi(A^2 B^2 A^2 B^2) = \psi(A^4)\psi(B^2)^2 + \psi(A^2)^2\psi(B^4) - \psi(A^2)^2\psi(B^2)^2 "
         r"= 3\,\sigma_A^4\sigma_B^4 + \tfrac{15}{P}\,\sigma_A^4\sigma_B^4 + O(P^{-2})",
+        says="The alternating moment of the squares of two independent Gaussian matrices is that of free matrices, "
+        "with its exact correction for finite dimension.",
         passage=Passage(Standing.MISPRINT, "if they satisfy for any integers n1..nk", "Eq 35"),
         experiment=MIXED,
         score="moment",
         predict=_mixed_moment,
         printed=lambda p: p.sigma_a**4 * p.sigma_b**4,
+        reads=r"\psi(A^{n_1} B^{n_2} A^{n_3} B^{n_4}) = \psi(A^{n_1}) \psi(B^{n_2}) \psi(A^{n_3}) \psi(A^{n_4})",
         finding="As our copy reads alternating moments of centred matrices factorise for all powers, the "
         "last factor one of A. Only words of centred powers do, and they vanish: two semicircles give 3, "
         "where the product of the moments is 1.",
@@ -207,7 +203,7 @@ def rank_one_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any
     correction = spike / u / (1 - spike / u) / point.dim
     return {
         "eigenvalues": np.mean(1 / (u - eigenvalues)),
-        "(1 + correction) / u": (1 + correction) / u,
+        "(1 + correction) / u": rmt.rank_one_stieltjes(u, spike=spike, dim=point.dim),
         "1/u + correction": 1 / u + correction,
         "no correction": 1 / u,
         "rank in full": (1 + point.dim * correction) / u,
@@ -233,8 +229,6 @@ def spike_in_transform(block: Block, point: Point) -> Mapping[str, Any]:
     A multiple of v' W v, which has mean exactly 0, is taken out of each part: most of its variance.
     """
     import torch
-
-    from simulate.matrices import ensembles
 
     noise = point.sigma * ensembles.wigner(block, point.dim)
     v = ensembles.unit_vectors(block, point.dim)
@@ -287,16 +281,15 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, eq. (36); which of its two signs is ours",
         statement=r"S(z) = \frac{z - \sqrt{z^2 - 4\sigma^2}}{2\sigma^2} \sim \frac1z",
+        says="The Stieltjes transform of the semicircle is the root with the minus sign, the one that decays away "
+        "from the spectrum.",
         routes=minus_branch,
         points=(
             Point(variance=1.7, real=(3.1, -2.9, 0.4, 4.2), imaginary=(0.4, 0.7, 1.3, 0.0)),
             Point(variance=0.3, real=(0.7, -1.6), imaginary=(-0.6, 0.0)),
         ),
-        measured="density",
-        theory="minus",
         tolerance=1e-11,
         tolerance_reason=QUADRATURE,
-        rivals=("plus", "opposite sign"),
         seconds=0.02,
         quantity="Stieltjes transform of the semicircle",
     ),
@@ -305,17 +298,17 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B-A3",),
         source=f"{PAPER}, eqs. (37) and (38)",
         statement=r"S_A(u) = \frac1u \Big[1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}\Big]",
+        says="The Stieltjes transform of a rank-one matrix differs from one over its argument by a relative "
+        "correction of one over the dimension.",
         passage=Passage(Standing.MISPRINT, "1 u [ 1 + 1 N λ1 1− u−1λ1 ]", "Eq 38"),
         routes=rank_one_transform,
         points=(Point(dim=40, spike=1.7, u=(2.3, 0.7)), Point(dim=12, spike=-0.9, u=(0.6, -1.2))),
-        measured="eigenvalues",
-        theory="(1 + correction) / u",
         printed="1/u + correction",
+        reads=r"\frac1u \Big[1 + \frac1N \frac{\lambda_1}{1 - u^{-1} \lambda_1}\Big]",
         finding="As our copy reads the correction in the bracket lacks the factor 1/u that the sum on the "
         "left gives.",
         tolerance=1e-12,
         tolerance_reason="exact; rounding of an eigensolver",
-        rivals=("no correction", "rank in full"),
         seconds=0.02,
         quantity="Stieltjes transform of a rank-one matrix",
     ),
@@ -325,6 +318,8 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
             entries=("B-A3",),
             source=f"{PAPER}, eqs. (39) to (42)",
             statement=rf"\mathrm{{{operator}}}:\quad {SPIKE_STATEMENT}",
+            says=f"For large dimension a spike moves the {name} part of the noise's Stieltjes transform by one over "
+            "the dimension times a closed form with its pole at the outlier.",
             experiment=SPIKED,
             score=name,
             predict=lambda p, part=part: part(_spike_in_transform(p)),
@@ -342,20 +337,20 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (43) and the remark on the smallest eigenvalue",
         statement=r"S(\lambda + \sigma^2/\lambda) = \frac1\lambda\ \text{ if } |\lambda| > \sigma,\ "
         r"\text{else } \frac\lambda{\sigma^2}",
+        says="At the outlier the semicircle's Stieltjes transform is one over the spike, at either end, as soon as "
+        "the spike exceeds the noise scale.",
         passage=Passage(Standing.MISPRINT, "The same proof also holds for λP < −2σε", "Appendix A.2"),
         routes=pole,
         points=(
             Point(variance=1.7, spikes=(2.9, 1.6, 0.7, -2.1, -0.4)),
             Point(variance=0.3, spikes=(0.73, -0.81, -0.33)),
         ),
-        measured="density",
-        theory="1/lambda beyond sigma",
         printed="1/lambda beyond 2 sigma",
+        reads=r"\text{The same proof also holds for } \lambda_P < -2 \sigma_\epsilon",
         finding="As our copy reads the remark on the smallest eigenvalue has 2 sigma, like Lemma 11; the "
         "outlier leaves the bulk at |lambda| = sigma, as in Lemma 5.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        rivals=("1/lambda everywhere",),
         seconds=0.02,
         quantity="Stieltjes transform at the image of the spike",
     ),

@@ -6,22 +6,22 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
-from verify.claims.granziol2022.outliers.rectangular import PAPER, drowned_in_wishart, outlier_of
+from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.rectangular import drowned_in_wishart, outlier_of
 from verify.model import OURS, AnyClaim, StatisticalProperty
+from verify.model.domains import Between, Domain
 
 __all__ = ["CLAIMS"]
 
 
-def _rectangular_parameters() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "dim": st.integers(700, 9000),
-        "samples": st.integers(700, 9000),
-        "variance": st.floats(0.03, 30.0),
-        "relative_spike": st.floats(1.6, 4.0),
-    }
+RECTANGULAR_PARAMETERS: Domain = {
+    "dim": Between(700, 9000),
+    "samples": Between(700, 9000),
+    "variance": Between(0.03, 30.0),
+    "relative_spike": Between(1.6, 4.0),
+}
 
 
 def _in_units(p: Point, threshold: float) -> Point:
@@ -45,10 +45,8 @@ def any_additive_wishart(block: Block, point: Point) -> Mapping[str, Any]:
 
 def any_information(block: Block, point: Point) -> Mapping[str, Any]:
     """The largest eigenvalue with noise inside the factor, the spike in units of its threshold."""
-    from simulate.matrices import reduced
-
     p = _above_information(point)
-    found = reduced.information_plus_noise(block, p.dim, p.samples, spike=p.spike / p.variance)
+    found = reduced.information_plus_noise_top(block, p.dim, p.samples, spike=p.spike / p.variance)
     return {"eigenvalue": p.variance * found.eigenvalue}
 
 
@@ -64,7 +62,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 7, eq. (16)",
         statement=r"\lambda_1' = \lambda_1 + \frac{\sigma^2 \lambda_1}{\lambda_1 - \beta\sigma^2} \text{ for } "
         r"\lambda_1 \text{ from 1.6 to 4 times } \sigma^2 \sqrt\beta\,(1 + \sqrt\beta)",
-        strategies=_rectangular_parameters,
+        says="Over ranges of shape and variance, added Wishart noise moves any spike well above the threshold to "
+        "the outlier of Theorem 7.",
+        domain=RECTANGULAR_PARAMETERS,
         simulate=any_additive_wishart,
         replicate="one Wishart matrix with one direction",
         examples=EXAMPLES,
@@ -89,8 +89,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"Benaych-Georges and Nadakuditi (2012), for the model of eqs. (14), (15) of {PAPER}",
         statement=r"\lambda_1' = \frac{(\lambda_1 + \sigma^2)(\lambda_1 + \beta \sigma^2)}{\lambda_1} \text{ for } "
         r"\lambda_1 \text{ from 1.6 to 4 times } \sigma^2 \sqrt\beta",
+        says="Over ranges of shape and variance, noise inside the factor moves any spike well above the threshold "
+        "to the information-plus-noise outlier.",
         passage=OURS,
-        strategies=_rectangular_parameters,
+        domain=RECTANGULAR_PARAMETERS,
         simulate=any_information,
         replicate="one noise matrix inside the factor of one direction",
         examples=EXAMPLES,

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from simulate.monte_carlo import Point
 from theory import finite_size
-from verify.claims.granziol2022.outliers.rectangular import PAPER, outlier_of, rectangular
+from verify.claims.granziol2022 import PAPER
+from verify.claims.granziol2022.outliers.rectangular import outlier_of, rectangular
 from verify.judging.estimands import variance
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Prediction
 
@@ -38,7 +39,7 @@ def _variances(p: Point) -> Mapping[str, float]:
 
 
 def _scatter_claim(
-    model: str, entry: str, source: str, statement: str, rivals: Mapping[str, Prediction]
+    model: str, entry: str, source: str, statement: str, says: str, rivals: Mapping[str, Prediction]
 ) -> Claim:
     others: Mapping[str, Prediction] = {
         f"as of {other}": lambda p, other=other: _variances(p)[other]
@@ -50,6 +51,7 @@ def _scatter_claim(
         entries=(entry,),
         source=source,
         statement=statement,
+        says=says,
         experiment=SCATTERED,
         kind=Kind.GROUPS,
         statistic=variance,
@@ -71,6 +73,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         f"ours, beside theorem 7, eq. (16), of {PAPER}",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^4}{n} \frac{\lambda_1^2}{(\lambda_1 - \beta\sigma^2)^2} "
         r"\Big(1 - \frac{\beta \sigma^4}{(\lambda_1 - \beta\sigma^2)^2}\Big)",
+        "Under added Wishart noise the variance of the outlier falls inversely with the number of samples, in "
+        "proportion to the squared overlap of the eigenvectors.",
         {"overlap left out": lambda p: _variances(p)["additive"] / float(outlier_of("additive", p).overlap)},
     ),
     _scatter_claim(
@@ -79,6 +83,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         f"ours, beside eqs. (14), (15) of {PAPER}",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{n} \big(2 \lambda_1 + (1 + \beta) \sigma^2\big) "
         r"\Big(1 - \frac{\beta \sigma^4}{\lambda_1^2}\Big)",
+        "With noise inside the factor the variance of the outlier is linear in the spike far from the threshold, and "
+        "vanishes at it.",
         {
             "far from the threshold": lambda p: (
                 2 * p.variance / p.samples * (2 * p.spike + (1 + p.dim / p.samples) * p.variance)
@@ -92,6 +98,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "J of rank one",
         r"\mathrm{Var}\,\lambda_1' = \frac{2 (\theta + \sigma^2)^2}{n} "
         r"\Big(1 - \frac{\beta \sigma^4}{\theta^2}\Big)",
+        "In the covariance of Gaussian samples the variance of the outlier is quadratic in the population's "
+        "eigenvalue far from the threshold, and vanishes at it.",
         {"far from the threshold": lambda p: 2 * (p.spike + p.variance) ** 2 / p.samples},
     ),
 )

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import adaptive_rates, batch_hessian, learning_rates
 from theory.rmt import MarchenkoPastur
+from verify.claims.granziol2022 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Verdict
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Granziol, Zohren and Roberts (2022)"
 
 # --- rates from theorem 4: sections 10.1, 11 and 14 ----------------------------------------------------------
 
@@ -28,7 +28,10 @@ def _scale(p: Point, batch_size: float) -> float:
 
 def _effective_ratio(p: Point) -> float:
     """Effective size of the larger batch over that of the smaller one."""
-    return (_scale(p, p.batch_size) / _scale(p, p.larger)) ** 2
+    small, large = (
+        batch_hessian.effective_batch_size(size, p.dataset_size) for size in (p.batch_size, p.larger)
+    )
+    return float(large / small)
 
 
 def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
@@ -37,7 +40,6 @@ def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
     The exponent is that of two independent batches. That a batch has noise of variance sigma^2/b is put in here, and
     judged where batches are drawn (`granziol2022/batch-sizes`).
     """
-    from simulate.matrices import ensembles
 
     def top(noise: Block, batch_size: float, eigenvalue: float) -> Any:
         scale = _scale(point, batch_size)
@@ -99,9 +101,16 @@ def _exponent(p: Point) -> float:
     return math.log(high / low) / math.log(_effective_ratio(p))
 
 
+def _noisier(p: Point) -> Point:
+    """With twice the variance, and so twice the batch size B_c at which the outlier leaves the noise."""
+    return p | {"sigma": math.sqrt(2) * p.sigma}
+
+
 def _outlier(p: Point, batch_size: float) -> float:
     """The formula above the threshold, used on either side of it."""
-    return p.eigenvalue + _scale(p, batch_size) ** 2 / p.eigenvalue
+    sizes = {"batch_size": batch_size, "dataset_size": p.dataset_size}
+    coefficient = p.dim * p.sigma**2 / p.eigenvalue
+    return float(batch_hessian.second_order_eigenvalue(p.eigenvalue, coefficient=coefficient, **sizes))
 
 
 def _straight_line(p: Point) -> float:
@@ -141,13 +150,15 @@ def edge_exponent(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-RATE_CLAIMS: tuple[AnyClaim, ...] = (
+CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/rate-exponent",
         entries=("B46", "B48", "B61"),
         source=f"{PAPER}, theorem 4 and footnote 6 in the limit of section 10.1",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \tfrac12 \text{ for } b \le B_c,\quad "
         r"\frac{1}{1 + b/B_c} \text{ above},\quad B_c = P \sigma^2 / \lambda_1^2",
+        says="With the eigenvalue of Theorem 4, the rate grows as the square root of the effective batch size "
+        "below the crossover, and ever more slowly above.",
         experiment=RATES,
         score="exponent",
         predict=_exponent,
@@ -157,6 +168,7 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         rivals={
             "linear": lambda _: 1.0,
             "square root everywhere": lambda _: 0.5,
+            "B_c doubled": lambda p: _exponent(_noisier(p)),
             "flat": lambda _: 0.0,
         },
         axis="batch_size",
@@ -168,6 +180,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.1",
         statement=r"\frac{d \log (2 / \lambda_1')}{d \log b} = \frac{1}{1 + b/B_c} \to 1 \text{ for } b \ll B_c,\quad "
         r"B_c = P \sigma^2 / \lambda_1^2",
+        says="As Section 10.1 reads Theorem 4, the largest learning rate grows in proportion to the batch size for "
+        "very small batches.",
         passage=Passage(
             Standing.AS_STATED,
             "for very small batch sizes this ≈ Pσ2/Bλ1, hence increasing the batch size allows a proportional increase",
@@ -182,7 +196,7 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         margin=0.01,
         relative=False,
         margin_reason="as for the exponent of theorem 4",
-        rivals={"flat": lambda _: 0.0},
+        rivals={"flat": lambda _: 0.0, "B_c doubled": lambda p: _outlier_exponent(_noisier(p))},
         axis="batch_size",
         quantity="local exponent of the rate in the batch size",
     ),
@@ -192,6 +206,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 4, eq. (9), at the batch sizes of section 10.1",
         statement=r"\lambda_1' = 2 \sqrt{P/b}\,\sigma \text{ for } b \le B_c,\quad "
         r"\lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1} \le 2 \lambda_1 \text{ above}",
+        says="Below the crossover batch size the batch's top eigenvalue is the edge of the noise, and above it an "
+        "outlier of at most twice the full eigenvalue.",
         experiment=RATES,
         score="here",
         predict=lambda p: float(batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size))),
@@ -201,6 +217,9 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
             "broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue,
             "edge everywhere": lambda p: 2 * _scale(p, p.batch_size),
             "half the edge": lambda p: _scale(p, p.batch_size),
+            "B - 1 for B": lambda p: float(
+                batch_hessian.batch_eigenvalue(p.eigenvalue, **_size(p, p.batch_size - 1))
+            ),
             "straight line in B": _straight_line,
         },
         axis="batch_size",
@@ -212,6 +231,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.1, eq. (23)",
         statement=r"\lambda_1' = \lambda_1 + \frac Pb \frac{\sigma^2}{\lambda_1}\quad "
         r"\text{also where the second term dominates}",
+        says="As Eq 23 takes it, the outlier of Theorem 4 is the top eigenvalue also for batches so small that the "
+        "broadening term dominates.",
         passage=Passage(
             Standing.AS_STATED,
             "in the case where the broadening term dominates the value of the outliers",
@@ -225,7 +246,10 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda p: _outlier(p, p.batch_size),
         margin=0.01,
         margin_reason=FINITE_SIZE,
-        rivals={"broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue},
+        rivals={
+            "broadening only": lambda p: _scale(p, p.batch_size) ** 2 / p.eigenvalue,
+            "B - 1 for B": lambda p: _outlier(p, p.batch_size - 1),
+        },
         axis="batch_size",
         quantity="largest eigenvalue of the batch Hessian",
     ),
@@ -235,6 +259,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 14; caption of figure 1",
         statement=r"\frac{\mathbb{E}\,\lambda_1'(b) - \lambda_1}{\mathbb{E}\,\lambda_1'(b') - \lambda_1} = "
         r"\frac{b'}{b}\quad (\lambda_1 > \sqrt{P/b}\,\sigma)",
+        says="Above the threshold the shift of the top eigenvalue by batch noise is inversely proportional to the "
+        "effective batch size.",
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("shift", "shift there"),
@@ -243,6 +269,7 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason="finite size is O(1/P) for an outlier",
         rivals={
             "square root": lambda p: math.sqrt(_effective_ratio(p)),
+            "B for b": lambda p: p.larger / p.batch_size,
             "eigenvalue itself": lambda p: _outlier(p, p.batch_size) / _outlier(p, p.larger),
         },
         quantity="shift of the eigenvalue over that of a larger batch",
@@ -252,6 +279,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B56",),
         source=f"{PAPER}, section 11, outliers said to scale as 1/b",
         statement=r"\frac{\mathbb{E}\,\lambda_1'(b)}{\mathbb{E}\,\lambda_1'(b')} = \frac{b'}{b}",
+        says="Beyond the small batches of which Section 11 says it, an outlier itself, and not its shift alone, is "
+        "inversely proportional to the effective batch size.",
         passage=Passage(
             Standing.OUTSIDE,
             "for small enough batch size - as the outlier eigenvalues scale proportionally with 1",
@@ -266,7 +295,10 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         predict=_effective_ratio,
         margin=0.01,
         margin_reason="finite size is O(1/P) for an outlier",
-        rivals={"square root": lambda p: math.sqrt(_effective_ratio(p))},
+        rivals={
+            "square root": lambda p: math.sqrt(_effective_ratio(p)),
+            "B for b": lambda p: p.larger / p.batch_size,
+        },
         quantity="eigenvalue over that of a larger batch",
     ),
     Claim(
@@ -275,12 +307,16 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 11, third line of eq. (26)",
         statement=r"\frac{\lambda_j'}{\lambda_{\rm edge}} = \frac12 \Big(x + \frac1x\Big) > 1,\quad "
         r"x = \frac{\lambda_j \sqrt b}{\sqrt P \sigma} > 1",
+        says="The ratio of an outlier to the edge of the noise is half the sum of its spike over the threshold and "
+        "the inverse of that, hence above one.",
         passage=Passage(Standing.MISPRINT, "√ Pσ√ b(ηi + δ) > λj +", "third Eq 26"),
         experiment=OUTLIERS,
         kind=Kind.RATIO,
         score=("here", "edge"),
         predict=_over_edge,
         printed=lambda p: 2 * _over_edge(p),
+        reads=r"\frac{\eta_j + \delta}{\eta_i + \delta} > \Big(\frac{\lambda_j \sqrt b}{\sqrt P \sigma} + "
+        r"\frac{\sqrt P \sigma}{\sqrt b \lambda_j}\Big)",
         finding="As our copy reads the edge of the noise is sqrt(P/b) sigma; by Theorem 4 it is twice "
         "that, and the right-hand side half of x + 1/x. It still exceeds 1, so that what the paper "
         "concludes for large damping stands.",
@@ -297,6 +333,8 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B55",),
         source=f"{PAPER}, section 11",
         statement=r"\alpha_0 = \frac{\sqrt b\, \kappa}{\sqrt P \sigma} = \frac{2 \kappa}{\lambda_{\rm edge}}",
+        says="For a preconditioned step along the edge of the noise, the largest rate grows as the square root of "
+        "the effective batch size.",
         experiment=OUTLIERS,
         score="adaptive",
         predict=_adaptive,
@@ -316,126 +354,13 @@ RATE_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"beside {PAPER}, section 10.1",
         statement=r"\frac{d \log [\sigma^2 (1 + \sqrt\beta)^2]}{d \log \beta} = "
         r"\frac{\sqrt\beta}{1 + \sqrt\beta},\quad \beta = P/b",
+        says="The edge of Marchenko-Pastur noise grows with the aspect ratio at a local exponent that rises from "
+        "zero to one.",
         passage=OURS,
         routes=edge_exponent,
         points=tuple(Point(q=q) for q in (0.3, 7.0, 90.0)),
-        measured="slope",
-        theory="theory",
         tolerance=1e-7,
         tolerance_reason="a difference quotient of step 1e-4",
-        rivals=("linear", "semicircle", "without the root"),
         quantity="local exponent of the edge",
     ),
 )
-
-# --- mean-square stability of one step: the rule that is linear, then flat -----------------------------------
-
-
-def least_squares(block: Block, point: Point) -> Mapping[str, Any]:
-    """SGD on Gaussian inputs, over many runs: growth of the squared distance, and what one step is made of."""
-    from simulate.training import optimisers
-
-    found = optimisers.least_squares_paths(block, **point)
-    twice = {"twice trace": 2 * found["trace"], "two": np.full(len(block), 2.0)}
-    return {**twice, **{name: found[name] for name in ("growth", "square", "top")}}
-
-
-LEAST_SQUARES = Experiment(
-    id="granziol2022/least-squares",
-    replicate="24 runs of SGD on fresh Gaussian inputs",
-    simulate=least_squares,
-    points=(
-        Point(dim=13, batch_size=1, rate=0.11, steps=2, runs=24),
-        Point(dim=7, batch_size=4, rate=0.37, steps=2, runs=24),
-        Point(dim=20, batch_size=9, rate=0.47, steps=2, runs=24),
-    ),
-    budget=8192,
-    seconds=2.0,
-    special="a batch of one sample is where batch noise is largest",
-)
-
-
-def _least_squares(p: Point) -> float:
-    return float(learning_rates.gaussian_least_squares_limit(p.batch_size, p.dim))
-
-
-def _growth(p: Point, dim: int) -> float:
-    return (
-        float(learning_rates.gaussian_least_squares_growth(p.rate, batch_size=p.batch_size, dim=dim))
-        ** p.steps
-    )
-
-
-STABILITY_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="granziol2022/least-squares-limit",
-        entries=("B46", "beyond/D2"),
-        source=f"ours, beside {PAPER}, section 10.1",
-        statement=r"\frac{2\, \mathbb{E}\, \mathrm{tr}\, H_B}{\mathbb{E}\, \mathrm{tr}\, H_B^2} = "
-        r"\frac{2B}{B + P + 1}\quad "
-        r"\text{for inputs } x \sim N(0, I_P): \text{linear, then flat}",
-        passage=OURS,
-        experiment=LEAST_SQUARES,
-        kind=Kind.RATIO,
-        score=("twice trace", "square"),
-        predict=_least_squares,
-        margin=0.01,
-        margin_reason="unbiased; at most 1 % for random matrices",
-        rivals={
-            "2 over the Marchenko-Pastur edge": lambda p: 2 / (1 + math.sqrt(p.dim / p.batch_size)) ** 2,
-            "gradient descent": lambda _: 2.0,
-            "P for P + 1": lambda p: 2 * p.batch_size / (p.batch_size + p.dim),
-            "square root of B": lambda p: 2 * math.sqrt(p.batch_size / (p.batch_size + p.dim + 1)),
-            "variance of the quadratic form": lambda p: 2 / (1 + 2 / p.batch_size),
-        },
-        axis="batch_size",
-        quantity="rate at which the mean squared distance stays as it is",
-    ),
-    Claim(
-        id="granziol2022/mean-eigenvalue-as-the-limit",
-        entries=("B46", "beyond/D2"),
-        source=f"{PAPER}, section 10.1, with the mean largest eigenvalue of the batch Hessian",
-        statement=r"\frac{2}{\mathbb{E}\,\lambda_1(H_B)} = \alpha_{\rm ms} = \frac{2B}{B + P + 1}\quad "
-        r"\text{for inputs } x \sim N(0, I_P)",
-        passage=Passage(
-            Standing.OUTSIDE,
-            "The largest allowable learning rate which, in expectation, does not increase the batch loss",
-            "Section 10.1",
-        ),
-        expected=Verdict.DISAGREES,
-        finding="The paper's condition is on the loss of the batch. Outside it, for the distance after "
-        "steps on fresh batches, the mean largest eigenvalue does not set the rate: for one sample it "
-        "allows too much, for several too little.",
-        experiment=LEAST_SQUARES,
-        kind=Kind.RATIO,
-        score=("two", "top"),
-        predict=_least_squares,
-        margin=0.01,
-        margin_reason="as for the limit itself",
-        rivals={"gradient descent": lambda _: 2.0},
-        axis="batch_size",
-        quantity="2 over the mean largest eigenvalue of the batch Hessian",
-    ),
-    Claim(
-        id="granziol2022/least-squares-growth",
-        entries=("B46", "beyond/D2"),
-        source=f"ours, beside {PAPER}, section 10.1",
-        statement=r"\frac{\mathbb{E}\,|w_t|^2}{|w_0|^2} = \Big[(1 - a)^2 + a^2 \frac{P + 1}{B}\Big]^t\quad "
-        r"\text{for inputs } x \sim N(0, I_P)",
-        passage=OURS,
-        experiment=LEAST_SQUARES,
-        score="growth",
-        predict=lambda p: _growth(p, p.dim),
-        margin=0.01,
-        margin_reason="unbiased; at most 1 % for random matrices",
-        rivals={
-            "no batch noise": lambda p: (1 - p.rate) ** (2 * p.steps),
-            "P for P + 1": lambda p: _growth(p, p.dim - 1),
-            "one step": lambda p: _growth(p | {"steps": 1}, p.dim),
-        },
-        axis="batch_size",
-        quantity="squared distance after two steps over that before",
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*RATE_CLAIMS, *STABILITY_CLAIMS)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from simulate.monte_carlo import Point
+from simulate.training import momentum, optimisers
 from theory import learning_rates, loss_change
+from verify.claims.granziol2022 import PAPER
 from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
 
-PAPER = "Granziol, Zohren and Roberts (2022)"
 ROUNDING = "two routes in float64"
 
 # --- one step: eqs. (22) and (26) ----------------------------------------------------------------------------
@@ -38,7 +40,7 @@ def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     return {
         "measured": loss(w - point.rate * g) - loss(w),
         "theory": loss_change.quadratic_change(point.rate, g, h),
-        "as read": -point.rate * square * (1 - point.rate / 2 * form),
+        "as our copy reads": -point.rate * square * (1 - point.rate / 2 * form),
         "first order": -point.rate * square,
         "without the half": -point.rate * square * (1 - point.rate * form / square),
         "largest eigenvalue for all": loss_change.descent_bound(
@@ -48,7 +50,47 @@ def plain_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 
 def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """The same with a damped preconditioner: for one gradient, and averaged over all signs along its eigenvectors."""
+    """The same with a damped preconditioner, for one gradient."""
+    step = _preconditioned(rng, point)
+    g, h, a = step.gradient, step.hessian, step.preconditioner
+
+    def change(rate: float) -> Any:
+        return loss_change.quadratic_change(rate, g, h, preconditioner=a)
+
+    return {
+        "measured": step.changes[0],
+        "theory": change(point.rate),
+        "first term positive": change(-point.rate),
+        "first order": -point.rate * g @ np.linalg.solve(a, g),
+        "without preconditioner": loss_change.quadratic_change(point.rate, g, h),
+    }
+
+
+def averaged_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """The same averaged over all signs of the gradient along the eigenvectors of the preconditioner."""
+    step = _preconditioned(rng, point)
+    g, h, b = step.gradient, step.hessian, step.undamped
+    return {
+        "mean over signs": step.changes.mean(),
+        "diagonal": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=step.preconditioner),
+        "as our copy reads": _diagonal_as_read(g, h, b, point),
+        "one gradient": step.changes[0],
+        "along the Hessian's eigenvectors": _along_the_hessian(g, h, step.preconditioner, point.rate),
+        "without damping": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=b),
+    }
+
+
+class _Preconditioned(NamedTuple):
+    """One gradient, the matrices of the step, and the changes of the loss for all signs of the gradient."""
+
+    gradient: Any
+    hessian: Any
+    undamped: Any
+    preconditioner: Any
+    changes: Any
+
+
+def _preconditioned(rng: np.random.Generator, point: Point) -> _Preconditioned:
     h, b, w = quadratic(rng, point.dim)
     a = b + point.damping * np.eye(point.dim)
     vectors = np.linalg.eigh(b)[1]
@@ -57,24 +99,7 @@ def preconditioned_step(rng: np.random.Generator, point: Point) -> Mapping[str, 
     starts = np.linalg.solve(h, gradients.T).T
     ends = starts - point.rate * np.linalg.solve(a, gradients.T).T
     changes = ((ends @ h) * ends - (starts @ h) * starts).sum(axis=1) / 2
-    g = gradients[0]
-    change, averaged = (
-        lambda rate, law=law: law(rate, g, h, preconditioner=a)
-        for law in (loss_change.quadratic_change, loss_change.sign_averaged_change)
-    )
-    return {
-        "measured": changes[0],
-        "theory": change(point.rate),
-        "first term positive": change(-point.rate),
-        "first order": -point.rate * g @ np.linalg.solve(a, g),
-        "without preconditioner": loss_change.quadratic_change(point.rate, g, h),
-        "mean over signs": changes.mean(),
-        "diagonal": averaged(point.rate),
-        "as read": _diagonal_as_read(g, h, b, point),
-        "one gradient": changes[0],
-        "along the Hessian's eigenvectors": _along_the_hessian(g, h, a, point.rate),
-        "without damping": loss_change.sign_averaged_change(point.rate, g, h, preconditioner=b),
-    }
+    return _Preconditioned(gradients[0], h, b, a, changes)
 
 
 def _diagonal_as_read(g: Any, h: Any, b: Any, point: Point) -> float:
@@ -95,8 +120,6 @@ def _along_the_hessian(g: Any, h: Any, a: Any, rate: float) -> float:
 
 def _spread_of_samples(scales: tuple[float, ...], batch_size: int) -> tuple[Any, Any, Any]:
     """Largest eigenvalue, and mean |g|^2 and g'H g over all directions of the weights, of every batch of s x x'."""
-    from simulate.training import optimisers
-
     turns = math.pi * np.arange(len(scales)) / len(scales)
     x = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     samples = np.array(scales)[:, None, None] * x[:, :, None] * x[:, None, :]
@@ -107,7 +130,7 @@ def _spread_of_samples(scales: tuple[float, ...], batch_size: int) -> tuple[Any,
 def expected_ascent(point: Point, *, guaranteed: bool) -> float:
     """Mean change of the batch loss over what its first order would gain, if positive."""
     top, square, form = _spread_of_samples(point.scales, point.batch_size)
-    rate = 2 * square.mean() / (square * top).mean() if guaranteed else 2 / top.mean()
+    rate = loss_change.mean_descent_limit(square, top) if guaranteed else 2 / top.mean()
     return max(0.0, rate / 2 * form.mean() / square.mean() - 1)
 
 
@@ -128,18 +151,6 @@ def _bound_violation(rng: np.random.Generator, point: Point, *, average: bool = 
     return abs(excess) if point.dim == 1 else max(0.0, excess)
 
 
-def _steps() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"dim": st.integers(1, 12), "rate": st.floats(0.01, 3.0), "turned": st.integers(0, 9)}
-
-
-def _sample_scales() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"scales": st.lists(st.floats(0.1, 9.0), min_size=4, max_size=7), "batch_size": st.integers(1, 4)}
-
-
 STEPS = (Point(dim=5, rate=0.13, damping=0.17), Point(dim=7, rate=0.61, damping=0.08))
 
 STEP_CLAIMS: tuple[AnyClaim, ...] = (
@@ -148,17 +159,18 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
+        says="A gradient step changes a quadratic loss by its first-order gain, times one less half the rate times "
+        "the mean curvature along the normalised gradient.",
         passage=Passage(Standing.MISPRINT, "α ∑P i λi||φig(w)||2", "Eq 22"),
         routes=plain_step,
         points=STEPS,
-        measured="measured",
-        theory="theory",
-        printed="as read",
+        printed="as our copy reads",
+        reads=r"\delta L = -\alpha \lVert g(w)\rVert^2 \Big(1 - \frac{\alpha \sum_i^P \lambda_i \lVert \phi_i "
+        r"g(w)\rVert^2}{2}\Big)",
         finding="As our copy reads the sum lacks the factor 1/|g|^2, without which it does not lead to "
         "the bound beside it.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("first order", "without the half", "largest eigenvalue for all"),
         quantity="change of a quadratic loss",
     ),
     ExactProperty(
@@ -166,7 +178,9 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L \le -a |g|^2 (1 - a \lambda_1 / 2)\quad (\text{equal in one dimension})",
-        strategies=_steps,
+        says="A gradient step on a quadratic loss gains at least what the bound from the largest eigenvalue "
+        "promises, and exactly that in one dimension.",
+        domain={"dim": Between(1, 12), "rate": Between(0.01, 3.0), "turned": Between(0, 9)},
         violation=_bound_violation,
         examples=(
             Point(dim=5, rate=0.13, turned=0),
@@ -184,8 +198,10 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.1, on eq. (22) in expectation",
         statement=r"a \le \frac{2\, \mathbb{E}|g_B|^2}{\mathbb{E}(|g_B|^2 \lambda_1(H_B))} \implies "
         r"\mathbb{E}\,\Delta L \le 0,\quad \text{but not } a \le 2 / \mathbb{E} \lambda_1(H_B)",
+        says="The mean batch loss never grows at rates up to a limit that weights top eigenvalues by squared "
+        "gradients, while two over their plain mean does not ensure it.",
         passage=OURS,
-        strategies=_sample_scales,
+        domain={"scales": Many(Between(0.1, 9.0), 4, 7), "batch_size": Between(1, 4)},
         violation=lambda _, p: expected_ascent(p, guaranteed=True),
         examples=(
             Point(scales=(1.3, 0.4, 0.7, 6.1), batch_size=1),
@@ -201,17 +217,18 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B52",),
         source=f"{PAPER}, section 11, first line of eq. (26)",
         statement=r"\Delta L = -a\, g^\top A^{-1} g + \frac{a^2}{2} g^\top A^{-1} H A^{-1} g",
+        says="A preconditioned step changes a quadratic loss by a negative first-order term plus a second-order "
+        "term with the Hessian between two inverse preconditioners.",
         passage=Passage(Standing.MISPRINT, "L(wk−αB−1∇L(wk))−L(w) = α∇L(wk)", "first Eq 26"),
         routes=preconditioned_step,
         points=STEPS,
-        measured="measured",
-        theory="theory",
         printed="first term positive",
+        reads=r"L(w_k - \alpha B^{-1} \nabla L) - L(w) = \alpha \nabla L^\top B^{-1} \nabla L + \frac{\alpha^2}{2} "
+        r"\nabla L^\top B^{-1} H B^{-1} \nabla L",
         finding="As our copy reads the first term is positive, though the step goes against the gradient, "
         "as in Eq 22.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("first order", "without preconditioner"),
         quantity="change of a quadratic loss",
     ),
     Identity(
@@ -221,18 +238,19 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathbb{E}_\pm \Delta L = -\sum_i \frac{a (\phi_i^\top g)^2}{\eta_i + \delta} "
         r"\Big(1 - \frac{a}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu (\psi_\mu^\top \phi_i)^2\Big),\quad "
         r"A = \sum_i (\eta_i + \delta) \phi_i \phi_i^\top,\ H = \sum_\mu \lambda_\mu \psi_\mu \psi_\mu^\top",
+        says="Averaged over the signs of the gradient along the preconditioner's eigenvectors, the change of a "
+        "quadratic loss is a single negative sum over those eigenvectors.",
         passage=Passage(Standing.MISPRINT, "α0|φTi ∇L(w)|2 ηi + δ ( 1− α0 2(ηi + δ)", "second Eq 26"),
-        routes=preconditioned_step,
+        routes=averaged_step,
         points=STEPS,
-        measured="mean over signs",
-        theory="diagonal",
-        printed="as read",
+        printed="as our copy reads",
+        reads=r"L(w_{k+1}) - L(w) = \sum_i^P \frac{\alpha_0 |\phi_i^\top \nabla L(w)|^2}{\eta_i + \delta} \Big(1 - "
+        r"\frac{\alpha_0}{2 (\eta_i + \delta)} \sum_\mu \lambda_\mu |\psi_u^\top \phi_i|^2\Big)",
         finding="As our copy reads the leading minus is missing. The sum over one index is the change itself where "
         "preconditioner and Hessian share their eigenvectors, which the paper assumes next; else it is the mean over "
         "the signs of the gradient along those of the preconditioner.",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("one gradient", "along the Hessian's eigenvectors", "without damping"),
         quantity="change of a quadratic loss",
     ),
 )
@@ -240,62 +258,67 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
 # --- momentum: eqs. (24) and (25) ----------------------------------------------------------------------------
 
 
-def momentum(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Contraction of products of 2^48 steps, with the best constants, as our copy reads, and with others."""
-    from simulate.training import optimisers
-
+def _polyak(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Contraction of products of 2^48 steps of the heavy ball: best constants, as our copy reads, and others."""
     top, low = point.largest, point.smallest
-    values = tuple(np.geomspace(low, top, 7))
-    polyak, look_ahead = learning_rates.heavy_ball(top, low), learning_rates.nesterov(top, low)
-    best = learning_rates.best_nesterov(top, low)
+    best = learning_rates.heavy_ball(top, low)
 
     def ball(rate: Any, rho: Any) -> float:
-        return optimisers.contraction(optimisers.heavy_ball(float(rate), float(rho)), values)
+        return _contraction(momentum.heavy_ball_step(float(rate), float(rho)), point)
 
-    def ahead(rate: Any, rho: Any) -> float:
-        return optimisers.contraction(optimisers.nesterov(float(rate), float(rho)), values)
-
-    ratio = math.sqrt(top / low)
     return {
-        "heavy ball": ball(*polyak[:2]),
-        "heavy ball, theory": polyak.contraction,
-        "heavy ball as read": ball(2 / (math.sqrt(top) + math.sqrt(low)), polyak.momentum),
-        "heavy ball, momentum not squared": ball(polyak.learning_rate, math.sqrt(polyak.momentum)),
-        "gradient descent": optimisers.contraction(optimisers.descent(2 / (top + low)), values),
-        "Nesterov": ahead(*look_ahead[:2]),
-        "Nesterov, theory": look_ahead.contraction,
-        "Nesterov as read": ahead(1 / ratio, look_ahead.momentum),
-        "Nesterov, momentum squared": ahead(look_ahead.learning_rate, look_ahead.momentum**2),
-        "best": ahead(*best[:2]),
-        "best, theory": best.contraction,
-        "common rate": ahead(look_ahead.learning_rate, best.momentum),
-        "without the 1 under the root": 1 - 2 / (math.sqrt(3) * ratio),
+        "heavy ball": ball(*best[:2]),
+        "heavy ball, theory": best.contraction,
+        "heavy ball as our copy reads": ball(2 / (math.sqrt(top) + math.sqrt(low)), best.momentum),
+        "heavy ball, momentum not squared": ball(best.learning_rate, math.sqrt(best.momentum)),
+        "gradient descent": _contraction(momentum.descent_step(2 / (top + low)), point),
     }
+
+
+def _nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """The same of Nesterov's method."""
+    top, low = point.largest, point.smallest
+    usual = learning_rates.nesterov(top, low)
+    return {
+        "Nesterov": _ahead(point, *usual[:2]),
+        "Nesterov, theory": usual.contraction,
+        "Nesterov as our copy reads": _ahead(point, 1 / math.sqrt(top / low), usual.momentum),
+        "Nesterov, momentum squared": _ahead(point, usual.learning_rate, usual.momentum**2),
+        "best": _ahead(point, *learning_rates.best_nesterov(top, low)[:2]),
+        "heavy ball, theory": learning_rates.heavy_ball(top, low).contraction,
+    }
+
+
+def _best_nesterov(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """The same with the constants that contract most."""
+    top, low = point.largest, point.smallest
+    usual, best = learning_rates.nesterov(top, low), learning_rates.best_nesterov(top, low)
+    return {
+        "best": _ahead(point, *best[:2]),
+        "best, theory": best.contraction,
+        "Nesterov": _ahead(point, *usual[:2]),
+        "common rate": _ahead(point, usual.learning_rate, best.momentum),
+        "without the 1 under the root": 1 - 2 / (math.sqrt(3) * math.sqrt(top / low)),
+    }
+
+
+def _ahead(point: Point, rate: Any, rho: Any) -> float:
+    return _contraction(momentum.nesterov_step(float(rate), float(rho)), point)
+
+
+def _contraction(method: Any, point: Point) -> float:
+    return momentum.step_contraction(method, tuple(np.geomspace(point.smallest, point.largest, 7)))
 
 
 def _contraction_error(_: np.random.Generator, p: Point, *, of: str = "") -> float:
     """Predicted less iterated contraction of either method."""
-    from simulate.training import optimisers
-
     low = p.share * p.largest
-    step = (optimisers.nesterov if p.look_ahead else optimisers.heavy_ball)(p.rate, p.momentum)
-    found = optimisers.contraction(step, tuple(np.linspace(low, p.largest, 5)))
+    step = (momentum.nesterov_step if p.look_ahead else momentum.heavy_ball_step)(p.rate, p.momentum)
+    found = momentum.step_contraction(step, tuple(np.linspace(low, p.largest, 5)))
     law = learning_rates.nesterov_contraction if p.look_ahead else learning_rates.heavy_ball_contraction
     ends = {"largest": p.largest, "smallest": p.largest if of == "largest" else low}
     predicted = math.sqrt(p.momentum) if of == "root" else law(p.rate, p.momentum, **ends)
     return abs(found - float(predicted)) / max(1.0, found)
-
-
-def _methods() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "look_ahead": st.booleans(),
-        "rate": st.floats(0.01, 3.0),
-        "momentum": st.floats(0.0, 1.2),
-        "largest": st.floats(0.1, 5.0),
-        "share": st.floats(0.001, 1.0),
-    }
 
 
 SPECTRA = (
@@ -312,17 +335,17 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \Big(\frac{2}{\sqrt L + \sqrt\mu}\Big)^2,\ \rho = \Big(\frac{\sqrt L - \sqrt\mu}"
         r"{\sqrt L + \sqrt\mu}\Big)^2:\quad \text{contraction } \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}",
+        says="Momentum descent with Polyak's rate, squared, contracts by the difference over the sum of the square "
+        "roots of the largest and smallest eigenvalue.",
         passage=Passage(Standing.MISPRINT, "αPolyak = 2√ λ1 +√ λP", "Eq 24"),
-        routes=momentum,
+        routes=_polyak,
         points=SPECTRA,
-        measured="heavy ball",
-        theory="heavy ball, theory",
-        printed="heavy ball as read",
+        printed="heavy ball as our copy reads",
+        reads=r"\alpha_{\rm Polyak} = \frac{2}{\sqrt{\lambda_1} + \sqrt{\lambda_P}}",
         finding="As our copy reads the learning rate lacks the square: it does not have the unit of an "
         "inverse curvature, and for large L the method diverges.",
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        rivals=("heavy ball, momentum not squared", "gradient descent"),
         seconds=0.3,
         quantity="contraction per step",
     ),
@@ -332,17 +355,17 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \frac1L,\ \rho = \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}:\quad "
         r"\text{contraction } 1 - \sqrt{\mu/L}",
+        says="Nesterov's method with a rate of one over the largest eigenvalue contracts by one less the square "
+        "root of smallest over largest eigenvalue.",
         passage=Passage(Standing.MISPRINT, "αNesterov = √ λP λ1", "Eq 24"),
-        routes=momentum,
+        routes=_nesterov,
         points=SPECTRA,
-        measured="Nesterov",
-        theory="Nesterov, theory",
-        printed="Nesterov as read",
+        printed="Nesterov as our copy reads",
+        reads=r"\alpha_{\rm Nesterov} = \sqrt{\frac{\lambda_P}{\lambda_1}}",
         finding="As our copy reads the learning rate is sqrt(mu/L), which has no unit; for large L the "
         "method diverges.",
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        rivals=("Nesterov, momentum squared", "best", "heavy ball, theory"),
         seconds=0.3,
         quantity="contraction per step",
     ),
@@ -352,14 +375,13 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
         statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
         r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
+        says="With the best constant rate and momentum, Nesterov's method contracts by one less two over the root "
+        "of three times the condition number plus one.",
         passage=OURS,
-        routes=momentum,
+        routes=_best_nesterov,
         points=SPECTRA,
-        measured="best",
-        theory="best, theory",
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        rivals=("Nesterov", "common rate", "without the 1 under the root"),
         seconds=0.3,
         quantity="contraction per step",
     ),
@@ -368,8 +390,16 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B51",),
         source=f"beside {PAPER}, eqs. (24) and (25)",
         statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",
+        says="With any constant rate and momentum, the contraction on a quadratic is the largest root modulus at "
+        "its smallest or its largest eigenvalue.",
         passage=OURS,
-        strategies=_methods,
+        domain={
+            "look_ahead": OneOf(False, True),
+            "rate": Between(0.01, 3.0),
+            "momentum": Between(0.0, 1.2),
+            "largest": Between(0.1, 5.0),
+            "share": Between(0.001, 1.0),
+        },
         violation=_contraction_error,
         examples=(
             Point(look_ahead=False, rate=0.33, momentum=0.41, largest=1.7, share=0.03),

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from simulate import activations
 from simulate.monte_carlo import Block, Point
+from simulate.wide import batch_normed, fisher_gram, signals
 from theory.fisher import middle_normalisation
-from verify.claims.karakida2019.batch_norm.batch_norm import OWN, PAPER, normed_network
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.batch_norm.batch_norm import OWN, normed_network
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Passage, Standing
+from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
 
 
-def _architectures(*, hidden: int = 0, samples: tuple[int, int] = (2, 6)) -> Callable[[], Mapping[str, Any]]:
+def _architectures(*, hidden: int = 0, samples: tuple[int, int] = (2, 6)) -> Domain:
     """Networks with at least so many hidden layers, and so many samples."""
-
-    def strategies() -> Mapping[str, Any]:
-        from hypothesis import strategies as st
-
-        return {
-            "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-            "widths": st.lists(st.integers(1, 6), min_size=2 + hidden, max_size=5),
-            "samples": st.integers(*samples),
-        }
-
-    return strategies
+    return {
+        "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+        "widths": Many(Between(1, 6), 2 + hidden, 5),
+        "samples": Between(*samples),
+    }
 
 
 def _single(rng: np.random.Generator, point: Point) -> Any:
@@ -42,9 +40,7 @@ def _jacobian(network: Any, activation: str, *, held: tuple[str, ...] = ()) -> t
     """
     import torch
 
-    from simulate import activations
-
-    phi = activations.named(activation).function
+    phi = activations.nonlinearity(activation).function
     x = network.inputs[0]
 
     def outputs(weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
@@ -66,12 +62,10 @@ def _gram_difference(rng: np.random.Generator, point: Point, held: tuple[str, ..
     """Largest difference of the closed Gram matrix and J J' by automatic differentiation, relative."""
     import torch
 
-    from simulate.wide import batch_normed
-
     network = _single(rng, point)
     flat = torch.cat([part for group in _jacobian(network, point.activation, held=held) for part in group], 2)
     expected = torch.einsum("ksp,mtp->kmst", flat, flat)
-    found = batch_normed.gram(network, point.activation)[0]
+    found = batch_normed.batch_normed_gram(network, point.activation)[0]
     return float((found - expected).abs().max() / found.abs().max())
 
 
@@ -86,10 +80,8 @@ def _moved(
     rng: np.random.Generator, point: Point, *, layers: int | None = None, normalised: bool = True
 ) -> float:
     """Change of the Gram matrix when biases are drawn anew and the weights of `layers` layers are multiplied."""
-    from simulate.wide import batch_normed, fisher_gram, signals
-
     network = _single(rng, point)
-    gram = batch_normed.gram if normalised else fisher_gram.gram
+    gram = batch_normed.batch_normed_gram if normalised else fisher_gram.gram
     changed = signals.WideNetwork(
         weights=tuple(2.7 * w if layers is None or i < layers else w for i, w in enumerate(network.weights)),
         biases=tuple(b + float(rng.normal()) for b in network.biases),
@@ -103,26 +95,22 @@ def _two_samples(rng: np.random.Generator, point: Point) -> float:
     """Largest difference of the Gram matrix and what the last layer contributes, relative."""
     import torch
 
-    from simulate.wide import batch_normed
-
     network = _single(rng, point)
-    h = batch_normed.forward(network, point.activation).activations[-1][0]
-    found = batch_normed.gram(network, point.activation)[0]
+    h = batch_normed.batch_normed_signals(network, point.activation).activations[-1][0]
+    found = batch_normed.batch_normed_gram(network, point.activation)[0]
     expected = torch.eye(len(found), dtype=h.dtype)[:, :, None, None] * (h @ h.mT + 1)
     return float((found - expected).abs().max() / expected.abs().max())
 
 
 def _last_moment(network: Any, name: str) -> float:
     """A second moment of the activations of the last hidden layer, of ReLU."""
-    from simulate.wide import batch_normed
+    return float(
+        batch_normed.measured_moments(batch_normed.batch_normed_signals(network, "relu"))[name][0, -1]
+    )
 
-    return float(batch_normed.measured_moments(batch_normed.forward(network, "relu"))[name][0, -1])
 
-
-def _mirrored(rng: np.random.Generator, point: Point, name: str = "q_hat_t", total: float = 1.0) -> float:
-    """A moment summed over a network and the one with the signs of its last hidden layer changed."""
-    from simulate.wide import signals
-
+def _mirrored(rng: np.random.Generator, point: Point, name: str = "q_hat_t") -> float:
+    """A moment of a network and of its mirror image in the last hidden layer, from twice the mean."""
     network = _single(rng, point)
     signs = [1.0] * (network.depth - 2) + [-1.0, 1.0]
     mirror = signals.WideNetwork(
@@ -130,15 +118,15 @@ def _mirrored(rng: np.random.Generator, point: Point, name: str = "q_hat_t", tot
         biases=tuple(s * b for s, b in zip(signs, network.biases, strict=True)),
         inputs=network.inputs,
     )
-    return abs(_last_moment(network, name) + _last_moment(mirror, name) - total)
+    return abs(_last_moment(network, name) + _last_moment(mirror, name) - 2 * _expected(point, name))
 
 
 def _one_half(rng: np.random.Generator, point: Point) -> float:
     return abs(_last_moment(_single(rng, point), "q_hat_t") - 0.5)
 
 
-def _product(p: Point) -> float:
-    return middle_normalisation.batch_norm_moments("relu", samples=p.samples).q_hat_st
+def _expected(p: Point, name: str) -> float:
+    return float(getattr(middle_normalisation.batch_norm_moments("relu", samples=p.samples), name))
 
 
 def two_normalised_samples(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -162,9 +150,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C37",),
         source=f"ours, for {PAPER}, eqs. (20) and (21)",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\frac{\partial}{\partial u(s)} = \frac{1}{\sigma} \Big(v(s) - \tfrac1T \sum_t v(t) "
         r"- \bar u(s) \tfrac1T \sum_t \bar u(t)\, v(t)\Big),\quad v = \frac{\partial}{\partial \bar u}",
-        strategies=_architectures(),
+        says="Back-propagation through a batch-normalised layer takes out the signal's mean over the "
+        "samples and its part along the normalised values, and divides by the deviation.",
+        domain=_architectures(),
         violation=_gram_difference,
         examples=(DEEP, SHALLOW, Point(activation="relu", widths=(2, 5, 4, 3, 2), samples=6)),
         tolerance=1e-10,
@@ -185,8 +176,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "they are canceled out in the mean subtraction of each middle layer",
             "Section 3.3",
         ),
+        no_theory=NoTheory.CONSTANT,
         statement=r"\frac{\partial f_k(s)}{\partial b^l} = 0,\quad l < L",
-        strategies=_architectures(hidden=1),
+        says="With batch normalisation in the hidden layers, the outputs do not depend on the biases of "
+        "these layers, in any network.",
+        domain=_architectures(hidden=1),
         violation=_bias_gradients,
         examples=(DEEP, SHALLOW),
         tolerance=1e-10,
@@ -202,9 +196,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C37", "C38"),
         source=OWN,
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"K(c W, b + b') = K(W, b) \text{ for one } c > 0 \text{ in all layers and any } b'"
         r"\text{: neither } \sigma_w \text{ nor } \sigma_b \text{ matters}",
-        strategies=_architectures(),
+        says="With batch-normalised hidden layers, a common factor on all weights and any shift of the "
+        "biases leave the Gram matrix of the gradients unchanged.",
+        domain=_architectures(),
         violation=_moved,
         examples=(DEEP, SHALLOW),
         tolerance=1e-10,
@@ -220,8 +217,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C37", "C39"),
         source=OWN,
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"T = 2:\quad K_{km} = \delta_{km} (h^{L-1} h^{L-1\top} + \mathbf 1 \mathbf 1^\top)",
-        strategies=_architectures(samples=(2, 2)),
+        says="With two samples, batch normalisation of the hidden layers leaves gradients in the last layer "
+        "alone, and none shared by two outputs.",
+        domain=_architectures(samples=(2, 2)),
         violation=_two_samples,
         examples=(DEEP | {"samples": 2}, SHALLOW | {"samples": 2}),
         tolerance=1e-10,
@@ -236,14 +236,16 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\hat q_t(W^{L-1}, b^{L-1}) + \hat q_t(-W^{L-1}, -b^{L-1}) = 1 "
         r"\text{ for ReLU, hence } \mathbb{E}\,\hat q_t = \tfrac12 \text{ at any } M, T",
-        strategies=_architectures(hidden=1),
+        says="For ReLU behind batch normalisation, the mean squared activations of a network and of its "
+        "copy with the last hidden weights and biases reversed add up to one.",
+        domain=_architectures(hidden=1),
         violation=_mirrored,
         examples=(DEEP, SHALLOW),
         tolerance=1e-12,
         tolerance_reason="an exact identity in float64",
         rivals={
             "on every network": _one_half,
-            "for the product at two samples": lambda rng, p: _mirrored(rng, p, "q_hat_st", 2 * _product(p)),
+            "for the product at two samples": lambda rng, p: _mirrored(rng, p, "q_hat_st"),
         },
         seconds=1.0,
     ),
@@ -252,13 +254,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C39",),
         source=f"{PAPER}, section 3.3, its moments for ReLU at two samples",
         statement=r"T = 2:\quad \hat q_{t,BN} = \tfrac12,\ \hat q_{st,BN} = 0 \text{ for ReLU, on every network}",
+        says="With two samples, ReLU behind batch normalisation has activations of mean square one half and "
+        "of vanishing product between the samples, in every network.",
         routes=two_normalised_samples,
         points=(Point(widths=(5, 7, 9, 3), samples=2),),
-        measured="measured",
-        theory="theory",
-        rivals=("of very many samples", "uncorrelated"),
         tolerance=1e-12,
         tolerance_reason="two samples are normalised to -1 and 1, of which ReLU keeps one",
         seconds=0.1,
+        quantity="mean square and mean product of the activations",
     ),
 )

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import signals
 from theory import criticality, fisher
-from theory.activations import gaussian_kernels, leaky_relu, named
-from verify.claims.karakida2019.wide_networks import PAPER
+from theory.activations import gaussian_kernels, leaky_relu, single
+from theory.order_parameters import order_parameters
+from verify.claims.karakida2019 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
@@ -27,8 +29,6 @@ def travelling_pairs(block: Block, point: Point) -> Mapping[str, Any]:
     Pairs are near each other, of nearly one length, or of nearly one overlap with a third.
     """
     import torch
-
-    from simulate.wide import signals
 
     network = signals.wide_network(
         block,
@@ -105,7 +105,7 @@ def _scales(p: Point) -> criticality.DepthScales:
 
 
 def _chi_at_unit_variance(p: Point) -> float:
-    slope = gaussian_kernels(named(p.activation)).derivative(1.0, 1.0, 0.0).moment
+    slope = gaussian_kernels(single(p.activation)).derivative(1.0, 1.0, 0.0).moment
     return float(p.weight_variance * slope)
 
 
@@ -124,6 +124,8 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{FIELD}, eqs. (6) and (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = "
         r"e^{-n/\xi_c} = \chi^n,\quad \chi = \sigma_w^2 E\,\phi'(\sqrt{q^*} z)^2 < 1 \quad (q_t^l = q^*)",
+        says="In the ordered phase of wide networks, the squared distance of two near inputs shrinks in "
+        "each layer by the weight variance times the mean squared slope.",
         experiment=IN_ORDER,
         kind=Kind.RATIO,
         score=("distance_last", "distance_first"),
@@ -145,6 +147,8 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{FIELD}, eqs. (8) and (9), beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q^{l+1}}{\mathbb{E}\,\delta q^l} = e^{-1/\xi_q} = "
         r"\sigma_w^2 E\,[\phi'(\sqrt{q^*} z)^2 + \phi(\sqrt{q^*} z) \phi''(\sqrt{q^*} z)] \quad (q_t^l = q^*)",
+        says="In the ordered phase of wide networks, a difference of pre-activation variances near their "
+        "fixed point shrinks over one layer by the slope of the variance map.",
         experiment=IN_ORDER,
         kind=Kind.RATIO,
         score=("variance_second", "variance_first"),
@@ -165,6 +169,8 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{FIELD}, eq. (7), beside {PAPER}, eqs. (5) to (7)",
         statement=r"\frac{\mathbb{E}\,|u^{l+n}(s) - u^{l+n}(t)|^2}{\mathbb{E}\,|u^l(s) - u^l(t)|^2} = \chi^n > 1 \quad "
         r"(q_t^l = q^*)",
+        says="In the chaotic phase of wide networks, the squared distance of two near inputs grows in each "
+        "layer by the weight variance times the mean squared slope.",
         experiment=IN_CHAOS,
         kind=Kind.RATIO,
         score=("distance_last", "distance_first"),
@@ -186,6 +192,8 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{FIELD}, eqs. (6) and (7) in the chaotic phase, beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q_{st}^{l+n}}{\mathbb{E}\,\delta q_{st}^l} = e^{-n/\xi_c} = "
         r"\big(\sigma_w^2 I_{\phi'}[q^*, c^* q^*]\big)^n \quad (q_t^l = q^*,\ q_{st}^l = c^* q^*)",
+        says="In the chaotic phase of wide networks, a difference of two inputs' overlaps near the fixed "
+        "point shrinks in each layer by the slope of the covariance map.",
         experiment=IN_CHAOS,
         kind=Kind.RATIO,
         score=("overlap_last", "overlap_first"),
@@ -230,15 +238,110 @@ KAPPA_IDENTITY = Identity(
     passage=OURS,
     statement=r"\kappa_1 = \frac{L}{L - 1} \quad \Big(\text{leaky ReLU of slope } s,\ "
     r"\sigma_w^2 = \frac{2}{1 + s^2},\ \sigma_b = 0,\ \alpha_l = 1\Big)",
+    says="For leaky ReLU at its critical initialisation with equal widths, the constant behind the mean "
+    "Fisher eigenvalue is the number of layers over that of hidden layers.",
     routes=critical_kappas,
     points=(Point(depths=(2, 3, 7, 20), slope=0.0), Point(depths=(2, 5, 11), slope=0.3)),
-    measured="recursion",
-    theory="L / (L - 1)",
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
-    rivals=("1", "L"),
     seconds=0.02,
-    quantity="kappa1",
+    quantity="kappa1, the constant of the mean eigenvalue",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, KAPPA_IDENTITY)
+# --- fixed points and phases ---------------------------------------------------------------------------------
+
+LAYERS = 900
+"""Enough for the farthest of the depth scales below, 14 layers, to leave nothing but rounding."""
+
+SMALL = 1e-5
+"""Step of a recursion at which its ratio to the next is the slope at the fixed point, up to this."""
+
+
+def deep_networks(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Variance and correlation of two pre-activations deep inside, and how they approach what they become."""
+    drawn = {"weight_variance": point.weight_variance, "bias_variance": point.bias_variance}
+    moments = order_parameters(point.activation, depth=LAYERS, **drawn)
+    variance, covariance = (
+        point.weight_variance * hat + point.bias_variance for hat in (moments.q_hat_t, moments.q_hat_st)
+    )
+    correlation = covariance / variance
+    found = criticality.depth_scales(point.activation, **drawn)
+    fixed = criticality.variance_fixed_point(point.activation, **drawn)
+    ends = [variance[-1], variance[-1], correlation[-1]]
+    slopes = [found.variance_slope, found.correlation_slope]
+    known = [fixed, found.variance, found.correlation, *slopes]
+    return {
+        "recursion": np.array([*ends, _last_ratio(variance), _last_ratio(correlation)]),
+        "fixed points": np.array(known),
+        "slopes interchanged": np.array([*known[:3], *slopes[::-1]]),
+        "as in the first layer": np.array([variance[0], variance[0], correlation[0], *slopes]),
+    }
+
+
+def _last_ratio(values: Any) -> float:
+    """Of one step to the step before, where these have become small."""
+    steps = np.diff(values)
+    at = int(np.argmax(np.abs(steps) < SMALL))
+    return float(steps[at + 1] / steps[at])
+
+
+FIXED_POINTS = Identity(
+    id="karakida2019/deep-fixed-points",
+    entries=("C6",),
+    source=f"Poole et al. (2016), eqs. (3) and (5), and {FIELD}, eqs. (6) to (9), beside {PAPER}, eqs. (5) and (6)",
+    passage=OURS,
+    statement=r"q_t^l \to q^*,\quad q_{st}^l / q_t^l \to c^*,\quad "
+    r"\frac{q_t^{l+1} - q_t^l}{q_t^l - q_t^{l-1}} \to \sigma_w^2 E\,[\phi'^2 + \phi \phi''],\quad "
+    r"\frac{c^{l+1} - c^l}{c^l - c^{l-1}} \to \sigma_w^2 I_{\phi'}[q^*, c^* q^*]",
+    says="Variance and correlation of two signals deep inside a wide network settle where theory puts them, "
+    "and step by step at the rates it gives.",
+    routes=deep_networks,
+    points=(
+        Point(activation="tanh", weight_variance=1.7, bias_variance=0.3),
+        Point(activation="tanh", weight_variance=2.5, bias_variance=0.1),
+        Point(activation="erf", weight_variance=2.3, bias_variance=0.15),
+    ),
+    tolerance=1e-4,
+    tolerance_reason=f"steps of {SMALL:g} are not yet none; the fixed points themselves agree to 1e-12",
+    seconds=0.2,
+    quantity="variance, correlation and their slopes, deep inside",
+)
+
+
+def phases(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """1 in the chaotic phase, -1 in the ordered one, on both sides of the critical line."""
+    critical = criticality.critical_weight_variance(point.activation, point.bias_variance)
+    weights = critical * np.array(point.over_critical)
+    named = [
+        criticality.depth_scales(
+            point.activation, weight_variance=float(w), bias_variance=point.bias_variance
+        ).phase
+        for w in weights
+    ]
+    unbiased = criticality.critical_weight_variance(point.activation, 0.0)
+    return {
+        "phase": np.array([{"ordered": -1.0, "critical": 0.0, "chaotic": 1.0}[name] for name in named]),
+        "side of the critical line": np.sign(weights - critical),
+        "critical line of no biases": np.sign(weights - unbiased),
+    }
+
+
+PHASES = Identity(
+    id="karakida2019/phases",
+    entries=("C6", "C7"),
+    source=f"Poole et al. (2016), eq. (6) and figure 1, beside {PAPER}, eqs. (5) to (7)",
+    passage=OURS,
+    statement=r"\chi(\sigma_w^2, \sigma_b^2) > 1 \iff \sigma_w^2 > \sigma_{w*}^2(\sigma_b^2)",
+    says="A wide network is chaotic above the critical weight variance and ordered below it.",
+    routes=phases,
+    points=(
+        Point(activation="tanh", bias_variance=0.13, over_critical=(0.7, 0.99, 1.01, 1.3)),
+        Point(activation="erf", bias_variance=0.2, over_critical=(0.6, 0.98, 1.02, 1.7)),
+    ),
+    tolerance=1e-12,
+    tolerance_reason="a sign",
+    seconds=0.2,
+    quantity="phase",
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, KAPPA_IDENTITY, FIXED_POINTS, PHASES)

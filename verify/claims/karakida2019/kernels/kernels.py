@@ -12,14 +12,19 @@ from functools import cache
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from theory.activations import gaussian_kernels, named
-from theory.order_parameters import OrderParameters, order_parameters
-from verify.claims.karakida2019.wide_networks import setting, wide_network
+from simulate.wide import signals
+from theory.activations import gaussian_kernels, single
+from theory.order_parameters import (
+    OrderParameters,
+    input_derivative,
+    order_parameters,
+    preactivation_moment,
+)
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import QUANTITIES, network_of, setting
 from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 # --- every layer of a network --------------------------------------------------------------------------------
 
@@ -27,8 +32,6 @@ PAPER = "Karakida, Akaho and Amari (2019)"
 def signals_of_every_layer(block: Block, point: Point) -> Mapping[str, Any]:
     """Order parameters of all layers, the moments of the pre-activations above, and of the derivative by the inputs."""
     import torch
-
-    from simulate.wide import signals
 
     network = signals.wide_network(
         block,
@@ -101,7 +104,7 @@ def _backward_without_weights(name: str) -> Callable[[Point], float]:
 @cache
 def _squares(activation: str, variance: float) -> tuple[float, float]:
     """E phi^2 and E phi'^2 at this variance."""
-    kernels, pair = gaussian_kernels(named(activation)), (variance, variance, 0.0)
+    kernels, pair = gaussian_kernels(single(activation)), (variance, variance, 0.0)
     return float(kernels.value(*pair).moment), float(kernels.derivative(*pair).moment)
 
 
@@ -110,13 +113,13 @@ def _at_unit_variance(p: Point) -> float:
     return _squares(p.activation, 1.0)[0]
 
 
-def _above(p: Point) -> float:
-    return p.weight_variance * p.below + p.bias_variance
+def _above(p: Point) -> Any:
+    return preactivation_moment(p.below, weight_variance=p.weight_variance, bias_variance=p.bias_variance)[()]
 
 
 def _by_inputs(p: Point) -> float:
     """The recursion goes on to the inputs, without a slope of phi."""
-    return float(p.weight_variance * _parameters(p).q_tilde_t[0])
+    return input_derivative(**setting(p))
 
 
 def _slope_at_the_inputs(p: Point) -> float:
@@ -127,17 +130,20 @@ def _slope_at_the_inputs(p: Point) -> float:
 WIDE = "at most 3 % for wide networks; the bias is O(1/M), about 1 % at M = 120"
 
 
-def _layer_claim(name: str, entry: str, equation: str, statement: str, score: str, **more: Any) -> Claim:
+def _layer_claim(
+    name: str, entry: str, equation: str, statement: str, says: str, score: str, **more: Any
+) -> Claim:
     return Claim(
         id=f"karakida2019/{name}",
         entries=(entry,),
         source=f"{PAPER}, {equation}",
         statement=statement,
+        says=says,
         experiment=LAYERS,
         score=score,
         margin=0.03,
         margin_reason=WIDE,
-        quantity=score.replace("_", " "),
+        quantity=QUANTITIES[score],
         **more,
     )
 
@@ -150,6 +156,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C5",
         "eqs. (5) and (6)",
         r"\hat q_t^l = \int Dz\, \phi(\sqrt{q_t^l}\, z)^2,\quad l = 1..L-1",
+        "In every hidden layer of a wide network, the mean square of the activations is a Gaussian average "
+        "at the variance of that layer.",
         "forward_variance",
         predict=_forward("q_hat_t"),
         rivals={"one layer less": _forward("q_hat_t", below=1), "at unit variance": _at_unit_variance},
@@ -160,6 +168,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C5",
         "eqs. (5) and (6)",
         r"\hat q_{st}^l = I_\phi[q_t^l, q_{st}^l],\quad l = 1..L-1",
+        "In every hidden layer of a wide network, the mean product of the activations for two inputs is an "
+        "average over correlated Gaussians.",
         "forward_covariance",
         predict=_forward("q_hat_st"),
         rivals={
@@ -173,6 +183,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C6",
         "eq. (6)",
         r"q_t^{l+1} = \sigma_w^2 \hat q_t^l + \sigma_b^2 \text{ given } \hat q_t^l",
+        "In every hidden layer, the variance of the pre-activations is the weight variance times the mean "
+        "square of the activations below, plus the bias variance.",
         "above",
         predict=_above,
         inputs={"below": _forward("q_hat_t", below=1)},
@@ -188,6 +200,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C7",
         "eq. (7)",
         r"\tilde q_t^l = \sigma_w^2\, \tilde q_t^{l+1} \int Dz\, \phi'(\sqrt{q_t^l}\, z)^2,\quad l = 1..L-1",
+        "In every hidden layer of a wide network, the squared back-propagated gradient is that of the layer "
+        "above times the weight variance and the mean squared slope.",
         "backward_variance",
         predict=_backward("q_tilde_t"),
         rivals={
@@ -202,6 +216,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C7",
         "eq. (7)",
         r"\tilde q_{st}^l = \sigma_w^2\, \tilde q_{st}^{l+1} I_{\phi'}[q_t^l, q_{st}^l],\quad l = 1..L-1",
+        "In every hidden layer of a wide network, the overlap of two inputs' gradients is that of the layer "
+        "above times the weight variance and the mean product of slopes.",
         "backward_covariance",
         predict=_backward("q_tilde_st"),
         rivals={
@@ -216,6 +232,8 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
         "C7",
         "eq. (7) carried on to the inputs, which is ours",
         r"\sum_i (\partial f_k / \partial x_i)^2 = \sigma_w^2\, \tilde q_t^1",
+        "The squared gradient of an output by the inputs of a wide network is the weight variance times the "
+        "first layer's backward variance, without a further slope.",
         "by_inputs",
         passage=OURS,
         predict=_by_inputs,
@@ -232,9 +250,7 @@ LAYER_CLAIMS: tuple[AnyClaim, ...] = (
 
 def read_out(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moment of many outputs."""
-    from simulate.wide import signals
-
-    outputs = signals.forward(wide_network(block, point), point.activation).preactivations[-1]
+    outputs = signals.forward(network_of(block, point), point.activation).preactivations[-1]
     return {"output": outputs.square().mean((1, 2))}
 
 
@@ -249,7 +265,10 @@ OUTPUTS = Experiment(
 
 
 def _output(p: Point) -> float:
-    return float(p.weight_variance * _parameters(p).q_hat_t[-1] + p.bias_variance)
+    known = _parameters(p).q_hat_t[-1]
+    return float(
+        preactivation_moment(known, weight_variance=p.weight_variance, bias_variance=p.bias_variance)
+    )
 
 
 def _activated_output(p: Point) -> float:
@@ -262,6 +281,8 @@ READ_OUT = Claim(
     source=f"{PAPER}, eqs. (1) and (5)",
     passage=Passage(Standing.AS_STATED, "We set the last layer to have a linear readout", "Section 2.1"),
     statement=r"\mathbb{E} f_k^2 = \hat q_t^L = q_t^L = \sigma_w^2 \hat q_t^{L-1} + \sigma_b^2",
+    says="The mean square of a wide network's outputs is the variance of the last layer's pre-activations, "
+    "since no activation function acts on the read-out.",
     experiment=OUTPUTS,
     score="output",
     predict=_output,

@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from simulate import activations
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram
 from theory import fisher
-from theory.activations import Activation, named
+from theory.activations import Activation, single
 from theory.order_parameters import OrderParameters, order_parameters, propagate
-from verify.claims.karakida2019.wide_networks import wide_network
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import network_of
 from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
+from verify.model.domains import Between, Domain, Either, OneOf
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 CENTRED_AT_ONE = Activation(
     "|x| - sqrt(2/pi)",
@@ -40,11 +42,8 @@ def zero_mean_at_unit_variance(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient of the Fisher matrix at equal weights, for |x| less its mean at unit variance."""
     import torch
 
-    from simulate.activations import Activation as Simulated
-    from simulate.wide import fisher_gram
-
-    shifted = Simulated(lambda u: u.abs() - math.sqrt(2 / math.pi), torch.sign)
-    return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(wide_network(block, point), shifted))}
+    shifted = activations.Nonlinearity(lambda u: u.abs() - math.sqrt(2 / math.pi), torch.sign)
+    return {"rayleigh": fisher_gram.rayleigh(fisher_gram.gram(network_of(block, point), shifted))}
 
 
 SHIFTED = Experiment(
@@ -82,10 +81,13 @@ NOT_CENTRED = Claim(
     passage=CENTRED,
     statement=r"\kappa_2 = E[\phi(\sqrt{q^1} z)]^2 > 0 \text{ for } \phi = |x| - \sqrt{2/\pi},\ "
     r"\sigma_b = 0,\ \sigma_w \ne 1,\ L = 2 \text{, in } \tfrac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1",
+    says="A network without biases whose activation function has zero mean at unit variance only is not "
+    "centred: gradients of different samples overlap, and the Rayleigh quotient counts it.",
     experiment=SHIFTED,
     score="rayleigh",
     predict=lambda p: float(_statistics(p).largest),
     printed=lambda p: float(_statistics(p).largest) - _kappa2_part(p),
+    reads=r"\kappa_2 = 0 \quad \Big(\sigma_b = 0,\ \int Dz\, \phi(z) = 0\Big)",
     finding="Without biases and with zero Gaussian mean kappa2 is said to be 0. That holds for odd activations; in "
     "general the mean counts at the variance of its layer, which is not 1 here: kappa2 is positive, and the largest "
     "eigenvalue grows with the width.",
@@ -113,8 +115,8 @@ def kappa2_without_bias(_: np.random.Generator, point: Point) -> Mapping[str, An
         tildes.insert(0, slope * tildes[0])
     known = {"depth": point.depth, "weight_variance": w, "bias_variance": 0.0}
     return {
-        "panels": fisher.kappas(CENTRED_AT_ONE, **known).kappa2,
-        "arc-cosine": sum(t * h for t, h in zip(tildes, hats, strict=True)) / (point.depth - 1),
+        "panels between kinks": fisher.kappas(CENTRED_AT_ONE, **known).kappa2,
+        "arccosine kernel": sum(t * h for t, h in zip(tildes, hats, strict=True)) / (point.depth - 1),
         "zero mean at unit variance": 0.0,
         "of |x|": fisher.kappas(Activation("|x|", np.abs, np.sign, np.zeros_like, (0.0,)), **known).kappa2,
     }
@@ -126,36 +128,25 @@ KAPPA2 = Identity(
     source=f"{PAPER}, definition 2.1 and section 2.3 on centred networks, at another variance",
     passage=CENTRED,
     statement=r"\phi = |x| - \sqrt{2/\pi},\ \sigma_b = 0:\quad \kappa_2 > 0 \text{ though } \int Dz\, \phi(z) = 0",
+    says="For an absolute value shifted to zero mean at unit variance, gradients of different samples "
+    "overlap even without biases, by the amount that two routes of integration give.",
     routes=kappa2_without_bias,
     points=tuple(
         Point(depth=depth, weight_variance=w) for depth, w in ((2, 2.3), (3, 2.1), (4, 0.6), (6, 3.3))
     ),
-    measured="panels",
-    theory="arc-cosine",
     printed="zero mean at unit variance",
+    reads=r"\kappa_2 = 0 \quad \Big(\sigma_b = 0,\ \int Dz\, \phi(z) = 0\Big)",
     finding="Zero Gaussian mean makes kappa2 zero if it is taken at the variance of each layer, as for odd activations "
     "it is zero at every variance.",
     tolerance=1e-12,
     tolerance_reason="the promised accuracy of the kernels",
-    rivals=("of |x|",),
     seconds=0.3,
-    quantity="kappa2",
+    quantity="mean overlap of the gradients of two samples, kappa2",
 )
 
 
-def _settings() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from([*ALL_ACTIVATIONS, "shifted"]),
-        "depth": st.sampled_from([2, 3, 5]),
-        "weight_variance": st.sampled_from([0.3, 0.8, 1.0, 1.7, 2.6]),
-        "bias_variance": st.sampled_from([0.0, 0.0, 0.3, 1.1]),
-    }
-
-
 def _activation(p: Point) -> Activation:
-    return CENTRED_AT_ONE if p.activation == "shifted" else named(p.activation)
+    return CENTRED_AT_ONE if p.activation == "shifted" else single(p.activation)
 
 
 def _kappas(p: Point) -> fisher.Kappas:
@@ -209,7 +200,14 @@ NON_CENTRED = ExactProperty(
     passage=OURS,
     statement=r"\kappa_2 > 0 \iff \sigma_b \ne 0 \text{ or } \int Dz\, \phi(\sqrt{q_t^l}\, z) \ne 0 "
     r"\text{ for some hidden } l",
-    strategies=_settings,
+    says="Gradients of different samples overlap in the mean exactly if there are biases, or some hidden "
+    "layer's activations have a mean at that layer's variance.",
+    domain={
+        "activation": OneOf(*ALL_ACTIVATIONS, "shifted"),
+        "depth": OneOf(2, 3, 5),
+        "weight_variance": OneOf(0.3, 0.8, 1.0, 1.7, 2.6),
+        "bias_variance": OneOf(0.0, 0.0, 0.3, 1.1),
+    },
     violation=_at_own_variance,
     examples=EXAMPLES,
     tolerance=0.1,
@@ -227,16 +225,13 @@ NON_CENTRED = ExactProperty(
 # --- signs ---------------------------------------------------------------------------------------------------
 
 
-def _wide_settings() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from([*ALL_ACTIVATIONS, "shifted"]),
-        "depth": st.integers(2, 6),
-        "weight_variance": st.floats(0.05, 4.0),
-        "bias_variance": st.one_of(st.just(0.0), st.floats(0.0, 2.0)),
-        "overlap": st.floats(0.0, 1.0),
-    }
+WIDE_SETTINGS: Domain = {
+    "activation": OneOf(*ALL_ACTIVATIONS, "shifted"),
+    "depth": Between(2, 6),
+    "weight_variance": Between(0.05, 4.0),
+    "bias_variance": Either(OneOf(0.0), Between(0.0, 2.0)),
+    "overlap": Between(0.0, 1.0),
+}
 
 
 def _below_zero(p: Point, overlap: float) -> float:
@@ -259,7 +254,9 @@ SIGN = ExactProperty(
     passage=OURS,
     statement=r"q_{st}^l, \hat q_{st}^l, \tilde q_{st}^l \ge 0 \text{ if } \hat q_{st}^0 \ge 0,\quad "
     r"I_\phi[a, b] = E_z \big(E_\zeta\, \phi(\sqrt b z + \sqrt{a - b}\, \zeta)\big)^2",
-    strategies=_wide_settings,
+    says="Inputs of non-negative overlap keep non-negative covariances through every layer, forward and "
+    "backward, whatever the activation function.",
+    domain=WIDE_SETTINGS,
     violation=lambda _, p: _below_zero(p, p.overlap),
     examples=tuple(p | {"overlap": 0.0} for p in EXAMPLES),
     tolerance=1e-13,
@@ -300,7 +297,9 @@ DIFFERENCE = ExactProperty(
     source=f"{PAPER}, section 3.2; the middle term is ours",
     passage=Passage(Standing.AS_STATED, "hold in the non-centered networks", "Section 3.2"),
     statement=r"\kappa_1 \ge \kappa_1 - \kappa_2 \ge \frac{\alpha_0}{\alpha} \tilde q_t^1 > 0 \quad (\sigma_w > 0)",
-    strategies=_wide_settings,
+    says="The mean gradient overlap of a sample with itself exceeds that with another by at least the "
+    "contribution of the first layer's weights, which is positive.",
+    domain=WIDE_SETTINGS,
     violation=lambda _, p: _difference_too_small(p, 1.0),
     examples=(
         Point(activation="relu", depth=2, weight_variance=1.7, bias_variance=0.0, overlap=0.0),

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, pair_scatter
 from theory import fisher
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import propagate
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 # --- constants of the bounds ---------------------------------------------------------------------------------
 
@@ -40,8 +40,6 @@ def scatter_by_width(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _scatter(block: Block, point: Point, width: int) -> Any:
-    from simulate.wide import fisher_gram, pair_scatter
-
     gram = fisher_gram.gram(network_at(block, point, width), point.activation)
     norms = gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).mean(2)
     variances = width * pair_scatter.pair_variance(gram) / (norms[:, :, None] * norms[:, None, :])
@@ -102,13 +100,13 @@ def _setting(p: Point) -> dict[str, Any]:
 
 
 def _own(p: Point) -> float:
-    """S_same: c2 of one output."""
-    return fisher.fluctuation_constants(outputs=1, **_setting(p)).c2
+    """S_same."""
+    return fisher.gram_entry_variances(**_setting(p)).same
 
 
 def _other(p: Point) -> float:
-    """S_diff, from c2 = C S_same + C (C - 1) S_diff with two outputs."""
-    return fisher.fluctuation_constants(outputs=2, **_setting(p)).c2 / 2 - _own(p)
+    """S_diff."""
+    return fisher.gram_entry_variances(**_setting(p)).other
 
 
 def _norm(p: Point) -> float:
@@ -147,6 +145,8 @@ OTHER_ORDER = Claim(
     passage=OURS,
     statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} - "
     r"\frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} \sim M^{-1} \quad (k \ne k')",
+    says="The scaled variance of the products of two different outputs' gradients approaches its limit like "
+    "one over the width.",
     experiment=OTHER,
     kind=Kind.EXPONENT,
     score="other",
@@ -169,6 +169,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk}(s, t)}{\bar K_{kk}^2} \to "
         r"\frac{S_{\rm same}}{\alpha^2 \kappa_1^2}, \quad c_2 = C S_{\rm same} + C (C - 1) S_{\rm diff}",
+        says="In wide networks, the products of one output's gradients at two samples scatter with the "
+        "variance that a derived recursion over layers gives.",
         experiment=SAME,
         score="same",
         predict=_over_norm(_own),
@@ -189,6 +191,8 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\lim_{M \to \infty} M\, \mathbb{E} \frac{\mathrm{Var}\, K_{kk'}(s, t)}{\bar K_{kk} \bar K_{k'k'}} "
         r"= \frac{S_{\rm diff}}{\alpha^2 \kappa_1^2} > 0 \quad (k \ne k')",
+        says="As the width grows, the products of two different outputs' gradients keep a variance, once "
+        "scaled by the width, which a derived recursion over layers gives.",
         experiment=OTHER,
         kind=Kind.LIMIT,
         score="other",
@@ -275,6 +279,8 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{c_2}{C} = \sigma_w^{4 (L-1)} \sum_{l=0}^{L-1} \frac{A_l^2}{\alpha_l}, \quad "
         r"c_1 = \frac{c_2}{C \sigma_w^{2 (L-1)} A_0}, \quad "
         r"A_l = \sum_{j \ge l} \alpha_j \quad \text{for linear networks}",
+        says="For linear networks with layers of any widths, the recursion for both constants of the "
+        "mean-subtraction bounds has a closed form in sums of widths.",
         routes=_linear,
         points=(
             Point(ratios=(1.75, 0.375), outputs=1, weight_variance=2.3, bias_variance=0.0),
@@ -283,17 +289,8 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
                 ratios=(2.25, 0.75, 1.5, 0.25, 1.0, 3.5), outputs=2, weight_variance=1.4, bias_variance=1.3
             ),
         ),
-        measured="constants",
-        theory="closed form",
         tolerance=1e-13,
         tolerance_reason="rounding of a recursion over six layers",
-        rivals=(
-            "hidden layers only",
-            "input overlaps only",
-            "own layer only",
-            "without the ratio",
-            "weights of variance 1",
-        ),
         quantity="constants of the bounds",
     ),
     Identity(
@@ -304,16 +301,15 @@ CLOSED_FORMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{c_2}{C} = \frac{\sigma_w^4}{4} \Big[\frac{(\alpha_0 + \alpha_1)^2}{4 \alpha_0} + "
         r"\alpha_1 \Big(1 - \frac1\pi\Big)^2\Big] \quad "
         r"\text{for ReLU, } L = 2,\ \sigma_b^2 = 0",
+        says="For ReLU networks with one hidden layer and biases that start at zero, the constant of the "
+        "mean-subtraction upper bound has a closed form in the ratios of widths.",
         routes=_shallow_relu,
         points=(
             Point(ratios=(1.0, 1.0), outputs=1, weight_variance=2.0),
             Point(ratios=(1.75, 0.375), outputs=5, weight_variance=2.7),
         ),
-        measured="constant",
-        theory="closed form",
         tolerance=1e-13,
         tolerance_reason="rounding",
-        rivals=("input overlaps only", "second moment for variance", "equal widths", "weights of variance 2"),
         quantity="constant of the upper bound",
     ),
 )

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import pair_scatter, signals
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import Propagation, propagate
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
 
-__all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
+__all__ = ["CLAIMS", "ORDERS"]
 
 ORDERS = "less than half the way to the nearest exponent at issue"
 
@@ -31,8 +31,6 @@ def pairs_of_networks(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _pair(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate.wide import signals
-
     networks = [network_at(block, point, width) for _ in range(2)]
     passed = [signals.forward(network, point.activation) for network in networks]
     hats = [p.activations[-1] @ p.activations[-1].mT / p.activations[-1].shape[-1] for p in passed]
@@ -42,8 +40,6 @@ def _pair(block: Block, point: Point, width: int) -> dict[str, Any]:
 
 def _overlaps(network: Any, point: Point, passed: Any) -> Any:
     """Inner products of the derivatives by the first layer, (n, C, T, T), back through this network's weights."""
-    from simulate.wide import signals
-
     *_, delta = signals.backward(network, point.activation, passed)
     return delta @ delta.mT
 
@@ -82,12 +78,14 @@ PAIRS = Experiment(
 )
 
 
-def _rate(name: str, score: str, statement: str, quantity: str) -> Claim:
+def _rate(name: str, score: str, statement: str, says: str, quantity: str) -> Claim:
     return Claim(
         id=f"karakida2019/{name}",
         entries=("C31",),
         source=f"{PAPER}, section 3.2, q = 1/2 in order parameters that converge as M^(-q)",
+        no_theory=NoTheory.CONSTANT,
         statement=statement,
+        says=says,
         experiment=PAIRS,
         kind=Kind.EXPONENT,
         score=score,
@@ -107,12 +105,16 @@ PAIR_CLAIMS: tuple[AnyClaim, ...] = (
         "forward-rate",
         "forward",
         r"\mathbb{E}\, \|\hat q_{st}^{L-1} - \hat q_{st}^{L-1 \prime}\| \sim M^{-1/2} \text{ for two networks}",
+        "The overlaps of activations between inputs differ between two random networks by an amount that "
+        "falls like one over the square root of the width.",
         "distance of the forward order parameters of two networks",
     ),
     _rate(
         "backward-rate",
         "backward",
         r"\mathbb{E}\, \|\tilde q_{st}^1 - \tilde q_{st}^{1 \prime}\| \sim M^{-1/2} \text{ for two networks}",
+        "The overlaps of back-propagated gradients between inputs differ between two random networks by an "
+        "amount that falls like one over the square root of the width.",
         "distance of the backward order parameters of two networks",
     ),
 )
@@ -122,8 +124,6 @@ PAIR_CLAIMS: tuple[AnyClaim, ...] = (
 
 def fresh_weights(block: Block, point: Point) -> Mapping[str, Any]:
     """Backward order parameter and the variance of its cosines over pairs, with true and with other weights."""
-    from simulate.wide import pair_scatter, signals
-
     network, other = (network_at(block, point, point.width) for _ in range(2))
     passed = signals.forward(network, point.activation)
     scores = {}
@@ -178,8 +178,11 @@ FRESH_CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/gradient-independence",
         entries=("C22",),
         source=f"{PAPER}, assumption 3.2",
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\, \tilde q_{st}^1 \text{ with the weights of the forward pass} = "
         r"\mathbb{E}\, \tilde q_{st}^1 \text{ with fresh ones}",
+        says="In wide networks, back-propagating through fresh random weights in place of those of the "
+        "forward pass leaves the mean overlap of two samples' gradients unchanged.",
         experiment=FRESH,
         kind=Kind.RATIO,
         score=("true_mean", "fresh_mean"),
@@ -194,8 +197,11 @@ FRESH_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C22",),
         source=f"ours, beside assumption 3.2 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\, \mathrm{Var}\, \frac{\tilde q_{st}^1}{\tilde q_t^1} \text{ over pairs of samples, "
         r"weights of the forward pass} = \text{the same with fresh ones}",
+        says="In wide networks, fresh random weights in back-propagation also leave the scatter of the "
+        "gradient overlaps over pairs of samples unchanged.",
         experiment=FRESH,
         kind=Kind.RATIO,
         score=("true_scatter", "fresh_scatter"),
@@ -207,86 +213,4 @@ FRESH_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-# --- growth of the bounds ------------------------------------------------------------------------------------
-
-
-def bounds_by_width(block: Block, point: Point) -> Mapping[str, Any]:
-    """Mean square over mean of the eigenvalues after mean subtraction and root of their squared sum, T = M / rho."""
-    import torch
-
-    found = []
-    for width, count in zip(point.widths, point.networks, strict=True):
-        several = [_bounds(block, point, width) for _ in range(count)]
-        found.append({name: torch.stack([one[name] for one in several]).mean(0) for name in several[0]})
-    return {name: torch.stack([f[name] for f in found], dim=1) for name in found[0]}
-
-
-def _bounds(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate.wide import fisher_gram
-
-    network = network_at(block, point | {"samples": round(width / point.rho)}, width)
-    gram = fisher_gram.centred(fisher_gram.gram(network, point.activation))
-    squares = fisher_gram.trace_of_square(gram)
-    return {"root_of_squares": squares.sqrt(), "squares_over_trace": squares / fisher_gram.trace(gram)}
-
-
-BOUNDS = Experiment(
-    id="karakida2019/bounds-by-width",
-    replicate="one network with its inputs at each width, several at the small ones",
-    simulate=bounds_by_width,
-    points=(
-        Point(
-            activation="tanh",
-            weight_variance=1.6,
-            bias_variance=0.3,
-            depth=3,
-            widths=(16, 32, 64, 128),
-            networks=(6, 3, 2, 1),
-            ratios=(1.25, 0.75, 1.5),
-            rho=1.6,
-            outputs=2,
-        ),
-    ),
-    budget=768,
-    seconds=3.0,
-)
-
-BOUND_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="karakida2019/lower-bound-growth",
-        entries=("C30",),
-        source=f"{PAPER}, section 3.2, order of the lower bound, q* = 1/2",
-        statement=r"\mathbb{E} \frac{\mathrm{Tr}\, \bar F^2}{\mathrm{Tr}\, \bar F} \sim M^{1 - 2 q^*} = M^0 "
-        r"\quad (T = M / \rho)",
-        experiment=BOUNDS,
-        kind=Kind.EXPONENT,
-        score="squares_over_trace",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: 0.0,
-        margin=0.2,
-        relative=False,
-        margin_reason=ORDERS,
-        rivals={"q* = 1/4": lambda _: 0.5, "q* = 0": lambda _: 1.0},
-        quantity="lower bound of the largest eigenvalue after mean subtraction",
-    ),
-    Claim(
-        id="karakida2019/upper-bound-growth",
-        entries=("C30",),
-        source=f"{PAPER}, section 3.2, order of the upper bound, q* = 1/2",
-        statement=r"\mathbb{E} \sqrt{\mathrm{Tr}\, \bar F^2} \sim M^{1 - q^*} = M^{1/2} \quad (T = M / \rho)",
-        experiment=BOUNDS,
-        kind=Kind.EXPONENT,
-        score="root_of_squares",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: 0.5,
-        margin=0.1,
-        relative=False,
-        margin_reason=ORDERS,
-        rivals={"q* = 1/4": lambda _: 0.75, "q* = 0": lambda _: 1.0, "as the eigenvalue": lambda _: 0.0},
-        quantity="upper bound of the largest eigenvalue after mean subtraction",
-    ),
-)
-
-CLAIMS: tuple[AnyClaim, ...] = (*PAIR_CLAIMS, *FRESH_CLAIMS, *BOUND_CLAIMS)
+CLAIMS: tuple[AnyClaim, ...] = (*PAIR_CLAIMS, *FRESH_CLAIMS)

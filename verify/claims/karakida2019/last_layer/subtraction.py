@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram
 from theory.fisher import mean_subtraction
-from verify.claims.karakida2019.wide_networks import kappas, setting, spike, wide_network
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import kappas_at, network_of, setting
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
-__all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
+__all__ = ["CLAIMS", "growth_of_mean"]
 
 # --- a few samples -------------------------------------------------------------------------------------------
 
 
-def few_samples(block: Block, point: Point) -> Mapping[str, Any]:
+def _few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    from simulate.wide import fisher_gram
-
-    gram = fisher_gram.gram(wide_network(block, point), point.activation)
+    gram = fisher_gram.gram(network_of(block, point), point.activation)
     left = point.outputs * (point.samples - 1)
-    return {"mean_of_nonzero": fisher_gram.trace(fisher_gram.centred(gram)) / left}
+    return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 
 
 FEW = Experiment(
     id="karakida2019/few-samples",
     replicate="one network with its inputs",
-    simulate=few_samples,
+    simulate=_few_samples,
     points=(
         Point(
             activation="relu",
@@ -68,9 +67,18 @@ def _at_fixed_samples(p: Any) -> float:
     return mean_subtraction.mean_subtracted_largest(**setting(p, "width", "samples"), finite_width=True)
 
 
+def growth_of_mean(p: Any) -> float:
+    """Power of the width by which eq. (17) takes the narrowest network to the widest."""
+    narrow, wide = (
+        mean_subtraction.mean_subtracted_largest(**setting(p, "samples"), width=width)
+        for width in (p.widths[0], p.widths[-1])
+    )
+    return math.log(wide / narrow) / math.log(p.widths[-1] / p.widths[0])
+
+
 def _instead(p: Any, constant: float) -> float:
     """Eq. (17) with another constant in place of kappa1 - kappa2."""
-    return constant * float(kappas(p).alpha) * p.width / p.samples
+    return constant * float(kappas_at(p).alpha) * p.width / p.samples
 
 
 FEW_CLAIMS: tuple[AnyClaim, ...] = (
@@ -80,6 +88,8 @@ FEW_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3.3, eqs. (16) and (17), for the mean of the eigenvalues that are not zero",
         statement=r"\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} = \frac{1}{T} "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big),\quad T \ge 2",
+        says="With mean subtraction and few samples, the mean of the non-zero Fisher eigenvalues of a wide "
+        "network has the value that the theorem gives for the largest.",
         experiment=FEW,
         score="mean_of_nonzero",
         predict=_at_fixed_samples,
@@ -88,9 +98,9 @@ FEW_CLAIMS: tuple[AnyClaim, ...] = (
         rivals={
             "over T - 1": lambda p: _at_fixed_samples(p) * p.samples / (p.samples - 1),
             "1 - 2/T for 1 - 1/T": lambda p: _at_fixed_samples(p) * (p.samples - 2) / (p.samples - 1),
-            "kappa1": lambda p: _instead(p, kappas(p).kappa1),
+            "kappa1": lambda p: _instead(p, kappas_at(p).kappa1),
             "kappa1 - kappa2 (1 - 1/T)": lambda p: _instead(
-                p, kappas(p).kappa1 - (1 - 1 / p.samples) * kappas(p).kappa2
+                p, kappas_at(p).kappa1 - (1 - 1 / p.samples) * kappas_at(p).kappa2
             ),
             "no alpha": lambda p: _at_fixed_samples(p) / (p.depth - 1),
         },
@@ -106,12 +116,10 @@ def widening(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves, and the largest over it."""
     import torch
 
-    from simulate.wide import fisher_gram
-
     means, over_mean = [], []
     for width in point.widths:
-        drawn = wide_network(block, point, width=width, samples=point.samples, outputs=point.outputs)
-        found = fisher_gram.eigenvalues(fisher_gram.centred(fisher_gram.gram(drawn, point.activation)))
+        drawn = network_of(block, point, width=width, samples=point.samples, outputs=point.outputs)
+        found = fisher_gram.fisher_eigenvalues(fisher_gram.centred(fisher_gram.gram(drawn, point.activation)))
         means.append(found[:, point.outputs :].mean(1))
         over_mean.append(found[:, -1] / means[-1])
     return {"mean": torch.stack(means, dim=1), "over_mean": torch.stack(over_mean, dim=1)}
@@ -145,12 +153,14 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3.3, eq. (17), for the mean of the eigenvalues that are not zero",
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \ge \mathbb{E}\,\frac{\mathrm{Tr}\,\bar F}{C (T - 1)} \sim M "
         r"\quad (T\ \text{fixed})",
+        says="With mean subtraction at a fixed number of samples, the mean of the non-zero Fisher "
+        "eigenvalues still grows in proportion to the width.",
         experiment=WIDENING,
         kind=Kind.EXPONENT,
         score="mean",
         along="widths",
         terms=(1,),
-        predict=lambda _: 1.0,
+        predict=growth_of_mean,
         margin=0.2,
         relative=False,
         margin_reason=HALFWAY,
@@ -162,8 +172,11 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C25",),
         source=f"ours, beside theorem 3.3, eq. (17), of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\Big[\bar\lambda_{\max} \Big/ \tfrac{\mathrm{Tr}\,\bar F}{C (T - 1)}\Big] - 1 "
         r"\sim M^{-1/2} \quad (T\ \text{fixed})",
+        says="At a fixed number of samples, the largest Fisher eigenvalue after mean subtraction approaches "
+        "the mean of the non-zero ones like one over the square root of the width.",
         experiment=WIDENING,
         kind=Kind.EXPONENT,
         score="over_mean",
@@ -184,11 +197,9 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
 
 def two_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the only eigenvalue left by mean subtraction lies below the line of figure 1."""
-    from simulate.wide import fisher_gram
-
-    gram = fisher_gram.gram(wide_network(block, point), point.activation)
-    line = spike(point) * point.width / point.samples
-    return {"below": (fisher_gram.trace(fisher_gram.centred(gram)) < line).double()}
+    gram = fisher_gram.gram(network_of(block, point), point.activation)
+    line = mean_subtraction.mean_subtracted_largest(**setting(point, "width", "samples"))
+    return {"below": (fisher_gram.fisher_trace(fisher_gram.centred(gram)) < line).double()}
 
 
 TWO = Experiment(
@@ -213,6 +224,8 @@ TWO_CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(Standing.OURS, "when T is appropriately scaled to M", "Section 3.2"),
         statement=r"\lim_{M \to \infty} \Pr\big[\bar\lambda_{\max} < \rho \alpha (\kappa_1 - \kappa_2)\big] "
         r"= \tfrac12 \quad (T = 2,\ C = 1)",
+        says="With only two samples and one output, outside the theorem's condition, the one eigenvalue "
+        "left by mean subtraction lies below the lower bound in half of wide networks.",
         experiment=TWO,
         kind=Kind.PROPORTION,
         score="below",
@@ -220,6 +233,7 @@ TWO_CLAIMS: tuple[AnyClaim, ...] = (
         margin=0.07,
         relative=False,
         margin_reason="a skewness of 0.4 at this width moves the median to 0.53; to a quarter it is four times as far",
+        pilot="the margin 0.07: the skewness at this width is that of first draws",
         rivals={"never, as for T of the order of M": lambda _: 0.0, "one in four": lambda _: 0.25},
         quantity="chance of an eigenvalue below the line",
     ),

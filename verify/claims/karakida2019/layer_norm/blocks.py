@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Point
 from theory.fisher import layer_normalisation
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.layer_norm.layer_norm import normed_kappas, normed_statistics
-from verify.claims.karakida2019.wide_networks import PAPER, setting
+from verify.claims.karakida2019.wide_networks import setting
 from verify.model import OURS, AnyClaim, ExactProperty
+from verify.model.domains import Between, Domain, OneOf
 
 __all__ = ["CLAIMS"]
 
 
-def _outputs() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["relu", "erf", "linear"]),
-        "depth": st.integers(2, 5),
-        "outputs": st.integers(3, 8),
-        "samples": st.integers(1, 12),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-        "shared": st.floats(0.0, 3.0),
-    }
+OUTPUTS: Domain = {
+    "activation": OneOf("relu", "erf", "linear"),
+    "depth": Between(2, 5),
+    "outputs": Between(3, 8),
+    "samples": Between(1, 12),
+    "weight_variance": Between(0.1, 4.0),
+    "bias_variance": Between(0.0, 2.0),
+    "shared": Between(0.0, 3.0),
+}
 
 
 def _blocks(rng: np.random.Generator, p: Any) -> tuple[Any, Any, float]:
@@ -93,7 +92,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{\|K\|_F^2}{(\alpha M)^2 T^2} = \big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2),\quad "
         r"K_{st} = \alpha M \kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}",
-        strategies=_outputs,
+        says="Given the outputs, the squared entries of the wide-network Gram matrix with layer "
+        "normalisation sum to the theorem's formula in three averages of output deviations and overlaps.",
+        domain=OUTPUTS,
         violation=_squares_difference,
         examples=DRAWN,
         tolerance=1e-9,
@@ -115,7 +116,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\lambda = \lambda_{\max}\Big(\kappa_{st}' \frac{P(s) P(t)}{\sigma(s)\, \sigma(t)}\Big) \iff "
         r"\kappa_2'\, \lambda_{\max}\Big(\sum_t \frac{P(t)}{\lambda \sigma(t)^2 - (\kappa_1' - \kappa_2')}\Big) = 1 "
         r"\quad \big(\lambda > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2},\ \kappa_2' > 0\big)",
-        strategies=_outputs,
+        says="Given the outputs, the largest eigenvalue of the wide-network Gram matrix with layer "
+        "normalisation solves an equation in matrices as small as the number of outputs.",
+        domain=OUTPUTS,
         violation=_largest_difference,
         examples=DRAWN,
         tolerance=1e-9,
@@ -129,7 +132,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside theorem 4.1 of {PAPER}",
         passage=OURS,
         statement=r"\#\{\lambda_i > (\kappa_1' - \kappa_2') \max_t \sigma(t)^{-2}\} \le C - 1",
-        strategies=_outputs,
+        says="Given the outputs, fewer eigenvalues of the wide-network Gram matrix with layer normalisation "
+        "than there are outputs exceed an edge set by the smallest output deviation.",
+        domain=OUTPUTS,
         violation=_beyond_the_outliers,
         examples=DRAWN,
         tolerance=1e-9,

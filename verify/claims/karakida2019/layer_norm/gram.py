@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from simulate import activations
 from simulate.monte_carlo import Point
+from simulate.wide import layer_normed
+from theory.fisher.layer_normalisation import layer_norm_rank
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.small_networks import distance, small_network
-from verify.claims.karakida2019.wide_networks import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Passage, Standing
+from verify.model import OURS, AnyClaim, ExactProperty, NoTheory, Passage, Standing
+from verify.model.domains import Between, Domain, Many, OneOf
 
 __all__ = ["CLAIMS"]
 
 
-def _architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "hidden": st.lists(st.integers(4, 9), min_size=1, max_size=3),
-        "outputs": st.integers(3, 7),
-        "samples": st.integers(1, 5),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-    }
+ARCHITECTURES: Domain = {
+    "activation": OneOf("tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+    "hidden": Many(Between(4, 9), 1, 3),
+    "outputs": Between(3, 7),
+    "samples": Between(1, 5),
+    "weight_variance": Between(0.1, 4.0),
+    "bias_variance": Between(0.0, 2.0),
+}
 
 
 def _network(rng: np.random.Generator, point: Point) -> Any:
@@ -38,12 +38,9 @@ def _gram_difference(
     """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
     import torch
 
-    from simulate.activations import named
-    from simulate.wide import layer_normed
-
     network = _network(rng, point)
     parameters = [t[0] for pair in zip(network.weights, network.biases, strict=True) for t in pair]
-    phi = named(point.activation).function
+    phi = activations.nonlinearity(point.activation).function
 
     def outputs(*theta: torch.Tensor) -> torch.Tensor:
         h = network.inputs[0]
@@ -57,30 +54,26 @@ def _gram_difference(
     jacobian = torch.func.jacrev(outputs, argnums=tuple(range(len(parameters))))(*parameters)
     flat = torch.cat([j.flatten(2) for j in jacobian], dim=2)
     expected = torch.einsum("ksp,mtp->kmst", flat, flat)
-    found = layer_normed.gram(network, point.activation, **options)[0]
+    found = layer_normed.layer_normed_gram(network, point.activation, **options)[0]
     return distance(found, expected)
 
 
-def _rank_difference(rng: np.random.Generator, point: Point, *, lost: int = 2) -> float:
-    """By how much the rank of some sample's block differs if normalisation takes so many dimensions from it."""
+def _rank_difference(rng: np.random.Generator, point: Point, *, further: int = 0) -> float:
+    """By how much the rank of some sample's block differs if normalisation takes `further` dimensions from it."""
     import torch
 
-    from simulate.wide import layer_normed
-
-    gram = layer_normed.gram(_network(rng, point), point.activation)[0]
+    gram = layer_normed.layer_normed_gram(_network(rng, point), point.activation)[0]
     own = torch.linalg.eigvalsh(gram.diagonal(dim1=2, dim2=3).movedim(2, 0))
     rank = (own > 1e-9 * own[:, -1:]).sum(1)
-    return float((rank - (point.outputs - lost)).abs().max())
+    return float((rank - layer_norm_rank(point.outputs) + further).abs().max())
 
 
 def _of_two_outputs(rng: np.random.Generator, point: Point, *, eps: float = 0.0, outputs: int = 2) -> float:
     """Largest entry of K over that of the last layer's part if its mean alone were subtracted."""
-    from simulate.wide import layer_normed
-
     network = _network(rng, point | {"outputs": outputs})
-    found = layer_normed.forward(network, point.activation)
+    found = layer_normed.layer_normed_signals(network, point.activation)
     scale = found.inverses[-1].square() * found.activations[-1].square().sum(-1) / 2
-    gram = layer_normed.gram(network, point.activation, eps=eps)
+    gram = layer_normed.layer_normed_gram(network, point.activation, eps=eps)
     return float(gram.abs().max() / scale.max())
 
 
@@ -95,10 +88,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C50",),
         source=f"ours, for {PAPER}, eqs. (24) and (25)",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\frac{\partial f(t)}{\partial \theta} = \frac{1}{\sigma(t)} "
         r"\Big(I - \frac{\mathbf 1 \mathbf 1^\top}{C} - \frac{f f^\top}{C}\Big) "
         r"\frac{\partial u^L(t)}{\partial \theta}, \text{ and so in every layer}",
-        strategies=_architectures,
+        says="In every layer, layer normalisation takes the mean and the part along the normalised values "
+        "out of each sample's gradients and divides by the deviation.",
+        domain=ARCHITECTURES,
         violation=_gram_difference,
         examples=SMALL,
         tolerance=1e-9,
@@ -115,14 +111,16 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, behind theorem 4.1 of {PAPER}",
         passage=OURS,
         statement=r"\mathrm{rank}\, K_{tt} = C - 2",
-        strategies=_architectures,
+        says="With layer normalisation, the gradients of one sample's outputs span two dimensions fewer "
+        "than there are outputs.",
+        domain=ARCHITECTURES,
         violation=_rank_difference,
         examples=SMALL,
         tolerance=1e-9,
         tolerance_reason="an exact count, eigenvalues below 1e-9 of the largest being zero in float64",
         rivals={
-            "C - 3": lambda rng, p: _rank_difference(rng, p, lost=3),
-            "C - 1": lambda rng, p: _rank_difference(rng, p, lost=1),
+            "C - 3": lambda rng, p: _rank_difference(rng, p, further=1),
+            "C - 1": lambda rng, p: _rank_difference(rng, p, further=-1),
         },
         seconds=0.5,
     ),
@@ -133,8 +131,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(
             Standing.AS_STATED, "the FIM becomes a zero matrix because of a special symmetry", "Section 4"
         ),
+        no_theory=NoTheory.CONSTANT,
         statement=r"K = 0 \quad (C = 2)",
-        strategies=_architectures,
+        says="With two layer-normalised outputs, the Fisher matrix of every network is zero.",
+        domain=ARCHITECTURES,
         violation=_of_two_outputs,
         examples=SMALL,
         tolerance=1e-20,

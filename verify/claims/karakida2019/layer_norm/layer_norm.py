@@ -7,23 +7,23 @@ from functools import cache
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, layer_normed
 from theory import fisher
 from theory.fisher import layer_normalisation
-from verify.claims.karakida2019.wide_networks import PAPER, kappas, setting, wide_network
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import kappas_at, network_of, setting
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
 
 __all__ = ["CLAIMS", "normed_kappas", "normed_statistics"]
 
 
 def normed_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Fisher statistics of the normalised outputs, and the averages of 1/sigma^2 that the theorem reads."""
-    from simulate.wide import fisher_gram, layer_normed
-
-    network = wide_network(block, point)
-    signals = layer_normed.forward(network, point.activation)
-    gram = layer_normed.gram(network, point.activation)
-    values = fisher_gram.eigenvalues(gram)
-    squares, trace = values.square().sum(1), fisher_gram.trace(gram)
+    network = network_of(block, point)
+    signals = layer_normed.layer_normed_signals(network, point.activation)
+    gram = layer_normed.layer_normed_gram(network, point.activation)
+    values = fisher_gram.fisher_eigenvalues(gram)
+    squares, trace = values.square().sum(1), fisher_gram.fisher_trace(gram)
     count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
     return {
         "mean": trace / count,
@@ -99,7 +99,7 @@ def _mean(p: Any) -> Any:
 
 def _without_normalisation(p: Any) -> Any:
     """The constant kappa1 of the same network without normalisation."""
-    return _mean(p) * kappas(p).kappa1 / normed_kappas(p).kappa1
+    return _mean(p) * kappas_at(p).kappa1 / normed_kappas(p).kappa1
 
 
 def _rayleigh(p: Any, **changed: Any) -> Any:
@@ -139,6 +139,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"m_\lambda = \frac{(C - 2)\, \eta_1}{P} \Big(\alpha M \kappa_1' + \sum_l \tilde q_t^l\Big),\quad "
         r"\eta_1 = \frac1T \sum_t \frac{1}{\sigma(t)^2}",
+        says="With layer normalisation, the mean Fisher eigenvalue of a wide network is in proportion to "
+        "two less than the number of outputs and to the mean inverse output variance.",
         experiment=NORMED,
         score="mean",
         inputs=_typical("eta1"),
@@ -161,6 +163,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{1}{T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1 = \alpha M \Big[(C - 2) \frac{\eta_1}{T} "
         r"\kappa_1' + \frac{\kappa_2'}{T^2} \sum_{s \ne t} "
         r"\frac{C - 3 + (f(s) \cdot f(t)/C)^2}{\sigma(s)\, \sigma(t)}\Big] + \text{biases}",
+        says="With layer normalisation, the summed Rayleigh quotients of a wide network's outputs at equal "
+        "weights follow from the deviations and overlaps of these outputs.",
         experiment=NORMED,
         score="rayleigh",
         inputs=_typical("eta1", "overlap"),
@@ -182,6 +186,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathbb{E}\,\lambda_{\max} \ge \frac{\alpha M}{(C - 2)\, \eta_1 \kappa_1'} "
         r"\Big[\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)\Big]",
+        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies above the "
+        "theorem's lower bound, which grows in proportion to the width.",
         experiment=NORMED,
         kind=Kind.AT_LEAST,
         score="largest",
@@ -203,6 +209,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 4.1, eq. (26)",
         statement=r"\mathbb{E}\,\lambda_{\max} \le \alpha M \sqrt{\big((C - 3)\, \eta_1^2 + \eta_3^2\big) \kappa_2'^2 "
         r"+ (C - 2) \frac{\eta_2}{T} (\kappa_1'^2 - \kappa_2'^2)}",
+        says="With layer normalisation, the mean largest Fisher eigenvalue of a wide network lies below the "
+        "theorem's upper bound, which grows in proportion to the width.",
         experiment=NORMED,
         kind=Kind.AT_MOST,
         score="largest",
@@ -221,7 +229,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C52",),
         source=f"ours, behind theorem 4.1 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\lambda_{\max} \ge \mathrm{Tr}\, F^2 / \mathrm{Tr}\, F",
+        says="In every network with layer normalisation, the largest Fisher eigenvalue is at least the sum "
+        "of the squared eigenvalues over their sum.",
         experiment=NORMED,
         kind=Kind.NEVER_BELOW,
         score="largest",
@@ -245,7 +256,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C52",),
         source=f"ours, behind theorem 4.1 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\lambda_{\max} \le \sqrt{\mathrm{Tr}\, F^2}",
+        says="In every network with layer normalisation, the largest Fisher eigenvalue is at most the root "
+        "of the sum of the squared eigenvalues.",
         experiment=NORMED,
         kind=Kind.NEVER_ABOVE,
         score="largest",

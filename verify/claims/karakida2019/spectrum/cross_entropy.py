@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, gram_variants, signals
 from theory import fisher
-from verify.claims.karakida2019 import wide_networks
+from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.small_networks import (
     SMALL,
     architectures,
@@ -18,13 +20,14 @@ from verify.claims.karakida2019.small_networks import (
     jacobian_gram,
     small_network,
 )
-from verify.claims.karakida2019.wide_networks import PAPER, setting
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.claims.karakida2019.wide_networks import setting
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, NoTheory
+from verify.model.domains import Between, Domain, Each, Many
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "ORDERS", "SOFTMAX_ELSEWHERE", "dual", "known", "parameters_of", "quotient"]
 
 LINEAR = "linear in the Gram matrix: unbiased up to O(1/M), 0.5 % at M = 200; at most 3 % for wide networks"
-SOFTMAX = "softmax outputs are also in Karakida, Akaho and Amari (2021), arXiv 1910.05992"
+SOFTMAX_ELSEWHERE = "softmax outputs are also in Karakida, Akaho and Amari (2021), arXiv 1910.05992"
 ORDERS = "the orders at issue are 1/2, 1 and 2: less than half the way to the nearest"
 
 
@@ -32,92 +35,48 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and Rayleigh quotient of the cross-entropy's Fisher matrix, and what they need of the softmax.
 
     The quotient is taken at the top eigenvector of the averaged Gram matrix; `shared` and `own` are those of the
-    matrices with a kernel of ones and with one of the identity.
+    matrices with a kernel of ones and with one of the identity. `known_mean` and `known_largest` are what theory makes
+    of the softmax of each network.
     """
     import torch
 
-    from simulate.matrices import ensembles
-    from simulate.wide import fisher_gram, gram_variants, signals
-
-    network = wide_networks.wide_network(block, point)
+    network = wide_networks.network_of(block, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
     gram = fisher_gram.gram(network, point.activation)
     probabilities = torch.softmax(logits, -1)
-    vector = ensembles.top_eigenpair(_dual(gram_variants.averaged(gram), logits))[1]
+    vector = ensembles.top_eigenpair(dual(gram_variants.averaged(gram), logits))[1]
     ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples, dtype=gram.dtype)[None]
     return {
-        "mean": fisher_gram.trace(gram_variants.cross_entropy_gram(gram, logits)),
+        "mean": fisher_gram.fisher_trace(gram_variants.cross_entropy_gram(gram, logits)),
         "spread": 1 - probabilities.square().sum(-1).mean(1),
-        "rayleigh": _quotient(vector, _dual(gram, logits)) / point.samples,
-        "shared": _quotient(vector, _dual(_blocks(ones, gram), logits)) / point.samples,
-        "own": _quotient(vector, _dual(_blocks(one, gram), logits)) / point.samples,
+        "rayleigh": quotient(vector, dual(gram, logits)) / point.samples,
+        "shared": quotient(vector, dual(_blocks(ones, gram), logits)) / point.samples,
+        "own": quotient(vector, dual(_blocks(one, gram), logits)) / point.samples,
+        "known_mean": known(point, probabilities, lambda s: s.mean) * parameters_of(point),
+        "known_largest": known(point, probabilities, lambda s: s.largest),
     }
 
 
-def softmax_largest(block: Block, point: Point) -> Mapping[str, Any]:
-    """Rayleigh quotient at the top eigenvector of the averaged Gram over the largest eigenvalue, at every width."""
-    return {"ratio": _by_width(_quotient_over_largest, block, point)}
-
-
-def _by_width(simulate: Callable[[Block, Point, int], Any], block: Block, point: Point) -> Any:
-    """What is drawn at every width, the last axis; of small networks several are drawn, and averaged."""
-    import torch
-
+def known(
+    point: Point, probabilities: Any, statistic: Callable[[fisher.CrossEntropyStatistics], float]
+) -> Any:
+    """A statistic of the cross-entropy's Fisher matrix by theory, given the softmax of each network."""
     found = [
-        torch.stack([simulate(block, point, width) for _ in range(draws)]).mean(0)
-        for width, draws in zip(point.widths, point.draws, strict=True)
+        fisher.cross_entropy_statistics(
+            **setting(point), width=point.width, probabilities=g, finite_width=True
+        )
+        for g in probabilities.numpy()
     ]
-    return torch.stack(found, dim=-1)
+    return probabilities.new_tensor([statistic(statistics) for statistics in found])
 
 
-def _quotient_over_largest(block: Block, point: Point, width: int) -> Any:
-    from simulate.matrices import ensembles
-    from simulate.wide import fisher_gram, gram_variants, signals
-
-    network = wide_networks.wide_network(block, point, width=width)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    gram = fisher_gram.gram(network, point.activation)
-    matrix = _dual(gram, logits)
-    vector = ensembles.top_eigenpair(_dual(gram_variants.averaged(gram), logits))[1]
-    return _quotient(vector, matrix) / ensembles.top_eigenvalue(matrix)
+def parameters_of(point: Point) -> int:
+    """Number of parameters of the network of a point."""
+    return fisher.parameter_count(depth=point.depth, width=point.width, outputs=point.outputs)
 
 
-def softmax_outliers(block: Block, point: Point) -> Mapping[str, Any]:
-    """Eigenvalue C of the cross-entropy's Fisher matrix over the largest at every width, T = M samples.
-
-    At the largest width also eigenvalue C - 1, and that of the mean of Q over its largest.
-    """
-    last, share, beyond = _by_width(_softmax_ratios, block, point)
-    return {"last": last[:, -1], "share": share[:, -1], "beyond": beyond}
-
-
-def _softmax_ratios(block: Block, point: Point, width: int) -> Any:
-    import torch
-
-    from simulate.wide import fisher_gram, gram_variants, signals
-
-    network = wide_networks.wide_network(block, point, width=width, samples=width)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    gram = gram_variants.cross_entropy_gram(fisher_gram.gram(network, point.activation), logits)
-    values, weights = fisher_gram.eigenvalues(gram).flip(1), _mean_covariance(logits)
-    c = point.outputs
-    values, weights = values / values[:, :1], weights / weights[:, :1]
-    return torch.stack([values[:, c - 2], weights[:, c - 2], values[:, c - 1]])
-
-
-def _mean_covariance(logits: Any) -> Any:
-    """Eigenvalues of the mean of diag(g) - g g' over the samples, descending."""
-    import torch
-
-    g = torch.softmax(logits, -1)
-    mean = torch.diag_embed(g.mean(1)) - g.mT @ g / g.shape[1]
-    return torch.linalg.eigvalsh(mean).flip(1)
-
-
-def _dual(gram: Any, logits: Any) -> Any:
+def dual(gram: Any, logits: Any) -> Any:
     """The cross-entropy's Gram as matrices."""
-    from simulate.wide import gram_variants
-
     return gram_variants.cross_entropy_gram(gram, logits).transpose(2, 3).flatten(3, 4).flatten(1, 2)
 
 
@@ -129,7 +88,8 @@ def _blocks(kernel: Any, like: Any) -> Any:
     return (same[None, :, :, None, None] * kernel[:, None, None]).expand_as(like)
 
 
-def _quotient(vector: Any, matrix: Any) -> Any:
+def quotient(vector: Any, matrix: Any) -> Any:
+    """Rayleigh quotients, one for each network."""
     return (vector[:, None] @ matrix @ vector[:, :, None])[:, 0, 0]
 
 
@@ -147,35 +107,6 @@ SOFTMAX = Experiment(
     points=tuple(s | {"depth": 3, "width": 200, "samples": 7, "outputs": 5} for s in UNCERTAIN),
     budget=2048,
     seconds=0.8,
-)
-
-SOFTMAX_SETTING = {"activation": "softplus", "weight_variance": 0.6, "bias_variance": 0.2}
-
-SOFTMAX_SIZES = Experiment(
-    id="karakida2019/cross-entropy-largest",
-    replicate="networks with their inputs at each width",
-    simulate=softmax_largest,
-    points=(
-        Point(
-            **SOFTMAX_SETTING,
-            depth=2,
-            samples=7,
-            outputs=3,
-            widths=(8, 16, 32, 64, 128),
-            draws=(4, 3, 2, 1, 1),
-        ),
-    ),
-    budget=1280,
-    seconds=2.2,
-)
-
-SOFTMAX_OUTLIERS = Experiment(
-    id="karakida2019/cross-entropy-outliers",
-    replicate="networks with their inputs at each width, T = M",
-    simulate=softmax_outliers,
-    points=(Point(**SOFTMAX_SETTING, depth=2, outputs=3, widths=(8, 16, 32, 64), draws=(4, 3, 2, 1)),),
-    budget=384,
-    seconds=1.8,
 )
 
 
@@ -203,40 +134,22 @@ def _eq_10(p: Point) -> float:
     return _largest(p.samples, width=p.width, **setting(p))
 
 
-TYPICAL = {"spread": 0.58, "shared": 0.3, "own": 0.045}
-
-SOFTMAX_ORDER = Claim(
-    id="karakida2019/cross-entropy-largest-order",
-    entries=("C57",),
-    source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX}",
-    passage=OURS,
-    statement=r"1 - \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] \sim M^{-1}",
-    experiment=SOFTMAX_SIZES,
-    kind=Kind.EXPONENT,
-    score="ratio",
-    along="widths",
-    terms=(1,),
-    offset=lambda _: 1.0,
-    predict=lambda _: -1.0,
-    margin=0.24,
-    relative=False,
-    margin_reason=ORDERS,
-    rivals={"as for equal eigenvalues": lambda _: -0.5, "square": lambda _: -2.0},
-    quantity="one less Rayleigh quotient over the largest eigenvalue",
-)
+TYPICAL: dict[str, float] = {"spread": 0.58, "shared": 0.3, "own": 0.045}
 
 SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-trace",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX}",
+        source=f"ours, beside {PAPER}, theorem 2.2; {SOFTMAX_ELSEWHERE}",
         passage=OURS,
         statement=r"\mathrm{Tr}\,F = \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big) "
         r"\Big\langle 1 - \sum_k g_k^2 \Big\rangle",
+        says="For cross-entropy, the trace of a wide network's Fisher matrix is one output's trace for "
+        "squared error times one minus the mean sum of squared probabilities.",
         experiment=SOFTMAX,
         score="mean",
-        inputs=TYPICAL,
-        predict=lambda p: _own(p) * p.spread,
+        inputs=TYPICAL | {"known_mean": lambda p: _own(p) * TYPICAL["spread"]},
+        predict=lambda p: p.known_mean,
         margin=0.03,
         margin_reason=LINEAR,
         rivals={
@@ -251,14 +164,16 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="karakida2019/cross-entropy-rayleigh",
         entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form; {SOFTMAX}",
+        source=f"ours, beside {PAPER}, theorem 2.2, in Rayleigh form; {SOFTMAX_ELSEWHERE}",
         passage=OURS,
-        statement=r"v^\top \frac{K}{T} v = \frac{\alpha M}{T} \Big[\kappa_2 \Big|\sum_t Q(t)^{1/2} v(t)\Big|^2 + "
-        r"(\kappa_1 - \kappa_2) \sum_t v(t)^\top Q(t)\, v(t)\Big] + \ldots",
+        statement=r"v^\top \frac{K}{T} v = \frac{\alpha M}{T} "
+        r"\lambda_{\max}\big(\kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}\big) + \ldots,\quad v \text{ its eigenvector}",
+        says="For cross-entropy, the Rayleigh quotient of a wide network's Fisher matrix at the top "
+        "eigenvector of the averaged one follows from gradient overlaps and softmax covariances.",
         experiment=SOFTMAX,
         score="rayleigh",
-        inputs=TYPICAL,
-        predict=_quotient_of,
+        inputs=TYPICAL | {"known_largest": lambda p: _quotient_of(p | TYPICAL)},
+        predict=lambda p: p.known_largest,
         margin=0.03,
         margin_reason=LINEAR,
         rivals={
@@ -270,60 +185,6 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
         quantity="Rayleigh quotient of the Fisher matrix of the cross-entropy",
         axis="weight_variance",
     ),
-    Claim(
-        id="karakida2019/cross-entropy-largest",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, theorem 2.2, for the largest eigenvalue itself; {SOFTMAX}",
-        passage=OURS,
-        statement=r"\lim_{M \to \infty} \mathbb{E}\big[v^\top K v \big/ \lambda_{\max}\big] = 1,\quad "
-        r"v \text{ the top eigenvector of the blocks } \kappa_{st}\, Q(s)^{1/2} Q(t)^{1/2}",
-        experiment=SOFTMAX_SIZES,
-        kind=Kind.LIMIT,
-        score="ratio",
-        along="widths",
-        terms=(1, 2),
-        order=SOFTMAX_ORDER,
-        predict=lambda _: 1.0,
-        margin=0.01,
-        margin_reason="at most 1 %; the ratio itself is 0.970 at M = 8",
-        rivals={"no convergence from M = 8 on": lambda _: 0.97},
-        quantity="Rayleigh quotient over the largest eigenvalue, cross-entropy",
-    ),
-    SOFTMAX_ORDER,
-    Claim(
-        id="karakida2019/cross-entropy-last-outlier",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3; {SOFTMAX}",
-        passage=OURS,
-        statement=r"\frac{\lambda_{C-1}}{\lambda_1} = "
-        r"\frac{\lambda_{C-1}(\langle Q \rangle)}{\lambda_1(\langle Q \rangle)} \quad (T = M)",
-        experiment=SOFTMAX_OUTLIERS,
-        score="last",
-        inputs={"share": 0.54},
-        predict=lambda p: p.share,
-        margin=0.03,
-        margin_reason="at most 3 % for wide networks; the bias is O(1/M), 0.3 % at M = 64",
-        rivals={"equal outliers": lambda _: 1.0, "no outlier": lambda _: 0.034},
-        quantity="eigenvalue C - 1 over the largest",
-    ),
-    Claim(
-        id="karakida2019/cross-entropy-outliers",
-        entries=("C57",),
-        source=f"ours, beside {PAPER}, section 2.3, which counts C outliers for the squared error; {SOFTMAX}",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\lambda_{C} / \lambda_1 \sim M^{-1} \quad (T = M)",
-        experiment=SOFTMAX_OUTLIERS,
-        kind=Kind.EXPONENT,
-        score="beyond",
-        along="widths",
-        terms=(1,),
-        predict=lambda _: -1.0,
-        margin=0.24,
-        relative=False,
-        margin_reason="the exponents at issue are 0, -1/2 and -1: less than half the way to the nearest",
-        rivals={"C outliers": lambda _: 0.0, "split from them": lambda _: -0.5},
-        quantity="eigenvalue C over the largest",
-    ),
 )
 
 
@@ -333,8 +194,6 @@ SOFTMAX_CLAIMS: tuple[AnyClaim, ...] = (
 def softmax_gram_difference(rng: np.random.Generator, point: Point, *, mean: bool = True) -> float:
     """The same for the Gram of the cross-entropy, the Jacobian being that of twice the root of the softmax."""
     import torch
-
-    from simulate.wide import fisher_gram, gram_variants, signals
 
     network = small_network(rng, point)
     logits = signals.forward(network, point.activation).preactivations[-1]
@@ -347,16 +206,12 @@ def softmax_gram_difference(rng: np.random.Generator, point: Point, *, mean: boo
     return distance(found[0], expected)
 
 
-def _softmax_architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
+SOFTMAX_NETWORKS: Domain = {
+    **architectures(),
     # a certain output has no information, and nothing to compare with
-    widths = st.tuples(st.lists(st.integers(1, 7), min_size=1, max_size=3), st.integers(2, 5))
-    return {
-        **architectures(),
-        "widths": widths.map(lambda w: [*w[0], w[1]]),
-        "weight_variance": st.floats(0.1, 1.5),
-    }
+    "widths": Each(Many(Between(1, 7), 1, 3), Between(2, 5)),
+    "weight_variance": Between(0.1, 1.5),
+}
 
 
 GRAM_PROPERTY = ExactProperty(
@@ -364,9 +219,12 @@ GRAM_PROPERTY = ExactProperty(
     entries=("C57",),
     source=f"ours, beside {PAPER}, eq. (8)",
     passage=OURS,
+    no_theory=NoTheory.MEASURED,
     statement=r"4\, \nabla\!\sqrt{g}\, \nabla\!\sqrt{g}^\top = B^\top J J^\top B,\quad "
     r"B B^\top = Q = \mathrm{diag}(g) - g g^\top",
-    strategies=_softmax_architectures,
+    says="In any network, gradients of twice the square roots of the softmax probabilities have the Gram "
+    "matrix of the cross-entropy's Fisher information.",
+    domain=SOFTMAX_NETWORKS,
     violation=softmax_gram_difference,
     examples=SMALL,
     tolerance=1e-9,

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, gradient_span
 from theory import fisher
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 
 def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
@@ -27,13 +27,11 @@ def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate.wide import fisher_gram, gradient_span
-
     gram = fisher_gram.gram(network_at(block, point, width), point.activation)
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
     span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
     return {
-        "second_moment": squares / (scale * fisher_gram.trace(gram)),
+        "second_moment": squares / (scale * fisher_gram.fisher_trace(gram)),
         "mean_of_top": span.eigenvalues.mean(1) / scale,
         "largest": span.eigenvalues[:, -1] / span.eigenvalues.mean(1),
         "split": (span.eigenvalues[:, -1] - span.eigenvalues[:, 0]) / scale,
@@ -86,7 +84,18 @@ def _bracket(p: Point) -> float:
 
 
 def _by_theorem(p: Point) -> float:
-    return _second_moment(p, 1 / p.samples, 1 - 1 / p.samples)
+    """To leading order in the width, whatever it is."""
+    known = fisher.eigenvalue_statistics(
+        p.activation,
+        depth=p.depth,
+        width=100,
+        samples=p.samples,
+        outputs=p.outputs,
+        weight_variance=p.weight_variance,
+        bias_variance=p.bias_variance,
+        width_ratios=p.get("ratios"),
+    )
+    return known.second_moment / (known.mean * known.largest)
 
 
 def _one_large(p: Point) -> float:
@@ -105,6 +114,8 @@ SECOND_MOMENT_ORDER = Claim(
     passage=OURS,
     statement=r"\mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] - "
     r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)} \sim M^{-1}",
+    says="The second moment of the Fisher eigenvalues, over their mean and the Rayleigh quotient, "
+    "approaches its limit like one over the width.",
     experiment=GROWING,
     kind=Kind.EXPONENT,
     score="second_moment",
@@ -124,7 +135,10 @@ TOP_ORDER = Claim(
     entries=("C15",),
     source=f"ours, beside theorem 2.2 of {PAPER}",
     passage=OURS,
+    no_theory=NoTheory.CONSTANT,
     statement=r"\mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] - 1 \sim M^{-1}",
+    says="The mean of the largest Fisher eigenvalues, one for each output, approaches the Rayleigh quotient "
+    "at equal weights like one over the width.",
     experiment=GROWING,
     kind=Kind.EXPONENT,
     score="mean_of_top",
@@ -147,6 +161,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"s_\lambda = \alpha C \Big(\frac{T-1}{T} \kappa_2^2 + \frac1T \kappa_1^2\Big): \quad "
         r"\lim_{M \to \infty} \mathbb{E}\Big[\frac{s_\lambda}{m_\lambda \bar r}\Big] = "
         r"\frac{(T-1) \kappa_2^2 + \kappa_1^2}{\kappa_1 ((T-1) \kappa_2 + \kappa_1)}",
+        says="As the width grows, the second moment of the Fisher eigenvalues, over their mean and the "
+        "Rayleigh quotient, tends to a mix of squared gradient overlaps within and between samples.",
         experiment=GROWING,
         kind=Kind.LIMIT,
         score="second_moment",
@@ -171,8 +187,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="karakida2019/mean-of-top",
         entries=("C14", "C15"),
         source=f"{PAPER}, theorem 2.2, eq. (10), for C eigenvalues",
+        no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\frac1C \sum_{j \le C} \lambda_j \big/ \bar r\Big] = 1,"
         r"\quad \bar r = \frac1{C T^2} \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
+        says="As the width grows, the mean of the largest Fisher eigenvalues, one for each output, tends to "
+        "the Rayleigh quotient at equal weights.",
         experiment=GROWING,
         kind=Kind.LIMIT,
         score="mean_of_top",
@@ -191,8 +210,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C14", "C15"),
         source=f"ours, beside theorem 2.2 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\Big[\lambda_{\max} \big/ \frac1C \sum_{j \le C} \lambda_j\Big] - 1 \sim M^{-1/2} "
         r"\quad (C > 1)",
+        says="With several outputs, the largest Fisher eigenvalue approaches the mean of the top ones, one "
+        "for each output, only like one over the square root of the width.",
         experiment=GROWING,
         kind=Kind.EXPONENT,
         score="largest",
@@ -211,7 +233,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C15",),
         source=f"ours, beside theorem 2.2 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}[(\lambda_1 - \lambda_C) / \bar r] \sim M^{-1/2}",
+        says="The top Fisher eigenvalues, one for each output, lie apart by a share of their size that "
+        "falls like one over the square root of the width.",
         experiment=GROWING,
         kind=Kind.EXPONENT,
         score="split",
@@ -229,8 +254,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C19",),
         source=f"{PAPER}, theorem 3.1, on the eigenspace of the largest eigenvalues",
         passage=Passage(Standing.AS_STATED, "We find the following eigenspace of", "Section 3.1"),
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \sqrt{1 - \tfrac1C \mathrm{tr} P_v P_g} \sim M^{-1/2} \to 0,\quad "
         r"P_v \text{ on } v_1..v_C,\ P_g \text{ on } E[\nabla f_1]..E[\nabla f_C]",
+        says="The angle between the span of the top Fisher eigenvectors and that of the outputs' mean "
+        "gradients falls like one over the square root of the width.",
         experiment=GROWING,
         kind=Kind.EXPONENT,
         score="sine",
@@ -248,7 +276,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C19",),
         source=f"ours, beside theorem 3.1 of {PAPER}",
         passage=OURS,
+        no_theory=NoTheory.CONSTANT,
         statement=r"1 - \mathbb{E} \max_k \cos^2(v_1, E[\nabla f_k]) \sim M^0 \quad (C > 1)",
+        says="With several outputs, the top Fisher eigenvector by itself does not turn towards the mean "
+        "gradient of any one output as the width grows.",
         experiment=GROWING,
         kind=Kind.EXPONENT,
         score="misalignment",

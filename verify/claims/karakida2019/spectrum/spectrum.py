@@ -6,20 +6,18 @@ Layers of different widths, the input's included, numbers of samples down to one
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
+from verify.claims.karakida2019 import PAPER
+from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "network_at"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
@@ -30,8 +28,6 @@ LINEAR = "linear in the Gram matrix: unbiased up to O(1/M); at most 3 % for wide
 
 def network_at(block: Block, point: Point, width: int) -> Any:
     """Networks whose layers have `width` times the ratios of the point."""
-    from simulate.wide import signals
-
     return signals.wide_network(
         block,
         widths=(*(round(ratio * width) for ratio in point.ratios), point.outputs),
@@ -43,10 +39,8 @@ def network_at(block: Block, point: Point, width: int) -> Any:
 
 def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean entry of the Gram matrix of one output on and off its diagonal, per unit of width."""
-    from simulate.wide import fisher_gram
-
     gram = fisher_gram.gram(network_at(block, point, point.width), point.activation)
-    diagonal = fisher_gram.trace(gram) / point.outputs
+    diagonal = fisher_gram.fisher_trace(gram) / point.outputs
     off = (fisher_gram.rayleigh(gram) * point.samples - diagonal) / (point.samples - 1)
     return {"diagonal": diagonal / point.width, "off_diagonal": off / point.width}
 
@@ -200,10 +194,13 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
         passage=SLIP,
         statement=r"\frac{\mathrm{tr} F}{C M} = \alpha \kappa_1 + \frac1M \sum_l \tilde q_t^l,\quad "
         r"\alpha \kappa_1 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_t^l\, \hat q_t^{l-1}",
+        says="With layers of different widths, the trace of the Fisher matrix sums backward times forward "
+        "variances over layers, each weighted by the width of the layer below.",
         experiment=UNEVEN,
         score="diagonal",
         predict=_entry("kappa1"),
         printed=_both_forward(_diagonal),
+        reads=r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_t^l\, \hat q_t^{l-1}",
         finding=FINDING,
         margin=0.03,
         margin_reason=LINEAR,
@@ -217,10 +214,13 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
         passage=SLIP,
         statement=r"\frac{1}{M}\, \mathbb{E}\, K_{kk}(s, t) = \alpha \kappa_2 + \frac1M \sum_l \tilde q_{st}^l,\quad "
         r"\alpha \kappa_2 = \sum_{l=1}^{L} \alpha_{l-1} \tilde q_{st}^l\, \hat q_{st}^{l-1}",
+        says="With layers of different widths, the mean product of two samples' gradients sums backward "
+        "times forward covariances over layers, each weighted by the width of the layer below.",
         experiment=UNEVEN,
         score="off_diagonal",
         predict=_entry("kappa2"),
         printed=_both_forward(_off_diagonal),
+        reads=r"\kappa_2 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_{st}^l\, \hat q_{st}^{l-1}",
         finding=FINDING,
         margin=0.03,
         margin_reason=LINEAR,
@@ -235,8 +235,6 @@ UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (
 def any_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Rayleigh quotient at equal weights with the first T of the inputs, for every T."""
     import torch
-
-    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         block,
@@ -282,6 +280,8 @@ ANY_SAMPLES_CLAIM = Claim(
     passage=Passage(Standing.AS_STATED, "investigates such an empirical FIM for arbitrary", "Section 2.3"),
     statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
     r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + O(1), \quad T = 1 \text{ to } 25",
+    says="The formula for the Rayleigh quotient of a wide network's Fisher matrix at equal weights holds at "
+    "any number of samples, down to a single one.",
     experiment=ANY_SAMPLES,
     score="rayleigh",
     along="samples",
@@ -299,146 +299,7 @@ ANY_SAMPLES_CLAIM = Claim(
     quantity="Rayleigh quotient of the Fisher matrix at equal weights",
 )
 
-# --- the matrix itself ---------------------------------------------------------------------------------------
-
-
-def _architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "widths": st.lists(st.integers(1, 4), min_size=2, max_size=4),
-        "samples": st.integers(1, 9),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-    }
-
-
-def _gradients(network: Any, activation: str) -> Any:
-    """Derivatives of all outputs at all samples of one network by all parameters, (C T, P), by autograd."""
-    import torch
-
-    from simulate.wide import signals
-
-    def outputs(weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
-        moved = signals.WideNetwork(
-            weights=tuple(w[None] for w in weights),
-            biases=tuple(b[None] for b in biases),
-            inputs=network.inputs,
-        )
-        return signals.forward(moved, activation).preactivations[-1][0].T
-
-    parameters = [w[0] for w in network.weights], [b[0] for b in network.biases]
-    parts = torch.func.jacrev(outputs, argnums=(0, 1))(*parameters)
-    return torch.cat([part.flatten(2) for part in parts[0] + parts[1]], dim=2).flatten(0, 1)
-
-
-def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
-    """The most negative eigenvalue, or the first that a matrix of such a rank would not have, over the largest.
-
-    Of the Gram matrix, layer by layer, and of the Fisher matrix itself: neither has the size of the other.
-    """
-    import torch
-
-    from simulate.wide import fisher_gram, signals
-
-    network = signals.wide_network(
-        Block((rng,)),
-        widths=point.widths,
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-    gradients = _gradients(network, point.activation)
-    dual = fisher_gram.eigenvalues(fisher_gram.gram(network, point.activation))[0]
-    spectra = dual, torch.linalg.eigvalsh(gradients.mT @ gradients / point.samples)
-    return max(_excess(values.flip(0), rank) for values in spectra)
-
-
-def _excess(values: Any, rank: int) -> float:
-    return float(max(-values[-1], *values[rank:].abs(), 0.0) / values[0])
-
-
-def _weights(point: Point) -> int:
-    return sum(a * b for a, b in pairwise(point.widths))
-
-
-def _rank_bound(point: Point) -> int:
-    return min(_weights(point) + sum(point.widths[1:]), point.widths[-1] * point.samples)
-
-
-RANK = ExactProperty(
-    id="karakida2019/fisher-rank",
-    entries=("C9",),
-    source=f"{PAPER}, eq. (8)",
-    statement=r"F \succeq 0, \quad \mathrm{rank}\, F \le \min(P, C T)",
-    strategies=_architectures,
-    violation=lambda rng, point: _beyond(rng, point, _rank_bound(point)),
-    examples=(
-        Point(activation="tanh", widths=(4, 3, 2), samples=5, weight_variance=1.7, bias_variance=0.3),
-        Point(activation="tanh", widths=(1, 1, 1), samples=7, weight_variance=1.7, bias_variance=0.3),
-    ),
-    tolerance=1e-12,
-    tolerance_reason="rounding of a symmetric eigenvalue problem, relative to the largest eigenvalue",
-    rivals={
-        "rank T": lambda rng, point: _beyond(rng, point, point.samples),
-        "weights only": lambda rng, point: _beyond(
-            rng, point, min(_weights(point), point.widths[-1] * point.samples)
-        ),
-        "one less": lambda rng, point: _beyond(rng, point, _rank_bound(point) - 1),
-    },
-    seconds=0.5,
-)
-
-# --- kappa1 in closed form -----------------------------------------------------------------------------------
-
-
-def _critical_relu(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """kappa1 of ReLU with weight variance 2 and no biases: all its order parameters of one sample are 1."""
-    k = fisher.kappas(
-        "relu",
-        depth=len(point.ratios),
-        weight_variance=2.0,
-        bias_variance=0.0,
-        width_ratios=point.ratios,
-    )
-    ratios = [Fraction(r) for r in point.ratios]
-    alpha = sum(a * b for a, b in pairwise(ratios))
-    return {
-        "kappa1": k.kappa1,
-        "closed form": float(sum(ratios) / alpha),
-        "hidden layers only": float(sum(ratios[1:]) / alpha),
-        "layers below the last": float(sum(ratios[:-1]) / alpha),
-        "mean ratio": float(sum(ratios) / len(ratios) / alpha),
-    }
-
-
-CRITICAL_RELU = Identity(
-    id="karakida2019/critical-relu",
-    entries=("C16",),
-    source=f"ours, beside {PAPER}, eq. (11)",
-    passage=OURS,
-    statement=r"\kappa_1 = \frac1\alpha \sum_{l=0}^{L-1} \alpha_l \ \text{for ReLU, } "
-    r"(\sigma_w^2, \sigma_b^2) = (2, 0);\quad \frac{L}{L-1} \text{ for equal widths}",
-    routes=_critical_relu,
-    points=(
-        Point(ratios=(1.0,) * 2),
-        Point(ratios=(1.0,) * 3),
-        Point(ratios=(1.0,) * 100),
-        Point(ratios=(0.5, 1.75, 1.25, 0.75)),
-        Point(ratios=(2.25, 0.75, 1.5)),
-    ),
-    measured="kappa1",
-    theory="closed form",
-    tolerance=1e-13,
-    tolerance_reason="rounding of a sum over at most a hundred layers",
-    rivals=("hidden layers only", "layers below the last", "mean ratio"),
-    quantity="kappa1",
-)
-
 CLAIMS: tuple[AnyClaim, ...] = (
     *UNEVEN_CLAIMS,
     ANY_SAMPLES_CLAIM,
-    RANK,
-    CRITICAL_RELU,
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
+from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.small_networks import (
     SMALL,
     architectures,
@@ -18,19 +19,16 @@ from verify.claims.karakida2019.small_networks import (
     jacobian_gram,
     small_network,
 )
-from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, Passage, Standing
+from verify.claims.karakida2019.wide_networks import QUANTITIES
+from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 # --- order parameters ----------------------------------------------------------------------------------------
 
 
 def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
     """Measured order parameters: forward in the last hidden layer, backward in the first."""
-    from simulate.wide import signals
-
     network = signals.wide_network(
         block,
         widths=(point.width,) * point.depth + (point.outputs,),
@@ -89,20 +87,21 @@ WIDE = "at most 3 % for wide networks; the bias is O(1/M), 0.2 % at M = 400"
 
 
 def _signal_claim(
-    name: str, entry: str, equation: str, statement: str, score: str, predict: Any, rivals: Any
+    name: str, entry: str, equation: str, statement: str, says: str, score: str, predict: Any, rivals: Any
 ) -> Claim:
     return Claim(
         id=f"karakida2019/{name}",
         entries=(entry,),
         source=f"{PAPER}, {equation}",
         statement=statement,
+        says=says,
         experiment=SIGNALS,
         score=score,
         predict=predict,
         margin=0.03,
         margin_reason=WIDE,
         rivals=rivals,
-        quantity=score.replace("_", " "),
+        quantity=QUANTITIES[score],
     )
 
 
@@ -112,6 +111,8 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
         "C5",
         "eqs. (5) and (6)",
         r"\hat q_t^l = \int Dz\, \phi(\sqrt{q_t^l}\, z)^2,\quad q_t^{l+1} = \sigma_w^2 \hat q_t^l + \sigma_b^2",
+        "In a wide random network, the mean square of the last hidden layer's activations follows the "
+        "recursion of the variances over layers.",
         "forward_variance",
         _last("q_hat_t"),
         {"without biases": _last("q_hat_t", bias_variance=0.0), "one layer less": _one_layer_less("q_hat_t")},
@@ -121,6 +122,8 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
         "C5",
         "eqs. (5) and (6)",
         r"\hat q_{st}^l = I_\phi[q_t^l, q_{st}^l],\quad q_{st}^{l+1} = \sigma_w^2 \hat q_{st}^l + \sigma_b^2",
+        "In a wide random network, the mean product of the last hidden layer's activations for two inputs "
+        "follows the recursion of the covariances.",
         "forward_covariance",
         _last("q_hat_st"),
         {
@@ -134,6 +137,8 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
         "C7",
         "eq. (7)",
         r"\tilde q_t^l = \sigma_w^2\, \tilde q_t^{l+1} \int Dz\, \phi'(\sqrt{q_t^l}\, z)^2",
+        "In a wide random network, the squared norm of the gradient that reaches the first layer follows "
+        "the backward recursion of the variances.",
         "backward_variance",
         _first("q_tilde_t"),
         {
@@ -146,6 +151,8 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
         "C7",
         "eq. (7)",
         r"\tilde q_{st}^l = \sigma_w^2\, \tilde q_{st}^{l+1} I_{\phi'}[q_t^l, q_{st}^l]",
+        "In a wide random network, the inner product of two inputs' gradients that reach the first layer "
+        "follows the backward recursion of the covariances.",
         "backward_covariance",
         _first("q_tilde_st"),
         {
@@ -160,8 +167,6 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
 
 def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix, hence unbiased: traces and the Rayleigh quotient at equal weights."""
-    from simulate.wide import fisher_gram, signals
-
     network = signals.wide_network(
         block,
         widths=(point.width,) * point.depth + (point.outputs,),
@@ -172,9 +177,9 @@ def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     gram = fisher_gram.gram(network, point.activation)
     count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
     return {
-        "mean": fisher_gram.trace(gram) / count,
+        "mean": fisher_gram.fisher_trace(gram) / count,
         "rayleigh": fisher_gram.rayleigh(gram),
-        "mean_subtracted": fisher_gram.trace(fisher_gram.centred(gram)) / count,
+        "mean_subtracted": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / count,
     }
 
 
@@ -236,10 +241,13 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True),
         statement=r"m_\lambda = \frac{C}{P} \Big(\alpha M \kappa_1 + \sum_l \tilde q_t^l\Big),\quad "
         r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \tilde q_t^l\, \hat q_t^{l-1}",
+        says="The mean Fisher eigenvalue of a wide network follows from the backward variance of each layer "
+        "times the forward variance below it, with the biases counted.",
         experiment=FISHER,
         score="mean",
         predict=lambda p: float(_statistics(p).mean),
         printed=_eq_11_as_read,
+        reads=r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_t^l\, \hat q_t^{l-1}",
         finding="As our copy reads, eq. (11) has a forward order parameter in both places. Kappa1 pairs the backward "
         "one of a layer with the forward one below it; a lost tilde, very likely a slip of the text conversion.",
         margin=0.03,
@@ -260,6 +268,8 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{1}{T^2} \mathbf 1^\top K_{kk} \mathbf 1 = "
         r"\alpha M \Big(\frac{T-1}{T} \kappa_2 + \frac{1}{T} \kappa_1\Big) + "
         r"\frac{T-1}{T} \sum_l \tilde q_{st}^l + \frac1T \sum_l \tilde q_t^l",
+        says="In a wide network, the Fisher matrix's Rayleigh quotient at equal weights on all samples "
+        "mixes gradient overlaps within and between samples as the theorem says, with the biases counted.",
         experiment=FISHER,
         score="rayleigh",
         predict=lambda p: float(_statistics(p).largest),
@@ -280,6 +290,8 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, theorem 3.3, eq. (16)",
         statement=r"m_\lambda = \frac{C}{P} \Big(1 - \frac1T\Big) "
         r"\Big(\alpha M (\kappa_1 - \kappa_2) + \sum_l (\tilde q_t^l - \tilde q_{st}^l)\Big)",
+        says="After subtracting the outputs' mean over the samples, a wide network's mean Fisher eigenvalue "
+        "follows from the gap between gradient overlaps within and between samples.",
         experiment=FISHER,
         score="mean_subtracted",
         predict=_subtracted,
@@ -300,8 +312,6 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
 
 def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> float:
     """Largest difference of the layer-wise Gram matrix and J J' by automatic differentiation, relative."""
-    from simulate.wide import fisher_gram
-
     network = small_network(rng, point)
     found = fisher_gram.gram(network, point.activation, **options)[0]
     return distance(found, jacobian_gram(network, point, scaled=False))
@@ -309,8 +319,6 @@ def _gram_difference(rng: np.random.Generator, point: Point, **options: Any) -> 
 
 def gradient_products(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Products of the gradients of all outputs at all samples, from signals and by automatic differentiation."""
-    from simulate.wide import fisher_gram
-
     network = small_network(rng, point)
     with_biases, without = (
         fisher_gram.gram(network, point.activation, biases=biases)[0].numpy() for biases in (True, False)
@@ -327,13 +335,13 @@ GRADIENTS = Identity(
     id="karakida2019/gradients",
     entries=("C4",),
     source=f"{PAPER}, eq. (4), for all parameters of section 2.1",
+    no_theory=NoTheory.MEASURED,
     statement=r"\frac{\partial f_k}{\partial W^l_{ij}} = \delta^l_{k,i} h^{l-1}_j,\quad "
     r"\frac{\partial f_k}{\partial b^l_i} = \delta^l_{k,i}",
+    says="The gradient of an output by a weight is the back-propagated signal above it times the activation "
+    "below it; by a bias it is that signal alone.",
     routes=gradient_products,
     points=SMALL,
-    measured="automatic",
-    theory="weights and biases",
-    rivals=("weights", "weights and output biases"),
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
     seconds=0.1,
@@ -344,8 +352,11 @@ GRAM_PROPERTY = ExactProperty(
     id="karakida2019/gram",
     entries=("C4", "C17", "C55"),
     source=f"{PAPER}, eqs. (4) and (8)",
+    no_theory=NoTheory.MEASURED,
     statement=r"J J^\top = \sum_l \big[\delta^l(s)^\top \delta^l(t)\big] \big[h^{l-1}(s)^\top h^{l-1}(t) + 1\big]",
-    strategies=partial(architectures, least_bias=0.0),
+    says="In any network, the Gram matrix of the output gradients, biases included, is a sum over layers of "
+    "backward overlaps times forward overlaps.",
+    domain=architectures(least_bias=0.0),
     violation=_gram_difference,
     examples=(
         Point(activation="tanh", widths=(4, 6, 5, 3), samples=4, weight_variance=1.7, bias_variance=0.3),

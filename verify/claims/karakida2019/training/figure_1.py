@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
+from simulate.wide import fisher_gram, signals
 from theory import fisher
+from verify.claims.karakida2019 import PAPER
 from verify.model import Tier
 from verify.model.observation import Column, Observation
 
 __all__ = ["OBSERVATIONS"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
 
 
 def figure_1(block: Block, point: Point) -> Mapping[str, Any]:
@@ -24,9 +25,6 @@ def figure_1(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _figure_1(block: Block, point: Point, width: int) -> dict[str, Any]:
-    from simulate.matrices import ensembles
-    from simulate.wide import fisher_gram, signals
-
     network = signals.wide_network(
         block,
         widths=(width,) * point.depth + (1,),

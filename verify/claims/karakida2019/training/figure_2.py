@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from verify.claims.karakida2019.training.training import FIGURE_2, PAPER, drawn_lines, student_and_targets
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
+from simulate.training import wide_training
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.training.training import FIGURE_2, drawn_lines, student_and_targets
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
@@ -20,8 +22,6 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 def above_the_limit(block: Block, point: Point) -> Mapping[str, Any]:
     """Training above 2 / lambda_max without mean subtraction: whether the loss grows, and whether it comes back."""
     import torch
-
-    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, point.width)
     limits = 2 / wide_training.sharpness(student, point.activation)
@@ -44,8 +44,6 @@ ABOVE = Experiment(
 def with_subtraction(block: Block, point: Point) -> Mapping[str, Any]:
     """Training with mean subtraction: below the line of figure 2, and above 2 / lambda_max."""
     import torch
-
-    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, point.width)
     limits = 2 / wide_training.sharpness(student, point.activation, subtracted=True)
@@ -77,8 +75,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(
             Standing.OUTSIDE, "Training above the red line exploded in sufficiently widen DNNs", "Section 3.4"
         ),
+        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(E_{60} < E_0\big) = 1 \quad \text{at } \eta = c \cdot 2 / \lambda_{\max},"
         r"\ c = 1.2, 1.7, 2.9,\ M = 30,\ T = 50",
+        says="Narrow networks, outside the paper's condition, recover from learning rates above the limit "
+        "of stable ones: within a few dozen steps their loss falls below its start.",
         experiment=ABOVE,
         kind=Kind.PROPORTION,
         score="recovered",
@@ -86,8 +87,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         axis="times_limit",
         predict=lambda _: 1.0,
         printed=lambda _: 0.0,
-        finding="Outside wide networks, for which figure 2 shows explosions, the loss grows above 2 / lambda_max until "
-        "the network has left for a place where the largest eigenvalue is smaller; then it falls below where it began.",
+        reads=r"\text{training exploded at } \eta > 2 / \lambda_{\max} \text{ in sufficiently wide networks}",
+        finding="Outside wide networks, for which figure 2 shows explosions, the loss grows above the limit of stable "
+        "learning rates until the network has left for a place where the largest eigenvalue is smaller; then it falls "
+        "below where it began.",
         margin=0.1,
         relative=False,
         margin_reason=EVENTS,
@@ -99,8 +102,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C42", "C43"),
         source=f"ours, beside {PAPER}, eq. (23), away from a minimum",
         passage=OURS,
+        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(\max_{n \le 60} E_n > E_0\big) = 1 \quad \text{at } \eta = 2.9 \cdot 2 / \lambda_{\max},"
         r"\ M = 30,\ T = 50",
+        says="At a learning rate well above the limit of stable ones, the training loss of narrow networks "
+        "grows on the way.",
         experiment=ABOVE,
         kind=Kind.PROPORTION,
         score="grew",
@@ -121,6 +127,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"P\big(E_{40} = \infty\big) = 1 \quad "
         r"\text{at } \eta = 0.85 \cdot 2 / (\rho \alpha (\kappa_1 - \kappa_2)), M = 24, T = 240,"
         r"\ \text{mean subtraction}",
+        says="With mean subtraction and ten times as many samples as units, training explodes at a learning "
+        "rate below the line that the paper draws from its lower bound.",
         experiment=SUBTRACTED,
         kind=Kind.PROPORTION,
         score="exploded",
@@ -136,8 +144,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C45",),
         source=f"{PAPER}, section 3.4 and figure 2 right",
         passage=Passage(Standing.AS_STATED, "it allows larger learning rates for convergence", "Section 3.4"),
+        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(E_{40} < E_0\big) = 1 \quad \text{at } "
         r"\eta = 1.6 \cdot 2 / \bar\lambda_{\max} > 2 / \lambda_{\max}, M = 24, T = 240, \text{mean subtraction}",
+        says="With mean subtraction, training ends below its first loss even at a learning rate above the "
+        "limit of stable ones, hence above the limit without subtraction.",
         experiment=SUBTRACTED,
         kind=Kind.PROPORTION,
         score="recovered",
@@ -168,8 +179,6 @@ def figure_2(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _figure_2(block: Block, point: Point, width: int) -> dict[str, Any]:
     import torch
-
-    from simulate.training import wide_training
 
     student, targets = student_and_targets(block, point, width)
     how: dict[str, Any] = {"subtracted": point.subtracted}

@@ -8,12 +8,26 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
+from simulate.training import wide_training
+from simulate.wide import fisher_gram, signals
 from theory import fisher, learning_rates
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Identity, Kind, Passage, Standing
+from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.last_layer.subtraction import growth_of_mean
+from verify.model import (
+    OURS,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Identity,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+)
+from verify.model.domains import Between, Domain, Many, OneOf
 
-__all__ = ["CLAIMS", "FIGURE_2", "PAPER", "drawn_lines", "student_and_targets"]
-
-PAPER = "Karakida, Akaho and Amari (2019)"
+__all__ = ["CLAIMS", "FIGURE_2", "drawn_lines", "student_and_targets"]
 
 FIGURE_2 = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_variance": 0.9}
 """Figure 2 has (4, 1), at which formulas with a wrong power could still be right."""
@@ -21,16 +35,12 @@ FIGURE_2 = {"activation": "relu", "depth": 3, "weight_variance": 3.9, "bias_vari
 
 def student_and_targets(block: Block, point: Mapping[str, Any], width: int) -> tuple[Any, Any]:
     """Networks with one output, and what teachers of the same law make of their inputs."""
-    from simulate.training import wide_training
-
     student = _network(block, point, width, point["samples"])
     teacher = _network(block, point, width, 1)
     return student, wide_training.taught(student, teacher, point["activation"])
 
 
 def _network(block: Block, point: Mapping[str, Any], width: int, samples: int) -> Any:
-    from simulate.wide import signals
-
     return signals.wide_network(
         block,
         widths=(width,) * point["depth"] + (1,),
@@ -43,10 +53,9 @@ def _network(block: Block, point: Mapping[str, Any], width: int, samples: int) -
 def drawn_lines(point: Mapping[str, Any], width: int) -> dict[bool, float]:
     """The lines of figure 2: without mean subtraction 2 / lambda_max of eq. (10), with it 2 / (rho alpha dk)."""
     law = {name: point[name] for name in ("depth", "weight_variance", "bias_variance")}
-    k = fisher.kappas(point["activation"], **law)
-    size = {"width": width, "samples": point["samples"], "outputs": 1}
-    largest = fisher.eigenvalue_statistics(point["activation"], **law, **size).largest
-    spike = k.alpha * k.difference * width / point["samples"]
+    size = {"width": width, "samples": point["samples"]}
+    largest = fisher.eigenvalue_statistics(point["activation"], **law, **size, outputs=1).largest
+    spike = fisher.mean_subtracted_largest(point["activation"], **law, **size)
     return {
         False: float(learning_rates.stability_limit(largest)),
         True: float(learning_rates.stability_limit(spike)),
@@ -59,12 +68,9 @@ DISPLACEMENT = 1e-7
 STEPS = 20
 
 
-def contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Factor per step of a small displacement along the top eigenvector, by training and by the formula."""
     import torch
-
-    from simulate.training import wide_training
-    from simulate.wide import fisher_gram, signals
 
     network = signals.wide_network(
         Block((rng,)),
@@ -89,7 +95,7 @@ def contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     rate = 2 * np.array(point.times_limit) / top
     return {
         "training": growth.numpy(),
-        "formula": np.abs(1 - rate * top),
+        "formula": learning_rates.heavy_ball_contraction(rate, 0.0, largest=top, smallest=top),
         "limit 1 / lambda": np.abs(1 - 2 * rate * top),
         "limit 4 / lambda": np.abs(1 - rate * top / 2),
         "mean eigenvalue": np.abs(1 - rate * float(values.sum()) / point.samples / len(values)),
@@ -103,7 +109,9 @@ CONTRACTION = Identity(
     passage=Passage(Standing.AS_STATED, "Under some natural assumptions", "Section 3.4"),
     statement=r"\big(E_n / E_0\big)^{1/2n} = |1 - \eta \lambda_{\max}| \quad "
     r"\text{after a small displacement along } v_{\max} \text{ from zero error: } \eta < 2 / \lambda_{\max}",
-    routes=contraction,
+    says="Near a minimum of zero error, each step of gradient descent multiplies a displacement along the "
+    "sharpest direction by one minus the learning rate times the largest eigenvalue.",
+    routes=_contraction,
     points=tuple(
         Point(
             activation=activation, widths=widths, samples=samples, weight_variance=weights, bias_variance=biases,
@@ -115,11 +123,8 @@ CONTRACTION = Identity(
         )
         for subtracted in (False, True)
     ),
-    measured="training",
-    theory="formula",
     tolerance=1e-5,
     tolerance_reason="the displacement is 1e-7 and grows at most fortyfold; what is not linear is of that order",
-    rivals=("limit 1 / lambda", "limit 4 / lambda", "mean eigenvalue"),
     seconds=0.5,
     quantity="factor of a displacement in one step",
 )  # fmt: skip
@@ -127,22 +132,17 @@ CONTRACTION = Identity(
 # --- with and without mean subtraction: C45 --------------------------------------------------------------------
 
 
-def _architectures() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "activation": st.sampled_from(["relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"]),
-        "widths": st.lists(st.integers(1, 7), min_size=2, max_size=5),
-        "samples": st.integers(1, 6),
-        "weight_variance": st.floats(0.1, 4.0),
-        "bias_variance": st.floats(0.0, 2.0),
-    }
+ARCHITECTURES: Domain = {
+    "activation": OneOf("relu", "tanh", "erf", "linear", "sigmoid", "softplus", "gelu"),
+    "widths": Many(Between(1, 7), 2, 5),
+    "samples": Between(1, 6),
+    "weight_variance": Between(0.1, 4.0),
+    "bias_variance": Between(0.0, 2.0),
+}
 
 
 def _spectra(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
     """Eigenvalues without and with mean subtraction, descending, and the Rayleigh quotient at equal weights."""
-    from simulate.wide import fisher_gram, signals
-
     network = signals.wide_network(
         Block((rng,)),
         widths=point.widths,
@@ -151,7 +151,9 @@ def _spectra(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float]:
         bias_variance=point.bias_variance,
     )
     gram = fisher_gram.gram(network, point.activation)
-    plain, less = (fisher_gram.eigenvalues(g)[0].numpy()[::-1] for g in (gram, fisher_gram.centred(gram)))
+    plain, less = (
+        fisher_gram.fisher_eigenvalues(g)[0].numpy()[::-1] for g in (gram, fisher_gram.centred(gram))
+    )
     return plain, less, float(fisher_gram.rayleigh(gram)[0])
 
 
@@ -191,8 +193,11 @@ SUBTRACTION = ExactProperty(
     entries=("C45",),
     source=f"ours, beside {PAPER}, section 3.4: mean subtraction allows larger learning rates",
     passage=Passage(Standing.OURS, "it allows larger learning rates for convergence", "Section 3.4"),
+    no_theory=NoTheory.MEASURED,
     statement=r"2 / \bar\lambda_{\max} \ge 2 / \lambda_{\max} \quad \text{for every network}",
-    strategies=_architectures,
+    says="In every network, mean subtraction never raises the largest Fisher eigenvalue, so it never lowers "
+    "the limit of stable learning rates.",
+    domain=ARCHITECTURES,
     violation=_subtraction_excess,
     examples=EXAMPLES,
     tolerance=1e-12,
@@ -206,8 +211,11 @@ UNDER_LINE = ExactProperty(
     entries=("C44",),
     source=f"ours, beside {PAPER}, figure 2 left, line of eq. (10) in Rayleigh form",
     passage=OURS,
+    no_theory=NoTheory.MEASURED,
     statement=r"2 / \lambda_{\max} \le 2 T^2 \big/ \tfrac1C \sum_k \mathbf 1^\top K_{kk} \mathbf 1",
-    strategies=_architectures,
+    says="In every network, the limit of stable learning rates never exceeds the one computed from the "
+    "Fisher matrix's Rayleigh quotient at equal weights.",
+    domain=ARCHITECTURES,
     violation=_line_excess,
     examples=EXAMPLES,
     tolerance=1e-12,
@@ -221,18 +229,16 @@ UNDER_LINE = ExactProperty(
 
 def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
-    from simulate.wide import fisher_gram
-
     grams = (
         fisher_gram.gram(_network(block, point, w, point.samples), point.activation) for w in point.widths
     )
-    return {"ratio": _by_width(fisher_gram.rayleigh(g) / fisher_gram.eigenvalues(g)[:, -1] for g in grams)}
+    return {
+        "ratio": _by_width(fisher_gram.rayleigh(g) / fisher_gram.fisher_eigenvalues(g)[:, -1] for g in grams)
+    }
 
 
 def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
     """The largest eigenvalue with mean subtraction."""
-    from simulate.training import wide_training
-
     networks = (_network(block, point, width, point.samples) for width in point.widths)
     return {
         "largest": _by_width(wide_training.sharpness(n, point.activation, subtracted=True) for n in networks)
@@ -284,8 +290,11 @@ LINE_ORDER = Claim(
     entries=("C44",),
     source=f"ours, beside figure 2 of {PAPER}",
     passage=OURS,
+    no_theory=NoTheory.CONSTANT,
     statement=r"1 - \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
     r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] \sim M^{-1} \quad (T \text{ fixed})",
+    says="At a fixed number of samples, the limit of stable learning rates approaches that of the Rayleigh "
+    "quotient like one over the width.",
     experiment=REALISED,
     kind=Kind.EXPONENT,
     score="ratio",
@@ -308,8 +317,11 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(
             Standing.AS_STATED, "which was calculated with the FIM at random initialization", "Section 3.4"
         ),
+        no_theory=NoTheory.MEASURED,
         statement=r"\lim_{M \to \infty} \mathbb{E}\Big[\tfrac{2}{\lambda_{\max}} \big/ "
         r"\tfrac{2 T^2}{\mathbf 1^\top K \mathbf 1}\Big] = 1 \quad (T \text{ fixed})",
+        says="At a fixed number of samples, the limit of stable learning rates over that of the Rayleigh "
+        "quotient tends to one as the width grows.",
         experiment=REALISED,
         kind=Kind.LIMIT,
         score="ratio",
@@ -332,12 +344,14 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
             Standing.AS_STATED, "The mean subtraction does not change the order of", "Section 3.2"
         ),
         statement=r"\mathbb{E}\,\bar\lambda_{\max} \sim M \quad (T \text{ fixed, mean subtraction})",
+        says="With mean subtraction at a fixed number of samples, the largest Fisher eigenvalue itself "
+        "still grows in proportion to the width.",
         experiment=FIXED_SAMPLES,
         kind=Kind.EXPONENT,
         score="largest",
         along="widths",
         terms=(0.5,),
-        predict=lambda _: 1.0,
+        predict=growth_of_mean,
         margin=0.2,
         relative=False,
         margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest",
@@ -349,8 +363,11 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("C46",),
         source=f"{PAPER}, section 3.4 and figure 2 right, for 2 / lambda_max",
         passage=Passage(Standing.AS_STATED, "they are independent of width", "Section 3.4"),
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E} \ln \frac{\bar\lambda_{\max}(M = 400)}{\bar\lambda_{\max}(M = 100)} \Big/ \ln 4 = 0 "
         r"\quad (T = 1000,\ \text{mean subtraction})",
+        says="With mean subtraction and a thousand samples, the largest Fisher eigenvalue is nearer to "
+        "constant in the width than to growing like its square root, up to four hundred units.",
         experiment=THOUSAND_SAMPLES,
         score="exponent",
         predict=lambda _: 0.0,

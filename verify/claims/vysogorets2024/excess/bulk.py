@@ -6,20 +6,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory.outliers import Outlier
 from theory.zone import bulk as zone_bulk
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
 
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
-
 
 def top_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalue of one spike over a semicircle of a given norm, and the overlap of its vector with the spike."""
-    from simulate.matrices import ensembles
-
     half = point.bulk_norm / 2  # the matrices drawn have norm 2
     spike = point.spike / half
     return {
@@ -64,6 +62,8 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\lambda_1(\theta\,v v^\top + W) \to \theta + \frac{h^2}{4 \theta} \text{ if } \theta > h/2,\quad "
         r"h = \lVert W\rVert_2",
+        says="In high dimension, a spike above half the norm of a semicircle bulk gives a largest eigenvalue of the "
+        "spike plus a quarter of squared bulk norm over spike.",
         experiment=ABOVE,
         score="eigenvalue",
         predict=lambda p: _top(p).eigenvalue,
@@ -84,6 +84,8 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, for the transition that {PAPER}, section 3, names",
         passage=OURS,
         statement=r"|\langle v_1, v\rangle|^2 \to 1 - \frac{h^2}{4 \theta^2} \text{ if } \theta > h/2",
+        says="In high dimension, the top eigenvector's squared overlap with a spike above half the bulk norm is one "
+        "less a quarter of the squared ratio of norm to spike.",
         experiment=ABOVE,
         score="overlap",
         predict=lambda p: _top(p).overlap,
@@ -105,6 +107,8 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, for the transition that {PAPER}, section 3, names",
         passage=OURS,
         statement=r"\lambda_1(\theta\,v v^\top + W) \to h = \lVert W\rVert_2 \text{ if } \theta < h/2",
+        says="In high dimension, a spike below half the norm of a semicircle bulk leaves the largest eigenvalue at "
+        "the edge of the bulk.",
         experiment=BELOW,
         score="eigenvalue",
         predict=lambda p: _top(p).eigenvalue,
@@ -124,8 +128,6 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
 
 def excess_over_bulk(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of k equal spikes over a semicircle of a given norm."""
-    from simulate.matrices import ensembles
-
     half = point.bulk_norm / 2
     trace, square = ensembles.goe_moments(block, point.dim, spike=point.spike / half, rank=point.rank)
     return {"excess": trace / square.sqrt()}
@@ -147,6 +149,8 @@ EXCESS_CLAIM = Claim(
     passage=OURS,
     statement=r"\lVert G\rVert_2 = 2 \lVert \tilde H\rVert_2,\ \mathrm{rank}\,G = k:\quad \mathrm{exc}(G + \tilde H) = "
     r"\frac{k \theta}{\sqrt{k \theta^2 + n h^2/4}} \to 0",
+    says="With a few equal spikes of twice the bulk's spectral norm, the excess is set by Frobenius norms and so "
+    "shrinks as the dimension grows.",
     experiment=SPIKED,
     score="excess",
     predict=lambda p: zone_bulk.spiked_excess(p.spike, rank=p.rank, bulk_norm=p.bulk_norm, dim=p.dim),

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks
+from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 
 def _blocks(matrices: Any, size: int) -> Any:
@@ -33,8 +35,6 @@ def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) 
     """
     import torch
 
-    from simulate.perceptrons import curvature
-
     order = values.abs().argsort(descending=True)
     nonzero = int((values.abs() > 1e-12 * values.abs().max()).sum())
     values = values[order[: max(nonzero, point.dims[-1])]]
@@ -49,26 +49,22 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
     """G-term of LeNet-300-100 in fresh frames, beside its excess in full space and the fit of the random model."""
     import torch
 
-    from simulate import data, networks
-    from simulate.perceptrons import full_space
-
     source = data.opened(point.images, (1, 28, 28))
     widths = (*networks.LENET_300_100[:-1], source.classes)
-    parameters = networks.parameter_count(widths)
+    parameters = networks.weight_count(widths)
     found = []
     for rng in block.streams:
         images = data.sample(source, rng, point.samples).flat()
         network = networks.Mlp(widths, rng=rng).to(block.device)
-        weights = list(network.parameters())
         with torch.no_grad():
-            for w in weights:
+            for w in network.parameters():
                 w *= point.alpha
-        values = full_space.g_term_eigenvalues(weights, images.images, images.labels).cpu()
-        values /= values.norm()
+        kernel = logit_kernel.logit_kernel(network, images.tensors(block.device)[0])
+        values = gram_excess.gram_spectrum(kernel.gram, kernel.logits).cpu()
         seen = _in_frames(rng, values, point, parameters)
         found.append(
             _seen(seen, parameters, point)
-            | _fitted(network, images.tensors(block.device)[0])
+            | _fitted(kernel)
             | {"excess": float(values.sum()), "parameters": parameters}
         )
     return {name: np.array([one[name] for one in found]) for name in found[0]}
@@ -76,30 +72,24 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _seen(matrices: Any, parameters: int, point: Point) -> dict[str, Any]:
     """Mean squared norms by dimension, in units of (d/P)^2, and the mean excess in the largest."""
-    from simulate.perceptrons import curvature
-
     squares = [float(_blocks(matrices, d).square().sum((-2, -1)).mean()) for d in point.dims]
     units = [(parameters / d) ** 2 for d in point.dims]
     return {
         "squared_norm": np.multiply(squares, units),
-        "seen_excess": float(curvature.excess(matrices).mean()),
+        "seen_excess": float(curvature.positive_excess(matrices).mean()),
     }
 
 
-def _fitted(network: Any, inputs: Any) -> dict[str, float]:
+def _fitted(kernel: Any) -> dict[str, float]:
     """Standard deviations of class means and residuals of the gradients of the logits; Gamma of the mean matrix."""
     import torch
 
-    from simulate.modules.logit_kernel import logit_kernel
-    from simulate.perceptrons import curvature
-
-    kernel = logit_kernel(network, inputs)
     scales, p = kernel.scales(), kernel.logits.softmax(1)
     covariance = torch.diag(p.mean(0)) - p.T @ p / len(p)
     return {
         "sigma_c": scales.sigma_c,
         "sigma_e": scales.sigma_e,
-        "gamma": float(curvature.excess(covariance)),
+        "gamma": float(curvature.positive_excess(covariance)),
     }
 
 
@@ -138,6 +128,8 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\frac{(\mathbb{E}\,\mathrm{Tr} G_d)^2}{\mathbb{E}\,\lVert G_d\rVert_F^2} = r_d^2 = "
         r"\frac{r^2 d}{d + 1 + r^2},\quad r = \mathrm{exc}(G) \text{ in full space}",
+        says="The Gauss-Newton term of LeNet-300-100, projected at random, has the mean squared norm that its own "
+        "excess in full parameter space and the projection dimension set.",
         experiment=LENET,
         score="squared_norm",
         along="dims",
@@ -150,7 +142,7 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
             "first power": lambda p: (p.dims + 1 + p.excess) / p.dims,
             "d for d + 1": lambda p: (p.dims + p.excess**2) / p.dims,
         },
-        quantity="squared norm over squared mean trace, times r^2",
+        quantity="squared norm over squared mean trace, times the squared excess",
     ),
     Claim(
         id="vysogorets2024/excess-in-50-dimensions",
@@ -158,6 +150,8 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside section 4 and figure 4 left of {PAPER}",
         passage=OURS,
         statement=r"\mathbb{E}\,\mathrm{exc}(G_d) = r \sqrt{d / (d + 1 + r^2)},\quad d = 50",
+        says="The mean excess of LeNet-300-100's Gauss-Newton term in fifty random directions is that in full space, "
+        "reduced by a law of dimension without fitted numbers.",
         experiment=LENET,
         score="seen_excess",
         inputs={"parameters": lambda _: 266_200}
@@ -182,24 +176,21 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
 
 def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean squared excess of the H-term of a small network in fresh frames, by dimension."""
-    from simulate.perceptrons import curvature
-
     found = []
     for rng in block.streams:
         values, total = _h_term_eigenvalues(rng, point)
         while not values.any():  # a layer that is dead on every image: no H-term, and no excess
             values, total = _h_term_eigenvalues(rng, point)
         matrices = _in_frames(rng, values, point, total)
-        found.append([float(curvature.excess(_blocks(matrices, d)).square().mean()) for d in point.dims])
+        found.append(
+            [float(curvature.positive_excess(_blocks(matrices, d)).square().mean()) for d in point.dims]
+        )
     return {"squared_excess": np.array(found)}
 
 
 def _h_term_eigenvalues(rng: np.random.Generator, point: Point) -> tuple[Any, int]:
     """Those of one network that need not vanish, and the number of its parameters."""
     import torch
-
-    from simulate import data, networks
-    from simulate.perceptrons import curvature
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (784, *point.hidden, source.classes)
@@ -209,7 +200,7 @@ def _h_term_eigenvalues(rng: np.random.Generator, point: Point) -> tuple[Any, in
     seen = (first @ span, *others)  # what no image sees moves nothing
     identity = torch.eye(sum(w.numel() for w in seen), dtype=first.dtype)
     net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, identity)
-    return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.parameter_count(widths)
+    return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.weight_count(widths)
 
 
 H_TERM = Experiment(
@@ -228,6 +219,8 @@ NOISE_CLAIM = Claim(
     source=f"ours, beside figures 1 to 3 of {PAPER}",
     passage=OURS,
     statement=r"\mathrm{sd}\,\mathrm{exc}(\tilde H_d) = \sqrt{2 / (d + 1)} \text{ over frames}",
+    says="The remainder of a small network's Hessian, projected at random, has an excess whose mean square is two "
+    "over one more than the projection dimension.",
     experiment=H_TERM,
     score="squared_excess",
     along="dims",

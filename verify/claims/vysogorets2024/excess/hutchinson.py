@@ -8,23 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, objectives, operators, spectra
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from theory.gauss_newton import projection
-from verify.model import OURS, AnyClaim, Claim, Experiment, Prediction
+from simulate.perceptrons import curvature, full_space
+from theory import gauss_newton
+from verify.claims.vysogorets2024 import PAPER
+from verify.model import OURS, AnyClaim, Claim, Experiment, NoTheory, Prediction
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 # --- probes of random matrices -------------------------------------------------------------------------------
 
 
-def probes(block: Block, point: Point) -> Mapping[str, Any]:
+def _probes(block: Block, point: Point) -> Mapping[str, Any]:
     """Means and variances over probes of x'Hx and |Hx|^2 for one matrix each, beside what is exact of it."""
-    import torch
-
-    from simulate import spectra
-
     matrices = _matrices(block, point)
     squares = matrices @ matrices
     gaussian = block.normal(point.probes, point.dim)
@@ -47,16 +45,14 @@ def probes(block: Block, point: Point) -> Mapping[str, Any]:
             spectra.trace(matrix, rng, probes=point.probes, power=power)
             for matrix, rng in zip(matrices, block.streams, strict=True)
         ]
-        scores[f"sign_{name}"] = torch.tensor([e.value for e in found])
-        scores[f"sign_{name}_variance"] = torch.tensor([e.standard_error**2 for e in found]) * point.probes
+        scores[f"sign_{name}"] = np.array([e.value for e in found])
+        scores[f"sign_{name}_variance"] = np.array([e.standard_error**2 for e in found]) * point.probes
     return scores
 
 
 def _matrices(block: Block, point: Point) -> Any:
     """Symmetric noise with a strong diagonal, and spikes in random directions."""
     import torch
-
-    from simulate.matrices import ensembles
 
     noise = point.noise * ensembles.wigner(block, point.dim) * math.sqrt(point.dim)
     own = torch.diag_embed(point.diagonal * block.normal(point.dim) + point.mean)
@@ -77,7 +73,7 @@ TYPICAL = {
 PROBES = Experiment(
     id="vysogorets2024/hutchinson-probes",
     replicate="one symmetric matrix with 96 probes of signs and 96 normal ones",
-    simulate=probes,
+    simulate=_probes,
     points=(Point(dim=70, probes=96, noise=0.12, diagonal=1.6, mean=1.3, spike=6.6, rank=3),),
     budget=8192,
     seconds=3.0,
@@ -89,7 +85,7 @@ def _inputs(*names: str) -> dict[str, float]:
 
 
 def _spread(
-    name: str, statement: str, score: str, predict: Prediction, rivals: Mapping[str, Prediction]
+    name: str, statement: str, says: str, score: str, predict: Prediction, rivals: Mapping[str, Prediction]
 ) -> Claim:
     return Claim(
         id=f"vysogorets2024/hutchinson-{name}-variance",
@@ -97,6 +93,7 @@ def _spread(
         source=f"beside appendix F of {PAPER}: the variance as in Hutchinson (1990)",
         passage=OURS,
         statement=statement,
+        says=says,
         experiment=PROBES,
         score=score,
         inputs=_inputs("square", "diagonal_square", "fourth", "diagonal_fourth"),
@@ -115,7 +112,9 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/hutchinson-trace",
         entries=("A58",),
         source=f"{PAPER}, appendix F",
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\,x^\top H x = \mathrm{Tr} H,\quad x_i = \pm 1",
+        says="Averaged over random sign vectors, the quadratic form of a symmetric matrix is its trace.",
         experiment=PROBES,
         score="sign_form",
         inputs=_inputs("trace", "square", "diagonal_square"),
@@ -126,13 +125,16 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
             "norm": lambda p: np.sqrt(p.square),
             "norm of the diagonal": lambda p: np.sqrt(p.diagonal_square),
         },
-        quantity="trace of H",
+        quantity="trace of the matrix",
     ),
     Claim(
         id="vysogorets2024/hutchinson-norm",
         entries=("A58",),
         source=f"{PAPER}, appendix F",
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\,\lVert H x\rVert^2 = \lVert H\rVert_F^2,\quad x_i = \pm 1",
+        says="Averaged over random sign vectors, the squared length of a matrix-vector product is the squared "
+        "Frobenius norm of the matrix.",
         experiment=PROBES,
         score="sign_length",
         inputs=_inputs("trace", "square", "length"),
@@ -143,35 +145,43 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
             "squared trace": lambda p: p.trace**2,
             "square of the mean length": lambda p: p.length**2,
         },
-        quantity="squared norm of H",
+        quantity="squared norm of the matrix",
     ),
     _spread(
         "sign-trace",
         r"\mathrm{Var}\,x^\top H x = 2 \big(\lVert H\rVert_F^2 - \textstyle\sum_i H_{ii}^2\big),\ x_i = \pm 1",
+        "A probe of the trace with random signs has as its variance twice the sum of the squared off-diagonal "
+        "entries.",
         "sign_form_variance",
-        lambda p: 2 * (p.square - p.diagonal_square),
+        lambda p: gauss_newton.sign_probe_variance(p.square, squared_diagonal=p.diagonal_square),
         {"normal probes": lambda p: 2 * p.square, "once": lambda p: p.square - p.diagonal_square},
     ),
     _spread(
         "normal-trace",
         r"\mathrm{Var}\,x^\top H x = 2 \lVert H\rVert_F^2,\quad x \sim N(0, I)",
+        "A probe of the trace with a Gaussian vector has as its variance twice the squared Frobenius norm, "
+        "diagonal included.",
         "gaussian_form_variance",
-        lambda p: 2 * p.square,
+        lambda p: gauss_newton.normal_probe_variance(p.square),
         {"signs": lambda p: 2 * (p.square - p.diagonal_square), "once": lambda p: p.square},
     ),
     _spread(
         "sign-norm",
         r"\mathrm{Var}\,\lVert H x\rVert^2 = 2 \big(\lVert H^2\rVert_F^2 - \textstyle\sum_i (H^2)_{ii}^2\big),"
         r"\quad x_i = \pm 1",
+        "A probe of the squared norm with random signs has as its variance twice the sum of the squared "
+        "off-diagonal entries of the squared matrix.",
         "sign_length_variance",
-        lambda p: 2 * (p.fourth - p.diagonal_fourth),
+        lambda p: gauss_newton.sign_probe_variance(p.fourth, squared_diagonal=p.diagonal_fourth),
         {"normal probes": lambda p: 2 * p.fourth, "once": lambda p: p.fourth - p.diagonal_fourth},
     ),
     _spread(
         "normal-norm",
         r"\mathrm{Var}\,\lVert H x\rVert^2 = 2 \lVert H^2\rVert_F^2,\quad x \sim N(0, I)",
+        "A probe of the squared norm with a Gaussian vector has as its variance twice the squared Frobenius norm "
+        "of the squared matrix.",
         "gaussian_length_variance",
-        lambda p: 2 * p.fourth,
+        lambda p: gauss_newton.normal_probe_variance(p.fourth),
         {"signs": lambda p: 2 * (p.fourth - p.diagonal_fourth), "once": lambda p: p.fourth},
     ),
 )
@@ -184,10 +194,6 @@ def hessian_both_ways(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
     from torch import nn
 
-    from simulate import data, networks, operators
-    from simulate.objectives import Objective
-    from simulate.perceptrons import curvature, full_space
-
     source = data.opened(point.images, (1, 8, 8))
     widths = (64, *point.hidden, source.classes)
     found = []
@@ -197,7 +203,7 @@ def hessian_both_ways(block: Block, point: Point) -> Mapping[str, Any]:
         weights = list(network.parameters())
         exact = full_space.norms(weights, images.images, images.labels)
         loss = nn.functional.cross_entropy
-        hessian = operators.hessian(Objective(network, loss, images.tensors(block.device)))
+        hessian = operators.hessian(objectives.Objective(network, loss, images.tensors(block.device)))
         vectors = hessian.vectors(2.0 * rng.integers(0, 2, (point.probes, hessian.dim)) - 1.0)
         products = hessian(vectors)
         seen = []
@@ -233,7 +239,7 @@ SQUARED = "3 % of the excess is 6 % of its square; squares are unbiased, ratios 
 
 
 def _seen(p: Any) -> Any:
-    return projection.projected_excess(p.excess, dim=p.dim)
+    return gauss_newton.projected_excess(p.excess, dim=p.dim)
 
 
 NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
@@ -241,7 +247,10 @@ NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/hutchinson-norm-on-networks",
         entries=("A58",),
         source=f"{PAPER}, appendix F",
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathbb{E}\,\lVert H x\rVert^2 = \lVert H\rVert_F^2 \text{ for the Hessian of a network, exact}",
+        says="For the Hessian of a small network on digits, probes with random signs give the exact squared Frobenius "
+        "norm on average.",
         experiment=NETWORK,
         score="probed_square",
         inputs=EXCESS,
@@ -261,6 +270,8 @@ NETWORK_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"(P/d)^2\,\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (r/r_d)^2 \lVert H\rVert_F^2 = "
         r"\Big(1 + \frac{1 + r^2}{d}\Big) \lVert H\rVert_F^2,\quad r = \mathrm{exc}(H)",
+        says="Random projections of a small network's Hessian show more than their share of its squared norm, by a "
+        "factor that its excess and the projection dimension set.",
         experiment=NETWORK,
         score="seen_square",
         inputs=EXCESS,

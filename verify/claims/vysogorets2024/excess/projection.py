@@ -1,4 +1,4 @@
-"""Vysogorets, Dawid and Kempe (2024): random frames, and what they leave of a fixed matrix."""
+"""Vysogorets, Dawid and Kempe (2024): what random frames leave of a fixed matrix."""
 
 from __future__ import annotations
 
@@ -9,114 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import curvature
 from theory.gauss_newton import projection
-from theory.rmt import marchenko_pastur
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Simulator
+from verify.claims.vysogorets2024 import PAPER
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Floats = NDArray[np.float64]
 
 UNBIASED = "linear in what is averaged, hence unbiased; at most 1 % for random matrices"
-
-# --- frames: how far from orthonormal ------------------------------------------------------------------------
-
-
-def frame_overlaps(block: Block, point: Point) -> Mapping[str, Any]:
-    """Squared distance of R'R from the identity, for sparse columns or dense ones."""
-    gram = _gram(block, point)
-    gram.diagonal(dim1=1, dim2=2).sub_(1.0)
-    return {"overlap": gram.square().sum((1, 2))}
-
-
-def frame_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
-    """Extreme eigenvalues of R'R, for sparse columns or dense ones."""
-    import torch
-
-    values = torch.linalg.eigvalsh(_gram(block, point))
-    return {"largest": values[:, -1], "smallest": values[:, 0]}
-
-
-def _gram(block: Block, point: Point) -> Any:
-    """R'R of independent unit columns."""
-    import torch
-
-    from simulate.perceptrons import curvature
-
-    if point.columns == "sparse":
-        drawn = torch.stack([curvature.sparse_frame(g, point.parameters, point.dim) for g in block.streams])
-    else:
-        drawn = torch.nn.functional.normalize(block.normal(point.parameters, point.dim), dim=1)
-    return (drawn.mT @ drawn).cpu()
-
-
-def _frames(
-    name: str, simulate: Simulator, sparse: tuple[int, int], dense: tuple[int, int], seconds: float
-) -> Experiment:
-    sizes = {"sparse": sparse, "dense": dense}
-    return Experiment(
-        id=f"vysogorets2024/{name}",
-        replicate="one frame of independent unit columns",
-        simulate=simulate,
-        points=tuple(Point(columns=c, parameters=rows, dim=d) for c, (rows, d) in sizes.items()),
-        budget=8192,
-        seconds=seconds,
-    )
-
-
-FRAMES = _frames("frames", frame_overlaps, (307, 151), (109, 47), 1.2)
-LARGE_FRAMES = _frames("large-frames", frame_eigenvalues, (2311, 97), (2003, 101), 1.0)
-
-
-def _edge(p: Point, side: int) -> float:
-    return marchenko_pastur.MarchenkoPastur(q=p.dim / p.parameters, variance=1.0).edges[side]
-
-
-FRAME_CLAIMS: tuple[AnyClaim, ...] = (
-    Claim(
-        id="vysogorets2024/frame-overlap",
-        entries=("A6",),
-        source=f"ours, for columns drawn apart in place of the orthogonal ones of section 2 of {PAPER}",
-        passage=OURS,
-        statement=r"\mathbb{E}\,\lVert R^\top R - I\rVert_F^2 = d (d - 1) / P",
-        experiment=FRAMES,
-        score="overlap",
-        predict=lambda p: projection.frame_overlap(p.dim, parameters=p.parameters),
-        margin=0.005,
-        margin_reason="unbiased at every size; 0.5 % tell d - 1 from d",
-        rivals={
-            "orthogonal columns": lambda _: 0.0,
-            "d for d - 1": lambda p: p.dim**2 / p.parameters,
-            "every pair once": lambda p: p.dim * (p.dim - 1) / (2 * p.parameters),
-            "one place in common of the root of P": lambda p: p.dim * (p.dim - 1) / p.parameters**0.5,
-        },
-        quantity="squared distance from an orthonormal frame",
-    ),
-    *(
-        Claim(
-            id=f"vysogorets2024/frame-{name}-eigenvalue",
-            entries=("A6",),
-            source=f"ours, beside section 2 of {PAPER}",
-            passage=OURS,
-            statement=rf"\mathbb{{E}}\,\lambda_{{\{kind}}}(R^\top R) = (1 {sign} \sqrt{{d/P}})^2 + O(d^{{-2/3}})",
-            experiment=LARGE_FRAMES,
-            score=name,
-            predict=lambda p, side=side: _edge(p, side),
-            margin=0.03,
-            margin_reason="3 % for finite sizes: the edge is approached as d^(-2/3), from within",
-            rivals={
-                "orthonormal": lambda _: 1.0,
-                "without the square": lambda p, s=step: 1 + s * (p.dim / p.parameters) ** 0.5,
-                "d/P for its root": lambda p, s=step: (1 + s * p.dim / p.parameters) ** 2,
-            },
-            quantity=f"{name} eigenvalue of R'R",
-        )
-        for name, kind, sign, side, step in (("largest", "max", "+", 1, 1), ("smallest", "min", "-", 0, -1))
-    ),
-)
 
 # --- sparse frames see the axes ------------------------------------------------------------------------------
 
@@ -153,18 +57,20 @@ def _in_axes(point: Point) -> Floats:
 
 
 def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
-    """Squared norm of R'HR, mean over sparse frames R."""
+    """Trace and squared norm of R'HR, means over sparse frames R; traces of two frames multiplied."""
     import torch
-
-    from simulate.perceptrons import curvature
 
     matrix = torch.from_numpy(_in_axes(point))
 
-    rows, squares = len(matrix), []
+    rows, found, pairs = len(matrix), [], point.frames * (point.frames - 1)
     for rng in block.streams:
         frames = torch.stack([curvature.sparse_frame(rng, rows, point.dim) for _ in range(point.frames)])
-        squares.append((frames.mT @ matrix @ frames).square().sum((1, 2)).mean())
-    return {"squared_norm": torch.stack(squares)}
+        seen = frames.mT @ matrix @ frames
+        traces = seen.diagonal(dim1=1, dim2=2).sum(1)
+        product = (traces.sum().square() - traces.square().sum()) / pairs
+        found.append((seen.square().sum((1, 2)).mean(), traces.mean(), product))
+    names = ("squared_norm", "trace", "trace_product")
+    return {n: torch.stack(column) for n, column in zip(names, zip(*found, strict=True), strict=True)}
 
 
 SPARSE = Experiment(
@@ -196,6 +102,13 @@ def _haar_square(p: Point) -> float:
     return float(moments.squared_norm)
 
 
+def _sparse(p: Point, squared_diagonal: float | None = None) -> projection.ProjectedMoments:
+    diagonal = _squared_diagonal(p) if squared_diagonal is None else squared_diagonal
+    return projection.sparse_moments(
+        _trace(p), _square(p), squared_diagonal=diagonal, dim=p.dim, parameters=_size(p)
+    )
+
+
 SPARSE_CLAIM = Claim(
     id="vysogorets2024/sparse-frames-see-axes",
     entries=("A6",),
@@ -204,33 +117,63 @@ SPARSE_CLAIM = Claim(
     statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = d \Big[\frac{\kappa}{P} D + \frac{1 - \kappa}{P (P - 1)} "
     r"\big((\mathrm{Tr} H)^2 + 2 \lVert H\rVert_F^2 - 3 D\big)\Big] + \frac{d (d - 1)}{P^2} \lVert H\rVert_F^2,\quad "
     r"D = \sum_i H_{ii}^2,\ \kappa = \mathbb{E}\,\frac1n",
+    says="Projected onto sparse random columns, a matrix has a mean squared norm that depends on its diagonal "
+    "entries, not on its trace and norm alone.",
     experiment=SPARSE,
     score="squared_norm",
-    predict=lambda p: (
-        projection.sparse_moments(
-            _trace(p),
-            _square(p),
-            squared_diagonal=_squared_diagonal(p),
-            dim=p.dim,
-            parameters=_size(p),
-        ).squared_norm
-    ),
+    predict=lambda p: _sparse(p).squared_norm,
     margin=0.03,
     margin_reason="3 %, the default of sizes: unbiased, but a frame scatters by a sixth to two thirds",
     rivals={
         "invariant under rotations": _haar_square,
         "orthonormal, no trace": lambda p: p.dim * (p.dim + 1) / _size(p) ** 2 * _square(p),
-        "every axis the same": lambda p: (
-            projection.sparse_moments(
-                _trace(p),
-                _square(p),
-                squared_diagonal=_trace(p) ** 2 / _size(p),
-                dim=p.dim,
-                parameters=_size(p),
-            ).squared_norm
-        ),
+        "every axis the same": lambda p: _sparse(p, _trace(p) ** 2 / _size(p)).squared_norm,
     },
     quantity="squared norm of the projected matrix",
+)
+
+SPARSE_TRACE = Claim(
+    id="vysogorets2024/sparse-trace",
+    entries=("A6", "A7"),
+    source=f"ours, for the frame of section 2 of {PAPER}",
+    passage=OURS,
+    statement=r"\mathbb{E}\,\mathrm{Tr}(R^\top H R) = \frac{d}{P}\,\mathrm{Tr} H \text{ for sparse columns too}",
+    says="Sparse random columns keep on average the same share of a matrix's trace as random rotations do: projection "
+    "dimension over number of parameters.",
+    experiment=SPARSE,
+    score="trace",
+    predict=lambda p: _sparse(p).trace,
+    margin=0.03,
+    margin_reason="3 %, the default of sizes: unbiased, but the trace of few columns scatters by a third of itself",
+    rivals={
+        "P - 1 for P": lambda p: p.dim / (_size(p) - 1) * _trace(p),
+        "all of it": _trace,
+        "root of the share": lambda p: (p.dim / _size(p)) ** 0.5 * _trace(p),
+    },
+    quantity="trace of the projected matrix",
+)
+
+SPARSE_EXCESS = Claim(
+    id="vysogorets2024/sparse-dimension-law",
+    entries=("A6", "A7"),
+    source=f"ours, for the frame of section 2 of {PAPER}",
+    passage=OURS,
+    statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} R^\top H R)^2}{\mathbb{E}\,\lVert R^\top H R\rVert_F^2} "
+    r"\text{ in sparse frames depends on } D = \textstyle\sum_i H_{ii}^2 \text{ too}",
+    says="In sparse projections, the squared mean trace over the mean squared norm depends on the diagonal entries of "
+    "the matrix, besides its excess.",
+    experiment=SPARSE,
+    kind=Kind.RATIO,
+    score=("trace_product", "squared_norm"),
+    predict=lambda p: float(_sparse(p).excess) ** 2,
+    margin=0.05,
+    margin_reason="traces of independent frames: no bias; 5 % of the square are 2.5 % of the excess",
+    rivals={
+        "invariant under rotations": lambda p: _seen_squared(p),
+        "independent of d": lambda p: _root_excess(p) ** 2,
+        "orthonormal, no trace": lambda p: p.dim / (p.dim + 1) * _root_excess(p) ** 2,
+    },
+    quantity="squared excess of the projected matrix",
 )
 
 # --- orthonormal frames around fixed spectra -----------------------------------------------------------------
@@ -239,8 +182,6 @@ SPARSE_CLAIM = Claim(
 def haar_projections(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and squared norm of R'HR for a fixed H, means over orthonormal frames; traces of two frames multiplied."""
     import torch
-
-    from simulate.matrices import ensembles
 
     values = torch.from_numpy(_spectrum(point)).to(block.device)
     frames = ensembles.haar_frames(block, len(values), point.dim, count=point.frames)
@@ -291,6 +232,8 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, beside section 4 of {PAPER}",
         passage=OURS,
         statement=r"\mathbb{E}\,\mathrm{Tr}(R^\top H R) = \frac{d}{P}\,\mathrm{Tr} H",
+        says="A random orthonormal projection keeps on average the share of a matrix's trace that is its dimension "
+        "over the number of parameters.",
         experiment=HAAR,
         score="trace",
         predict=lambda p: (
@@ -311,6 +254,8 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\mathbb{E}\,\lVert R^\top H R\rVert_F^2 = (a + b) \lVert H\rVert_F^2 + b\,(\mathrm{Tr} H)^2,\quad "
         r"a = \frac{d\,[d (P + 1) - 2]}{P (P - 1) (P + 2)},\ b = \frac{d (P - d)}{P (P - 1) (P + 2)}",
+        says="The mean squared norm of a randomly projected matrix combines the full matrix's squared norm and "
+        "squared trace with weights set by the two dimensions.",
         experiment=HAAR,
         score="squared_norm",
         predict=_haar_square,
@@ -330,6 +275,8 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"r_d^2 = \frac{(\mathbb{E}\,\mathrm{Tr} H_d)^2}{\mathbb{E}\,\lVert H_d\rVert_F^2} \to "
         r"\frac{r^2 d}{d + 1 + r^2}\ (P \gg d),\quad r = \mathrm{exc}(H)",
+        says="In random orthonormal projections, squared mean trace over mean squared norm follows from the excess of "
+        "the full matrix and the two dimensions alone.",
         experiment=HAAR,
         kind=Kind.RATIO,
         score=("trace_product", "squared_norm"),
@@ -352,6 +299,8 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\mathrm{Tr} H = 0:\quad \mathbb{E}\,(\mathrm{Tr} H_d)^2 / \mathbb{E}\,\lVert H_d\rVert_F^2 = "
         r"\frac{2 (P - d)}{d P + P - 2} \to \frac{2}{d + 1}",
+        says="For a matrix of zero trace, projected at random, mean squared trace over mean squared norm is not zero "
+        "but falls with the projection dimension by an exact law.",
         experiment=ZERO_TRACE,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
@@ -368,4 +317,4 @@ HAAR_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*FRAME_CLAIMS, SPARSE_CLAIM, *HAAR_CLAIMS)
+CLAIMS: tuple[AnyClaim, ...] = (SPARSE_CLAIM, SPARSE_TRACE, SPARSE_EXCESS, *HAAR_CLAIMS)

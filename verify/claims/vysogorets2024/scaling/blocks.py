@@ -8,13 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, objectives, operators
+from simulate.modules import sample_grams
 from simulate.monte_carlo import Point
-from verify.claims.drawn_networks import RESOLVED, ROUNDING, Array, objective, on_noise
-from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from simulate.perceptrons import per_sample
+from theory import gauss_newton
+from verify.claims.drawn_networks import (
+    RESOLVED,
+    ROUNDING,
+    Array,
+    bias_free_objective,
+    in_closed_form,
+    on_noise,
+)
+from verify.claims.vysogorets2024 import PAPER
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory
+from verify.model.domains import Between, Domain, Many
 
 __all__ = ["CLAIMS", "on_real_images"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 TRACE = (
     r"\mathrm{Tr} H = \mathrm{Tr} G = \frac{1}{N} \sum_\mu \Big[\sum_k p_k \lvert J_k\rvert^2 - "
@@ -28,9 +39,6 @@ def on_real_images(rng: np.random.Generator, point: Point) -> Any:
     """The loss of LeNet-300-100 or LeNet-5 (max pooled) as drawn, on some images."""
     from torch import nn
 
-    from simulate import data, networks
-    from simulate.objectives import Objective
-
     convolutional = point.network == "LeNet-5"
     source = data.opened(point.images, (3, 32, 32) if convolutional else (1, 28, 28))
     images = data.sample(source, rng, point.samples)
@@ -38,13 +46,11 @@ def on_real_images(rng: np.random.Generator, point: Point) -> Any:
         network: nn.Module = networks.LeNet5(classes=source.classes, rng=rng)
     else:
         network = networks.Mlp((*networks.LENET_300_100[:-1], source.classes), rng=rng)
-    return Objective(network, nn.CrossEntropyLoss(), (images.images, images.labels))
+    return objectives.Objective(network, nn.CrossEntropyLoss(), (images.images, images.labels))
 
 
 def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """What is left within each layer of products with random directions: of this layer alone, or of all of them."""
-    from simulate import operators
-
     loss = on_real_images(rng, point)
     direction = loss.leaves()[0].new_tensor(rng.standard_normal(loss.dim))
     parts = loss.blocks().values()
@@ -72,8 +78,6 @@ def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Trace of the Hessian, products having certified that its H-term has none; from the gradients of all logits."""
     import torch
 
-    from simulate.modules.sample_grams import trace_hessian
-
     loss = on_real_images(rng, point)
     leaves, (batch, *_) = loss.leaves(), list(loss.batches())
     logits = loss.outputs(leaves, batch.inputs)
@@ -82,7 +86,10 @@ def traces(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         for sample in logits
     ]
     p = torch.softmax(logits.detach(), -1).numpy()
-    return {"Hessian": trace_hessian(loss), **_trace_formulas(p, np.array(rows), batch.targets.numpy())}
+    return {
+        "Hessian": sample_grams.trace_hessian(loss),
+        **_trace_formulas(p, np.array(rows), batch.targets.numpy()),
+    }
 
 
 def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def _trace_formulas(p: Array, jacobian: Array, labels: Array) -> dict[str, Any]:
     means = np.einsum("nk,nkp->np", p, jacobian)
     slopes = means - jacobian[np.arange(len(p)), labels]
     return {
-        "mean of the squares less square of the mean": squares - (means**2).sum(-1).mean(),
+        "mean of the squares less square of the mean": gauss_newton.gauss_newton_trace(p, jacobian).mean(),
         "mean of the squares": squares,
         "square of the mean added": squares + (means**2).sum(-1).mean(),
         "squared gradients": (slopes**2).sum(-1).mean(),
@@ -110,23 +117,11 @@ FEW_IMAGES = tuple(point | {"samples": 7} for point in NETWORKS)
 
 def dense_trace(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Trace of a dense Hessian by automatic differentiation of the loss; derivatives of the logits in closed form."""
-    from simulate.perceptrons import autodiff
-
     weights, x, labels = on_noise(rng, point.widths, point.samples)
-    hessian = autodiff.loss_hessians(weights, x, labels).mean(0)
-    net = _closed(weights, x, labels)
+    hessian = per_sample.hessians(*per_sample.flattened(weights), x, labels, "relu").mean(0)
+    net = in_closed_form(weights, x, labels)
     p = np.asarray(net.logits.softmax(-1))
     return {"Hessian": float(hessian.trace()), **_trace_formulas(p, np.asarray(net.jacobian), labels)}
-
-
-def _closed(weights: Any, x: Any, labels: Any) -> Any:
-    """A ReLU network in all its parameters: derivatives in closed form, without automatic differentiation."""
-    import torch
-
-    from simulate.perceptrons import curvature
-
-    size = sum(weight.numel() for weight in weights)
-    return curvature.ProjectedMlp(weights, x, labels, torch.eye(size, dtype=torch.float64))
 
 
 def _parts(weights: Any) -> list[slice]:
@@ -136,10 +131,8 @@ def _parts(weights: Any) -> list[slice]:
 
 
 def _dense_h_term(rng: np.random.Generator, point: Point) -> tuple[Array, list[slice]]:
-    from simulate import operators
-
     weights, x, labels = on_noise(rng, point.widths, point.samples)
-    return operators.h_term(objective(weights, x, labels)).dense().numpy(), _parts(weights)
+    return operators.h_term(bias_free_objective(weights, x, labels)).dense().numpy(), _parts(weights)
 
 
 def mirrored(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -168,13 +161,10 @@ def third_moment(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _networks() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "widths": st.lists(st.integers(2, 6), min_size=2, max_size=5).map(tuple),
-        "samples": st.integers(1, 5),
-    }
+NETWORKS_DOMAIN: Domain = {
+    "widths": Many(Between(2, 6), 2, 5),
+    "samples": Between(1, 5),
+}
 
 
 def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> float:
@@ -187,9 +177,7 @@ def _largest_entry(rng: np.random.Generator, point: Point, *, within: bool) -> f
 
 
 def _eigenvalues(rng: np.random.Generator, point: Point, name: str) -> Array:
-    from simulate import operators
-
-    matrix = getattr(operators, name)(objective(*on_noise(rng, point.widths, point.samples)))
+    matrix = getattr(operators, name)(bias_free_objective(*on_noise(rng, point.widths, point.samples)))
     return np.linalg.eigvalsh(matrix.dense().numpy())
 
 
@@ -210,14 +198,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/layer-blocks",
         entries=("A18",),
         source=f"{PAPER}, appendix A; that the blocks are those of G is ours",
+        no_theory=NoTheory.MEASURED,
         statement=r"\tilde H_{ll} = 0,\ \text{so that}\ \nabla^2_{W_l} \ell = G_{ll} \text{ for every layer } l",
+        says="On both LeNets, each layer's own block of the Hessian is that of the Gauss-Newton term, since the "
+        "remainder of the Hessian has none.",
         routes=layers_alone,
         points=NETWORKS,
-        measured="Hessian",
-        theory="G-term",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("all layers moved", "second moment of the gradients"),
         seconds=0.6,
         data="digits",
         quantity="products with the diagonal blocks of the Hessian",
@@ -228,13 +216,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
         statement=TRACE,
+        says="On both LeNets, the trace of the Hessian is the variance of the logit gradients under the predicted "
+        "probabilities, averaged over the images.",
         routes=traces,
         points=FEW_IMAGES,
-        measured="Hessian",
-        theory="mean of the squares less square of the mean",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("mean of the squares", "square of the mean added", "squared gradients"),
         seconds=1.0,
         data="digits",
         quantity="trace of the Hessian",
@@ -245,13 +232,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
         statement=TRACE,
+        says="On small dense networks, the trace of the automatically differentiated Hessian is the mean variance of "
+        "the logit gradients under the predicted probabilities.",
         routes=dense_trace,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
-        measured="Hessian",
-        theory="mean of the squares less square of the mean",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("mean of the squares", "square of the mean added", "squared gradients"),
         seconds=0.2,
         quantity="trace of a dense Hessian by automatic differentiation",
     ),
@@ -259,8 +245,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/blocks-of-the-h-term",
         entries=("A18", "A19"),
         source=f"{PAPER}, appendix A",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\tilde H_{ll} = 0 \text{ exactly, and } \tilde H = 0 \text{ for one layer}",
-        strategies=_networks,
+        says="Within each layer of a bias-free ReLU network, the remainder of the Hessian is exactly zero, so that "
+        "one layer alone has none.",
+        domain=NETWORKS_DOMAIN,
         violation=lambda rng, point: _largest_entry(rng, point, within=True),
         examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
         tolerance=1e-14,
@@ -273,14 +262,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"L = 2:\quad \lambda(\tilde H) = \pm\, s(\tilde H_{12}),\ 0, \dots, 0",
+        says="In a network of two layers, the eigenvalues of the Hessian's remainder are the singular values of the "
+        "block between the layers, with both signs.",
         routes=mirrored,
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
-        measured="eigenvalues",
-        theory="singular values with both signs",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("none negative", "half of them"),
         seconds=0.1,
         quantity="spectrum of the H-term",
     ),
@@ -289,15 +278,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A18",),
         source=f"ours, after {PAPER}, appendix A",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"L = 3:\quad \mathrm{Tr}\,\tilde H^3 = 6\, \mathrm{Tr}\,\tilde H_{12} \tilde H_{23} \tilde H_{31} "
         r"\ne 0",
+        says="In a network of three layers, the spectrum of the Hessian's remainder is not symmetric: its third "
+        "moment is six times that of a path through three blocks.",
         routes=third_moment,
         points=(Point(widths=(5, 7, 6, 4), samples=9), Point(widths=(8, 6, 5, 3), samples=4)),
-        measured="third moment",
-        theory="six paths",
         tolerance=1e-12,
         tolerance_reason="rounding, of a sum of which a hundredth is left",
-        rivals=("as of a symmetric spectrum", "three paths"),
         seconds=0.1,
         quantity="third moment of the H-term, over the cube of its norm",
     ),
@@ -305,8 +294,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/g-term-sign",
         entries=("A19",),
         source=f"{PAPER}, appendix A",
+        no_theory=NoTheory.CONSTANT,
         statement=r"G \succeq 0",
-        strategies=_networks,
+        says="The Gauss-Newton term of a bias-free ReLU network has no negative eigenvalue.",
+        domain=NETWORKS_DOMAIN,
         violation=lambda rng, point: _negative(rng, point, "gauss_newton"),
         examples=(Point(widths=(5, 6, 4), samples=4), Point(widths=(4, 6, 5, 3), samples=3)),
         tolerance=1e-13,

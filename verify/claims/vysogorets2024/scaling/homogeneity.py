@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate import networks
 from simulate.monte_carlo import Point
-from theory import initial_loss, softmax
-from verify.claims.vysogorets2024.scaling.identities import EXACT, PAPER, drawn, on_both
-from verify.model import AnyClaim, Identity, Passage, Standing
+from theory import initial_loss, softmax, zone
+from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.scaling.identities import EXACT, drawn, on_both
+from verify.model import AnyClaim, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -18,16 +20,21 @@ __all__ = ["CLAIMS"]
 
 
 def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Probabilities and their Gamma, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
+    """Probabilities, in fifty digits from shifted or scaled logits, in float64 from plain ones."""
     z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
-    shifted = _in_digits([point.shift + value for value in point.logits], heat)
-    scaled = _in_digits([factor * value for value in point.logits], factor * heat)
     return {
-        "p, shifted and scaled": np.stack([shifted[0], scaled[0]]),
+        "p, shifted and scaled": np.stack([p for p, _ in _shifted_and_scaled(point)]),
         "p": np.stack([_float_softmax(z / heat)] * 2),
         "p, times T": np.stack([_float_softmax(z * heat)] * 2),
         "p, scaled at T": np.stack([_float_softmax(z / heat), _float_softmax(factor * z / heat)]),
-        "Gamma from digits": np.array([shifted[1], scaled[1]]),
+    }
+
+
+def heated_gamma(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Their Gamma, likewise."""
+    z, heat, factor = np.array(point.logits), point.temperature, point.alpha**point.depth
+    return {
+        "Gamma from digits": np.array([gamma for _, gamma in _shifted_and_scaled(point)]),
         "Gamma of logits": softmax.gamma_from_logits(
             np.stack([point.shift + z, factor * z]), temperature=[heat, factor * heat]
         ),
@@ -35,6 +42,14 @@ def heated_softmax(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
             np.stack([point.shift + z, factor * z]), temperature=[1 / heat, 1 / (factor * heat)]
         ),
     }
+
+
+def _shifted_and_scaled(point: Point) -> tuple[tuple[Any, Any], ...]:
+    heat, factor = point.temperature, point.alpha**point.depth
+    return (
+        _in_digits([point.shift + value for value in point.logits], heat),
+        _in_digits([factor * value for value in point.logits], factor * heat),
+    )
 
 
 def _in_digits(logits: list[float], temperature: float) -> tuple[list[float], float]:
@@ -69,25 +84,25 @@ def homogeneity(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         z, scaled, negative = (case.scaled(a)(case.x) for a in (1.0, point.alpha, -point.alpha))
     return {
         "logits of scaled weights": scaled,
-        "alpha^L z": point.alpha**case.depth * z,
+        "alpha^L z": float(zone.homogeneous_factor(point.alpha, depth=case.depth)) * z,
         "alpha^(L-1) z": point.alpha ** (case.depth - 1) * z,
         "for negative factors too": (-1) ** case.depth * negative,
     }
 
 
-def _homogeneity(name: str, alphas: tuple[float, ...], tolerance: float, reason: str) -> Identity:
+def _homogeneity(
+    name: str, alphas: tuple[float, ...], tolerance: float, reason: str, *, says: str
+) -> Identity:
     return Identity(
         id=f"vysogorets2024/{name}",
         entries=("A2",),
         source=f"{PAPER}, section 2",
         statement=r"z(\alpha\theta) = \alpha^L z(\theta) \quad (\alpha > 0)",
+        says=says,
         routes=homogeneity,
         points=on_both(*({"alpha": alpha} for alpha in alphas), samples=8),
-        measured="logits of scaled weights",
-        theory="alpha^L z",
         tolerance=tolerance,
         tolerance_reason=reason,
-        rivals=("alpha^(L-1) z", "for negative factors too"),
         seconds=0.2,
         data="digits",
         quantity="logits",
@@ -95,9 +110,7 @@ def _homogeneity(name: str, alphas: tuple[float, ...], tolerance: float, reason:
 
 
 def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
-    """Weights of the LeNet-5 that is built, three channels and ten classes, and the sum over its layers."""
-    from simulate import networks
-
+    """Weights of the LeNet-5 that is built, three channels and ten classes, and what the statement says."""
     layers = {
         "convolutions": ((3, 6, 25), (6, 16, 25)),
         "matrices": ((400, 120, 1), (120, 84, 1), (84, 10, 1)),
@@ -106,7 +119,7 @@ def weight_counts(rng: np.random.Generator, _: Point) -> Mapping[str, Any]:
     units = sum(out for each in layers.values() for _, out, _ in each)
     return {
         "built": sum(p.numel() for p in networks.LeNet5(rng=rng).parameters()),
-        "sum over the layers": sum(counts),
+        "61,770": 61_770,
         "61,170": 61_170,
         "with biases": sum(counts) + units,
         "of one channel": sum(counts) - 2 * 6 * 25,
@@ -130,14 +143,20 @@ def zero_logits(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def biases(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Logits of LeNet-300-100 with biases, all its parameters scaled, beside what is left of it at either end."""
+class _Biased(NamedTuple):
+    """Logits of LeNet-300-100 with biases, as functions of the factor of all its parameters and of its first bias."""
+
+    scaled: Callable[[float], Any]
+    after_the_first: Callable[[Any], Any]
+    shifts: list[Any]
+    depth: int
+
+
+def _biased(rng: np.random.Generator, point: Point) -> _Biased:
     import torch
     from torch import nn
 
-    from simulate import networks
-
-    case, a = drawn(rng, point), point.alpha
+    case = drawn(rng, point)
     weights = [layer.weight.detach() for layer in case.network.layers]
     shifts = [torch.from_numpy(rng.standard_normal(len(w))) for w in weights]
     whole = networks.Mlp((case.x[0].numel(), *map(len, weights)), bias=True, rng=rng)
@@ -150,23 +169,36 @@ def biases(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     def after_the_first(shift: Any) -> Any:
         return networks.mlp_logits(weights[1:], (case.x @ weights[0].T + shift).relu())
 
-    plain = after_the_first(0)
+    return _Biased(logits, after_the_first, shifts, case.depth)
+
+
+def biases_at_large_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Logits with all parameters scaled up, beside what is left of the biases."""
+    net = _biased(rng, point)
+    large = 1 / point.alpha
     return {
-        "logits / alpha^L, alpha large": logits(1 / a) * a**case.depth,
-        "first bias kept": after_the_first(shifts[0]),
-        "no bias": plain,
-        "all biases kept": logits(1.0),
-        "logits / alpha, alpha small": logits(a) / a,
-        "last bias": shifts[-1].expand_as(plain),
-        "network without other biases": plain + shifts[-1],
+        "logits / alpha^L, alpha large": net.scaled(large)
+        / float(zone.homogeneous_factor(large, depth=net.depth)),
+        "first bias kept": net.after_the_first(net.shifts[0]),
+        "no bias": net.after_the_first(0),
+        "all biases kept": net.scaled(1.0),
+    }
+
+
+def biases_at_small_scale(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Logits with all parameters scaled down, beside what is left of the weights."""
+    net, a = _biased(rng, point), point.alpha
+    plain, last = net.after_the_first(0), net.shifts[-1]
+    return {
+        "logits / alpha, alpha small": net.scaled(a) / a,
+        "last bias": last.expand_as(plain),
+        "network without other biases": plain + last,
         "nothing": 0 * plain,
     }
 
 
 def tanh_remainder(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Logits of LeNet-300-100 with tanh over alpha^L, less those of the product of its matrices, over alpha^2."""
-    from simulate import networks
-
     case, a = drawn(rng, point), point.alpha
     weights = [layer.weight.detach() for layer in case.network.layers]
     linear = networks.mlp_logits(weights, case.x, "linear")
@@ -177,8 +209,8 @@ def tanh_remainder(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
     first = case.x @ weights[0].T
     return {
-        "remainder / alpha^2": (scaled / a**case.depth - linear) / a**2,
-        "- W .. (W_1 x)^3 / 3": -through(first**3) / 3,
+        "remainder / alpha^2": (scaled / float(zone.homogeneous_factor(a, depth=case.depth)) - linear) / a**2,
+        "- W .. (W_1 x)^3 / 3": zone.tanh_correction([w.numpy() for w in weights], case.x.numpy()),
         "+ W .. (W_1 x)^3 / 3": through(first**3) / 3,
         "remainder of order alpha": -through(first**3) / (3 * a),
         "cubes of the logits": -(linear**3) / 3,
@@ -199,15 +231,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/softmax-temperature",
         entries=("A1",),
         source=f"{PAPER}, eq. (1)",
+        no_theory=NoTheory.MEASURED,
         statement=r"p_k = \frac{e^{z_k/T}}{\sum_c e^{z_c/T}}: \text{ the same for } z + c \text{ at } T "
         r"\text{ and } \alpha^L z \text{ at } \alpha^L T",
+        says="Softmax probabilities do not change when all logits are shifted alike, or when logits and temperature "
+        "are scaled alike.",
         routes=heated_softmax,
         points=SOFTMAX_POINTS,
-        measured="p, shifted and scaled",
-        theory="p",
         tolerance=1e-12,
         tolerance_reason="rounding of z / T, which reaches some tens",
-        rivals=("p, times T", "p, scaled at T"),
         seconds=0.1,
         quantity="probabilities",
     ),
@@ -217,32 +249,41 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eqs. (1) and (2)",
         statement=r"\Gamma_p \text{ of } z + c \text{ at } T \text{ and of } \alpha^L z \text{ at } \alpha^L T, "
         r"\ |c| = 10^6",
-        routes=heated_softmax,
+        says="The excess of the softmax covariance does not change when all logits are shifted by a large number, or "
+        "logits and temperature are scaled alike.",
+        routes=heated_gamma,
         points=SOFTMAX_POINTS,
-        measured="Gamma from digits",
-        theory="Gamma of logits",
         tolerance=1e-12,
         tolerance_reason="rounding of z / T, which reaches some tens",
-        rivals=("Gamma, times T",),
         seconds=0.1,
         quantity="excess of the softmax covariance",
     ),
-    _homogeneity("homogeneity", (0.1, 10.0, 1e-3), 1e-12, EXACT),
+    _homogeneity(
+        "homogeneity",
+        (0.1, 10.0, 1e-3),
+        1e-12,
+        EXACT,
+        says="Scaling all weights of a bias-free LeNet by a positive factor multiplies its logits by that factor to "
+        "the power of the depth.",
+    ),
     _homogeneity(
         "homogeneity-to-the-bit",
         (2.0, 0.25),
         1e-30,
         "a power of two moves exponents only, so that nothing is rounded differently",
+        says="Scaling all weights of a bias-free LeNet by a power of two multiplies its logits by that factor to the "
+        "depth, without rounding.",
     ),
     Identity(
         id="vysogorets2024/parameter-count",
         entries=("A3",),
         source=f"{PAPER}, section 4 and caption of figure 5",
+        no_theory=NoTheory.CONSTANT,
         statement=r"P(\text{LeNet-5}) = 450 + 2400 + 48000 + 10080 + 840 = 61770",
+        says="A bias-free LeNet-5 for three channels and ten classes has 61,770 weights.",
+        reads=r"d = P = \text{61,170}",
         routes=weight_counts,
         points=(Point(channels=3, classes=10),),
-        measured="built",
-        theory="sum over the layers",
         printed="61,170",
         passage=Passage(
             Standing.MISPRINT,
@@ -253,7 +294,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "channels and ten classes, that of the authors' published code too.",
         tolerance=1e-12,
         tolerance_reason="whole numbers",
-        rivals=("with biases", "of one channel"),
         seconds=0.01,
         quantity="number of weights",
     ),
@@ -262,13 +302,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A57",),
         source=f"{PAPER}, section 5",
         statement=r"z = 0:\quad \ell = \log K \text{ whatever the labels}",
+        says="A network whose logits all vanish has a loss equal to the logarithm of the number of classes, whatever "
+        "the labels.",
         routes=zero_logits,
         points=on_both({}, alpha=1e-20, samples=17),
-        measured="loss",
-        theory="log K",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("entropy of the labels", "log_2 K", "K log K"),
         seconds=0.1,
         data="digits",
         quantity="loss",
@@ -278,10 +317,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A57",),
         source=f"{PAPER}, section 2",
         statement=r"\alpha \gg 1:\quad \alpha^{-L} f(\alpha\theta, \alpha b) \to f(\theta, b_1, 0, \dots)",
-        routes=biases,
+        says="As all parameters of LeNet-300-100 are scaled up, every bias but that of the first layer becomes "
+        "negligible for the logits.",
+        reads=r"\alpha \gg 1: \text{ biases vanish in magnitude compared to the corresponding activations}",
+        routes=biases_at_large_scale,
         points=BIASED,
-        measured="logits / alpha^L, alpha large",
-        theory="first bias kept",
         printed="no bias",
         passage=Passage(
             Standing.AS_STATED,
@@ -292,26 +332,25 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "other layers do, so that the network does become almost homogeneous, as the paper says.",
         tolerance=1e-7,
         tolerance_reason="the biases of the second layer leave some units of 1/alpha = 1e-9",
-        rivals=("all biases kept",),
         seconds=0.05,
         data="digits",
-        quantity="logits over alpha^L",
+        quantity="logits, the power of the scale taken out",
     ),
     Identity(
         id="vysogorets2024/biases-at-small-scale",
         entries=("A57",),
         source=f"{PAPER}, section 2",
+        no_theory=NoTheory.MEASURED,
         statement=r"\alpha \ll 1:\quad \alpha^{-1} f(\alpha\theta, \alpha b) \to b_L",
-        routes=biases,
+        says="As all parameters of LeNet-300-100 are scaled down, only the bias of the last layer is left in the "
+        "logits.",
+        routes=biases_at_small_scale,
         points=BIASED,
-        measured="logits / alpha, alpha small",
-        theory="last bias",
         tolerance=1e-7,
         tolerance_reason="the layer below leaves some units of alpha = 1e-9",
-        rivals=("network without other biases", "nothing"),
         seconds=0.05,
         data="digits",
-        quantity="logits over alpha",
+        quantity="logits over the scale",
     ),
     Identity(
         id="vysogorets2024/tanh-at-small-scale",
@@ -319,15 +358,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 2; the order is ours",
         statement=r"\alpha^{-L} f_{\tanh}(\alpha\theta) = W_L \cdots W_1 x - \tfrac{\alpha^2}{3} W_L \cdots W_2 "
         r"(W_1 x)^3 + O(\alpha^4)",
+        says="As its weights are scaled down, a tanh network becomes linear, with a leading correction of second "
+        "order in the scale that cubes the first layer's signals.",
         routes=tanh_remainder,
         points=tuple(
             Point(network="LeNet-300-100", images="digits", alpha=alpha, samples=8) for alpha in (3e-4, 1e-4)
         ),
-        measured="remainder / alpha^2",
-        theory="- W .. (W_1 x)^3 / 3",
         tolerance=1e-4,
         tolerance_reason="the next order is alpha^2 = 1e-7 times squares of signals, up to a hundred",
-        rivals=("+ W .. (W_1 x)^3 / 3", "remainder of order alpha", "cubes of the logits"),
         seconds=0.05,
         data="digits",
         quantity="distance from the linear network",

@@ -7,12 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simulate import data, networks, objectives, operators
+from simulate.modules import logit_derivatives, projected
 from simulate.monte_carlo import Point
-from verify.model import OURS, AnyClaim, Identity
+from simulate.perceptrons import curvature
+from theory import gauss_newton, zone
+from verify.claims.vysogorets2024 import PAPER
+from verify.model import OURS, AnyClaim, Identity, NoTheory, Routes
 
-__all__ = ["CLAIMS", "EXACT", "NETWORKS", "PAPER", "Drawn", "covariance", "drawn", "frame_of", "on_both"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
+__all__ = [
+    "CLAIMS",
+    "EXACT",
+    "NETWORKS",
+    "DrawnNetwork",
+    "drawn",
+    "frame_of",
+    "on_both",
+    "softmax_covariances",
+]
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
 """The second with max pooling."""
@@ -22,7 +34,7 @@ EXACT = "an exact identity in float64; sums over all weights lose three digits a
 # --- networks and their derivatives --------------------------------------------------------------------------
 
 
-class Drawn(NamedTuple):
+class DrawnNetwork(NamedTuple):
     """A network at initialisation with images, and its weights as drawn."""
 
     network: Any
@@ -42,24 +54,18 @@ class Drawn(NamedTuple):
         """Cross-entropy at a temperature, of scaled weights."""
         from torch.nn import functional
 
-        from simulate.objectives import Objective
-
         def loss(logits: Any, targets: Any) -> Any:
             return functional.cross_entropy(logits / temperature, targets)
 
-        return Objective(self.scaled(alpha), loss, (self.x, self.labels))
+        return objectives.Objective(self.scaled(alpha), loss, (self.x, self.labels))
 
     def hessian(self, frame: Any, **at: Any) -> Any:
         """Second derivative of that loss along a frame, by automatic differentiation."""
-        from simulate import operators
-
         return frame.T @ (operators.hessian(self.objective(**at)) @ frame)
 
     def derivatives(self, frame: Any, alpha: float = 1.0) -> Any:
         """Those of the logits along a frame."""
-        from simulate.modules.logit_derivatives import logit_derivatives
-
-        return logit_derivatives(self.scaled(alpha), self.x, frame)
+        return logit_derivatives.logit_derivatives(self.scaled(alpha), self.x, frame)
 
     def residuals(self, p: Any) -> Any:
         """Probabilities less the one-hot labels."""
@@ -68,11 +74,9 @@ class Drawn(NamedTuple):
         return p - functional.one_hot(self.labels, p.shape[-1])
 
 
-def drawn(rng: np.random.Generator, point: Point) -> Drawn:
+def drawn(rng: np.random.Generator, point: Point) -> DrawnNetwork:
     """One of the two networks of the paper, bias-free, with images of the size it wants."""
     from torch import nn
-
-    from simulate import data, networks
 
     perceptron = point.network == "LeNet-300-100"
     source = data.opened(point.images, (1, 28, 28) if perceptron else (3, 32, 32))
@@ -83,17 +87,15 @@ def drawn(rng: np.random.Generator, point: Point) -> Drawn:
         networks.Mlp(widths, rng=rng) if perceptron else networks.LeNet5(classes=source.classes, rng=rng)
     )
     theta = nn.utils.parameters_to_vector(network.parameters()).detach()
-    return Drawn(network, theta, x, labels, 3 if perceptron else 5)
+    return DrawnNetwork(network, theta, x, labels, 3 if perceptron else 5)
 
 
-def frame_of(rng: np.random.Generator, case: Drawn, point: Point) -> Any:
+def frame_of(rng: np.random.Generator, case: DrawnNetwork, point: Point) -> Any:
     """Orthonormal directions of all weights, (P, dim)."""
-    from simulate.perceptrons import curvature
-
     return curvature.haar(rng, len(case.theta), point.dim)
 
 
-def covariance(p: Any) -> Any:
+def softmax_covariances(p: Any) -> Any:
     """diag(p) - p p' of every image."""
     import torch
 
@@ -112,12 +114,10 @@ def latent_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """R' H R of a frame whose columns are neither unit nor orthogonal, and differences of the gradient along them."""
     import torch
 
-    from simulate.modules.projected import projected_terms
-
     case = drawn(rng, point)
     mixing = torch.from_numpy(rng.standard_normal((point.dim, point.dim))) + 1.0
     frame = frame_of(rng, case, point) @ mixing
-    curved = projected_terms(case.objective(), frame).hessian
+    curved = projected.projected_terms(case.objective(), frame).hessian
     overlaps = torch.linalg.inv(frame.T @ frame)
     return {
         "differences of the gradient": _differences(case, frame, point.step),
@@ -127,7 +127,7 @@ def latent_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def _differences(case: Drawn, frame: Any, step: float) -> Any:
+def _differences(case: DrawnNetwork, frame: Any, step: float) -> Any:
     """Central differences, along each column, of the gradient in the latent coordinates."""
     import torch
 
@@ -138,15 +138,18 @@ def _differences(case: Drawn, frame: Any, step: float) -> Any:
     return torch.stack([(up - down) / (2 * step) for up, down in ends], dim=1)
 
 
-def loss_gradient(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def gradient_along_frame(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gradient of the loss along a frame, and Eq (3) from the gradients of the logits."""
     case = drawn(rng, point)
     frame = frame_of(rng, case, point)
     found = case.derivatives(frame)
-    warm = found.gradient(case.residuals((found.logits / point.temperature).softmax(-1)))
+    p = (found.logits / point.temperature).softmax(-1)
+    warm = found.gradient(case.residuals(p))
     return {
         "gradient": frame.T @ case.objective(temperature=point.temperature).gradient(),
-        "Eq (3)": warm / point.temperature,
+        "Eq (3)": gauss_newton.loss_gradient(
+            p, case.labels, found.jacobian, temperature=point.temperature
+        ).mean(0),
         "without 1/T": warm,
         "p at T = 1": found.gradient(case.residuals(found.logits.softmax(-1))) / point.temperature,
     }
@@ -160,7 +163,7 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     frame = frame_of(rng, case, point)
     found = case.derivatives(frame)
     p = (found.logits / heat).softmax(-1)
-    g_term, h_term = found.g_term(covariance(p)) / heat**2, found.h_term(case.residuals(p)) / heat
+    g_term, h_term = terms_of(p, case.labels, found.jacobian, found.second, temperature=heat)
     plain = found.g_term(torch.diag_embed(p)) / heat**2
     return {
         "Hessian": case.hessian(frame, temperature=heat),
@@ -171,18 +174,24 @@ def gauss_newton_split(rng: np.random.Generator, point: Point) -> Mapping[str, A
     }
 
 
+def terms_of(p: Any, labels: Any, jacobian: Any, second: Any, *, temperature: float = 1.0) -> tuple[Any, Any]:
+    """Both parts of the Hessian by Eq (4), the mean over the images."""
+    import torch
+
+    terms = gauss_newton.hessian_terms(p, labels, jacobian, second, temperature=temperature)
+    return torch.from_numpy(terms.gauss_newton.mean(0)), torch.from_numpy(terms.h_term.mean(0))
+
+
 def permuted_labels(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """G-term, and what is left of H less Ht with the labels moved by one image, or with those of one of them only."""
-    from simulate.modules.projected import projected_terms
-
     case = drawn(rng, point)
     frame = frame_of(rng, case, point)
     moved = case._replace(labels=case.labels.roll(1))
     found, hessian = case.derivatives(frame), moved.hessian(frame)
     p = found.logits.softmax(-1)
     return {
-        "H - Ht, labels permuted": hessian - found.h_term(moved.residuals(p)),
-        "G": projected_terms(case.objective(), frame).g_term,
+        "H - Ht, labels permuted": hessian - terms_of(p, moved.labels, found.jacobian, found.second)[1],
+        "G": projected.projected_terms(case.objective(), frame).g_term,
         "Ht as it was": hessian - found.h_term(case.residuals(p)),
         "H as it was": case.hessian(frame) - found.h_term(moved.residuals(p)),
     }
@@ -191,46 +200,64 @@ def permuted_labels(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 # --- Euler ---------------------------------------------------------------------------------------------------
 
 
-def along_the_weights(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """First and second derivatives along theta itself, of the logits and of the loss of each image."""
+def logit_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """First derivatives of the logits of each image along theta itself."""
+    case = drawn(rng, point)
+    found = case.derivatives(case.theta[:, None])
+    z, depth = found.logits, case.depth
+    return {
+        "theta . grad z": found.jacobian[..., 0],
+        "L z": zone.euler_factor(depth) * z,
+        "(L-1) z": (depth - 1) * z,
+    }
+
+
+def logit_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Second derivatives of the logits along theta."""
+    case = drawn(rng, point)
+    found = case.derivatives(case.theta[:, None])
+    z, depth = found.logits, case.depth
+    return {
+        "theta' Hess z theta": found.second[..., 0, 0],
+        "L (L-1) z": zone.euler_factor(depth, order=2) * z,
+        "L^2 z": depth**2 * z,
+        "(L-1) (L-2) z": (depth - 1) * (depth - 2) * z,
+    }
+
+
+def loss_slopes(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Derivative of the loss of each image along theta."""
     import torch
 
     case = drawn(rng, point)
-    own, heat, depth = case.theta[:, None], point.temperature, case.depth
-    found = case.derivatives(own)
-    z = found.logits
+    heat, depth = point.temperature, case.depth
+    z = case.derivatives(case.theta[:, None]).logits
     weighted = (case.residuals((z / heat).softmax(-1)) * z).sum(-1)
     images = zip(case.x.split(1), case.labels.split(1), strict=True)
     alone = [case._replace(x=x, labels=y).objective(temperature=heat).gradient() for x, y in images]
     return {
-        "theta . grad z": found.jacobian[..., 0],
-        "L z": depth * z,
-        "(L-1) z": (depth - 1) * z,
-        "theta' Hess z theta": found.second[..., 0, 0],
-        "L (L-1) z": depth * (depth - 1) * z,
-        "L^2 z": depth**2 * z,
-        "(L-1) (L-2) z": (depth - 1) * (depth - 2) * z,
         "theta . grad loss": torch.stack(alone) @ case.theta,
-        "L/T (p - e_y) . z": depth / heat * weighted,
+        "L/T (p - e_y) . z": zone.euler_factor(depth)
+        * gauss_newton.loss_gradient((z / heat).softmax(-1), case.labels, z[..., None], temperature=heat)[
+            :, 0
+        ],
         "(L-1)/T (p - e_y) . z": (depth - 1) / heat * weighted,
         "L (p - e_y) . z": depth * weighted,
     }
 
 
-def _euler(name: str, statement: str, measured: str, theory: str, *rivals: str) -> Identity:
+def _euler(name: str, statement: str, says: str, routes: Routes) -> Identity:
     return Identity(
         id=f"vysogorets2024/{name}",
         entries=("A11",),
         source=f"ours, from the homogeneity of section 2 of {PAPER}",
         passage=OURS,
         statement=statement,
-        routes=along_the_weights,
+        says=says,
+        routes=routes,
         points=on_both({"temperature": 1.7}, samples=8),
-        measured=measured,
-        theory=theory,
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=rivals,
         seconds=0.2,
         data="digits",
         quantity="derivative along the weights",
@@ -244,14 +271,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/latent-hessian",
         entries=("A5",),
         source=f"{PAPER}, section 2",
+        no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2_{\hat\theta}\, \ell(\theta + R\hat\theta) = R^\top H R \text{ for any } R",
+        says="In coordinates along any set of directions, orthonormal or not, the Hessian of the loss is the full "
+        "Hessian multiplied by these directions from both sides.",
         routes=latent_hessian,
         points=on_both({}, samples=4, dim=3, step=1e-6),
-        measured="differences of the gradient",
-        theory="R' H R",
         tolerance=1e-6,
         tolerance_reason="rounding of the differences, 1e-16 over a relative step of 1e-8 to 1e-7",
-        rivals=("on the span of R", "columns taken as unit"),
         seconds=0.3,
         data="digits",
         quantity="Hessian in latent coordinates",
@@ -261,13 +288,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A9",),
         source=f"{PAPER}, eq. (3)",
         statement=r"\nabla\ell = \frac{1}{T}\Big[-\nabla z_y + \sum_k p_k \nabla z_k\Big]",
-        routes=loss_gradient,
+        says="At any temperature, the cross-entropy gradient is the mean logit gradient under the predicted "
+        "probabilities less that of the label, over the temperature.",
+        routes=gradient_along_frame,
         points=on_both(*HEATED, samples=8, dim=3),
-        measured="gradient",
-        theory="Eq (3)",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("without 1/T", "p at T = 1"),
         seconds=0.6,
         data="digits",
         quantity="gradient of the loss",
@@ -278,13 +304,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (4)",
         statement=r"H = \overline{J^\top (\mathrm{diag}\,p - p p^\top) J}/T^2 + \overline{\textstyle\sum_k "
         r"(p - e_y)_k \nabla^2 z_k}/T",
+        says="At any temperature, the Hessian of the loss is a Gauss-Newton term of logit gradients plus logit "
+        "Hessians weighted by prediction errors.",
         routes=gauss_newton_split,
         points=on_both(*HEATED, samples=8, dim=3),
-        measured="Hessian",
-        theory="G + Ht",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("without - p p'", "with + p p'", "p for p - e_y"),
         seconds=0.7,
         data="digits",
         quantity="projected Hessian",
@@ -294,32 +319,34 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A10",),
         source=f"{PAPER}, eq. (4)",
         statement=r"G \text{ does not depend on the labels, } \tilde H \text{ does}",
+        says="Permuting the labels leaves the Gauss-Newton term unchanged: only the remainder of the Hessian depends "
+        "on them.",
         routes=permuted_labels,
         points=on_both({}, samples=8, dim=3),
-        measured="H - Ht, labels permuted",
-        theory="G",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("Ht as it was", "H as it was"),
         seconds=0.2,
         data="digits",
         quantity="projected G-term",
     ),
-    _euler("euler-gradient", r"\theta \cdot \nabla z = L z", "theta . grad z", "L z", "(L-1) z"),
+    _euler(
+        "euler-gradient",
+        r"\theta \cdot \nabla z = L z",
+        "For a homogeneous network, the derivative of the logits along the weights is the depth times the logits.",
+        logit_slopes,
+    ),
     _euler(
         "euler-hessian",
         r"\theta^\top \nabla^2 z\, \theta = L (L - 1) z",
-        "theta' Hess z theta",
-        "L (L-1) z",
-        "L^2 z",
-        "(L-1) (L-2) z",
+        "For a homogeneous network, the second derivative of the logits along the weights is the logits times "
+        "the depth and the depth less one.",
+        logit_curvatures,
     ),
     _euler(
         "euler-loss",
         r"\theta \cdot \nabla\ell = \frac{L}{T}\, (p - e_y) \cdot z \text{ on each image}",
-        "theta . grad loss",
-        "L/T (p - e_y) . z",
-        "(L-1)/T (p - e_y) . z",
-        "L (p - e_y) . z",
+        "On each image, the derivative of the loss along the weights is the prediction errors' product with the "
+        "logits, times depth over temperature.",
+        loss_slopes,
     ),
 )

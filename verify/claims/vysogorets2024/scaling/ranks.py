@@ -7,27 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, operators
 from simulate.monte_carlo import Point
+from simulate.perceptrons import curvature
 from theory.batch_hessian import ranks
-from verify.claims.drawn_networks import COUNTS, ROUNDING, objective, on_noise, rank_of
+from verify.claims.drawn_networks import COUNTS, ROUNDING, bias_free_objective, on_noise, rank_of
+from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.scaling.blocks import on_real_images
-from verify.model import OURS, AnyClaim, Identity
+from verify.model import OURS, AnyClaim, Identity, NoTheory
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 # --- the G-term ---------------------------------------------------------------------------------------------------
 
 
 def g_term_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Eigenvalues of the G-term that are not zero, and what the numbers of samples, classes and parameters allow."""
-    from simulate import operators
-
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     size, hidden, classes = sum(w.numel() for w in weights), sum(point.widths[1:-1]), point.widths[-1]
     return {
-        "rank": rank_of(operators.gauss_newton(objective(weights, x, labels)).dense()),
+        "rank": rank_of(operators.gauss_newton(bias_free_objective(weights, x, labels)).dense()),
         "bound": ranks.dataset_rank_bound(
             classes - 1, samples=point.samples, dim=size, symmetries=hidden + point.widths[-2]
         ),
@@ -41,18 +40,17 @@ def g_term_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
 def real_rank(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """The same for a network on images, from the derivatives of its logits along a random frame."""
-    from simulate import data, networks
-    from simulate.perceptrons import curvature
-
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
     widths = (64, *point.hidden, source.classes)
     columns = point.samples * source.classes + point.spare
-    frame = curvature.haar(rng, networks.parameter_count(widths), columns)
+    frame = curvature.haar(rng, networks.weight_count(widths), columns)
     net = curvature.ProjectedMlp(networks.mlp_weights(rng, widths), images.images, images.labels, frame)
     return {
         "rank": rank_of(net.terms().g_term),
-        "N(K-1)": point.samples * (source.classes - 1),
+        "N(K-1)": ranks.dataset_rank_bound(
+            source.classes - 1, samples=point.samples, dim=networks.weight_count(widths)
+        ),
         "N K": point.samples * source.classes,
         "columns of the frame": columns,
     }
@@ -95,6 +93,26 @@ def _back_to_first_layer(leaves: Any, x: Any) -> Any:
 
 def convolution_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gradient of one logit by the filters of a first convolution, and sums over the places they act at."""
+    gradient, delta, patches = _by_filters(rng, point)
+    return {
+        "gradient": gradient.numpy(),
+        "sum over places": (delta @ patches.T).numpy(),
+        "sum of derivatives times mean patch": delta.sum(1).outer(patches.mean(1)).numpy(),
+        "mean patch": patches.mean(1).expand(len(delta), -1).numpy(),
+    }
+
+
+def convolution_ranks(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Rank of that gradient as a matrix, and of a product of two vectors."""
+    import torch
+
+    gradient = _by_filters(rng, point)[0]
+    rank = int(torch.linalg.matrix_rank(gradient, rtol=1e-10))
+    return {"rank": rank, "filters": len(gradient), "1": 1}
+
+
+def _by_filters(rng: np.random.Generator, point: Point) -> tuple[Any, Any, Any]:
+    """The gradient, a row to each filter; the derivatives by what the filters return, and the patches they see."""
     import torch
     from torch.nn import functional
 
@@ -107,16 +125,7 @@ def convolution_gradients(rng: np.random.Generator, point: Point) -> Mapping[str
     whole = loss.outputs((filters, *loss.leaves()[1:]), image)[0, point.logit]
     (found,) = torch.autograd.grad(whole, filters)
     patches, delta = functional.unfold(image, filters.shape[-1])[0], slopes[0].flatten(1)
-    rank = int(torch.linalg.matrix_rank(found.flatten(1), rtol=1e-10))
-    return {
-        "gradient": found.flatten(1).numpy(),
-        "sum over places": (delta @ patches.T).numpy(),
-        "sum of derivatives times mean patch": torch.outer(delta.sum(1), patches.mean(1)).numpy(),
-        "mean patch": patches.mean(1).expand(len(delta), -1).numpy(),
-        "rank": rank,
-        "filters": len(delta),
-        "1": 1,
-    }
+    return found.flatten(1), delta, patches
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
@@ -126,22 +135,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, appendix A; the bound with P is ours",
         passage=OURS,
         statement=r"\mathrm{rank}\,G = \min\big(P - n_{L-1} - \textstyle\sum_{l<L} n_l,\ N(K-1)\big),\quad L \le 2",
+        says="With at most one hidden layer, the rank of the Gauss-Newton term is samples times classes less one, or, "
+        "if smaller, the parameters less the network's symmetries.",
         routes=g_term_rank,
         points=tuple(
             Point(widths=widths, samples=n)
             for widths, n in (((6, 21, 5), 1), ((5, 23, 6), 4), ((6, 7, 4), 60), ((4, 3), 30))
         ),
-        measured="rank",
-        theory="bound",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        rivals=(
-            "min(P, N(K-1))",
-            "N K",
-            "K - 1",
-            "without the shift of all logits",
-            "without the exchange between layers",
-        ),
         seconds=0.2,
         quantity="rank of the G-term",
     ),
@@ -150,13 +152,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A19",),
         source=f"{PAPER}, appendix A",
         statement=r"\mathrm{rank}\,G = N(K-1) \ll P",
+        says="On few images, the rank of a deeper network's Gauss-Newton term is the number of samples times the "
+        "classes less one, far below the number of parameters.",
         routes=real_rank,
         points=(Point(images="digits", samples=4, hidden=(30, 20), spare=17),),
-        measured="rank",
-        theory="N(K-1)",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        rivals=("N K", "columns of the frame"),
         seconds=0.3,
         data="digits",
         quantity="rank of the G-term of a network 64-30-20-K",
@@ -165,14 +166,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/first-layer-gradient",
         entries=("A49",),
         source=f"{PAPER}, appendix D, for a fully connected layer; the factor of each unit is ours",
+        no_theory=NoTheory.MEASURED,
         statement=r"\partial z_k / \partial W_1 = \delta_k x^\top",
+        says="In a fully connected network, the first-layer gradient of each logit is the input image times a "
+        "backpropagated factor for each unit.",
         routes=first_layer_gradients,
         points=(Point(images="digits", network="LeNet-300-100", samples=3),),
-        measured="gradients",
-        theory="derivative by the units times input",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("input", "input where the unit is on", "absolute derivative"),
         seconds=0.2,
         data="digits",
         quantity="gradients of the logits of LeNet-300-100 by its first layer",
@@ -182,15 +183,15 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A49",),
         source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\partial z_k / \partial W_1 = \textstyle\sum_u \delta_k(u)\, x(u)^\top "
         r"\text{ over the places } u \text{ of a convolution}",
+        says="In LeNet-5, the first-layer gradient of a logit sums, over the places of the convolution, "
+        "backpropagated derivatives times the patches seen there.",
         routes=convolution_gradients,
         points=(Point(images="digits", network="LeNet-5", samples=3, logit=1),),
-        measured="gradient",
-        theory="sum over places",
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        rivals=("sum of derivatives times mean patch", "mean patch"),
         seconds=0.1,
         data="digits",
         quantity="gradient of a logit of LeNet-5 (max pooled) by its first layer",
@@ -200,14 +201,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A49",),
         source=f"ours, beside {PAPER}, appendix D, which is on fully connected networks",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\mathrm{rank}\,\partial z_k / \partial W_1 = \text{number of filters, not } 1",
-        routes=convolution_gradients,
+        says="In LeNet-5, the first-layer gradient of a logit has the rank of the number of filters, and not rank one "
+        "as in fully connected networks.",
+        routes=convolution_ranks,
         points=(Point(images="digits", network="LeNet-5", samples=3, logit=1),),
-        measured="rank",
-        theory="filters",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        rivals=("1",),
         seconds=0.1,
         data="digits",
         quantity="rank of the gradient of a logit of LeNet-5 (max pooled) by its first layer",

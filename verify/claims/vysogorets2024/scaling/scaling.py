@@ -8,46 +8,61 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
+from simulate.perceptrons import curvature
 from theory import zone
-from verify.claims.vysogorets2024.scaling.identities import EXACT, PAPER, covariance, drawn, frame_of, on_both
-from verify.model import OURS, AnyClaim, Identity, Passage, Standing
+from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.scaling.identities import (
+    EXACT,
+    drawn,
+    frame_of,
+    on_both,
+    softmax_covariances,
+)
+from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing
 
 __all__ = ["CLAIMS"]
 
 
-def scaled_derivatives(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Derivatives of the logits at scaled weights, and powers of the factor times those as drawn."""
-    case, a = drawn(rng, point), point.alpha
-    frame = frame_of(rng, case, point)
-    one, scaled, depth = case.derivatives(frame), case.derivatives(frame, alpha=a), case.depth
+def scaled_gradients(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Gradients of the logits at scaled weights, and powers of the factor times those as drawn."""
+    one, scaled, a, depth = _derivatives(rng, point)
     return {
         "grad z": scaled.jacobian,
-        "alpha^(L-1) grad z": a ** (depth - 1) * one.jacobian,
+        "alpha^(L-1) grad z": float(zone.homogeneous_factor(a, depth=depth, order=1)) * one.jacobian,
         "alpha^L grad z": a**depth * one.jacobian,
         "alpha^(L-2) grad z": a ** (depth - 2) * one.jacobian,
+    }
+
+
+def scaled_curvatures(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Their second derivatives likewise."""
+    one, scaled, a, depth = _derivatives(rng, point)
+    return {
         "Hess z": scaled.second,
-        "alpha^(L-2) Hess z": a ** (depth - 2) * one.second,
+        "alpha^(L-2) Hess z": float(zone.homogeneous_factor(a, depth=depth, order=2)) * one.second,
         "alpha^L Hess z": a**depth * one.second,
         "alpha^(L-1) Hess z": a ** (depth - 1) * one.second,
     }
 
 
-def _scaled_derivative(name: str, what: str, symbol: str, power: int, *rivals: int) -> Identity:
-    def written(p: int) -> str:
-        return f"alpha^(L-{p}) {what}" if p else f"alpha^L {what}"
+def _derivatives(rng: np.random.Generator, point: Point) -> tuple[Any, Any, float, int]:
+    """Derivatives of the logits along a frame as drawn and at scaled weights; the factor and the depth."""
+    case, a = drawn(rng, point), point.alpha
+    frame = frame_of(rng, case, point)
+    return case.derivatives(frame), case.derivatives(frame, alpha=a), a, case.depth
 
+
+def _scaled_derivative(name: str, symbol: str, power: int, routes: Routes, *, says: str) -> Identity:
     return Identity(
         id=f"vysogorets2024/{name}",
         entries=("A12",),
         source=f"{PAPER}, section 3",
         statement=rf"{symbol} z(\alpha\theta) = \alpha^{{L-{power}}} {symbol} z(\theta)",
-        routes=scaled_derivatives,
+        says=says,
+        routes=routes,
         points=on_both({"alpha": 0.3}, {"alpha": 2.7}, samples=8, dim=3),
-        measured=what,
-        theory=written(power),
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=tuple(written(p) for p in rivals),
         seconds=0.6,
         smoke=False,
         data="digits",
@@ -61,8 +76,9 @@ def matched_temperature(rng: np.random.Generator, point: Point) -> Mapping[str, 
     matched, low = (
         case.objective(alpha=a, temperature=a**power).gradient() for power in (case.depth, case.depth - 1)
     )
+    factor = zone.homogeneous_factor(a, depth=case.depth, order=1, temperature=a**case.depth)
     return {
-        "alpha grad'": a * matched,
+        "alpha grad'": matched / float(factor),
         "grad": case.objective().gradient(),
         "gradient itself restored": matched,
         "T = alpha^(L-1)": a * low,
@@ -75,7 +91,7 @@ def scaled_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     frame = frame_of(rng, case, point)
     found = case.derivatives(frame)
     p = (a**case.depth * found.logits / heat).softmax(-1)
-    g_term, h_term = found.g_term(covariance(p)), found.h_term(case.residuals(p))
+    g_term, h_term = found.g_term(softmax_covariances(p)), found.h_term(case.residuals(p))
     factors = zone.curvature_factors(a, depth=case.depth, temperature=heat)
     powers = float(factors.gauss_newton), float(factors.h_term)
     return {
@@ -83,7 +99,7 @@ def scaled_hessian(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
         "Eq (5)": powers[0] * g_term + powers[1] * h_term,
         "powers 2L and L": a**2 * (powers[0] * g_term + powers[1] * h_term),
         "1/T on both": heat * powers[0] * g_term + powers[1] * h_term,
-        "p as drawn": powers[0] * found.g_term(covariance(found.logits.softmax(-1)))
+        "p as drawn": powers[0] * found.g_term(softmax_covariances(found.logits.softmax(-1)))
         + powers[1] * found.h_term(case.residuals(found.logits.softmax(-1))),
     }
 
@@ -114,7 +130,7 @@ def large_losses(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     short = float((z.amax(1) - z.gather(1, case.labels[:, None])[:, 0]).mean())
     return {
         "loss at 4 alpha": four,
-        "(4 alpha)^L c": factor**case.depth * short,
+        "(4 alpha)^L c": float(zone.homogeneous_factor(factor, depth=case.depth)) * short,
         "exponential in alpha": two * (two / one) ** 2,
         "(4 alpha)^(L-1) c": factor ** (case.depth - 1) * short,
         "mean logit for the largest": factor**case.depth * (short - float((z.amax(1) - z.mean(1)).mean())),
@@ -124,8 +140,6 @@ def large_losses(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
 def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Spectral norm of the Hessian far above the zone, and of the H-term as drawn at one-hot predictions."""
     from torch.nn import functional
-
-    from simulate.perceptrons import curvature
 
     case, a = drawn(rng, point), point.alpha
     frame = frame_of(rng, case, point)
@@ -143,20 +157,32 @@ def large_curvature(rng: np.random.Generator, point: Point) -> Mapping[str, Any]
 
 
 CLAIMS: tuple[AnyClaim, ...] = (
-    _scaled_derivative("scaled-logit-gradients", "grad z", r"\nabla", 1, 0, 2),
-    _scaled_derivative("scaled-logit-hessians", "Hess z", r"\nabla^2", 2, 0, 1),
+    _scaled_derivative(
+        "scaled-logit-gradients",
+        r"\nabla",
+        1,
+        scaled_gradients,
+        says="Scaling all weights multiplies the logit gradients by the scale to the power of the depth less one.",
+    ),
+    _scaled_derivative(
+        "scaled-logit-hessians",
+        r"\nabla^2",
+        2,
+        scaled_curvatures,
+        says="Scaling all weights multiplies the second derivatives of the logits by the scale to the power of the "
+        "depth less two.",
+    ),
     Identity(
         id="vysogorets2024/temperature-gradient",
         entries=("A13",),
         source=f"{PAPER}, sections 1 and 3",
         statement=r"T = \alpha^L:\quad \alpha \nabla\ell' = \nabla\ell",
+        says="At a temperature of the scale to the power of the depth, the loss gradient of a scaled network is the "
+        "original one over the scale.",
         routes=matched_temperature,
         points=on_both({"alpha": 0.3}, {"alpha": 3.0}, samples=8),
-        measured="alpha grad'",
-        theory="grad",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("gradient itself restored", "T = alpha^(L-1)"),
         seconds=0.2,
         data="digits",
         quantity="gradient of the loss",
@@ -166,6 +192,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A12", "A14"),
         source=f"{PAPER}, eq. (5)",
         statement=r"H' = \frac{\alpha^{2L-2}}{T^2} G(p') + \frac{\alpha^{L-2}}{T} \tilde H(p')",
+        says="The Hessian of a scaled network combines both terms of the original, taken at the scaled network's "
+        "predictions, with their own powers of scale and temperature.",
         routes=scaled_hessian,
         points=on_both(
             {"alpha": 0.3, "temperature": 1.0},
@@ -175,11 +203,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
             samples=8,
             dim=4,
         ),
-        measured="Hessian",
-        theory="Eq (5)",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("powers 2L and L", "1/T on both", "p as drawn"),
         seconds=1.2,
         smoke=False,
         data="digits",
@@ -191,15 +216,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, sharper than section 6 and figure 1 of {PAPER}",
         passage=OURS,
         statement=r"\alpha^2 H'(\alpha, T) = H(1, T / \alpha^L)",
+        says="Up to a factor of the squared scale, the Hessian depends on scale and temperature only through the "
+        "temperature over the scale to the depth.",
         routes=one_temperature,
         points=on_both(
             {"alpha": 0.4, "temperature": 3.0}, {"alpha": 1.6, "temperature": 0.7}, samples=8, dim=3
         ),
-        measured="alpha^2 H'(alpha, T)",
-        theory="H(1, T / alpha^L)",
         tolerance=1e-12,
         tolerance_reason=EXACT,
-        rivals=("without alpha^2", "H(1, T / alpha^(L-1))", "H(1, T alpha^L)"),
         seconds=0.5,
         data="digits",
         quantity="projected Hessian",
@@ -209,10 +233,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A57",),
         source=f"{PAPER}, section 5",
         statement=r"\ell(\alpha) = \alpha^L\, \overline{\max_k z_k - z_y} \quad (\alpha \gg 1)",
+        says="At large scale, the loss grows as the scale to the power of the depth, times the mean shortfall of the "
+        "label's logit behind the largest.",
+        reads=r"\text{loss scales exponentially with } \alpha",
         routes=large_losses,
         points=on_both({}, alpha=200.0, samples=8),
-        measured="loss at 4 alpha",
-        theory="(4 alpha)^L c",
         printed="exponential in alpha",
         passage=Passage(
             Standing.AS_STATED,
@@ -223,7 +248,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "scale and not exponentially.",
         tolerance=1e-7,
         tolerance_reason="the loss is at most log K above alpha^L c, here 1e8 or more",
-        rivals=("(4 alpha)^(L-1) c", "mean logit for the largest"),
         seconds=0.05,
         data="digits",
         quantity="loss",
@@ -234,17 +258,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 5; the growth is ours, from eq. (5)",
         statement=r"\lVert H'_d\rVert_2 = \alpha^{L-2} \lVert \tilde H_d(\text{one-hot } p)\rVert_2 "
         r"\quad (\alpha \gg 1)",
+        says="Far above the zone, the spectral norm of the Hessian is that of its remainder at one-hot predictions, "
+        "times the scale to the depth less two.",
+        reads=r"\text{the loss curvature vanishes along all directions}",
         routes=large_curvature,
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
-        measured="norm of H'",
-        theory="alpha^(L-2) norm of Ht",
         printed="none",
         passage=Passage(Standing.AS_STATED, "the loss curvature vanishes along all directions", "Section 5"),
         finding="Read of the norm of the Hessian it holds below the zone; above, that norm grows as alpha^(L-2). Read "
         "of the excess of positive curvature it holds on both sides.",
         tolerance=1e-10,
         tolerance_reason="an image would need two logits closer than 1e-8 to show",
-        rivals=("norm of Ht", "alpha^(L-1) norm of Ht", "alpha^L norm of Ht"),
         seconds=0.2,
         data="digits",
         quantity="spectral norm of the projected Hessian",

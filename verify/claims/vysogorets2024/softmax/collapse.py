@@ -8,25 +8,23 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Point
-from theory import softmax
+from theory import derivations, gauss_newton, softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model.domains import Between, Either, Many, OneOf
 
 __all__ = ["CLAIMS"]
 
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
-
-def collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gamma^2 with one likely class and S - 1 equally unlikely ones: the limit by algebra, and at a huge gap."""
     import sympy
-
-    from theory import derivations
 
     limit = derivations.collapse_limit_equal()
     s = point.support
     return {
-        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(s)),
         "numeric": softmax.gamma_from_logits([point.gap] + [0.0] * (s - 1)) ** 2,
+        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(s)),
         "1": 1.0,
         "(S - 1) / 3, what rounding gives": (s - 1) / 3,
     }
@@ -36,25 +34,21 @@ def weighted_collapse(_: np.random.Generator, point: Point) -> Mapping[str, Any]
     """The same with unlikely classes in given proportions."""
     import sympy
 
-    from theory import derivations
-
     limit = derivations.collapse_limit_weighted()
     weights = np.array(point.weights)
     concentration = (weights**2).sum() / weights.sum() ** 2
     count = len(weights)
     return {
-        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(concentration)),
         "numeric": softmax.gamma_from_logits(np.append(point.gap, np.log(weights))) ** 2,
+        "symbolic": float(sympy.lambdify(limit.symbols, limit.expression)(concentration)),
         "1": 1.0,
         "equal runners-up": 4 * count / (count + 3),
     }
 
 
-def _probabilities() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    entry = st.one_of(st.just(0.0), st.sampled_from([0.25, 1.0]), st.floats(1e-6, 1.0))
-    return {"weights": st.lists(entry, min_size=2, max_size=9).filter(lambda w: sum(x > 0 for x in w) > 1)}
+WEIGHTS = Many(
+    Either(OneOf(0.0), OneOf(0.25, 1.0), Between(1e-6, 1.0)), 2, 9, where=lambda w: sum(x > 0 for x in w) > 1
+)
 
 
 def _p(point: Point) -> np.ndarray[Any, Any]:
@@ -65,12 +59,13 @@ def _p(point: Point) -> np.ndarray[Any, Any]:
 def gamma_and_interlacing(_: np.random.Generator, point: Point) -> float:
     """By how much Gamma leaves [1, sqrt(K - 1)], or an eigenvalue its interval, ties and zeros included."""
     p = _p(point)
-    return max(_outside_gamma(p, len(p) - 1), _outside_interlacing(p, above=0, below=1))
+    largest = float(gauss_newton.largest_excess(len(p) - 1))
+    return max(_outside_gamma(p, largest), _outside_interlacing(p, above=0, below=1))
 
 
-def _outside_gamma(p: np.ndarray[Any, Any], rank: float) -> float:
+def _outside_gamma(p: np.ndarray[Any, Any], largest: float) -> float:
     found = float(softmax.gamma(p))
-    return max(1 - found, found / rank**0.5 - 1, 0.0)
+    return max(1 - found, found / largest - 1, 0.0)
 
 
 def _outside_interlacing(p: np.ndarray[Any, Any], *, above: int, below: int) -> float:
@@ -90,13 +85,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, appendix C, eq. (11)",
         statement=r"\lim_{\varepsilon \to 0} \Gamma_p^2 = \frac{4 (S - 1)}{S + 2}\quad "
         r"\text{for } S - 1 \text{ equal small entries } \varepsilon",
-        routes=collapse,
+        says="As a prediction with equally small other entries becomes one-hot, the squared excess of its softmax "
+        "covariance tends to a limit set by the number of nonzero entries alone.",
+        routes=_collapse,
         points=tuple(Point(support=s, gap=gap) for s in (3, 4, 7, 23) for gap in (60.0, 900.0, 1e6)),
-        measured="numeric",
-        theory="symbolic",
         tolerance=1e-14,
         tolerance_reason=ROUNDING,
-        rivals=("1", "(S - 1) / 3, what rounding gives"),
         quantity="squared Gamma at collapse",
     ),
     Identity(
@@ -105,12 +99,13 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 4 and appendix C",
         statement=r"\lim \Gamma_p^2 = \frac{4}{1 + 3h},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2}\quad "
         r"\text{for small entries in the proportions } w",
+        says="As a prediction becomes one-hot with its small entries in fixed proportions, the excess of its softmax "
+        "covariance tends to a limit set by how concentrated these proportions are.",
+        reads=r"\Gamma_p^2 \to 1",
         routes=weighted_collapse,
         points=tuple(
             Point(weights=w, gap=90.0) for w in ((1.0, 0.5), (1.0, 0.1, 0.01), (3.0, 2.0, 1.0, 1.0))
         ),
-        measured="numeric",
-        theory="symbolic",
         printed="1",
         passage=Passage(
             Standing.OUTSIDE, "Assuming no two logits are identically the same", "Appendix C, below Eq 11"
@@ -119,7 +114,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "it depends on the proportions of the runners-up and can be anything up to 4 (S - 1) / (S + 2).",
         tolerance=1e-14,
         tolerance_reason=ROUNDING,
-        rivals=("equal runners-up",),
         quantity="squared Gamma at collapse",
     ),
     ExactProperty(
@@ -127,7 +121,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A32", "A43"),
         source=f"{PAPER}, section 4 and appendix B",
         statement=r"1 \le \Gamma_p \le \sqrt{K - 1},\qquad p_{(i)} \ge \tilde\lambda_i \ge p_{(i+1)}",
-        strategies=_probabilities,
+        says="The excess of the softmax covariance lies between one and the root of the class count less one, and its "
+        "eigenvalues interlace the sorted probabilities.",
+        domain={"weights": WEIGHTS},
         violation=gamma_and_interlacing,
         examples=(
             Point(weights=(0.7, 0.2, 0.1)),
@@ -137,7 +133,9 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-13,
         tolerance_reason="rounding of a dense eigensolver",
         rivals={
-            "Gamma at most sqrt(K / 2)": lambda _, point: _outside_gamma(_p(point), len(point.weights) / 2),
+            "Gamma at most sqrt(K / 2)": lambda _, point: _outside_gamma(
+                _p(point), (len(point.weights) / 2) ** 0.5
+            ),
             "eigenvalues equal to the probabilities": lambda _, point: _outside_interlacing(
                 _p(point), above=0, below=0
             ),

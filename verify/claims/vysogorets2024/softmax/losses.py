@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import initial_loss
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
+from verify.model.domains import Between, Domain
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 
 def losses(block: Block, point: Point) -> Mapping[str, Any]:
@@ -74,18 +73,8 @@ def _log_classes(p: Point) -> float:
     return len(p.prior) * float(np.log(len(p.prior)))
 
 
-@cache
-def _mean_log_sum(bias: tuple[float, ...], spread: float) -> float:
-    """E log sum exp of Gaussian logits: the integral of exp(-t) - E exp(-t sum exp z) over log t."""
-    x, weights = np.polynomial.hermite_e.hermegauss(160)
-    u = np.linspace(-45.0, 45.0, 901)
-    with np.errstate(over="ignore"):
-        each = [np.exp(-np.exp(u[:, None] + b + spread * x)) @ weights / weights.sum() for b in bias]
-        return float(np.sum(np.exp(-np.exp(u)) - np.prod(each, axis=0)) * (u[1] - u[0]))
-
-
 def _gaussian_loss(p: Point, *, prior: Sequence[float] = ()) -> float:
-    return _mean_log_sum(p.bias, p.spread) - float(np.dot(prior or p.prior, p.bias))
+    return initial_loss.gaussian_loss(p.bias, prior or p.prior, spread=p.spread)
 
 
 def _log_normal_mean(p: Point) -> float:
@@ -93,7 +82,7 @@ def _log_normal_mean(p: Point) -> float:
     return float(np.log(np.exp(p.bias).sum()) + p.spread**2 / 2 - np.dot(p.prior, p.bias))
 
 
-def _equality(name: str, experiment: Experiment, rivals: Mapping[str, Any]) -> Claim:
+def _equality(name: str, experiment: Experiment, rivals: Mapping[str, Any], *, says: str) -> Claim:
     return Claim(
         id=f"vysogorets2024/{name}",
         entries=("A39",),
@@ -101,6 +90,7 @@ def _equality(name: str, experiment: Experiment, rivals: Mapping[str, Any]) -> C
         passage=OURS,
         statement=r"z_k \sim N(b_k, \sigma^2):\quad \mathbb{E}\,\ell = \int_0^\infty \Big(e^{-t} - "
         r"\prod_k \mathbb{E}\, e^{-t e^{z_k}}\Big) \frac{dt}{t} - \sum_k Q_k b_k",
+        says=says,
         experiment=experiment,
         score="loss",
         predict=_gaussian_loss,
@@ -118,6 +108,8 @@ LOSS_CLAIMS = (
         source=f"{PAPER}, section 4, its sum over the classes divided by their number",
         passage=Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4"),
         statement=r"Q_k = 1/K:\quad \mathbb{E}\,\ell = \frac1K \sum_k \mathbb{E}[\ell \mid y = k] \ge \log K",
+        says="For equally frequent classes and labels independent of the logits, the mean loss is at least the "
+        "logarithm of the number of classes.",
         experiment=BALANCED_LOSSES,
         kind=Kind.AT_LEAST,
         score="loss",
@@ -136,6 +128,8 @@ LOSS_CLAIMS = (
         source=f"ours, beside {PAPER}, section 4: classes as often as they come",
         passage=OURS,
         statement=r"\mathbb{E}\,\ell \ge \sum_k Q_k (-\log \hat Q_k)",
+        says="For unevenly frequent classes and labels independent of the logits, the mean loss is at least the "
+        "cross-entropy of class frequencies and mean prediction.",
         experiment=UNBALANCED_LOSSES,
         kind=Kind.AT_LEAST,
         score="loss",
@@ -157,6 +151,8 @@ LOSS_CLAIMS = (
             "log K, its bound": lambda p: _log_classes(p) / len(p.prior),
             "K log K, of the sum": _log_classes,
         },
+        says="For Gaussian logits of zero mean and balanced labels independent of them, the mean loss is given "
+        "exactly by a one-dimensional integral.",
     ),
     _equality(
         "unbalanced-loss-itself",
@@ -167,19 +163,18 @@ LOSS_CLAIMS = (
             ),
             "at the mean logits": lambda p: float(np.log(np.exp(p.bias).sum()) - np.dot(p.prior, p.bias)),
         },
+        says="For Gaussian logits with biases and unevenly frequent labels independent of them, the mean loss is a "
+        "one-dimensional integral less the mean bias of the label.",
     ),
 )
 
 
-def _batches() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {
-        "classes": st.integers(2, 12),
-        "samples": st.integers(1, 30),
-        "spread": st.floats(0.0, 20.0),
-        "evenness": st.floats(0.1, 10.0),
-    }
+BATCHES: Domain = {
+    "classes": Between(2, 12),
+    "samples": Between(1, 30),
+    "spread": Between(0.0, 20.0),
+    "evenness": Between(0.1, 10.0),
+}
 
 
 def _losses(rng: np.random.Generator, point: Point) -> tuple[NDArray[np.float64], ...]:
@@ -222,7 +217,9 @@ BOUNDS = ExactProperty(
     source=f"ours, beside {PAPER}, section 4: the frequencies of the classes as weights",
     passage=OURS,
     statement=r"\sum_k Q_k \overline{(-\log p_k)} \ge \sum_k Q_k (-\log \hat Q_k) \ge H(Q)",
-    strategies=_batches,
+    says="For every batch and labels independent of it, the frequency-weighted loss is at least the cross-entropy of "
+    "frequencies and mean prediction, which is at least the frequencies' entropy.",
+    domain=BATCHES,
     violation=loss_bounds,
     examples=(
         Point(classes=10, samples=20, spread=0.3, evenness=3.0),
@@ -251,7 +248,9 @@ TOTAL = ExactProperty(
     source=f"{PAPER}, section 4",
     passage=Passage(Standing.AS_STATED, "the total expected loss is no less than", "Section 4"),
     statement=r"\sum_k \overline{(-\log p_k)} \ge \sum_k (-\log \hat Q_k) \ge K \log K",
-    strategies=_batches,
+    says="Summed over the classes, the expected initial loss is at least the sum of negative log mean predictions, "
+    "which in turn is least at uniform predictions.",
+    domain=BATCHES,
     violation=_total,
     examples=BOUNDS.examples,
     tolerance=1e-12,

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
-from theory import softmax
+from theory import derivations, softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.softmax import dense_gamma
 from verify.model import OURS, AnyClaim, ExactProperty, Identity
+from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Array = NDArray[Any]
 
@@ -49,15 +49,14 @@ EQUAL_TAIL = Identity(
     source=f"{PAPER}, appendix C, eq. (11), before it is expanded",
     statement=r"\Gamma_p^2 = \frac{(S - 1)(2 - S\varepsilon)^2}"
     r"{S + 2 - 2 S^2 \varepsilon + S^2 (S - 1) \varepsilon^2}",
+    says="With one likely class and equally small others, the squared excess of the softmax covariance is an explicit "
+    "rational function of the small probability and the number of nonzero ones.",
     routes=equal_tail,
     points=tuple(
         Point(support=s, tail=t) for s, t in ((3, 0.07), (4, 0.002), (7, 0.11), (23, 0.013), (12, 1e-5))
     ),
-    measured="dense",
-    theory="theory",
     tolerance=1e-10,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 1e-5 at least",
-    rivals=("the limit", "to first order", "uniform"),
     seconds=0.02,
     quantity="squared Gamma",
 )
@@ -77,8 +76,6 @@ def equal_tail_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Rate at which Gamma^2 leaves its limit: a difference with 300 digits, and the derivative by algebra."""
     import mpmath
     import sympy
-
-    from theory import derivations
 
     s = point.support
     with mpmath.workdps(300):
@@ -103,13 +100,12 @@ SLOPE = Identity(
     source=f"{PAPER}, appendix C, eq. (11), first order",
     statement=r"\Gamma_p^2 = \frac{4 (S - 1)}{S + 2} + \frac{4 (S - 1)(S^2 - 2S)}{(S + 2)^2}\,\varepsilon + "
     r"O(\varepsilon^2)",
+    says="Near one-hot with several equally small entries, the squared excess of the softmax covariance rises "
+    "linearly from its limit, at a slope set by the number of entries.",
     routes=equal_tail_slope,
     points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
-    measured="difference",
-    theory="derivative",
     tolerance=1e-14,
     tolerance_reason=MANY_DIGITS,
-    rivals=("S for S - 2", "falling", "S + 2 not squared"),
     seconds=0.1,
     quantity="slope of squared Gamma at one-hot",
 )
@@ -119,8 +115,6 @@ def collapse_rate(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """(Gamma^2 - 1) / rho with one runner-up and others of the weight rho beside it."""
     import mpmath
     import sympy
-
-    from theory import derivations
 
     with mpmath.workdps(300):
         rest = mpmath.mpf(10) ** -20 * mpmath.matrix(point.weights)
@@ -141,13 +135,12 @@ RATE = Identity(
     passage=OURS,
     statement=r"\Gamma_p^2 = 1 + \tfrac{3}{2} \rho + O(\rho^2),\quad "
     r"\rho = \sum_{i \ge 3} p_{(i)} / p_{(2)} \text{ as } p_{(1)} \to 1",
+    says="As one class becomes certain, the squared excess of the softmax covariance approaches one in proportion to "
+    "the weight of the other classes relative to the runner-up.",
     routes=collapse_rate,
     points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
-    measured="numeric",
-    theory="symbolic",
     tolerance=1e-14,
     tolerance_reason=MANY_DIGITS,
-    rivals=("1", "3/4, of Gamma", "2"),
     seconds=0.05,
     quantity="rate at which squared Gamma tends to 1",
 )
@@ -175,13 +168,12 @@ SINGLE = Identity(
     source=f"{PAPER}, appendix C, eq. (12), whose remainder O(eps^2) is made exact",
     statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad "
     r"\tilde\lambda = 2 \varepsilon (1 - \varepsilon), 0, \ldots, 0",
+    says="When only two classes have nonzero probability, the softmax covariance has a single nonzero eigenvalue, "
+    "twice the product of the two probabilities.",
     routes=equal_tail_spectrum,
     points=tuple(Point(support=2, tail=t, classes=k) for t, k in ((0.03, 3), (0.21, 5), (0.0004, 10))),
-    measured="dense",
-    theory="theory",
     tolerance=1e-11,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 4e-4 at least",
-    rivals=("2 eps", "lifted"),
     seconds=0.02,
     quantity="eigenvalues of the softmax covariance",
 )
@@ -192,24 +184,17 @@ SEVERAL = Identity(
     source=f"beside {PAPER}, appendix C, eq. (12): more than one small entry",
     passage=OURS,
     statement=r"\tilde\lambda = S\varepsilon(1 - (S - 1)\varepsilon),\ \varepsilon\ (S - 2\,\times),\ 0, \ldots, 0",
+    says="With one likely class and equally small others, the softmax covariance has the small probability as "
+    "repeated eigenvalue, one larger eigenvalue proportional to both probabilities, and zeros.",
     routes=equal_tail_spectrum,
     points=tuple(
         Point(support=s, tail=t, classes=k) for s, t, k in ((3, 0.04, 5), (5, 0.0021, 9), (7, 0.11, 10))
     ),
-    measured="dense",
-    theory="theory",
     tolerance=1e-12,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 8e-3 at least",
-    rivals=("2 eps", "lifted"),
     seconds=0.02,
     quantity="eigenvalues of the softmax covariance",
 )
-
-
-def _two_points() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    return {"decades": st.floats(0.31, 300.0), "classes": st.integers(2, 12), "swapped": st.booleans()}
 
 
 def _off_one(point: Point, *, small: int) -> float:
@@ -230,7 +215,9 @@ TWO_POINTS = ExactProperty(
     entries=("A47",),
     source=f"{PAPER}, appendix C; that it holds at every epsilon is ours",
     statement=r"p = (1 - \varepsilon, \varepsilon, 0, \ldots):\quad \Gamma_p = 1 \text{ for every } \varepsilon",
-    strategies=_two_points,
+    says="When only two classes have nonzero probability, the excess of the softmax covariance is exactly one, "
+    "however the probability is shared.",
+    domain={"decades": Between(0.31, 300.0), "classes": Between(2, 12), "swapped": OneOf(False, True)},
     violation=lambda _, point: _off_one(point, small=1),
     examples=(
         Point(decades=0.7, classes=4, swapped=True),
@@ -260,7 +247,7 @@ def _many_digits(logits: Array) -> float:
         return float((1 - s2) / mpmath.sqrt(s2 - 2 * s3 + s2**2))
 
 
-def plateau(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def _plateau(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gamma^-2 along a ray whose runners-up are nearly tied, beside what their proportions say."""
     behind = np.array(point.behind) / 1024  # no logit is rounded
     weights = np.exp(-np.outer(point.betas, behind))
@@ -282,16 +269,15 @@ PLATEAU = Identity(
     source=f"{PAPER}, appendix C, figure 4 right",
     statement=r"\Gamma_p^{-2} = \frac{1 + 3h}{4},\quad h = \frac{\sum_i w_i^2}{(\sum_i w_i)^2},\ "
     r"w_i = p_{(i)} / p_{(2)}: \text{ a plateau while } w \text{ hardly moves, in the end } 1",
-    routes=plateau,
+    says="Along a temperature ray with nearly tied runners-up, the excess of the softmax covariance follows their "
+    "proportions: nearly constant for a while, and one in the end.",
+    routes=_plateau,
     points=(
         Point(gap=3.0, behind=(0, 2, 3, 4), betas=(13.0, 40.0, 150.0, 700.0)),
         Point(gap=2.0, behind=(0, 10, 700), betas=(20.0, 60.0, 300.0)),
     ),
-    measured="many digits",
-    theory="proportions",
     tolerance=1e-14,
     tolerance_reason="p_(2), exp(-39) at most, is a correction below rounding",
-    rivals=("1 at once", "tied for ever", "h in place of 3 h"),
     seconds=0.1,
     quantity="inverse squared Gamma",
 )
@@ -304,7 +290,7 @@ def tied(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     scales = np.array(point.scales)
     return {
         "many digits": [_many_digits(scale * z) for scale in scales],
-        "theory": np.full(len(scales), (point.ties - 1) ** 0.5),
+        "theory": np.full(len(scales), softmax.gamma(np.full(point.ties, 1 / point.ties))),
         "1": np.ones(len(scales)),
         "root of K": np.full(len(scales), point.ties**0.5),
     }
@@ -317,17 +303,16 @@ TIED = Identity(
     passage=OURS,
     statement=r"m \text{ likeliest logits tied}:\ \Gamma_p \to \sqrt{m - 1};\quad z = 0:\ \Gamma_p = \sqrt{K - 1} "
     r"\text{ at every scale}",
+    says="With several likeliest logits exactly tied, the excess of the softmax covariance tends to the root of one "
+    "less than their number as the logits grow.",
     routes=tied,
     points=(
         Point(classes=7, ties=7, scales=(0.01, 3.0, 900.0)),
         Point(classes=10, ties=10, scales=(0.3, 70.0, 4000.0)),
         Point(classes=9, ties=4, scales=(60.0, 300.0)),
     ),
-    measured="many digits",
-    theory="theory",
     tolerance=1e-14,
     tolerance_reason="exp(-78) of the others is below rounding",
-    rivals=("1", "root of K"),
     seconds=0.1,
     quantity="Gamma",
 )
@@ -361,13 +346,12 @@ ROUNDED = Identity(
     source=f"ours, beside {PAPER}, section 4",
     passage=OURS,
     statement=r"\Gamma_{\sigma(z)} \text{ from logits keeps its digits at every confidence}",
+    says="Computed from the logits in a stable form, the excess of the softmax covariance keeps full floating-point "
+    "precision at every confidence.",
     routes=rounding,
     points=tuple(Point(classes=k, gap=gap, draws=3) for k, gap in GAPS),
-    measured="many digits",
-    theory="theory",
     tolerance=4e-15,
     tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    rivals=("dense float64", "moments, eq. (10)", "dense float32"),
     seconds=0.6,
     quantity="Gamma",
 )
@@ -379,7 +363,7 @@ def dense_rounding(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     p = np.array([1 - (s - 1) * point.tail] + [point.tail] * (s - 1))
     return {
         "dense float64": dense_gamma(p),
-        "of rounding": ((s - 1) / 3) ** 0.5,
+        "of rounding": softmax.rounded_gamma(s),
         "true": softmax.equal_tail_gamma(point.tail, members=s),
         "zero, a collapse": 0.0,
     }
@@ -392,13 +376,12 @@ DENSE = Identity(
     passage=OURS,
     statement=r"\text{in float64}\quad \frac{\mathrm{Tr}}{\lVert\cdot\rVert_F}(\mathrm{diag}(p) - pp^\top) \to "
     r"\sqrt{(S - 1) / 3},\quad \text{below the bound } 1 \text{ for } S < 4",
+    says="Computed from the dense matrix in double precision, the excess of a nearly one-hot softmax covariance "
+    "settles at a value set by rounding, below one for few classes.",
     routes=dense_rounding,
     points=tuple(Point(support=s, tail=t) for s, t in ((2, 3e-19), (3, 1e-25), (7, 1e-40), (23, 1e-120))),
-    measured="dense float64",
-    theory="of rounding",
     tolerance=1e-14,
     tolerance_reason="the mode has rounded to 1, nothing else is lost",
-    rivals=("true", "zero, a collapse"),
     seconds=0.01,
     quantity="Gamma as float64 has it",
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
 from collections.abc import Mapping
-from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import Block, Point
 from theory import softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.claims.vysogorets2024.softmax.softmax import dense_gamma
 from verify.model import (
     OURS,
@@ -24,16 +23,16 @@ from verify.model import (
     Passage,
     Standing,
 )
+from verify.model.domains import Between, Domain, Either, Many, OneOf
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Array = NDArray[Any]
 
 ROUNDING = "exact; a few roundings in float64"
 
 BETWEEN_RAYS: dict[str, Any] = {
+    "reads": r"\Gamma_p \text{ monotonic with respect to the entropy of } p",
     "passage": Passage(
         Standing.OUTSIDE, "produced by scaling 30 different logit sets", "caption of Figure 4, right"
     ),
@@ -75,36 +74,16 @@ PAIRS = Experiment(
 )
 
 
-@cache
-def _discordance(classes: int) -> float:
-    """The same share by quasi-random integration: gaps of sorted points of an additive recurrence."""
-    count, axes = 9000, classes - 1
-    root = float(np.roots([1.0, *[0.0] * (axes - 1), -1.0, -1.0]).real.max())
-    steps = root ** -np.arange(1.0, classes)
-    inner = np.sort((0.5 + np.outer(np.arange(1, count + 1), steps)) % 1.0, axis=1)
-    p = np.diff(inner, axis=1, prepend=0.0, append=1.0)
-    by_entropy = softmax.gamma(p)[np.argsort(np.sum(-p * np.log(p), axis=1))]
-    return 2 * _inversions(by_entropy) / (count * (count - 1))
-
-
-def _inversions(values: Array) -> int:
-    """Pairs of which the larger comes first."""
-    before: list[float] = []
-    count = 0
-    for value in values.tolist():
-        count += len(before) - bisect_right(before, value)
-        insort(before, value)
-    return count
-
-
 ORDER = Claim(
     id="vysogorets2024/order-by-entropy",
     entries=("A34",),
     source=f"{PAPER}, section 4, figure 4 right, between its rays: any two predictions",
     statement=r"\Pr\big[(H(p) - H(q)) (\Gamma_p - \Gamma_q) < 0\big] = 0.128\ (K = 4),\ 0.036\ (K = 10)",
+    says="Of two predictions drawn uniformly from the simplex, entropy and excess of the softmax covariance disagree "
+    "on the order with a probability that depends on the number of classes.",
     experiment=PAIRS,
     score="discordant",
-    predict=lambda p: _discordance(p.classes),
+    predict=lambda p: softmax.entropy_discordance(p.classes),
     printed=lambda _: 0.0,
     **BETWEEN_RAYS,
     margin=0.004,
@@ -112,7 +91,7 @@ ORDER = Claim(
     relative=False,
     rivals={
         "no association": lambda _: 0.5,
-        "whatever the number of classes": lambda _: _discordance(4),
+        "whatever the number of classes": lambda _: softmax.entropy_discordance(4),
     },
     quantity="share of pairs that entropy and Gamma order differently",
 )
@@ -137,18 +116,17 @@ COUNTEREXAMPLE = Identity(
     source=f"{PAPER}, section 4, figure 4 right, between its rays",
     statement=r"H(\tfrac{1}{2}, \tfrac{1}{2}, 0, 0) = 0.69,\ \Gamma^2 = 1;\quad H(.97, .01, .01, .01) = 0.17,\ "
     r"\Gamma^2 = 2.03",
+    says="Between different sets of logits, a prediction of higher entropy can have a smaller excess of its softmax "
+    "covariance, as explicit examples show.",
     routes=counterexample,
     points=(
         Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01))),
         Point(p=((0.5, 0.5, 0.0, 0.0), (0.97, 0.01, 0.01, 0.01), (0.4, 0.3, 0.2, 0.1))),
     ),
-    measured="dense",
-    theory="theory",
     printed="in the order of entropy",
     **BETWEEN_RAYS,
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
-    rivals=("against the order of entropy",),
     seconds=0.01,
     quantity="squared Gamma",
 )
@@ -168,11 +146,10 @@ def _gamma_of_pairs(logits: Array) -> Array:
 BETAS = np.concatenate([[0.0], np.geomspace(1e-3, 1e3, 61)])
 
 
-def _logits() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    entry = st.one_of(st.sampled_from([0.0, 1.0, 1.25]), st.floats(-5.0, 5.0))
-    return {"logits": st.lists(entry, min_size=2, max_size=12), "scale": st.floats(0.01, 30.0)}
+LOGITS: Domain = {
+    "logits": Many(Either(OneOf(0.0, 1.0, 1.25), Between(-5.0, 5.0)), 2, 12),
+    "scale": Between(0.01, 30.0),
+}
 
 
 def _rays(rng: np.random.Generator, point: Point) -> Array:
@@ -219,7 +196,8 @@ RAY = ExactProperty(
         "Section 4, on Figure 4, right",
     ),
     statement=r"\beta \mapsto \Gamma_p,\ p = \mathrm{softmax}(\beta z), \text{ never rises, nor does } H(p)",
-    strategies=_logits,
+    says="As one set of logits is scaled up, neither the excess of its softmax covariance nor the entropy ever rises.",
+    domain=LOGITS,
     violation=falls_along_rays,
     examples=(
         Point(logits=(0.3, -1.2, 2.1, 0.7), scale=1.7),
@@ -245,7 +223,7 @@ def _edges(p: Array) -> tuple[list[tuple[int, int]], Array]:
 
 
 def two_edges(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Gamma^-2, and chances that two random pairs of classes, drawn with weights p_i p_j, are one or meet."""
+    """Gamma^-2: dense, from chances that two random pairs of classes are one or meet, and from these counted out."""
     p = np.array(point.weights) / sum(point.weights)
     edges, weights = _edges(p)
     met = np.zeros(3)
@@ -253,7 +231,7 @@ def two_edges(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
         met[len({*e} & {*f})] += w * v
     return {
         "dense": dense_gamma(p) ** -2,
-        "pairs": met[2] + met[1] / 4,
+        "pairs": softmax.gamma_of_pairs(p) ** -2,
         "half for meeting": met[2] + met[1] / 2,
         "same pair only": met[2],
     }
@@ -266,22 +244,21 @@ EDGES = Identity(
     passage=OURS,
     statement=r"\Gamma_p^{-2} = \Pr(e = e') + \tfrac{1}{4} \Pr(|e \cap e'| = 1)\quad "
     r"\text{for pairs } e, e' \text{ of classes, drawn with weights } p_i p_j",
+    says="The inverse squared excess of the softmax covariance is the probability that two random pairs of classes "
+    "coincide, plus a quarter of that of sharing exactly one class.",
     routes=two_edges,
     points=tuple(
         Point(weights=w) for w in ((0.7, 0.2, 0.1), (5.0, 3.0, 3.0, 1.0, 0.4), (9.0, 4.0, 0.0, 1.0, 2.5, 0.3))
     ),
-    measured="dense",
-    theory="pairs",
     tolerance=1e-13,
     tolerance_reason=ROUNDING,
-    rivals=("half for meeting", "same pair only"),
     seconds=0.02,
     quantity="inverse squared Gamma",
 )
 
 
-def ray_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as a covariance over pairs."""
+def slope_along_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Derivative of Gamma^-2 in the inverse temperature, by a complex step and as covariances over pairs."""
     z, step = np.array(point.logits), 1e-30
     complex_p = np.exp((point.beta + 1j * step) * z)
     s = [np.sum((complex_p / complex_p.sum()) ** n) for n in (2, 3)]
@@ -297,7 +274,7 @@ def ray_slope(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
 
     return {
         "complex step": slope,
-        "covariance": covariance(kept) / (2 * total),
+        "covariance": softmax.ray_slope(z, temperature=1 / point.beta),
         "without 1/2": covariance(kept) / total,
         "p_i + p_j": covariance(flat) / (2 * total),
     }
@@ -310,13 +287,12 @@ SLOPE = Identity(
     passage=OURS,
     statement=r"\frac{d}{d\beta} \Gamma_p^{-2} = \frac{1}{2W}\, \mathrm{Cov}_e\big(z_i + z_j,\ "
     r"p_i + p_j - (p_i - p_j)^2\big),\quad W = \sum_{i < j} p_i p_j",
-    routes=ray_slope,
+    says="As logits are scaled up, the inverse squared excess of the softmax covariance changes at a rate that is a "
+    "covariance over random pairs of classes.",
+    routes=slope_along_ray,
     points=tuple(Point(logits=(0.3, -1.2, 2.1, 0.7, -0.4), beta=beta) for beta in (0.13, 0.9, 2.7)),
-    measured="complex step",
-    theory="covariance",
     tolerance=1e-12,
     tolerance_reason="a few roundings of sums of powers, which cancel by a factor of some tens",
-    rivals=("without 1/2", "p_i + p_j"),
     seconds=0.02,
     quantity="slope of inverse squared Gamma along a ray",
 )
@@ -335,8 +311,8 @@ def batch_ray(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     return {
         "dense": found,
         "theory": softmax.batch_gammas_from_logits(z, temperature=1 / beta).mean,
-        "never rises": np.minimum.accumulate(found),
         "mean of Gamma": softmax.gamma_from_logits(z, temperature=1 / beta[:, None]).mean(-1),
+        "never rises": np.minimum.accumulate(found),
     }
 
 
@@ -347,16 +323,15 @@ BATCH_RAY = Identity(
     passage=OURS,
     statement=r"\Gamma\big(\tfrac{1}{N} \sum_\mu M(p^\mu)\big) \text{ of 11 or 8 samples rises, then falls along } "
     r"\beta",
+    says="As logits are scaled up, the excess of a batch-averaged softmax covariance need not fall throughout: in "
+    "explicit examples it rises first and then falls.",
     routes=batch_ray,
     points=(
         Point(crowd=10, gap=1.0, single_gap=0.5, betas=(0.2, 1.1, 2.3, 4.0, 4.6, 8.0)),
         Point(crowd=7, gap=1.3, single_gap=0.4, betas=(0.3, 0.9, 2.2, 3.1, 9.0)),
     ),
-    measured="dense",
-    theory="theory",
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
-    rivals=("mean of Gamma", "never rises"),
     seconds=0.02,
     quantity="Gamma of the mean matrix",
 )

@@ -7,21 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS", "logit_gradients_at", "predictions_at", "repeated"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
 
 def logit_gradients_at(block: Block, point: Point, samples: int) -> Any:
     """Class means and residuals of the random logit model at a point: (n, K, d) and (n, samples, K, d)."""
-    from simulate.matrices import ensembles
-
     return ensembles.logit_gradients(
         block,
         classes=len(point.p[0]),
@@ -47,8 +45,6 @@ def repeated(block: Block, draws: int) -> Block:
 
 def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
-    from simulate.matrices import ensembles
-
     p = predictions_at(point, block.device)
     c, e = logit_gradients_at(repeated(block, point.draws), point, len(p))
     g = ensembles.gauss_newton_of_logits(c[:, None] + e, p)
@@ -62,8 +58,6 @@ def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
 
 def shared_means(block: Block, point: Point) -> Mapping[str, Any]:
     """The same of the mean of G over residuals: products of two batches around the same class means."""
-    from simulate.matrices import ensembles
-
     p = predictions_at(point, block.device)
     c, e = logit_gradients_at(repeated(block, point.draws), point, 2 * len(p))
     one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.split(len(p), dim=1))
@@ -142,13 +136,14 @@ def _one_sample(p: Point) -> float:
     return p.dim / (1 + (p.dim + 1) / float(_gammas(p).mean) ** 2)
 
 
-def _finite_claim(name: str, experiment: Experiment, statement: str, *, orthogonal: bool) -> Claim:
+def _finite_claim(name: str, experiment: Experiment, statement: str, *, says: str, orthogonal: bool) -> Claim:
     return Claim(
         id=f"vysogorets2024/{name}",
         entries=("A29",),
         source=f"ours, beside {PAPER}, section 4, figure 3, which compares eq. (8) with the G-term of a sample",
         passage=OURS,
         statement=statement,
+        says=says,
         experiment=experiment,
         kind=Kind.RATIO,
         score=("squared_trace", "squared_norm"),
@@ -172,6 +167,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         FINITE,
         r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\lVert G\rVert_F^2} = \frac{d s^2}{s^2 + (d + 1) "
         r"[\sigma_c^4 \bar\Gamma^{-2} + (s^2 - \sigma_c^4) \Gamma_\oplus^{-2}]},\quad s = \sigma_c^2 + \sigma_e^2",
+        says="For finite samples with Gaussian class means in the random model, squared mean trace over mean squared "
+        "norm of the Gauss-Newton term has an exact closed form.",
         orthogonal=False,
     ),
     _finite_claim(
@@ -179,6 +176,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         FINITE_ORTHOGONAL,
         r"\frac{(\mathbb{E}\,\mathrm{Tr}\,G)^2}{\mathbb{E}\,\lVert G\rVert_F^2} = \frac{d s^2}{(s^2 - \sigma_c^4)"
         r"(1 + (d + 1) \Gamma_\oplus^{-2}) + d\,\sigma_c^4 \bar\Gamma^{-2}}",
+        says="For finite samples with orthogonal class means in the random model, squared mean trace over mean "
+        "squared norm of the Gauss-Newton term has a closed form of its own.",
         orthogonal=True,
     ),
     Claim(
@@ -187,6 +186,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \mathrm{eq.\,(8)\ at\ } \Gamma = "
         r"\mathrm{exc}\Big(\tfrac{1}{N} \sum_\mu M(p^\mu)\Big)",
+        says="For drawn batches of the random model, the excess of the mean Gauss-Newton term is set by the excess of "
+        "the averaged softmax covariance, not by averages over samples.",
         experiment=BATCH,
         kind=Kind.RATIO,
         score=("trace_product", "inner_product"),
@@ -197,6 +198,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "mean of Gamma": lambda p: _eq_8(softmax.gamma(p.p).mean(), p),
             "Gamma of the mean prediction": lambda p: _eq_8(softmax.gamma(np.mean(p.p, axis=0)), p),
         },
-        quantity="squared excess of E G",
+        quantity="squared excess of the mean G-term",
     ),
 )

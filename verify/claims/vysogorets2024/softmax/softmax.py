@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulate.monte_carlo import Point
-from theory import gauss_newton, softmax
+from theory import derivations, gauss_newton, softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model.domains import Between, Either, Many, OneOf
 
 __all__ = ["CLAIMS", "dense_gamma"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Array = NDArray[Any]
 
@@ -53,11 +53,9 @@ def _exactly(weights: Any) -> tuple[list[Any], Any]:
 # --- the whole spectrum --------------------------------------------------------------------------------------
 
 
-def _probabilities() -> Mapping[str, Any]:
-    from hypothesis import strategies as st
-
-    entry = st.one_of(st.just(0.0), st.sampled_from([0.25, 1.0]), st.floats(1e-6, 1.0))
-    return {"weights": st.lists(entry, min_size=2, max_size=40).filter(lambda w: sum(x > 0 for x in w) > 1)}
+WEIGHTS = Many(
+    Either(OneOf(0.0), OneOf(0.25, 1.0), Between(1e-6, 1.0)), 2, 40, where=lambda w: sum(x > 0 for x in w) > 1
+)
 
 
 def _against_dense(p: Array) -> float:
@@ -110,7 +108,9 @@ SPECTRUM = ExactProperty(
     statement=r"\sum_k \frac{p_k}{p_k - \tilde\lambda_i} = 0,\quad "
     r"\prod_{i < K} \tilde\lambda_i = K \prod_k p_k\ (p > 0),\quad "
     r"\max_k p_k (1 - p_k) \le \tilde\lambda_1 \le \min\{2 \max_k p_k (1 - p_k), \tfrac{1}{2}\}",
-    strategies=_probabilities,
+    says="Nonzero eigenvalues of the softmax covariance solve a secular equation, have a product set by that of the "
+    "probabilities, and a largest one bounded by single-class variances.",
+    domain={"weights": WEIGHTS},
     violation=spectrum,
     examples=(
         Point(weights=(0.7, 0.2, 0.1)),
@@ -145,17 +145,16 @@ RANK = Identity(
     entries=("A44",),
     source=f"{PAPER}, appendix C",
     statement=r"\mathrm{rank}(\mathrm{diag}(p) - pp^\top) = |\mathrm{supp}\,p| - 1",
+    says="The rank of the softmax covariance is one less than the number of classes with nonzero probability.",
+    reads=r"\mathrm{rank}(\mathrm{diag}(p) - pp^\top) = K - 1",
     routes=rank,
     points=tuple(Point(weights=w) for w in ((5, 3, 2, 0, 0), (3, 0, 4, 1, 0, 0, 2), (10**9, 1, 0, 7, 0))),
-    measured="exact",
-    theory="theory",
     printed="K - 1",
     passage=Passage(Standing.OUTSIDE, "is identically zero when p is one-hot", "Appendix C"),
     finding="Outside of predictions without zeros, where the rank is K - 1, each absent class lowers it by one, down "
     "to the zero at one-hot p that the paper names.",
     tolerance=1e-12,
     tolerance_reason="whole numbers",
-    rivals=("support",),
     seconds=0.5,
     quantity="rank of the softmax covariance",
 )
@@ -163,8 +162,6 @@ RANK = Identity(
 
 def moment_form(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Gamma^2 from the dense matrix and from sums of powers, both in rational arithmetic."""
-    from theory import derivations
-
     p, exact = _exactly(point.weights)
     s2, s3 = (sum(x**n for x in p) for n in (2, 3))
     found = derivations.gamma_squared_of_moments()
@@ -182,13 +179,12 @@ MOMENTS = Identity(
     entries=("A45",),
     source=f"{PAPER}, appendix C, eq. (10), shortened",
     statement=r"\Gamma_p^2 = \frac{(1 - s_2)^2}{s_2 - 2 s_3 + s_2^2},\quad s_n = \sum_k p_k^n",
+    says="The squared excess of the softmax covariance is an explicit ratio of the sums of squared and of cubed "
+    "probabilities.",
     routes=moment_form,
     points=tuple(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
-    measured="dense",
-    theory="moments",
     tolerance=1e-15,
     tolerance_reason="rational arithmetic, rounded once",
-    rivals=("s3 once", "s2 not squared", "diagonal only"),
     seconds=0.05,
     quantity="squared Gamma",
 )
@@ -238,13 +234,12 @@ SMALL = Identity(
     passage=OURS,
     statement=r"\Gamma_p,\ \tilde\lambda_i,\ M_{kk} \text{ from } p \text{ keep their digits however small } "
     r"1 - \max p \text{ is, read as the sum of the other entries}",
+    says="Computed from probabilities, with the small ones taken as exact, excess, eigenvalues and diagonal of the "
+    "softmax covariance keep full floating-point precision however near one-hot the prediction is.",
     routes=small_entries,
     points=tuple(Point(weights=(3.0, 2.0, 1.0, 0.3), tail=t) for t in (1e-3, 1e-11, 1e-17, 1e-150, 1e-300)),
-    measured="60 digits",
-    theory="theory",
     tolerance=4e-15,
     tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    rivals=("dense",),
     seconds=0.1,
     quantity="Gamma, and eigenvalues and diagonal in units of the small entries",
 )
@@ -285,15 +280,14 @@ BATCH = Identity(
     source=f"{PAPER}, section 4, eq. (8) corrected, for a batch",
     statement=r"\mathrm{exc}(\mathbb{E}_e G) = \mathrm{eq.\,(8)\ at\ } "
     r"\Gamma = \mathrm{exc}\Big(\tfrac{1}{N} \sum_\mu M(p^\mu)\Big)",
+    says="For a batch, the closed form of the excess, evaluated at the averaged softmax covariance, gives that of the "
+    "random model's exact mean Gauss-Newton matrix.",
     routes=batch,
     points=tuple(Point(p=p, dim=31, sigma_c=1.1, sigma_e=0.6) for p in PREDICTIONS),
-    measured="dense",
-    theory="Gamma of the mean matrix",
     tolerance=1e-13,
     tolerance_reason=ROUNDING,
-    rivals=("mean of Gamma", "Gamma of the mean prediction", "Gamma side by side"),
     seconds=0.02,
-    quantity="excess of E G",
+    quantity="excess of the mean G-term",
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (

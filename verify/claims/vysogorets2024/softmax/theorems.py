@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
+from verify.claims.vysogorets2024 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 
 def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
@@ -22,8 +22,6 @@ def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
     Along the eigenvectors of C' M C, which are those of the mean of G, Rayleigh quotients average to eigenvalues.
     """
     import torch
-
-    from simulate.matrices import ensembles
 
     p = torch.tensor(point.p, dtype=torch.float64, device=block.device)
     c, e = ensembles.logit_gradients(
@@ -72,8 +70,11 @@ UNIFORM_LOGIT_MODEL = Experiment(
     id="vysogorets2024/uniform-logit-model",
     replicate=LOGIT_MODEL.replicate,
     simulate=random_logit_model,
-    points=(Point(p=(0.1,) * 10, dim=50, samples=24, sigma_c=1.1, sigma_e=2.3),),
-    seconds=1.0,
+    points=(
+        Point(p=(0.1,) * 10, dim=50, samples=24, sigma_c=1.1, sigma_e=2.3),
+        Point(p=(0.25,) * 4, dim=30, samples=40, sigma_c=1.6, sigma_e=0.7),
+    ),
+    seconds=1.5,
     smoke=True,
 )
 
@@ -105,6 +106,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A27", "A41"),
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\lambda_i(\mathbb{E}_e G) = (1 - \lVert p\rVert^2)\,\sigma_e^2 + d\,\sigma_c^2\,\tilde\lambda_i",
+        says="In the random model of logit gradients, the largest eigenvalue of the mean Gauss-Newton term exceeds "
+        "its bulk by dimension times class-mean variance times that of the softmax covariance.",
         experiment=LOGIT_MODEL,
         score="top",
         predict=lambda p: _eigenvalues(p)[0],
@@ -116,7 +119,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "no factor d": lambda p: _bulk(p) + p.sigma_c**2 * softmax.eigenvalues(p.p)[0],
             "p_max for the eigenvalue": lambda p: _bulk(p) + p.dim * p.sigma_c**2 * max(p.p),
         },
-        quantity="largest eigenvalue of E G",
+        quantity="largest eigenvalue of the mean G-term",
     ),
     Claim(
         id="vysogorets2024/last-outlier",
@@ -124,6 +127,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\lambda_{K-1}(\mathbb{E}_e G) = (1 - \lVert p\rVert^2)\,\sigma_e^2 + d\,\sigma_c^2\,"
         r"\tilde\lambda_{K-1}",
+        says="In the random model of logit gradients, the last outlier of the mean Gauss-Newton term exceeds its bulk "
+        "by dimension times class-mean variance times the softmax covariance's smallest nonzero eigenvalue.",
         experiment=LOGIT_MODEL,
         score="last_outlier",
         predict=lambda p: _eigenvalues(p)[len(p.p) - 2],
@@ -131,9 +136,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=UNBIASED,
         rivals={
             "bulk only": _bulk,
+            "bulk without 1 - |p|^2": lambda p: _eigenvalues(p)[len(p.p) - 2] - _bulk(p) + p.sigma_e**2,
             "smallest probability": lambda p: _bulk(p) + p.dim * p.sigma_c**2 * min(p.p),
         },
-        quantity="eigenvalue K - 1 of E G",
+        quantity="last outlying eigenvalue of the mean G-term",
     ),
     Claim(
         id="vysogorets2024/bulk",
@@ -141,6 +147,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (7) and appendix B",
         statement=r"\frac{1}{d - K + 1} \sum_{i \ge K} \lambda_i(\mathbb{E}_e G) = "
         r"(1 - \lVert p\rVert^2)\,\sigma_e^2",
+        says="In the random model of logit gradients, the bulk eigenvalues of the mean Gauss-Newton term average to "
+        "the residual variance times one minus the squared norm of the prediction.",
         experiment=LOGIT_MODEL,
         score="bulk",
         predict=lambda p: _eigenvalues(p)[-1],
@@ -150,14 +158,18 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "without 1 - |p|^2": lambda p: p.sigma_e**2,
             "1 - 1/K for 1 - |p|^2": lambda p: (1 - 1 / len(p.p)) * p.sigma_e**2,
             "standard deviation": lambda p: (1 - float(np.square(p.p).sum())) * p.sigma_e,
+            "1 - p_max for 1 - |p|^2": lambda p: (1 - max(p.p)) * p.sigma_e**2,
         },
-        quantity="bulk eigenvalue of E G",
+        quantity="bulk eigenvalue of the mean G-term",
     ),
     Claim(
         id="vysogorets2024/uniform-outliers",
         entries=("A42",),
         source=f"{PAPER}, appendix B",
         statement=r"p = 1/K:\quad \lambda_i(\mathbb{E}_e G) = (1 - 1/K)\,\sigma_e^2 + d\,\sigma_c^2 / K,\quad i < K",
+        says="At uniform predictions, the outlying eigenvalues of the random model's mean Gauss-Newton term exceed "
+        "its bulk by dimension times class-mean variance over the number of classes.",
+        reads=r"\lambda_i(\mathbb{E}_e\mathcal{G}) = 1/K,\quad i \in [K - 1]",
         experiment=UNIFORM_LOGIT_MODEL,
         score="top",
         predict=lambda p: _eigenvalues(p)[0],
@@ -167,8 +179,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "lambda-tilde of the formula above it, which gives those of E G.",
         margin=0.01,
         margin_reason=UNBIASED,
-        rivals={"without the bulk": lambda p: _eigenvalues(p)[0] - _bulk(p)},
-        quantity="outlying eigenvalues of E G at uniform p",
+        rivals={
+            "without the bulk": lambda p: _eigenvalues(p)[0] - _bulk(p),
+            "bulk without 1 - 1/K": lambda p: p.dim * p.sigma_c**2 / len(p.p) + p.sigma_e**2,
+        },
+        quantity="outlying eigenvalues of the mean G-term at uniform predictions",
     ),
     Claim(
         id="vysogorets2024/eq-8",
@@ -176,6 +191,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"{PAPER}, eq. (8)",
         statement=r"\mathrm{exc}(\mathbb{E}_e G)^2 = \frac{d\,(\sigma_c^2 + \sigma_e^2)^2}"
         r"{\sigma_e^4 + 2 \sigma_e^2 \sigma_c^2 + d\,\sigma_c^4\,\Gamma_p^{-2}}",
+        says="In the random model, the excess of positive curvature of the mean Gauss-Newton term is set by "
+        "dimension, gradient variances and the softmax covariance, weighted by the class-mean variance.",
+        reads=r"\frac{\mathrm{Tr}(\mathbb{E}_e \mathcal{G})}{\lVert\mathbb{E}_e \mathcal{G}\rVert_F} = "
+        r"\frac{\sqrt{d}(\sigma_c^2 + \sigma_e^2)}{\sqrt{\sigma_e^4 + 2\sigma_e^2\sigma_c^2 + "
+        r"d\sigma_e^4\Gamma_p^{-2}}}",
         experiment=LOGIT_MODEL,
         kind=Kind.RATIO,
         score=("trace_product", "inner_product"),
@@ -199,7 +219,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "no noise": lambda p: float(softmax.gamma(p.p)) ** 2,
         },
-        quantity="squared excess of E G",
+        quantity="squared excess of the mean G-term",
         axis="sigma_e",
     ),
 )

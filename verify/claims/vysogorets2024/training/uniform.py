@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks, objectives
 from simulate.monte_carlo import Block, Point
+from simulate.training import scaled_training
 from theory import zone
-from verify.claims.vysogorets2024.scaling.identities import NETWORKS, PAPER, drawn
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing
+from verify.claims.vysogorets2024 import PAPER
+from verify.claims.vysogorets2024.scaling.identities import NETWORKS, drawn
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 from verify.model.observation import Column, Observation
 
 __all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
@@ -19,8 +22,6 @@ __all__ = ["CLAIMS", "OBSERVATIONS", "perceptrons"]
 def perceptrons(block: Block, point: Point, hidden: tuple[int, ...]) -> tuple[list[Any], Any, Any]:
     """Bias-free networks on 8 x 8 images: weights (n, 1, out, in), inputs (n, 1, N, 64) and labels (n, 1, N)."""
     import torch
-
-    from simulate import data, networks
 
     source = data.opened(point.images, (1, 8, 8))
     weights = [networks.mlp_weights(rng, (64, *hidden, source.classes)) for rng in block.streams]
@@ -34,50 +35,48 @@ def uniform_paths(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Weights after training as if outputs were uniform, and of a network scaled so far down that they round to it."""
     import torch
 
-    from simulate.training.scaled_training import descent, uniform
-
     weights, x, labels = perceptrons(Block((rng,)), point, (point.hidden,) * (point.depth - 1))
     start, batches = [point.alpha * w for w in weights], [(x, labels)]
     rate = float(zone.matched_rate(point.rate, alpha=point.alpha, depth=point.depth))
 
     def end(parameters: Any, **how: Any) -> Any:
-        *_, last = descent(parameters, batches, steps=point.steps, **how)
+        *_, last = scaled_training.descent(parameters, batches, steps=point.steps, **how)
         return torch.cat([p.flatten() for p in last.parameters])
 
     scaled = end(start, rate=rate)
     return {
         "scaled weights / alpha": scaled / point.alpha,
-        "uniform outputs": end(weights, rate=point.rate, predictions=uniform),
+        "uniform outputs": end(weights, rate=point.rate, predictions=scaled_training.uniform),
         "not scaled back": scaled,
         "own outputs": end(weights, rate=point.rate),
         "rate as it was": end(start, rate=point.rate) / point.alpha,
     }
 
 
-def deviations(block: Block, point: Point) -> Any:
+def _deviations(block: Block, point: Point) -> Any:
     """Path of the scaled network less that of uniform predictions, at alpha and 2 alpha: (n, 2, P), unscaled."""
     import torch
-
-    from simulate.training.scaled_training import descent, uniform
 
     weights, x, labels = perceptrons(block, point, (point.hidden,) * (point.depth - 1))
     alphas = torch.tensor([point.alpha, 2 * point.alpha], dtype=torch.float64, device=block.device)
     rates = torch.from_numpy(zone.matched_rate(point.rate, alpha=alphas.cpu().numpy(), depth=point.depth))
     factor = alphas[:, None, None]
     start, batches = [factor * w for w in weights], [(x, labels)]
-    *_, scaled = descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
-    *_, plain = descent(weights, batches, rate=point.rate, steps=point.steps, predictions=uniform)
+    *_, scaled = scaled_training.descent(start, batches, rate=rates.to(block.device)[None], steps=point.steps)
+    *_, plain = scaled_training.descent(
+        weights, batches, rate=point.rate, steps=point.steps, predictions=scaled_training.uniform
+    )
     pairs = zip(scaled.parameters, plain.parameters, strict=True)
     return torch.cat([(p / factor - q).flatten(2) for p, q in pairs], dim=2)
 
 
 def deviation_powers(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """log2 of the ratio of the two deviations, for six networks."""
-    norms = deviations(Block((rng,) * 6), point).norm(dim=2)
+    norms = _deviations(Block((rng,) * 6), point).norm(dim=2)
     powers = (norms[:, 1] / norms[:, 0]).log2()
     return {
         "power": powers,
-        "L": np.full(6, point.depth),
+        "L": np.full(6, np.log2(zone.homogeneous_factor(2.0, depth=point.depth))),
         "1": np.ones(6),
         "L - 1": np.full(6, point.depth - 1),
         "2 L": np.full(6, 2 * point.depth),
@@ -86,11 +85,12 @@ def deviation_powers(rng: np.random.Generator, point: Point) -> Mapping[str, Any
 
 def deviation_limit(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Both deviations over alpha^L, and over other powers."""
-    small, large = deviations(Block((rng,)), point)[0]
+    small, large = _deviations(Block((rng,)), point)[0]
     a, power = point.alpha, point.depth
+    one, two = zone.homogeneous_factor([a, 2 * a], depth=power).tolist()
     return {
-        "deviation / alpha^L": small / a**power,
-        "the same at 2 alpha": large / (2 * a) ** power,
+        "deviation / alpha^L": small / one,
+        "the same at 2 alpha": large / two,
         "none": 0 * small,
         "as alpha": large / (2 * a**power),
         "as alpha^(L-1)": large / (2 ** (power - 1) * a**power),
@@ -112,12 +112,10 @@ def first_step(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the norm of a scaled-down network grows at first: the sign of -theta . grad."""
     import torch
 
-    from simulate.training.scaled_training import descent, inner
-
     weights, x, labels = perceptrons(block, point, (14, 11))
     start = [point.alpha * w for w in weights]
-    (now,) = descent(start, [(x, labels)], rate=point.alpha, steps=0)
-    return {"grows": (inner(now.parameters, now.gradients, 1) < 0).to(torch.float64)}
+    (now,) = scaled_training.descent(start, [(x, labels)], rate=point.alpha, steps=0)
+    return {"grows": (scaled_training.inner(now.parameters, now.gradients, 1) < 0).to(torch.float64)}
 
 
 FIRST_STEP = Experiment(
@@ -154,12 +152,16 @@ def _courses(block: Block, point: Point, steps: int) -> tuple[Any, Any, Any]:
     """Norm of the weights, norm of the gradient and cosine of weights and step, before each step: (n, steps + 1)."""
     import torch
 
-    from simulate.training.scaled_training import descent, inner, uniform
-
     weights, x, labels = perceptrons(block, point, (14, 11))
     rows = [
-        (inner(at.parameters, at.parameters, 1), inner(at.gradients, at.gradients, 1), inner(*at[:2], 1))
-        for at in descent(weights, [(x, labels)], rate=point.rate, steps=steps, predictions=uniform)
+        (
+            scaled_training.inner(at.parameters, at.parameters, 1),
+            scaled_training.inner(at.gradients, at.gradients, 1),
+            scaled_training.inner(*at[:2], 1),
+        )
+        for at in scaled_training.descent(
+            weights, [(x, labels)], rate=point.rate, steps=steps, predictions=scaled_training.uniform
+        )
     ]
     square, slope, product = (torch.stack(column, dim=1) for column in zip(*rows, strict=True))
     return square.sqrt(), slope.sqrt(), -product / (square * slope).sqrt()
@@ -180,21 +182,24 @@ def uniform_alignment(rng: np.random.Generator, point: Point) -> Mapping[str, An
     """Product of weights and step at uniform predictions, image by image, and logit of the label less their mean."""
     import torch
 
-    from simulate.objectives.parameters import parametric
-    from simulate.training.scaled_training import descent, inner, uniform
-
     case = drawn(rng, point)
-    own = parametric(case.network)
+    own = objectives.parameters.parametric(case.network)
     images = zip(case.x.split(1), case.labels.split(1), strict=True)
     alone = [
-        next(descent(own.parameters, [i], rate=1.0, steps=0, logits=own.call, predictions=uniform))
+        next(
+            scaled_training.descent(
+                own.parameters, [i], rate=1.0, steps=0, logits=own.call, predictions=scaled_training.uniform
+            )
+        )
         for i in images
     ]
     z = torch.cat([now.logits for now in alone])
     label = z.gather(1, case.labels[:, None])[:, 0]
     return {
-        "- theta . grad": -torch.stack([inner(now.parameters, now.gradients, 0) for now in alone]),
-        "L (z_y - mean z)": case.depth * (label - z.mean(1)),
+        "- theta . grad": -torch.stack(
+            [scaled_training.inner(now.parameters, now.gradients, 0) for now in alone]
+        ),
+        "L (z_y - mean z)": zone.euler_factor(case.depth) * (label - z.mean(1)),
         "L z_y": case.depth * label,
         "(L-1) (z_y - mean z)": (case.depth - 1) * (label - z.mean(1)),
     }
@@ -241,13 +246,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         statement=r"\theta'_t/\alpha = \theta^{\mathrm{unif}}_t \quad (\eta' = \eta\, \alpha^{2-L}) \text{ where } "
         r"\alpha^L \text{ is so small that outputs are uniform in every digit}",
+        says="Where outputs are uniform in every digit, a scaled-down network at a matched learning rate trains "
+        "exactly like one whose outputs are held uniform.",
         routes=uniform_paths,
         points=_scaled_down(1e-9, 1e-6, 3e-5, 3e-4),
-        measured="scaled weights / alpha",
-        theory="uniform outputs",
         tolerance=1e-12,
         tolerance_reason="rounding of fifteen steps",
-        rivals=("not scaled back", "own outputs", "rate as it was"),
         seconds=0.1,
         data="digits",
         quantity="weights after training",
@@ -259,13 +263,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"\lVert \theta'_t/\alpha - \theta^{\mathrm{unif}}_t \rVert \sim \alpha^L \quad "
         r"(\eta' = \eta\, \alpha^{2-L})",
+        says="The training path of a scaled-down network parts from that with outputs held uniform by a distance that "
+        "grows as the scale to the power of the depth.",
         routes=deviation_powers,
         points=UNIFORM_POINTS,
-        measured="power",
-        theory="L",
         tolerance=1e-4,
         tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights; the next order is 1e-8",
-        rivals=("1", "L - 1", "2 L"),
         seconds=0.15,
         data="digits",
         quantity="exponent of the deviation",
@@ -277,13 +280,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         passage=OURS,
         statement=r"(\theta'_t/\alpha - \theta^{\mathrm{unif}}_t)/\alpha^L \text{ does not depend on small } "
         r"\alpha, \text{ and is not } 0",
+        says="What parts a scaled-down network's training path from that with outputs held uniform is, over scale to "
+        "the depth, a nonzero vector independent of small scales.",
         routes=deviation_limit,
         points=UNIFORM_POINTS,
-        measured="deviation / alpha^L",
-        theory="the same at 2 alpha",
         tolerance=1e-4,
         tolerance_reason="rounding of 1e-16 against deviations of 1e-9 of the weights",
-        rivals=("none", "as alpha", "as alpha^(L-1)"),
         seconds=0.1,
         data="digits",
         quantity="deviation of the weights",
@@ -294,13 +296,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         source=f"ours, from homogeneity, beside section 5 and appendix E of {PAPER}",
         passage=OURS,
         statement=r"p = 1/K:\quad -\theta \cdot \nabla\ell = L\, (z_y - \bar z) \text{ on each image}",
+        says="At uniform predictions, the product of weights and descent direction is the depth times the lead of the "
+        "label's logit over the mean one, image by image.",
         routes=uniform_alignment,
         points=tuple(Point(network=n, images="digits", samples=12) for n in NETWORKS),
-        measured="- theta . grad",
-        theory="L (z_y - mean z)",
         tolerance=1e-12,
         tolerance_reason="an exact identity in float64; sums over all weights lose three digits at most",
-        rivals=("L z_y", "(L-1) (z_y - mean z)"),
         seconds=0.1,
         data="digits",
         quantity="product of weights and descent direction",
@@ -309,7 +310,11 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/norm-at-first",
         entries=("A56",),
         source=f"{PAPER}, section 5 and appendix E; the probability is ours, from the symmetry of the last layer",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\alpha \ll 1:\quad P(-\theta \cdot \nabla\ell > 0) = \tfrac12 \text{ at initialisation}",
+        says="At initialisation at small scale, gradient descent increases the norm of the weights on half of all "
+        "networks and decreases it on the others.",
+        reads=r"\text{as long as it stays uniform: increase of parameter norm } \lVert\theta_t\rVert",
         experiment=FIRST_STEP,
         kind=Kind.PROPORTION,
         score="grows",
@@ -332,7 +337,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/norm-turns",
         entries=("A56",),
         source=f"{PAPER}, section 5 and appendix E",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\cos(\theta, -\nabla\ell) > 0 \text{ after some training with uniform outputs}",
+        says="After some training with outputs held uniform, the descent direction has a positive cosine with the "
+        "weights on every network, so that their norm grows.",
         experiment=TURNED,
         kind=Kind.NEVER_BELOW,
         score="cosine",
@@ -347,7 +355,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/alignment-grows",
         entries=("A56",),
         source=f"{PAPER}, section 5 and appendix E",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\cos(\theta, -\nabla\ell) \text{ grows in training with uniform outputs}",
+        says="Training with outputs held uniform increases the cosine of weights and descent direction on every "
+        "network.",
         experiment=TURNED,
         kind=Kind.NEVER_BELOW,
         score="gain",

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from simulate import data, networks
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import curvature, layer_blocks
+from theory import zone
 from verify.claims.drawn_networks import Array, on_noise
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing
+from verify.claims.vysogorets2024 import PAPER
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "EVENTS", "NEAR", "excess_of", "lenet", "multiplied_out"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 # --- the block of the first layer, at any scale --------------------------------------------------------------
 
@@ -33,11 +35,9 @@ def differences(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """
     import mpmath as mp
 
-    from simulate.perceptrons.layer_blocks import layer_block
-
     weights, x, labels = on_noise(rng, point.widths, point.samples)
     directions = rng.standard_normal((point.directions, weights[0].numel()))
-    block = layer_block(weights, x, alpha=point.alpha)
+    block = layer_blocks.layer_block(weights, x, alpha=point.alpha)
     with mp.workdps(DIGITS):
         unit = mp.exp(-mp.mpf(block.log_scale))
         found = [float(unit * c) for c in _second_differences(weights, x, labels, point.alpha, directions)]
@@ -86,8 +86,6 @@ def _loss(weights: Any, signal: Any, label: int) -> Any:
 
 def lenet(rng: np.random.Generator, point: Point) -> tuple[tuple[Any, ...], Any, Any]:
     """Weights of LeNet-300-100 as drawn, images and labels."""
-    from simulate import data, networks
-
     source = data.opened(point.images, (1, 28, 28))
     drawn = data.sample(source, rng, point.samples).flat().tensors()
     return networks.mlp_weights(rng, (*networks.LENET_300_100[:-1], source.classes)), *drawn
@@ -97,24 +95,21 @@ def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Logarithm of the trace of the first layer's block, and what the two likeliest classes make of it."""
     import torch
 
-    from simulate import networks
-    from simulate.perceptrons.layer_blocks import layer_block
-
     weights, images, _ = lenet(rng, point)
     before = (images @ weights[0].T).requires_grad_()
     first, second = networks.mlp_logits(weights[1:], before.relu()).topk(2, dim=1).values.T
     (slope,) = torch.autograd.grad((first - second).sum(), before)
-    lengths = (slope.square().sum(1) * images.square().sum(1)).log()
+    squares = slope.square().sum(1) * images.square().sum(1)
     depth, grown = len(weights), math.log(point.alpha)
 
     def log_trace(gaps: Any, power: int = 2 * len(weights) - 2) -> float:
         weight = -gaps - 2 * torch.log1p(torch.exp(-gaps))
-        return float((weight + lengths).logsumexp(0)) + power * grown - math.log(len(images))
+        return float((weight + squares.log()).logsumexp(0)) + power * grown - math.log(len(images))
 
     gaps = (first - second).detach()
     return {
-        "log trace": layer_block(weights, images, alpha=point.alpha).log_trace,
-        "two classes": log_trace(point.alpha**depth * gaps),
+        "log trace": layer_blocks.layer_block(weights, images, alpha=point.alpha).log_trace,
+        "two classes": zone.confident_log_trace(gaps, squares.detach(), alpha=point.alpha, depth=depth),
         "gap times alpha^(L-1)": log_trace(point.alpha ** (depth - 1) * gaps),
         "square of the smaller probability": log_trace(2 * point.alpha**depth * gaps),
         "gradients not scaled": log_trace(point.alpha**depth * gaps, power=0),
@@ -122,11 +117,9 @@ def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
-def collapse(block: Block, point: Point) -> Mapping[str, Any]:
+def _collapse(block: Block, point: Point) -> Mapping[str, Any]:
     """Excess of the projected G-term, as it is and as float64 multiplies it out; of the Hessian at the last scale."""
     import torch
-
-    from simulate.perceptrons import curvature
 
     found = []
     for rng in block.streams:
@@ -134,8 +127,10 @@ def collapse(block: Block, point: Point) -> Mapping[str, Any]:
         scaled = [net.scaled_g_term(alpha)[0] for alpha in point.alpha]
         plain = [multiplied_out(net, alpha) for alpha in point.alpha]
         hessian = net.terms(point.alpha[-1]).hessian
-        excess = curvature.excess(torch.stack(scaled)).numpy()
-        found.append((excess, [excess_of(matrix) for matrix in plain], float(curvature.excess(hessian))))
+        excess = curvature.positive_excess(torch.stack(scaled)).numpy()
+        found.append(
+            (excess, [excess_of(matrix) for matrix in plain], float(curvature.positive_excess(hessian)))
+        )
     excess, plain, hessian = (np.array(column) for column in zip(*found, strict=True))
     near_one = (np.abs(excess[:, -1] - 1) < NEAR).astype(float)
     return {"excess": excess, "plain": plain, "hessian": hessian, "near_one": near_one}
@@ -147,13 +142,10 @@ NEAR = 0.01
 
 def _small_network(rng: np.random.Generator, point: Point) -> Any:
     """A network 64-40-30-K as drawn, with images of 8 x 8, along a random frame."""
-    from simulate import data, networks
-    from simulate.perceptrons import curvature
-
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
     widths = (64, 40, 30, source.classes)
-    frame = curvature.haar(rng, networks.parameter_count(widths), point.dim)
+    frame = curvature.haar(rng, networks.weight_count(widths), point.dim)
     return curvature.ProjectedMlp(networks.mlp_weights(rng, widths), images.images, images.labels, frame)
 
 
@@ -170,15 +162,13 @@ def multiplied_out(net: Any, alpha: float, dtype: str = "float64") -> Any:
 
 def excess_of(matrix: Any) -> float:
     """Excess, 0 of a matrix that has come out as zero."""
-    from simulate.perceptrons import curvature
-
-    return float(curvature.excess(matrix)) if bool(matrix.any()) else 0.0
+    return float(curvature.positive_excess(matrix)) if bool(matrix.any()) else 0.0
 
 
 COLLAPSE = Experiment(
     id="vysogorets2024/collapse",
     replicate="one bias-free ReLU network 64-40-30-10 at initialisation with 60 images and a random projection",
-    simulate=collapse,
+    simulate=_collapse,
     points=(Point(images="digits", samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
     seconds=5.0,
@@ -195,16 +185,16 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("A18", "A22", "A51"),
         source=f"ours, after {PAPER}, appendices A and D",
         passage=OURS,
+        no_theory=NoTheory.MEASURED,
         statement=r"\nabla^2_{W_1} \ell = G_{11} \succeq 0 \text{ at every } \alpha",
+        says="At every scale of a small ReLU network, the curvature of the loss along the first layer is that of its "
+        "Gauss-Newton block, and so never negative.",
         routes=differences,
         points=tuple(
             Point(widths=(2, 5, 4, 3), samples=6, directions=7, alpha=alpha) for alpha in (0.6, 2.3, 9.0)
         ),
-        measured="differences of the loss",
-        theory="G-term",
         tolerance=1e-11,
         tolerance_reason="logits of some hundred, rounded in float64, stand in an exponent",
-        rivals=("gradients not scaled", "gradients scaled once"),
         seconds=1.0,
         quantity="curvature of the loss along directions of the first layer, in 1000 digits",
     ),
@@ -216,18 +206,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{Tr}\,G_{11} = \frac{\alpha^{2L-2}}{N} \sum_\mu e^{-\alpha^L \Delta_\mu} "
         r"\lvert \delta_1 - \delta_2\rvert^2 \lvert x_\mu\rvert^2 > 0 "
         r"\text{ for the gaps } \Delta_\mu \text{ of the two likeliest classes, at large } \alpha",
+        says="At large scale, the trace of LeNet-300-100's first Gauss-Newton block decays exponentially in the gaps "
+        "of the two largest logits and stays above zero.",
         routes=decay,
         points=tuple(Point(images="digits", samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
-        measured="log trace",
-        theory="two classes",
         tolerance=1e-9,
         tolerance_reason="a third class would show only where it comes within 15 / alpha^3 of the second",
-        rivals=(
-            "gap times alpha^(L-1)",
-            "square of the smaller probability",
-            "gradients not scaled",
-            "mean gap",
-        ),
         seconds=0.2,
         data="digits",
         quantity="logarithm of the trace of the first layer's block of LeNet-300-100",
@@ -236,8 +220,12 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-of-g-at-collapse",
         entries=("A22", "A51"),
         source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
+        no_theory=NoTheory.CONSTANT,
         statement=r"P\big(\lvert \mathrm{exc}(G_d) - 1\rvert < 0.01\big) \to 1 \quad (\alpha \gg 1), "
         r"\text{ at } \alpha = 61",
+        says="Far above the zone, the excess of the projected Gauss-Newton term, computed without cancellation, is "
+        "close to one on almost every network.",
+        reads=r"\mathrm{Tr}(\mathcal{G})/\lVert\mathcal{G}\rVert_F \text{ suddenly drops to } 0",
         experiment=COLLAPSE,
         kind=Kind.PROPORTION,
         score="near_one",
@@ -250,13 +238,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
         relative=False,
         margin_reason=EVENTS,
         rivals={"half of the networks": lambda _: 0.5},
-        quantity="share of networks whose G has an excess of 1",
+        quantity="share of networks whose G-term has an excess of 1",
     ),
     Claim(
         id="vysogorets2024/excess-of-g-never-below-one",
         entries=("A22", "A51"),
         source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathrm{exc}(G_d) \ge 1 \text{ at every } \alpha",
+        says="At every scale, the excess of the projected Gauss-Newton term, computed without cancellation, is at "
+        "least one.",
+        reads=r"\mathrm{Tr}(\mathcal{G})/\lVert\mathcal{G}\rVert_F \text{ suddenly drops to } 0",
         experiment=COLLAPSE,
         kind=Kind.NEVER_BELOW,
         score="excess",
@@ -277,7 +269,10 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="vysogorets2024/excess-of-h-after-collapse",
         entries=("A22", "A51"),
         source=f"{PAPER}, section 3 and appendix D, figures 2 and 10",
+        no_theory=NoTheory.CONSTANT,
         statement=r"\mathbb{E}\,\mathrm{exc}(H_d) = 0 \text{ at } \alpha = 61:\ H = \tilde H",
+        says="Far above the zone, the excess of the projected Hessian is zero on average, as only its remainder is "
+        "left.",
         experiment=COLLAPSE,
         score="hessian",
         predict=lambda _: 0.0,

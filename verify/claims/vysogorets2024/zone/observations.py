@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
+from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton, softmax, zone
-from verify.claims.vysogorets2024 import framed_networks
+from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.model.observation import Column, Observation
 
 __all__ = ["OBSERVATIONS"]
-
-PAPER = "Vysogorets, Dawid and Kempe (2024)"
 
 Floats = NDArray[np.float64]
 
@@ -40,10 +40,8 @@ def by_network(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, Any]:
     """A network through its frame, and the inner products of its logit gradients in all coordinates."""
-    from simulate.modules.logit_kernel import logit_kernel
-
     drawn = framed_networks.NETWORKS[point.network](rng, point, device)
-    return drawn.net, logit_kernel(drawn.model, drawn.inputs)
+    return drawn.net, logit_kernel.logit_kernel(drawn.model, drawn.inputs)
 
 
 def _scales(net: Any) -> tuple[float, float]:
@@ -61,16 +59,13 @@ def eq_8_as_our_copy_reads(gamma: Floats, dim: int, sigma_c: float, sigma_e: flo
 
 
 def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
-    from simulate.perceptrons import curvature
-    from simulate.perceptrons.gram_excess import gram_excess
-
     g_term, _ = net.scaled_g_term(alphas)
-    measured = curvature.excess(g_term).numpy(force=True)
+    measured = curvature.positive_excess(g_term).numpy(force=True)
     heats = alphas**-net.depth
     gammas = softmax.batch_gammas_from_logits(net.logits.numpy(force=True), temperature=heats)
     dim, (sigma_c, sigma_e) = g_term.shape[-1], _scales(net)
     fitted = {"dim": dim, "sigma_c": sigma_c, "sigma_e": sigma_e}
-    full = np.array([gram_excess(kernel.gram, kernel.logits / heat) for heat in heats])
+    full = np.array([gram_excess.gram_excess(kernel.gram, kernel.logits / heat) for heat in heats])
     said = {
         "eq_8": gauss_newton.expected_excess(gammas.mean, **fitted),
         "eq_8_read": eq_8_as_our_copy_reads(gammas.mean, **fitted),
@@ -80,7 +75,7 @@ def _beside(net: Any, kernel: Any, alphas: Floats) -> dict[str, Any]:
     terms = net.terms(alphas)
     return {
         "excess_g": measured,
-        "excess_h": curvature.excess(terms.hessian).numpy(force=True),
+        "excess_h": curvature.positive_excess(terms.hessian).numpy(force=True),
         "norms": np.exp(framed_networks.log_ratio(net, alphas)),
         "spread": np.full(len(alphas), sigma_e / sigma_c),
         **{name: value / measured for name, value in said.items()},

@@ -7,10 +7,12 @@ import math
 import sympy
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import A_NUMBER
 from tests.verify.claims.mutation import ClosedForm
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+    "UNSEEN",
+]
 
 
 def _additive(spike, variance, dim, samples):
@@ -56,7 +58,6 @@ FORMS: dict[str, ClosedForm] = {
     "granziol2022/spiked-covariance": ClosedForm(_information),
 }
 
-WITHOUT_FORM: dict[str, str] = {"granziol2022/broadening-whatever-the-noise": A_NUMBER}
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "granziol2022/theorem-7-edge": {

@@ -8,7 +8,10 @@ import sympy
 from simulate.monte_carlo import Point
 from tests.verify.claims.mutation import ClosedForm, shared
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+    "UNSEEN",
+]
 
 
 def _noise(sigma, dim, batch_size, dataset_size):
@@ -102,7 +105,6 @@ FORMS: dict[str, ClosedForm] = {
     "beyond/sgd-steps": ClosedForm(lambda relative: 1 - relative),
 }
 
-WITHOUT_FORM: dict[str, str] = {}
 
 WIDER = "the second domain may be wider: where both hold the first one counts"
 CANCELS = "an error in 1/N shifts both effective sizes, and nearly cancels in an exponent"

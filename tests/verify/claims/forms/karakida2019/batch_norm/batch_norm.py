@@ -53,7 +53,7 @@ def _gaussian(name: str, samples: int) -> tuple[float, float]:
     """Mean square, and mean product at correlation -1/(T - 1)."""
     if name == "relu":
         return _relu_moments(samples)
-    phi, c = activations.named(name).function, -1 / (samples - 1)
+    phi, c = activations.single(name).function, -1 / (samples - 1)
     z, w = Z[::20], 20 * DENSITY[::20]
     pair = phi(z[:, None]) * phi(c * z[:, None] + math.sqrt(1 - c * c) * z)
     return float(w @ phi(z) ** 2), float(w @ pair @ w)
@@ -70,7 +70,7 @@ def _on_sphere(name: str, samples: int) -> tuple[float, float]:
     """The same over the sphere of radius sqrt(T) orthogonal to (1, ..., 1)."""
     if name == "relu":
         return _relu_moments(samples)
-    dim, phi = samples - 1, activations.named(name).function
+    dim, phi = samples - 1, activations.single(name).function
     (x, w), (y, v) = _angle(dim), _angle(dim - 1)
     c, root = -1 / dim, math.sqrt(dim)
     second = c * x[:, None] + math.sqrt(1 - c * c) * np.sqrt(1 - x[:, None] ** 2) * y
@@ -80,7 +80,7 @@ def _on_sphere(name: str, samples: int) -> tuple[float, float]:
 def _variance(name: str) -> float:
     if name == "relu":
         return 0.5 - 1 / (2 * math.pi)
-    values = activations.named(name).function(Z)
+    values = activations.single(name).function(Z)
     return float(DENSITY @ values**2 - (DENSITY @ values) ** 2)
 
 
@@ -88,7 +88,7 @@ def _slopes(name: str) -> tuple[float, float]:
     """Variance of the derivative, and the squared mean of the second one, by parts."""
     if name == "relu":
         return 0.25, 1 / (2 * math.pi)
-    slope = activations.named(name).derivative(Z)
+    slope = activations.single(name).derivative(Z)
     return float(DENSITY @ slope**2 - (DENSITY @ slope) ** 2), float(DENSITY @ (Z * slope)) ** 2
 
 
@@ -111,8 +111,8 @@ def _excess_of(p: Point) -> float:
 @cache
 def _odd(name: str, inputs: int, units: int, samples: int) -> tuple[float, float, float]:
     """Where the edge is reached, and the means of t/(a - t) and its cube over the population of one input."""
-    linear = float(DENSITY @ activations.named(name).derivative(Z)) ** 2
-    rest, r = float(DENSITY @ activations.named(name).function(Z) ** 2) - linear, units / inputs
+    linear = float(DENSITY @ activations.single(name).derivative(Z)) ** 2
+    rest, r = float(DENSITY @ activations.single(name).function(Z) ** 2) - linear, units / inputs
     angles = (np.arange(4000) + 0.5) * math.pi / 4000
     y = 1 + r + 2 * math.sqrt(r) * np.cos(angles)
     cross = math.sqrt(linear * rest) * np.sqrt(y)
@@ -192,10 +192,6 @@ FORMS: dict[str, ClosedForm] = {
 WITHOUT_FORM: dict[str, str] = {
     "karakida2019/batch-norm-variance": A_NUMBER,
     "karakida2019/batch-norm-inequality": "the prediction is one measured score and 1",
-    "karakida2019/batch-norm-sharp": A_NUMBER,
-    "karakida2019/batch-norm-sharp-order": A_NUMBER,
-    "karakida2019/batch-norm-deeper": A_NUMBER,
-    "karakida2019/batch-norm-loose": A_NUMBER,
 }
 
 ONE_SAMPLE = "one sample of some hundred counts for less than two margins of the whole"

@@ -1,10 +1,12 @@
 """Closed forms of `verify.claims.karakida2019.kernels.tangent`."""
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import A_NUMBER, order_parameters_of
+from tests.verify.claims.closed_forms import order_parameters_of
 from tests.verify.claims.mutation import ClosedForm, Quantity
 
-__all__ = ["FORMS", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+]
 
 
 def _tangent(backward: str, forward: str) -> Quantity:
@@ -29,6 +31,13 @@ TANGENT: dict[str, Quantity] = {
 }
 
 
+ENTRIES: dict[str, Quantity] = {k: v for k, v in TANGENT.items() if k != "parameters"}
+
+
+def _second_moment(pairs, shared, own):
+    return (pairs * shared**2 + own**2) / (own * (pairs * shared + own))
+
+
 FORMS: dict[str, ClosedForm] = {
     "karakida2019/tangent-mean": ClosedForm(
         lambda outputs, parameters, own: outputs * own / parameters,
@@ -36,11 +45,10 @@ FORMS: dict[str, ClosedForm] = {
     ),
     "karakida2019/tangent-rayleigh": ClosedForm(
         lambda samples, shared, own: (samples - 1) / samples * shared + own / samples,
-        {k: v for k, v in TANGENT.items() if k != "parameters"},
+        ENTRIES,
     ),
-}
-
-WITHOUT_FORM: dict[str, str] = {
-    "karakida2019/tangent-largest": A_NUMBER,
-    "karakida2019/tangent-largest-order": A_NUMBER,
+    "karakida2019/tangent-gap": ClosedForm(lambda own, shared: own - shared, ENTRIES),
+    "karakida2019/tangent-second-moment": ClosedForm(
+        _second_moment, ENTRIES | {"pairs": lambda p: p["samples"] - 1}
+    ),
 }

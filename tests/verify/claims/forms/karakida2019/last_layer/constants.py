@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import A_NUMBER
 from tests.verify.claims.forms.karakida2019.spectrum.spectrum import ENTRIES
 from tests.verify.claims.mutation import ClosedForm, Quantity
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+    "UNSEEN",
+]
 
 Floats = NDArray[np.float64]
 
@@ -137,7 +139,6 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/scatter-of-two-outputs": ClosedForm(_two_outputs, PARTS),
 }
 
-WITHOUT_FORM = {"karakida2019/scatter-of-two-outputs-order": A_NUMBER}
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "karakida2019/scatter-of-one-output": {

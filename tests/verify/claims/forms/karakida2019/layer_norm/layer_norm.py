@@ -4,10 +4,9 @@ import numpy as np
 import sympy
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import ONE_SCORE
 from tests.verify.claims.mutation import KERNEL_OF, ClosedForm, Quantity
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM", "unit_moments"]
+__all__ = ["FORMS", "UNSEEN", "unit_moments"]
 
 
 def unit_moments(p: Point) -> dict[str, list[float]]:
@@ -84,10 +83,6 @@ FORMS = {
     "karakida2019/layer-norm-upper-bound": ClosedForm(_upper, SIZES),
 }
 
-WITHOUT_FORM = {
-    "karakida2019/layer-norm-largest-over-mean-square": ONE_SCORE,
-    "karakida2019/layer-norm-largest-over-root": ONE_SCORE,
-}
 
 BIASES = "derivatives by the biases are at most 3 % of the whole at this width, less than two margins"
 ONE_TERM = "the square of eta3 is one of C - 2 terms of its size"

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import A_NUMBER
 from tests.verify.claims.forms.karakida2019.spectrum.spectrum import ENTRIES
 from tests.verify.claims.mutation import ClosedForm, Quantity
 from theory import fisher
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+    "UNSEEN",
+]
 
 
 def _narrow(name: str, bias: str) -> Quantity:
@@ -63,10 +65,6 @@ FORMS: dict[str, ClosedForm] = {
     "karakida2019/centred-formal": ClosedForm(lambda rho, alpha_kappa1: rho * alpha_kappa1, ENTRIES),
 }
 
-WITHOUT_FORM: dict[str, str] = {
-    "karakida2019/narrow-scatter": A_NUMBER,
-    "karakida2019/centred-growth": A_NUMBER,
-}
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {
     "karakida2019/narrow-inputs": {

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from tests.verify.claims.closed_forms import A_NUMBER
 from tests.verify.claims.forms.karakida2019.spectrum.spectrum import ENTRIES
 from tests.verify.claims.mutation import ClosedForm, Quantity
 
-__all__ = ["FORMS", "UNSEEN", "WITHOUT_FORM"]
+__all__ = ["FORMS", "UNSEEN"]
 
 
 def _over_alpha(name: str) -> Quantity:
@@ -27,19 +26,6 @@ def _second_moment(samples, kappa1, kappa2):
 
 FORMS: dict[str, ClosedForm] = {
     "karakida2019/second-moment": ClosedForm(_second_moment, KAPPAS),
-}
-
-WITHOUT_FORM: dict[str, str] = {
-    f"karakida2019/{name}": A_NUMBER
-    for name in (
-        "second-moment-order",
-        "mean-of-top",
-        "mean-of-top-order",
-        "largest-of-several",
-        "split-of-top",
-        "span-of-top",
-        "eigenvectors-keep-apart",
-    )
 }
 
 UNSEEN: dict[str, dict[str, tuple[str, ...]]] = {

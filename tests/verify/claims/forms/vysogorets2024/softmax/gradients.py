@@ -3,10 +3,11 @@
 import numpy as np
 
 from simulate.monte_carlo import Point
-from tests.verify.claims.closed_forms import A_NUMBER
 from tests.verify.claims.mutation import ClosedForm, Floats, Quantity
 
-__all__ = ["FORMS", "WITHOUT_FORM"]
+__all__ = [
+    "FORMS",
+]
 
 
 def _one_hot(p: Point) -> Floats:
@@ -44,8 +45,4 @@ FORMS = {
     "vysogorets2024/sample-gradient-norm": ClosedForm(_sample, BATCH),
     "vysogorets2024/gradient-scatter": ClosedForm(lambda dim: 2 / dim),
     "vysogorets2024/balanced-gradient-floor": ClosedForm(_floor, BATCH),
-}
-
-WITHOUT_FORM = {
-    "vysogorets2024/balanced-mean-gradient": A_NUMBER,
 }

@@ -15,10 +15,7 @@ FORMS = {
     ),
 }
 
-BOUND = "a declared bound, no formula"
-
 WITHOUT_FORM = {
-    **{f"vysogorets2024/{name}": BOUND for name in ("prior-line", "balanced-gradient-falls")},
     "vysogorets2024/balanced-gradient-vanishes": "an exponent that is one number, no formula",
 }
 

@@ -2,7 +2,7 @@
 
 from tests.verify.claims.mutation import ClosedForm, Quantity
 
-__all__ = ["FORMS"]
+__all__ = ["FORMS", "UNSEEN"]
 
 CLASSES_LAST: dict[str, Quantity] = {"depth": lambda p: len(p.widths)}
 """Of networks on images, whose last layer leads to the classes."""
@@ -26,6 +26,17 @@ FORMS = {
         lambda h_norm, g_norm, depth: (h_norm / g_norm) ** (1 / depth), THREE
     ),
     "vysogorets2024/upper-edge-growth": ClosedForm(lambda depth: 1 / depth, LAYERS),
+    "vysogorets2024/upper-edge": ClosedForm(
+        lambda gap_density, depth, size: (size * gap_density) ** (1 / depth), LAYERS | {"size": lambda _: 100}
+    ),
     "vysogorets2024/near-tie-weight": ClosedForm(_near_tie_weight, LAYERS),
     "vysogorets2024/population-decay": ClosedForm(lambda depth: -depth, LAYERS),
+}
+
+UNSEEN = {
+    "vysogorets2024/upper-edge": {
+        "the density is 1.2 and stands under a root; near-tie-weight tells its power": (
+            "square root of gap_density in gap_density*size",
+        ),
+    },
 }

@@ -1,0 +1,147 @@
+"""What replicates of a block share beside their stream, and what is computed in single precision: nothing.
+
+    python -m benchmarks.blocks                   every experiment that needs no images of yours, at each of its points
+    python -m benchmarks.blocks --claim ID        those that a claim reads
+
+The scores of one replicate are compared between two blocks in which all others are exchanged. What is shared by
+replicates drawn together, a draw made once for all of them or a mean over the block, changes them; a verdict counts on
+replicates that are independent. Every tensor of single precision that appears on the way is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from simulate.monte_carlo import Block, Point, one_thread, stream
+from verify.claims import registry
+from verify.model import Claim, Experiment
+
+__all__ = ["Found", "experiments", "main", "swapped"]
+
+BESIDE = 3
+"""Replicates drawn beside the one that is looked at."""
+
+SAME = 1e-9
+"""Relative difference that the rounding of a stacked product may leave between two blocks."""
+
+MADE = ("empty", "empty_like", "zeros", "detach", "uniform_")
+"""Operations that only make numbers, such as the weights of a module that are replaced before anything is computed."""
+
+SINGLE = (torch.float32, torch.complex64, torch.float16, torch.bfloat16)
+
+
+class Found(NamedTuple):
+    """What came of one experiment at one point.
+
+    Attributes
+    ----------
+    moved
+        Largest difference of a score of the replicate that stayed, over its own size; 0 if none moved.
+    score
+        Which one.
+    single
+        Operations of torch that returned numbers of less than double precision.
+    """
+
+    moved: float
+    score: str
+    single: frozenset[str]
+
+
+class _Precisions(TorchDispatchMode):
+    """Notes every operation that returns floating point numbers of less than double precision."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.single: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        tensors = made if isinstance(made, tuple | list) else (made,)
+        # a scalar that is only wrapped to be moved into a tensor of double precision loses nothing
+        single = any(isinstance(t, torch.Tensor) and t.dtype in SINGLE and t.numel() > 1 for t in tensors)
+        if single and func.overloadpacket.__name__ not in MADE:
+            self.single.add(str(func))
+        return made
+
+
+def swapped(experiment: Experiment, point: Point, seed: int = 1) -> Found:
+    """Draw the last replicate of a small block twice, beside others each time.
+
+    Examples
+    --------
+    >>> from verify.judging.planted import SUMS
+    >>> swapped(SUMS, SUMS.points[0])
+    Found(moved=0.0, score='', single=frozenset())
+    """
+    first = _drawn(experiment, point, seed, [*range(BESIDE), BESIDE])
+    with _Precisions() as precisions:
+        other = _drawn(experiment, point, seed, [*range(BESIDE + 1, 2 * BESIDE + 1), BESIDE])
+    moved = {name: _difference(values[-1], other[name][-1]) for name, values in first.items()}
+    worst = max(moved, key=lambda name: moved[name])
+    single = frozenset(precisions.single)
+    return Found(moved[worst], worst if moved[worst] else "", single)
+
+
+def _drawn(
+    experiment: Experiment, point: Point, seed: int, replicates: Iterable[int]
+) -> Mapping[str, np.ndarray]:
+    streams = tuple(stream(seed, experiment.id, point, i) for i in replicates)
+    with one_thread():
+        scores = experiment.simulate(Block(streams), point)
+    return {name: np.asarray(torch.as_tensor(v).detach(), dtype=float) for name, v in scores.items()}
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    size = float(np.abs(one).max()) or 1.0
+    return float(np.nan_to_num(np.abs(one - other), nan=0.0).max()) / size
+
+
+def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
+    """Those that the claims read, all of the registry by default, each once; none on images that only --data has."""
+    listed = registry.claims() if claims is None else claims
+    found = {c.experiment.id: c.experiment for c in listed if isinstance(c, Claim)}
+    return [e for e in found.values() if e.needs is None]
+
+
+def main(words: list[str] | None = None) -> int:
+    """Print every experiment whose replicates are not alone or not in double precision; 1 if there is one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.blocks", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--claim", metavar="ID", help="experiments of this claim only")
+    wanted = parser.parse_args(words).claim
+    chosen = experiments([c for c in registry.claims() if wanted in (None, c.id)])
+    bad, points, started = 0, 0, time.monotonic()
+    for experiment in chosen:
+        for point in experiment.points:
+            found = swapped(experiment, point)
+            points += 1
+            if found.moved > SAME or found.single:
+                bad += 1
+                print(f"{experiment.id} at {point}: {_told(found)}", flush=True)
+    took = time.monotonic() - started
+    print(
+        f"{len(chosen)} experiments at {points} points, {bad} of them not alone or not double, {took:.0f} s"
+    )
+    return int(bad > 0)
+
+
+def _told(found: Found) -> str:
+    moved = (
+        f"{found.score} moves by {found.moved:.2g} with what is drawn beside it" if found.moved > SAME else ""
+    )
+    single = f"single precision in {', '.join(sorted(found.single))}" if found.single else ""
+    return "; ".join(filter(None, (moved, single)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A campaign of planted errors: see `benchmarks.mutants.__main__`."""

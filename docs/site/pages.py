@@ -1,0 +1,135 @@
+"""What mkdocs is told beside mkdocs.yml: pages from texts that stand elsewhere, formulas as MathML."""
+
+from __future__ import annotations
+
+import html
+import logging
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import losscurv
+import simulate
+import theory
+from verify.page.formulas import formula
+
+LOG = logging.getLogger("mkdocs.hooks.formulas")
+ROOT = Path(__file__).parents[2]
+
+TEXTS = {
+    "index.md": ("README.md", ""),
+    "my-claim.md": ("CONTRIBUTING.md", "A claim in ten lines and an experiment"),
+    "my-paper.md": ("CONTRIBUTING.md", "A paper of your own"),
+    "contributing.md": ("CONTRIBUTING.md", ""),
+    "examples.md": ("examples/README.md", ""),
+    "changelog.md": ("CHANGELOG.md", ""),
+}
+"""Pages, each with the file at the root that it shows, and with the section of it if it is not the whole."""
+
+MODULES = {
+    "api/verify.model.md": "verify.model",
+    **{f"api/theory/{topic}.md": f"theory.{topic}" for topic in theory.__all__},
+    **{f"api/simulate/{topic}.md": f"simulate.{topic}" for topic in simulate.__all__},
+}
+MAPS = {"api/losscurv.md": losscurv, "api/theory/index.md": theory, "api/simulate/index.md": simulate}
+"""Packages that are maps of what stands elsewhere."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the topics where their map is listed."""
+    for section in config.nav or []:
+        for listed in section.values():
+            for place in (
+                [i for i, item in enumerate(listed) if _maps(item)] if isinstance(listed, list) else []
+            ):
+                name, page = next(iter(listed[place].items()))
+                package = MAPS[page].__name__
+                topics = [{t: f"api/{package}/{t}.md"} for t in MAPS[page].__all__]
+                listed[place] = {name: [page, *topics]}
+    return config
+
+
+def _maps(item: Any) -> bool:
+    return isinstance(item, dict) and str(next(iter(item.values()))).startswith(
+        ("api/theory/", "api/simulate/")
+    )
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that have no file of their own."""
+    made = {page: _text(*place) for page, place in TEXTS.items()}
+    made |= {page: _module(name) for page, name in MODULES.items()}
+    made |= {page: f"::: {of.__name__}\n    options: {{members: false}}\n" for page, of in MAPS.items()}
+    verify = [f"{room}.{name}" for name, room in losscurv._ROOMS.items() if room.startswith("verify.")]
+    made["api/losscurv.md"] += "".join(
+        f"\n::: {name}\n    options: {{heading_level: 2}}\n" for name in verify
+    )
+    for page, content in made.items():
+        files.append(File.generated(config, page, content=content))
+    return files
+
+
+def _module(name: str) -> str:
+    """The directive for a module; a package without names of its own shows those of its modules."""
+    face = ROOT / name.replace(".", "/") / "__init__.py"
+    bare = face.is_file() and "__all__" not in face.read_text(encoding="utf-8")
+    return f"::: {name}\n    options: {{show_submodules: {str(bare).lower()}}}\n"
+
+
+def _text(file: str, section: str) -> str:
+    """A text, or the part below one of its headings."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if not section:
+        return text
+    return f"# {section}\n" + text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links where their targets stand on the site; of those that are not on it only the words stay.
+
+    Of several headings of the first level only the title remains one: the theme lists what is below a single title.
+    """
+    if page.file.src_uri.startswith("claims/") and len(re.findall(r"^# ", markdown, re.MULTILINE)) > 1:
+        markdown = re.sub(r"(?<=\n)(?=#+ )", "#", markdown)
+    source = PurePosixPath(TEXTS.get(page.file.src_uri, (f"docs/{page.file.src_uri}",))[0])
+    pages = {file: name for name, (file, section) in TEXTS.items() if not section}
+
+    def lead(found: re.Match[str]) -> str:
+        words, target, anchor = found.groups()
+        if ":" in target:
+            return found.group()
+        place = os.path.normpath(source.parent / target)
+        name = pages.get(place, place.removeprefix("docs/"))
+        if files.get_file_from_path(name) is None:
+            return words[words.index("[") + 1 : -1]
+        return f"{words}({os.path.relpath(name, PurePosixPath(page.file.src_uri).parent)}{anchor or ''})"
+
+    return re.sub(r"(!?\[[^\]]*\])\(([^\s()#]+)(#[\w-]*)?\)", lead, markdown)
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Formulas as MathML, which browsers draw without a script."""
+    return re.sub(r'<(span|div) class="arithmatex">(.*?)</\1>', _formula, content, flags=re.DOTALL)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuse what a reader without a network would miss, and formulas that nothing has turned into MathML."""
+    for found in re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="https?:[^"]*"|:math:`', output):
+        LOG.warning("%s needs a network or shows LaTeX: %s", page.file.src_uri, found)
+    return output
+
+
+def _formula(found: re.Match[str]) -> str:
+    display = found[1] == "div"
+    latex = re.sub(
+        r"\\text\{[^}]*\}", lambda text: text[0].replace(r"\_", "_"), html.unescape(found[2])[2:-2]
+    )
+    made = formula(latex, display)
+    if made.startswith("<code"):
+        LOG.warning("formula cannot be drawn: %s", found[2])
+    return f'<div class="formula">{made}</div>' if display else made

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.mutants import record, tables
+from benchmarks.mutants.__main__ import campaign, known
+from benchmarks.mutants.child import CAUGHT, Finding, Row, _Trial, shift
+from benchmarks.mutants.edits import Edit, edits, sample
+from benchmarks.mutants.reach import ROOT
+from benchmarks.mutants.trial import Told, Trial, preload
+from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
+
+FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
+NOTHING: dict[str, Any] = {
+    k: v for k, v in dataclasses.asdict(Finding()).items() if not k.startswith("doing")
+}
+
+
+def finding(edit: Edit, outcome: str, **more: Any) -> dict[str, Any]:
+    return {**edit.json(), **NOTHING, "outcome": outcome, "asked": 3, "seconds": 0.1, **more}
+
+
+class Tried:
+    """A trial whose outcome is known; the `stop` of a campaign that is killed reaches it."""
+
+    def __init__(self, edit: Edit, outcome: str = "disagrees") -> None:
+        self.edit, self.outcome, self.stopped = edit, outcome, False
+
+    def poll(self) -> dict[str, Any] | None:
+        if self.outcome == "killed":
+            raise KeyboardInterrupt
+        return finding(self.edit, self.outcome)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+def run(chosen: list[Edit], file: Path, on_trial: Callable[[Edit], Tried]) -> tuple[list[Any], list[str]]:
+    said: list[str] = []
+    return campaign(chosen, on_trial, file, 2, say=said.append, wait=0.0), said
+
+
+def test_a_killed_campaign_continues(tmp_path: Path) -> None:
+    file, made = tmp_path / "mutants.jsonl", list[Tried]()
+
+    def until_the_fourth(edit: Edit) -> Tried:
+        made.append(Tried(edit, "killed" if edit == FIRST[3] else "disagrees"))
+        return made[-1]
+
+    with pytest.raises(KeyboardInterrupt):
+        run(FIRST, file, until_the_fourth)
+    assert made[-1].stopped
+    with file.open("a") as log:
+        log.write('{"file": "theory/own_dir')  # killed while it wrote
+    there = len(known(file))
+    again: list[Edit] = []
+    found, said = run(FIRST, file, lambda edit: again.append(edit) or Tried(edit, "survived"))
+
+    assert 0 < there < len(FIRST)
+    assert len(again) == len(FIRST) - there
+    assert [row["after"] for row in found] == [edit.after for edit in FIRST]
+    assert [row["outcome"] for row in found].count("disagrees") == there
+    assert len(known(file)) == len(FIRST)
+    assert said[-1].startswith(f"{len(again)} of {len(again)}, 0 s left: survived")
+
+
+def test_a_finished_campaign_tries_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "mutants.jsonl"
+    first, _ = run(FIRST, file, Tried)
+
+    assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == (first, [])
+
+
+# --- one edit
+
+
+def before(verdict: str = "agrees") -> dict[str, Row]:
+    return {"a": Row(verdict, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
+
+
+def row(verdict: str, measured: float = 1.01, *, surprise: bool = False, error: str = "") -> SimpleNamespace:
+    point = SimpleNamespace(predicted=1.0, measured=measured, lower=1.0, upper=1.02, margin=0.1)
+    return SimpleNamespace(
+        id="a", kind="mean", verdict=verdict, surprise=surprise, error=error, points=[point]
+    )
+
+
+def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Finding:
+    """What comes of an edit of which the only claim has these rows."""
+    trial = _Trial(before(was), {}, Path(), math.inf, lambda _: None)
+    trial.claims = {"paper/a": SimpleNamespace(id="paper/a", experiment=SimpleNamespace(id="paper/draws"))}
+    vars(trial).update(_effect=lambda _: blocks, _judged=lambda *_: iter([("paper/a", list(rows), refused)]))
+    trial.found.moved = blocks
+    trial.run(["paper/a"], ["paper/a"])
+    return trial.found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "found"),
+    [
+        ("inert", lambda: judged("agrees", row("agrees"))),
+        ("survived", lambda: judged("agrees", row("agrees", 1.03))),
+        ("survived", lambda: judged("agrees", row("agrees"), blocks=1e-6)),
+        ("disagrees", lambda: judged("agrees", row("disagrees", 1.3, surprise=True))),
+        ("disagrees", lambda: judged("disagrees", row("agrees", 1.0, surprise=True))),
+        ("broken", lambda: judged("agrees", row("broken", error="Traceback", surprise=True))),
+        ("refused", lambda: judged("agrees", refused="have a rival far enough away")),
+        ("undecided", lambda: judged("agrees", row("undecided", 1.1))),
+        ("survived", lambda: judged("undecided", row("undecided", 1.1))),
+    ],
+)
+def test_outcomes(outcome: str, found: Callable[[], Finding]) -> None:
+    assert found().outcome == outcome
+
+
+def test_what_moved_is_counted_in_margins() -> None:
+    found = judged("agrees", row("agrees", 1.03))
+
+    assert (found.mover, round(found.margins, 6)) == ("paper/a", 0.2)
+
+
+def test_a_block_is_compared_bit_for_bit() -> None:
+    block = np.random.default_rng(0).standard_normal((16, 3))
+    nudged = block.copy()
+    nudged[3, 1] = np.nextafter(nudged[3, 1], 9.0)
+
+    assert shift(block, block.copy()) == 0.0
+    assert 0.0 < shift(block, nudged) < 1e-9
+    assert shift(block, 1.02 * block) > 1e-3
+    assert shift(block, block[:, :2]) == math.inf
+
+
+def never_ends(*_: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+    tell({**dataclasses.asdict(Finding()), "doing": "paper/slow"})
+    time.sleep(60)
+
+
+def dies(*_: Any, tell: Callable[[dict[str, Any]], None]) -> None:
+    tell({**dataclasses.asdict(Finding()), "doing": "paper/dead"})
+    raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("how", "outcome", "claim"), [(never_ends, "hung", "paper/slow"), (dies, "broken", "paper/dead")]
+)
+def test_a_child_that_does_not_come_back(
+    how: Any, outcome: str, claim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.mutants.trial.judge", how)
+    trial = Trial(FIRST[0], Told([], ["paper/a"], {}, {}, Path(), 0.2))
+    while (found := trial.poll()) is None:
+        time.sleep(0.01)
+
+    assert (found["outcome"], found["claim"], found["asked"]) == (outcome, claim, 1)
+    assert found["outcome"] in CAUGHT
+
+
+@pytest.mark.slow
+def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
+    """A real claim in forked processes: the edge of linear networks, against quadrature."""
+    preload()
+    error = next(
+        e for e in edits(ROOT, "theory/linear_network.py") if (e.function, e.kind) == ("_edge", "factor")
+    )
+    none = dataclasses.replace(error, after=error.before)
+    found: list[dict[str, Any]] = []
+    for edit in (none, error):
+        told = Told([], ["karakida2019/linear-edge-by-quadrature"], {}, {}, Path("nowhere"), 60.0)
+        trial = Trial(edit, told)
+        while (row := trial.poll()) is None:
+            time.sleep(0.01)
+        found.append(row)
+
+    assert [(row["outcome"], row["run"]) for row in found] == [("survived", 1), ("disagrees", 1)]
+
+
+# --- what is kept and shown
+
+
+ORIGIN = {"seed": 3, "commit": "abc", "date": "2026-11-23"}
+COUNTS = {"folder": "theory", "passed": 5, "not_executed": 6, "executed": 70}
+
+
+def made(*outcomes: str) -> dict[str, Any]:
+    found = [
+        finding(edit, o, margins=0.123456, mover="a/b") for edit, o in zip(FIRST, outcomes, strict=False)
+    ]
+    return tables.summary(COUNTS, found, ORIGIN, ROOT)
+
+
+def test_a_record_is_read_as_it_was_made(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.json"
+    file.write_text(json.dumps({"folders": [made("disagrees", "broken", "survived", "inert", "undecided")]}))
+    (one,) = campaigns(file)
+
+    assert one.all == Outcomes({"disagrees": 1, "broken": 1, "survived": 1, "inert": 1, "undecided": 1})
+    assert (one.all.live, one.all.caught, one.all.crashed, one.unexplained) == (4, 2, 1, 2)
+    assert sum(t.tried for t in one.kinds.values()) == sum(t.tried for t in one.rooms.values()) == 5
+    assert [s.outcome for s in one.survivors] == ["survived", "undecided"]
+    assert one.survivors[0].stands != one.survivors[0].becomes
+    assert one.survivors[0].margins == 0.12
+
+
+def test_a_new_campaign_replaces_that_of_its_folder(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    other = made("survived") | {"folder": "simulate"}
+    old.write_text(json.dumps({"folders": [made("survived"), other]}))
+    new.write_text(json.dumps({"folders": [made("disagrees")]}))
+
+    assert json.loads(record.merged(old, new)) == {"folders": [made("disagrees"), other]}
+
+
+def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "campaign.json"
+    file.write_text('{"folders": [{"folder": "theory"}]}')
+
+    with pytest.raises(ValueError, match="must be a record of a campaign, got KeyError"):
+        campaigns(file)
+    assert campaigns(tmp_path / "none.json") == ()
+
+
+def test_survivors_without_a_reason_come_first_on_the_page(tmp_path: Path) -> None:
+    kept = made("survived", "survived")
+    kept["survivors"][0]["reason"] = "margin: 0.2 % of 1 %"
+    file = tmp_path / "campaign.json"
+    file.write_text(json.dumps({"folders": [kept]}))
+    page = record.document(campaigns(file))
+
+    assert page.index("**none**") < page.index("margin: 0.2 %")
+    assert "Survivors: 2, 1 of them without a reason" in page
+
+
+def test_the_page_is_that_of_the_record() -> None:
+    assert record.PAGE.read_text() == record.document(campaigns())
+
+
+def test_the_record_says_all_that_was_tried() -> None:
+    for one in campaigns(FILE):
+        assert (
+            one.all.tried
+            == sum(t.tried for t in one.kinds.values())
+            == sum(t.tried for t in one.rooms.values())
+        )
+        assert len(one.survivors) == one.all.live - one.all.caught
+        assert isinstance(one, Campaign) and all(isinstance(s, Survivor) for s in one.survivors)

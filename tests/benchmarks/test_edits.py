@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from benchmarks.mutants import equivalent
+from benchmarks.mutants.edits import KINDS, Edit, edits, passed_by, sample
+from benchmarks.mutants.reach import FOLDERS, ROOT, Reach
+
+LAW = '''
+import numpy as np
+
+EDGE = 2.0
+
+
+def variance(rng, x, n):
+    """Of 2 numbers."""
+    draw = 1.5 * rng.standard_normal(3)
+    return np.sqrt(x) + (x - 1) ** 2 / n + np.mean(draw) + EDGE * max(x, n)
+'''
+
+BESIDE = """
+from theory._checks import positive, representable
+
+
+def refused(x):
+    if x > 3:
+        raise ValueError(f"x must be <= 3, got {2 * x}")
+
+
+def checked(x):
+    x = positive("x", 1 * x)
+    total = solved(x, rtol=0.5)
+    return representable(total / 7, x=x)
+
+
+class Law:
+    def __repr__(self):
+        return "Law of " + 2 * "x"
+"""
+
+
+def of(tmp_path: Path, source: str) -> tuple[list[Edit], list[Edit]]:
+    (tmp_path / "law.py").write_text(source)
+    return edits(tmp_path, "law.py"), passed_by(tmp_path, "law.py")
+
+
+def test_every_kind_of_slip_is_made(tmp_path: Path) -> None:
+    found, _ = of(tmp_path, LAW + "    \n\ndef larger(a, b):\n    return a if a > b else b\n")
+
+    assert {edit.kind for edit in found} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("constant", "2.0", "2.1"),
+        ("off by one", "3", "4"),
+        ("sign", "x - 1", "x + 1"),
+        ("swap", "x - 1", "((1) - (x))"),
+        ("swap", "max", "min"),
+        ("square", "(x - 1) ** 2", "(x - 1)"),
+        ("square", "np.sqrt(x)", "(x)"),
+        ("draw", "rng.standard_normal(3)", "(1.02 * rng.standard_normal(3))"),
+        ("estimator", "mean", "sum"),
+        ("normalisation", "(x - 1) ** 2 / n", "((x - 1) ** 2) / ((n) + 1)"),
+        ("normalisation", "(x - 1) ** 2 / n", "((x - 1) ** 2)"),
+    ],
+)
+def test_a_slip_is_the_one_of_its_kind(tmp_path: Path, kind: str, before: str, after: str) -> None:
+    found, _ = of(tmp_path, LAW)
+
+    assert (kind, before, after) in {(e.kind, e.before, e.after) for e in found}
+
+
+def test_a_factor_is_one_to_ten_per_cent(tmp_path: Path) -> None:
+    found, _ = of(tmp_path, LAW)
+    factors = [float(e.after[1:].partition(" ")[0]) for e in found if e.kind == "factor"]
+
+    assert factors and all(1.01 <= factor <= 1.10 for factor in factors)
+
+
+def test_what_states_no_quantity_is_told_apart(tmp_path: Path) -> None:
+    """Refusals and what they say, arguments of checks, tolerances and texts; not the result that a check looks at."""
+    found, passed = of(tmp_path, BESIDE)
+
+    assert {edit.before for edit in found} == {"7", "total / 7"}
+    assert {"x > 3", "3", "2 * x", "1 * x", "0.5", "2"} <= {edit.before for edit in passed}
+
+
+def test_a_module_of_checks_states_none() -> None:
+    assert edits(ROOT, "theory/_checks.py") == []
+    assert passed_by(ROOT, "theory/_checks.py")
+
+
+def test_a_call_for_its_effect_is_edited(tmp_path: Path) -> None:
+    """Tensors are drawn and scaled in place."""
+    found, _ = of(tmp_path, "def drawn(w, sigma, n):\n    w.normal_(0.5, sigma / n)\n")
+
+    assert {"0.5", "sigma / n"} <= {edit.before for edit in found}
+
+
+def test_an_edit_changes_one_line(tmp_path: Path) -> None:
+    found, _ = of(tmp_path, LAW)
+    before = LAW.splitlines()
+    for edit in found:
+        after = edit.apply(tmp_path).splitlines()
+        changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True), 1) if a != b]
+        assert changed == [edit.line]
+        assert edit.lines(tmp_path) == (before[edit.line - 1].strip(), after[edit.line - 1].strip())
+
+
+def test_an_edit_of_other_code_is_refused(tmp_path: Path) -> None:
+    found, _ = of(tmp_path, LAW)
+    (tmp_path / "law.py").write_text(LAW.replace("x", "y"))
+
+    with pytest.raises(ValueError, match=r"law.py:\d+ must hold"):
+        next(e for e in found if e.before == "x - 1").apply(tmp_path)
+
+
+def test_a_seed_chooses_the_same_edits() -> None:
+    found = edits(ROOT, "theory/own_direction.py")
+    chosen = sample(found, 40, 7, ROOT)
+
+    assert chosen == sample(list(reversed(found)), 40, 7, ROOT)
+    assert chosen[:15] == sample(found, 15, 7, ROOT)
+    assert chosen != sample(found, 40, 8, ROOT)
+    assert len(set(chosen)) == 40
+
+
+def test_kinds_are_as_even_as_there_are_edits() -> None:
+    found = edits(ROOT, "theory/own_direction.py")
+    counts = [sum(e.kind == kind for e in sample(found, 30, 2, ROOT)) for kind in KINDS]
+    there = [sum(e.kind == kind for e in found) for kind in KINDS]
+
+    assert all(n == m or n >= max(counts) - 1 for n, m in zip(counts, there, strict=True))
+
+
+@pytest.mark.parametrize("top", FOLDERS)
+def test_every_sampled_edit_parses(top: str) -> None:
+    files = sorted(str(f.relative_to(ROOT)) for f in (ROOT / top).rglob("*.py"))
+    found = [edit for file in files for edit in edits(ROOT, file)]
+    for edit in sample(found, 60, 2, ROOT):
+        ast.parse(edit.apply(ROOT))
+
+
+# --- where an edit is executed
+
+
+def reach(tmp_path: Path, lines: dict[str, dict[str, list[int]]]) -> Reach:
+    contexts = ["drawn paper/a", "judged paper/a", "judged paper/b"]
+    return Reach({"lines": lines, "contexts": contexts, "seconds": {}}, tmp_path)
+
+
+def test_a_constant_is_executed_where_it_is_read(tmp_path: Path) -> None:
+    """A line of a module runs once, when nobody is followed."""
+    (tmp_path / "law.py").write_text("EDGE = 2.0\nWIDE = 2 * EDGE\n\n\ndef f(x=1.5):\n    return x * WIDE\n")
+    (tmp_path / "user.py").write_text("from law import EDGE\n\n\ndef g():\n    return EDGE\n")
+    at = reach(tmp_path, {"law.py": {"6": [0, 1]}, "user.py": {"5": [2]}}).at
+
+    assert at("law.py", 1) == (["paper/a"], ["paper/a", "paper/b"])
+    assert at("law.py", 2) == at("law.py", 5) == (["paper/a"], ["paper/a"])
+
+
+def test_a_line_that_nobody_executes_is_no_ones(tmp_path: Path) -> None:
+    (tmp_path / "law.py").write_text("def f(x):\n    if x:\n        return 1\n    return 2\n")
+
+    assert reach(tmp_path, {"law.py": {"2": [0], "4": [0]}}).at("law.py", 3) == ([], [])
+
+
+# --- those that no claim can catch
+
+
+@pytest.mark.parametrize(
+    "entry", equivalent.listed(), ids=lambda entry: f"{entry['file']}: {entry['becomes']}"
+)
+def test_a_reason_is_one_and_its_edit_exists(entry: dict[str, str]) -> None:
+    assert equivalent.problems(entry) == []
+    assert equivalent.is_in_code(entry, edits(ROOT, entry["file"]), ROOT)
+
+
+ENTRY = {"file": "a.py", "function": "f", "line": "x", "becomes": "y"}
+
+
+@pytest.mark.parametrize(
+    ("why", "rule"),
+    [
+        ("it is small", "give a reason that begins with"),
+        ("margin: it is small", "per cent"),
+        ("identity: it cancels in both sides", "share the code"),
+        ("reported: a control variate takes it out", "share the code"),
+    ],
+)
+def test_a_reason_that_is_none_is_refused(why: str, rule: str) -> None:
+    assert any(rule in problem for problem in equivalent.problems({**ENTRY, "reason": why}))
+
+
+def test_a_reason_holds_for_its_edit_alone(tmp_path: Path) -> None:
+    found, _ = of(tmp_path, LAW)
+    edit = next(e for e in found if e.kind == "draw")
+    now, becomes = edit.lines(tmp_path)
+    entry = {
+        "file": "law.py",
+        "function": "variance",
+        "line": now,
+        "becomes": becomes,
+        "reason": "identity: so",
+    }
+
+    assert [e for e in found if equivalent.reason(e, tmp_path, [entry])] == [edit]

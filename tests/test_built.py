@@ -1,0 +1,101 @@
+"""What is built of a checkout knows its commit: wheels, source archives and what is built of them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from verify.running import commits
+
+ROOT = Path(__file__).parents[1]
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+
+pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """As much of the project as a build looks at, under version control."""
+    root = tmp_path / "checkout"
+    for name in ("losscurv", "theory", "simulate", "verify/running"):
+        (root / name).mkdir(parents=True)
+        (root / name / "__init__.py").write_text("", encoding="utf-8")
+    (root / "verify/__init__.py").write_text("", encoding="utf-8")
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "verify/running/commits.py"):
+        shutil.copy(ROOT / name, root / name)
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
+        subprocess.run([*GIT, *words], cwd=root, check=True)
+    return root
+
+
+def head(root: Path) -> str:
+    words = [*GIT, "rev-parse", "--short=12", "HEAD"]
+    return subprocess.run(words, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def built(root: Path, target: str, folder: Path, version: str = "standard") -> Path:
+    """The archive that the build backend makes, as pip has it made."""
+    pytest.importorskip("hatchling")
+    words = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
+    code = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
+    if version == "editable":
+        pytest.importorskip("editables")
+        folder.mkdir()
+        words = [sys.executable, "-c", code, str(folder)]
+    subprocess.run(words, cwd=root, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
+
+
+def recorded(wheel: Path, folder: Path) -> str:
+    """The commit that an installation of a wheel tells."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    return commits.commit_of(folder)
+
+
+def test_a_checkout_tells_its_commit_and_its_changes(checkout: Path) -> None:
+    assert commits.commit_of(checkout) == head(checkout)
+    (checkout / "LICENSE").write_text("changed", encoding="utf-8")
+    assert commits.commit_of(checkout) == head(checkout) + "+"
+
+
+def test_a_wheel_tells_the_commit_it_was_built_from(checkout: Path, tmp_path: Path) -> None:
+    wheel = built(checkout, "wheel", tmp_path / "dist")
+
+    assert recorded(wheel, tmp_path / "installed") == head(checkout) != ""
+    assert not (checkout / "verify/COMMIT").exists()
+
+
+def test_a_wheel_built_of_a_source_archive_tells_it_too(checkout: Path, tmp_path: Path) -> None:
+    shutil.unpack_archive(built(checkout, "sdist", tmp_path / "archive"), tmp_path)
+    (unpacked,) = tmp_path.glob("losscurv-*")
+
+    wheel = built(unpacked, "wheel", tmp_path / "dist")
+    assert recorded(wheel, tmp_path / "installed") == head(checkout)
+
+
+def test_an_editable_installation_records_nothing(checkout: Path, tmp_path: Path) -> None:
+    wheel = built(checkout, "wheel", tmp_path / "dist", "editable")
+
+    assert "verify/COMMIT" not in zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_nothing_is_told_where_nothing_is_known(content: bytes | None, tmp_path: Path) -> None:
+    (tmp_path / "verify").mkdir()
+    if content is not None:
+        (tmp_path / "verify/COMMIT").write_bytes(content)
+
+    assert commits.commit_of(tmp_path) == ""
+
+
+def test_nothing_is_told_without_git(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert commits.commit_of(checkout) == ""

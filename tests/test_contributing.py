@@ -1,0 +1,79 @@
+"""The recipe of CONTRIBUTING.md, pasted into a copy of the package, is let in, judged and tested like any claim."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COPIED = (
+    "theory",
+    "simulate",
+    "verify",
+    "tests/verify/claims",
+    "docs/claims",
+    "pyproject.toml",
+    "conftest.py",
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with one file more: what the recipe shows, where it says that it lies."""
+    folder = tmp_path_factory.mktemp("house")
+    for name in COPIED:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (found,) = re.findall(r"```python\n# (verify/claims/\S+\.py)\n(.*?)```", text, re.DOTALL)
+    place, code = found
+    assert not (folder / place).exists()
+    (folder / place).write_text(f'"""The recipe."""\n\n{code}', encoding="utf-8")
+    return folder
+
+
+def run(house: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(house)}
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=house,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
+    name = "granziol2022/second-moment"
+    run(house, "verify.cli", "report", "--claim", name, "--tier", "smoke", "--report-dir", "report")
+
+    (row,) = json.loads((house / "report" / "results.json").read_text(encoding="utf-8"))["rows"]
+    assert (row["id"], row["verdict"]) == (name, "agrees")
+    assert {rival["name"] for p in row["points"] for rival in p["rivals"] if rival["rejected"]} == {
+        "the limit",
+        "no diagonal",
+    }
+
+
+def test_all_that_is_asked_of_a_claim_holds(house: Path) -> None:
+    """Admission with all others, the family of intervals, a closed form, mutants told apart, a home on the map."""
+    asked = (
+        "second-moment or fits_its_family or every_statistical_claim or where_each_entry or sent_to_a_worker"
+    )
+    files = ("tests/verify/claims/test_registry.py", "tests/verify/claims/test_mutants.py")
+    told = run(house, "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", asked)
+
+    assert int(re.findall(r"(\d+) passed", told)[0]) >= 8

@@ -1,0 +1,170 @@
+"""What README, CONTRIBUTING and docs show is what the code says: their blocks run, in one process, page by page.
+
+The language of a block says what becomes of it. ``python`` and ``sh`` run; ``console`` holds commands that take
+minutes, or machines or data of the reader's own, and is read only; ``text`` is no code. `SHOWN` counts the last two.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import tomllib
+from collections import Counter
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from verify import cli, model
+from verify.claims import registry
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+SHOWN = {
+    "README.md": {"console": 4, "text": 1},
+    "CONTRIBUTING.md": {"console": 1},
+    "examples/README.md": {"console": 1},
+    "docs/architecture.md": {"text": 2},
+    "docs/benchmarks.md": {"console": 6},
+    "docs/calibration.md": {"console": 1},
+    "docs/faults.md": {"console": 2},
+    "docs/gallery.md": {"console": 2},
+    "docs/schedule.md": {"console": 1},
+    "docs/verdicts.md": {"text": 1},
+}
+"""Blocks that do not run, by page."""
+
+SMALLER = {
+    "report": "--workers 1",
+    "replay": "--workers 1",
+    "measure": "--samples 40 --top 2",
+    "plan": "--samples 64 --batch-sizes 4,16 --steps 3",
+}
+"""Options that are given last, and so hold, to make a command one of seconds."""
+
+
+class Block(NamedTuple):
+    """Its language, its text, and the line of the page where it begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    found, lines = list[Block](), page.read_text(encoding="utf-8").splitlines()
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("```") and start is not None:
+            found.append(Block(lines[start - 1][3:], "\n".join(lines[start : number - 1]) + "\n", start))
+            start = None
+        elif line.startswith("```"):
+            start = number
+    assert start is None
+    return found
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of each command, those joined by ``&&`` apart."""
+    lines = text.replace("\\\n", " ").splitlines()
+    joined = [part for line in lines for part in line.split("&&")]
+    return [words for part in joined if (words := shlex.split(part, comments=True))]
+
+
+def named(pages: list[Path]) -> list[Any]:
+    return [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages]
+
+
+@pytest.mark.parametrize("page", named(PAGES))
+def test_every_block_says_what_it_is(page: Path) -> None:
+    kinds = Counter(block.language for block in blocks(page))
+    assert set(kinds) <= {"python", "sh", "console", "text"}
+    shown = {kind: kinds[kind] for kind in ("console", "text") if kinds[kind]}
+    assert shown == SHOWN.get(page.relative_to(ROOT).as_posix(), {})
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"\n\n    \S", prose), "an indented block has no language"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the pages take for granted: the module of README, a package, data, weights, and names in Python."""
+    monkeypatch.chdir(tmp_path)
+    (module,) = [b.text for b in blocks(README) if b.text.startswith("# my_net.py\n")]
+    (tmp_path / "my_net.py").write_text(module)
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "module.py").write_text(module.replace("def build", "def Net"))
+    space: dict[str, Any] = {}
+    exec(module, space)
+    torch.manual_seed(0)
+    net = space["build"]()
+    torch.save(net.state_dict(), tmp_path / "net.pt")
+    x, y = np.random.default_rng(0).normal(size=(80, 784)).astype(np.float32), np.arange(80) % 10
+    np.savez(tmp_path / "data.npz", x_train=x, y_train=y)
+    small = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))
+    inputs, targets = torch.randn(1024, 6), torch.arange(1024) % 3
+    loader = [(inputs[:32], targets[:32])] * 3
+    return {
+        "net": small, "x": inputs[:60], "y": targets[:60], "model": small, "inputs": inputs, "targets": targets,
+        "loss": torch.nn.CrossEntropyLoss(), "loader": loader, "Any": Any, "Mapping": Mapping, **vars(model),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page", named([p for p in PAGES if {b.language for b in blocks(p)} & {"python", "sh"}])
+)
+def test_the_blocks_of_a_page_run(page: Path, desk: dict[str, Any]) -> None:
+    for block in blocks(page):
+        if block.language == "python" and ">>>" in block.text:
+            where = f"{page.name}, line {block.line}"
+            found = doctest.DocTestParser().get_doctest(block.text, {}, where, str(page), block.line)
+            failed, tried = doctest.DocTestRunner(verbose=False).run(found)
+            assert tried and not failed
+        elif block.language == "python":
+            exec(compile(block.text, f"{page.name}:{block.line}", "exec"), desk)
+        elif block.language == "sh":
+            for program, command, *words in commands(block.text):
+                assert program == "losscurv"
+                assert cli.main([command, *words, *SMALLER.get(command, "").split()]) == 0, words
+
+
+@pytest.mark.parametrize("page", named(PAGES))
+def test_what_does_not_run_can_be_run(page: Path) -> None:
+    """Its options, modules and files are there."""
+    for words in (w for b in blocks(page) if b.language == "console" for w in commands(b.text)):
+        if words[0] == "losscurv":
+            options, unknown = cli._parser().parse_known_args(words[1:])
+            assert callable(options.run) and not unknown
+        elif words[0] == "python":
+            place = find_spec(words[2]) if words[1] == "-m" else (ROOT / words[1]).is_file()
+            assert place, words
+
+
+def test_the_commands_exist() -> None:
+    shown = [w for b in blocks(README) if b.language in ("sh", "console") for w in commands(b.text)]
+
+    assert {words[1] for words in shown if words[0] == "losscurv"} == {
+        "report", "claims", "gallery", "replay", "estimate", "measure", "plan", "plot",
+    }  # fmt: skip
+
+
+def test_the_number_of_statements_is_that_of_the_inventory() -> None:
+    counted = sum(len(listed) for listed in registry.entries().values())
+
+    assert f"all {counted} statements" in README.read_text(encoding="utf-8")
+
+
+def test_the_citation_is_of_this_version_and_of_the_papers() -> None:
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nversion: {project['version']}\nlicense: {project['license']}\n" in text
+    for paper in registry.papers():
+        assert paper.id == "beyond" or paper.title in text

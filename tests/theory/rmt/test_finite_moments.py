@@ -1,0 +1,147 @@
+"""Moments at finite dimension over all draws and in the limit; matrices of rank one by their eigenvalues."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import integrate, stats
+
+from theory import batch_hessian, finite_size, learning_rates, loss_change, rmt
+
+
+def symmetric(dim: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(dim) for j in range(i, dim)]
+
+
+def over_all(dim: int, values: list[float], weights: list[float], power: int) -> float:
+    """Mean of tr eps^power / P over symmetric matrices whose elements take a few values."""
+    places, total = symmetric(dim), 0.0
+    for drawn in itertools.product(range(len(values)), repeat=len(places)):
+        eps = np.zeros((dim, dim))
+        for (i, j), which in zip(places, drawn, strict=True):
+            eps[i, j] = eps[j, i] = values[which]
+        chance = np.prod([weights[which] for which in drawn])
+        total += chance * np.trace(np.linalg.matrix_power(eps, power)) / dim
+    return float(total)
+
+
+NORMAL = [-(3**0.5), 0.0, 3**0.5], [1 / 6, 2 / 3, 1 / 6]
+"""Points of the Gauss-Hermite rule of order 3: the first five moments are those of the normal law."""
+
+
+def test_second_and_fourth_moments_over_all_matrices_of_signs() -> None:
+    dim, k, sigma = 3, 2.0, 1.3
+    values, weights = [-sigma / k**0.5, 0.0, sigma / k**0.5], [k / dim / 2, 1 - k / dim, k / dim / 2]
+    assert_allclose(rmt.wigner_second_moment(sigma=sigma, dim=dim), over_all(dim, values, weights, 2))
+    found = rmt.sparse_fourth_moment(sigma=sigma, per_row=k, dim=dim)
+    assert_allclose(found, over_all(dim, values, weights, 4))
+
+
+def test_profiled_moment_over_the_nodes_of_normal_elements() -> None:
+    dim, contrast = 2, 0.4
+    rows, total = np.array([1 + contrast, 1 - contrast]), 0.0
+    for drawn in itertools.product(range(3), repeat=3):
+        a, b, c = (NORMAL[0][i] for i in drawn)
+        eps = np.array([[a, b], [b, c]]) * np.sqrt(np.outer(rows, rows) / dim)
+        total += np.prod([NORMAL[1][i] for i in drawn]) * np.trace(np.linalg.matrix_power(eps, 4)) / dim
+    assert_allclose(rmt.profiled_fourth_moment(sigma=1.0, contrast=contrast, dim=dim), total)
+
+
+def test_a_spike_adds_its_square() -> None:
+    found = rmt.wigner_second_moment(sigma=0.7, dim=5, diagonal=2.0, spike=-3.0)
+    assert_allclose(found, 0.49 * 6 / 5 + 9 / 5)
+
+
+def test_moments_tend_to_those_of_the_laws() -> None:
+    big = 10**7
+    semicircle = rmt.Semicircle(sigma=1.3)
+    assert_allclose(
+        rmt.profiled_fourth_moment(sigma=1.3, contrast=0, dim=big), semicircle.moment(4), rtol=1e-6
+    )
+    law = batch_hessian.low_rank_noise(rank=3, variance=0.2, dim=big, batch_size=big / 4)
+    exact = rmt.low_rank_fourth_moment(rank=3, variance=0.2, dim=big, batch_size=big / 4)
+    assert_allclose(exact, law.moment(4), rtol=1e-6)
+    wishart = rmt.MarchenkoPastur(q=2.0, variance=1.3)
+    third = wishart.moment(3) - 3 * wishart.mean() * wishart.moment(2) + 2 * wishart.mean() ** 3
+    assert_allclose(rmt.wishart_third_moment(variance=1.3, dim=2 * big, batch_size=big), third, rtol=1e-6)
+    assert_allclose(
+        rmt.alternating_moment(sigma_a=1.3, sigma_b=0.7, dim=big), 3 * (1.3 * 0.7) ** 4, rtol=1e-5
+    )
+
+
+def test_one_dimension() -> None:
+    """A chi-squared variable; a projection that is a sign; two normal variables of variance 2."""
+    found = rmt.wishart_third_moment(variance=0.7, dim=1, batch_size=5)
+    assert_allclose(found, stats.gamma(2.5, scale=0.7 * 2 / 5).stats("s") * (0.7**2 * 2 / 5) ** 1.5)
+    walk = 0.3**4 * (3 - 2 / 6) / 6**2 * 6**2 / 6**2  # fourth moment of the mean of six signs
+    assert_allclose(rmt.low_rank_fourth_moment(rank=2, variance=0.3, dim=1, batch_size=3), walk * 2**4)
+    assert_allclose(rmt.alternating_moment(sigma_a=1.0, sigma_b=1.0, dim=1), (3 * 2**2) ** 2)
+
+
+@pytest.mark.parametrize("u", [2.3, -0.4, 0.3 + 0.7j])
+def test_rank_one_transform_is_that_of_its_eigenvalues(u: complex) -> None:
+    eigenvalues = np.array([1.7, 0, 0, 0, 0])
+    assert_allclose(rmt.rank_one_stieltjes(u, spike=1.7, dim=5), np.mean(1 / (u - eigenvalues)))
+
+
+@pytest.mark.parametrize(("s", "spike"), [(-0.3, 0.52), (0.45, 1.02)])
+def test_the_inverse_solves_and_the_expansion_is_its_first_order(s: float, spike: float) -> None:
+    z = rmt.rank_one_inverse(s, spike=spike, dim=120)
+    assert_allclose(-rmt.rank_one_stieltjes(float(z), spike=spike, dim=120), s, rtol=1e-10)
+    errors = [
+        float(rmt.rank_one_inverse(s, spike=spike, dim=n) - rmt.rank_one_expansion(s, spike=spike, dim=n))
+        for n in (200, 400)
+    ]
+    assert_allclose(errors[0] / errors[1], 4.0, rtol=0.02)
+
+
+def test_overlap_is_the_integral_of_its_density() -> None:
+    density = stats.beta(0.5, 5.5).pdf
+    for x in (0.3, 1.0, 4.0):
+        assert_allclose(rmt.overlap_cdf(x, dim=12), integrate.quad(density, 0, x / 12)[0], rtol=1e-7)
+    assert_allclose(rmt.subspace_share(1, dim=12), stats.beta(0.5, 5.5).mean())
+
+
+def test_axis_scatter_is_the_universal_one_for_gaussian_noise_and_first_order_far_away() -> None:
+    args = {"sigma": 0.7, "dim": 90}
+    assert_allclose(finite_size.axis_wigner_sd(1.1, **args), finite_size.additive_wigner_sd(1.1, **args))
+    far = finite_size.axis_wigner_sd(1e6, diagonal=1.0, fourth_cumulant=-2.0, **args)
+    assert_allclose(far, 0.7 / 90**0.5, rtol=1e-6)
+
+
+def test_rates() -> None:
+    assert learning_rates.mean_square_descent(0.3, limit=0.3) == 0.0
+    squares, tops = np.array([1.0, 3.0, 0.5]), np.array([2.0, 5.0, 1.0])
+    rate = loss_change.mean_descent_limit(squares, tops)
+    steps = loss_change.descent_bound(rate, squared_gradient=squares, sharpness=tops)
+    assert_allclose(steps.mean(), 0.0, atol=1e-12)
+
+
+def test_two_layer_bound_is_attained_where_the_parameters_are_many() -> None:
+    assert batch_hessian.two_layer_rank_bound(1, 1, 2) == 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rmt.profiled_fourth_moment(sigma=1.0, contrast=0.1, dim=3), "dim must be even"),
+        (lambda: rmt.sparse_fourth_moment(sigma=1.0, per_row=4, dim=3), "per_row must be at most dim"),
+        (lambda: rmt.wigner_second_moment(sigma=-1.0, dim=3), "sigma must be"),
+        (lambda: rmt.wishart_third_moment(variance=1.0, dim=1.5, batch_size=2), "dim must be an integer"),
+        (lambda: rmt.rank_one_stieltjes(1.7, spike=1.7, dim=3), "u must be no eigenvalue"),
+        (lambda: rmt.rank_one_inverse(0.0, spike=1.0, dim=3), "s must be different from 0"),
+        (lambda: rmt.rank_one_expansion(-2.0, spike=1.0, dim=3), "s must be such that"),
+        (lambda: rmt.overlap_cdf(1.0, dim=1), "dim must be at least 2"),
+        (lambda: rmt.subspace_share(4, dim=3), "members must be an integer from 0"),
+        (
+            lambda: finite_size.axis_wigner_sd(2.0, sigma=1.0, dim=9, fourth_cumulant=-3.0),
+            "fourth_cumulant must be at least -2",
+        ),
+        (lambda: loss_change.mean_descent_limit([0.0], [1.0]), "squared_gradients must be not all 0"),
+        (lambda: learning_rates.mean_square_descent(-1.0, limit=1.0), "rate must be"),
+    ],
+)
+def test_what_is_refused(call, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

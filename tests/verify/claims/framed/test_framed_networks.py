@@ -1,0 +1,156 @@
+"""Real networks through a frame: what is read off them, and every column of the tables of agreement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from simulate import networks
+from simulate.modules.logit_kernel import logit_kernel
+from simulate.monte_carlo import Block, Point, fixture
+from simulate.perceptrons import curvature
+from verify.claims.vysogorets2024 import framed_networks as framed
+from verify.claims.vysogorets2024.zone import observations as observed, zone
+from verify.model.observation import Observation
+
+POINT = Point(images="digits", samples=6, dim=3)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "LENET_300_100", (784, 9, 7, 10))
+
+
+def perceptron(samples: int = 30) -> Any:
+    rng = np.random.default_rng(2)
+    weights = networks.mlp_weights(rng, (8, 12, 9, 4))
+    frame = curvature.haar(rng, networks.weight_count((8, 12, 9, 4)), 6)
+    x, labels = rng.standard_normal((samples, 8)), rng.integers(0, 4, samples)
+    return curvature.ProjectedMlp(weights, x, labels, frame)
+
+
+@pytest.mark.parametrize(
+    ("draw", "parameters"), [(framed.lenet_300_100, 784 * 9 + 9 * 7 + 7 * 10), (framed.lenet_5, 61_770)]
+)
+def test_module_and_inputs_are_those_seen_through_the_frame(draw: Any, parameters: int) -> None:
+    """Of squared gradients d / P is left, with P all parameters, seen and unseen."""
+    drawn = draw(fixture(0, "net"), POINT)
+    with torch.no_grad():
+        assert_allclose(drawn.model(drawn.inputs), drawn.net.logits, rtol=1e-10, atol=1e-12)
+    assert drawn.net.jacobian.shape == (6, 10, 3)
+    gram = logit_kernel(drawn.model, drawn.inputs).gram
+    assert gram.shape == (6, 10, 6, 10)
+    left = float(drawn.net.jacobian.square().sum() / gram.reshape(60, 60).trace())
+    assert 0.5 < left * parameters / 3 < 2
+
+
+def test_leaving_out_what_no_image_sees_keeps_the_inner_products() -> None:
+    drawn = framed.lenet_300_100(fixture(0, "net"), POINT)
+    reduced = logit_kernel(drawn.model, drawn.inputs)
+    span = drawn.inputs @ drawn.inputs.T
+    from simulate import data
+
+    images = data.sample(data.opened("digits", (1, 28, 28)), fixture(0, "net"), 6).flat().images
+    assert_allclose(span, images @ images.T, rtol=1e-10, atol=1e-9)
+    assert reduced.gram.shape == (6, 10, 6, 10)
+
+
+def test_norms_at_uniform_probabilities_are_the_limit_of_a_small_scale() -> None:
+    net = perceptron()
+    terms = net.terms(1e-4)
+    for order in (2, "fro"):
+        found = framed.uniform_norms(net, order)
+        limits = (torch.linalg.matrix_norm(m, ord=order).item() for m in terms)
+        powers = 1e-4 ** (2 * net.depth - 2), 1e-4 ** (net.depth - 2)
+        assert_allclose(found, [m / a for m, a in zip(limits, powers, strict=True)], rtol=1e-6)
+
+
+def test_crossings_are_where_the_norms_are_equal() -> None:
+    net, grid = perceptron(), np.geomspace(0.1, 100, 25)
+    low, high = framed.lower_crossing(net, grid), framed.upper_crossing(net, grid)
+    assert low < high
+    ahead = framed.log_ratio(net, np.array([0.999 * low, 1.001 * low, 0.999 * high, 1.001 * high])) > 0
+    assert ahead.tolist() == [False, True, True, False]  # each to a thousandth
+
+
+def test_of_several_crossings_the_zone_has_the_outermost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framed, "log_ratio", lambda _, alphas: np.sin(np.pi * np.log(alphas)))
+    grid = np.exp(np.linspace(-0.53, 3.71, 30))  # ahead between e^0 and e^1, and between e^2 and e^3
+    assert_allclose(framed.lower_crossing(None, grid), 1.0, rtol=1e-3)
+    assert_allclose(framed.upper_crossing(None, grid), np.exp(3.0), rtol=1e-3)
+
+
+def test_a_crossing_beyond_the_grid_is_the_nearest_scale_on_it() -> None:
+    net = perceptron()
+    low = np.geomspace(0.01, 0.1, 5)
+    assert framed.lower_crossing(net, low) == low[-1]
+    assert framed.upper_crossing(net, low) == low[-1]
+    inside = np.geomspace(1.0, 1.2, 3)
+    assert framed.upper_crossing(net, inside) == inside[-1]
+
+
+def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    def edge(samples: int) -> float:
+        rng = np.random.default_rng(4)
+        weights = networks.mlp_weights(rng, (6, 8, 4))
+        frame = curvature.haar(rng, networks.weight_count((6, 8, 4)), 3)
+        return zone._upper_edge(rng, weights, frame, samples)
+
+    few = edge(400)
+    from simulate.perceptrons import confident
+
+    whole = confident.ConfidentMlp
+    monkeypatch.setattr(confident, "ConfidentMlp", lambda *args, near: whole(*args, near=400))
+    assert_allclose(edge(400), few, rtol=1e-3)
+
+
+SMALLER = {"samples": 8, "dim": 4}
+
+
+@pytest.mark.parametrize("observation", observed.OBSERVATIONS, ids=lambda o: o.id)
+@pytest.mark.parametrize("which", [0, 1])
+def test_every_column_has_a_number_for_each_row(observation: Observation, which: int) -> None:
+    rows = (0.5, 1.0) if observation.along == "alpha" else (1,)
+    point = observation.points[which] | SMALLER | {observation.along: rows}
+    found = observation.simulate(Block((fixture(0, "network"),)), point)
+    for column in observation.columns:
+        assert found[column.score].shape == (1, len(rows))
+        assert np.isfinite(found[column.score]).all()
+
+
+def test_fitted_scales_are_those_of_the_model() -> None:
+    """Gradients c_k + e_nk drawn with known deviations give them back."""
+    rng = np.random.default_rng(1)
+    shared, own = rng.normal(0, 0.7, (1, 40, 900)), rng.normal(0, 1.9, (6, 40, 900))
+
+    class Net:
+        jacobian = torch.from_numpy(shared + own)
+
+    assert_allclose(observed._scales(Net()), (0.7, 1.9), rtol=0.01)
+
+
+def test_the_gap_density_is_that_of_the_smallest_gaps() -> None:
+    rng = np.random.default_rng(1)
+    first = rng.uniform(0, 4, 20_000)
+
+    class Net:
+        logits = torch.from_numpy(np.stack([first, np.zeros_like(first)], 1))
+
+    assert_allclose(observed._gap_density(Net()), 0.25, rtol=0.05)
+
+
+def test_eq_8_as_read_is_the_corrected_one_where_both_scales_are_equal() -> None:
+    from theory import gauss_newton
+
+    gamma = np.array([1.3, 2.8])
+    read = observed.eq_8_as_our_copy_reads(gamma, 50, 0.7, 0.7)
+    assert_allclose(read, gauss_newton.expected_excess(gamma, dim=50, sigma_c=0.7, sigma_e=0.7), rtol=1e-12)
+    unequal = observed.eq_8_as_our_copy_reads(gamma, 50, 1.0, 2.0)  # 3.08843 at gamma = 5^(1/2), by hand
+    assert_allclose(
+        observed.eq_8_as_our_copy_reads(np.sqrt(5.0), 50, 1.0, 2.0), 50**0.5 * 5 / 184**0.5, rtol=1e-12
+    )
+    assert (unequal < gauss_newton.expected_excess(gamma, dim=50, sigma_c=1.0, sigma_e=2.0)).all()

@@ -1,0 +1,109 @@
+"""Blocks share nothing but their stream, and nothing is computed in single precision unannounced."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import blocks
+from benchmarks.blocks import SAME, swapped
+from simulate.monte_carlo import Block, Point
+from verify.claims import registry
+from verify.judging.planted import SIZES, SUMS
+from verify.model import Experiment
+
+CHEAP = [e for e in blocks.experiments() if e.smoke]
+"""Those of the smoke tier; `python -m benchmarks.blocks` goes through all of them."""
+
+ONCE_SINGLE = [
+    e
+    for e in blocks.experiments()
+    if e.id in ("karakida2019/layer-norm-largest", "vysogorets2024/unrelated", "granziol2022/network-batches")
+]
+"""Those that were in single precision somewhere on their way."""
+
+SMALL = Experiment(
+    id="toy/blocks", replicate="one number", simulate=lambda b, p: {}, points=(Point(n=24),), smoke=True
+)
+
+
+def drawn(block: Block, point: Point) -> Any:
+    return block.normal(point.n)
+
+
+def own(block: Block, point: Point) -> Mapping[str, Any]:
+    return {"mean": drawn(block, point).mean(1), "other": np.ones(len(block))}
+
+
+def one_draw_for_all(block: Block, point: Point) -> Mapping[str, Any]:
+    return {"mean": drawn(block, point).mean(1) + 1e-3 * block.streams[0].normal()}
+
+
+def less_the_mean_of_the_block(block: Block, point: Point) -> Mapping[str, Any]:
+    x = drawn(block, point).mean(1)
+    return {"mean": x - x.mean()}
+
+
+def rounded(block: Block, point: Point) -> Mapping[str, Any]:
+    return {"mean": drawn(block, point).float().mean(1).double()}
+
+
+def in_a_list(block: Block, point: Point) -> Mapping[str, Any]:
+    """What python numbers become in a tensor without a dtype."""
+    return {"mean": torch.tensor([float(x.mean()) for x in drawn(block, point)])}
+
+
+@pytest.mark.parametrize("experiment", [*CHEAP, *ONCE_SINGLE, SUMS, SIZES], ids=lambda e: e.id)
+def test_a_replicate_does_not_change_with_those_drawn_beside_it(experiment: Experiment) -> None:
+    found = swapped(experiment, experiment.points[0])
+    assert found.moved <= SAME, found
+    assert not found.single, found
+
+
+def test_some_experiments_are_cheap_enough_to_be_asked_here() -> None:
+    assert len(CHEAP) >= 10
+    assert len(ONCE_SINGLE) == 3
+
+
+def test_no_claim_asks_for_single_precision() -> None:
+    """What is drawn for `--data` only is not swept; observations may show single precision, and say so."""
+    root = Path(registry.__file__).parent
+    asked = {str(file.relative_to(root)) for file in root.rglob("*.py") if "float32" in file.read_text()}
+    assert asked == {
+        "vysogorets2024/softmax/one_hot.py",  # a rival
+        "vysogorets2024/training/rates.py",  # why it is not used
+        "vysogorets2024/zone/precollapse.py",  # an observation of what is lost in it
+    }
+
+
+@pytest.mark.parametrize("simulate", [one_draw_for_all, less_the_mean_of_the_block])
+def test_what_a_block_shares_is_seen(simulate: Any) -> None:
+    assert swapped(dataclasses.replace(SMALL, simulate=own), SMALL.points[0]).moved == 0
+    found = swapped(dataclasses.replace(SMALL, simulate=simulate), SMALL.points[0])
+    assert found.moved > SAME and found.score == "mean"
+
+
+@pytest.mark.parametrize("simulate", [rounded, in_a_list])
+def test_single_precision_is_seen(simulate: Any) -> None:
+    assert not swapped(dataclasses.replace(SMALL, simulate=own), SMALL.points[0]).single
+    assert swapped(dataclasses.replace(SMALL, simulate=simulate), SMALL.points[0]).single
+
+
+def test_the_sweep_tells_what_it_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = dataclasses.replace(SMALL, simulate=one_draw_for_all)
+    monkeypatch.setattr(blocks, "experiments", lambda _: [dataclasses.replace(SMALL, simulate=own), shared])
+    assert blocks.main([]) == 1
+    told = capsys.readouterr().out
+    assert (
+        "toy/blocks at Point(n=24): mean moves by" in told and "2 experiments at 2 points, 1 of them" in told
+    )
+    monkeypatch.setattr(blocks, "experiments", lambda _: [dataclasses.replace(SMALL, simulate=own)])
+    assert blocks.main([]) == 0

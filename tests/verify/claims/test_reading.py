@@ -1,0 +1,150 @@
+"""What the claims read of theory: every claim some of it or a reason, every output by some claim or a reason."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from simulate.monte_carlo import Block, Point
+from tests.verify import toy_claims
+from theory import fisher, order_parameters, outliers, rmt
+from theory.rmt import semicircle
+from verify.claims import registry, unread
+from verify.claims.reading import Reads, reading, theory_outputs
+from verify.model import NoTheory
+
+CLAIM = toy_claims.RIGHT
+
+
+@pytest.fixture(scope="module")
+def readings() -> dict[str, Reads]:
+    return {claim.id: reading(claim) for claim in registry.claims()}
+
+
+# --- the laws ------------------------------------------------------------------------------------------------
+
+
+def test_every_claim_reads_theory_or_says_why_not(readings: dict[str, Reads]) -> None:
+    """A formula typed beside a claim is no reason: it moves to theory, where a shell can ask for it too."""
+    neither = [c.id for c in registry.claims() if not readings[c.id].any and c.no_theory is None]
+    both = [c.id for c in registry.claims() if readings[c.id].predicted and c.no_theory is not None]
+    assert (neither, both) == ([], [])
+
+
+def test_every_output_of_theory_is_read_or_has_a_reason(readings: dict[str, Reads]) -> None:
+    """An output that no claim reads could be wrong, and no verdict would tell."""
+    read = set[str]().union(*(found.outputs for found in readings.values()))
+    missing = [name for name in theory_outputs() if name not in read and not unread.reason(name)]
+    assert missing == []
+
+
+def test_what_has_a_reason_is_there_and_is_not_read(readings: dict[str, Reads]) -> None:
+    read = set[str]().union(*(found.outputs for found in readings.values()))
+    left = set(theory_outputs()) - read
+    stale = [n for n in unread.UNREAD if not any(f"{other}.".startswith(f"{n}.") for other in left)]
+    assert stale == []
+    assert not unread.UNREAD.keys() & read
+    assert all(unread.UNREAD.values())
+
+
+# --- what is found -------------------------------------------------------------------------------------------
+
+
+def found(formula: object, simulate: object = None) -> Reads:
+    experiment = replace(CLAIM.experiment, simulate=simulate or CLAIM.experiment.simulate)
+    return reading(replace(CLAIM, predict=formula, experiment=experiment))
+
+
+def test_methods_and_fields_are_outputs() -> None:
+    assert {
+        "theory.rmt.semicircle.Semicircle.pdf",
+        "theory.outliers.Outlier.overlap",
+    } <= theory_outputs().keys()
+    assert "theory.fisher.Kappas.kappa1" in theory_outputs()
+    assert not [name for name in theory_outputs() if "._" in name or "Error" in name]
+
+
+def test_a_method_is_read_and_not_its_class() -> None:
+    read = found(lambda p: rmt.Semicircle(sigma=p.scale).var()).outputs
+    assert "theory.rmt.semicircle.Semicircle.var" in read
+    assert "theory.rmt.semicircle.Semicircle.stieltjes" not in read
+
+
+def test_the_field_of_a_record_that_is_read() -> None:
+    read = found(lambda p: outliers.additive_wigner(3 * p.scale, sigma=p.scale).overlap).outputs
+    assert {"theory.outliers.additive_wigner", "theory.outliers.Outlier.overlap"} <= read
+    assert "theory.outliers.Outlier.threshold" not in read
+
+
+@pytest.mark.parametrize("take", [sum, lambda e: sum(e._asdict().values())])
+def test_a_record_that_is_taken_whole_has_all_its_fields_read(take: Callable[[Any], float]) -> None:
+    """Unpacked, or as a dictionary; one of its fields alone is one."""
+    kappas = partial(fisher.kappas, "relu", depth=3, weight_variance=2.0, bias_variance=0.1)
+    fields = {f"theory.fisher.Kappas.{name}" for name in fisher.Kappas._fields}
+    assert fields <= found(lambda _: take(kappas())).outputs
+    assert len(fields & found(lambda _: kappas().kappa2).outputs) == 1
+
+
+def as_a_dictionary(block: Block, point: Point) -> dict:
+    known = fisher.kappas("relu", depth=2, weight_variance=2.0, bias_variance=0.1)._asdict()
+    return {"x": toy_claims.uniform(block, point)["x"] / known["kappa1"]}
+
+
+def test_a_score_may_take_a_record_whole() -> None:
+    assert "theory.fisher.Kappas.kappa2" in found(lambda _: 1.0, as_a_dictionary).outputs
+
+
+def test_a_value_that_was_kept_is_read_again() -> None:
+    """The moments of a network are kept: the second claim on them reads all that the first one ran."""
+
+    def kappa(p: Point) -> float:
+        return fisher.kappas("relu", depth=3, weight_variance=2.0 * p.scale, bias_variance=0.1).kappa1
+
+    first, second = found(kappa).outputs, found(kappa).outputs
+    assert first == second
+    assert "theory.activations.Kernels.value" in first
+
+
+def through_a_helper(scale: float) -> float:
+    return semicircle.Semicircle(sigma=scale).mean()
+
+
+def test_a_function_beside_a_claim_is_followed() -> None:
+    assert "theory.rmt.semicircle.Semicircle.mean" in found(lambda p: through_a_helper(p.scale)).outputs
+    assert found(partial(lambda p, of: of(p.scale), of=through_a_helper)).predicted
+
+
+def test_a_formula_typed_beside_a_claim_reads_nothing() -> None:
+    typed = found(lambda p: 0.5 * p.scale)
+    assert typed == Reads(predicted=False, any=False, outputs=frozenset())
+
+
+def compared(block: Block, point: Point) -> dict:
+    known = order_parameters.order_parameters(
+        "relu", depth=2, weight_variance=2.0 * point.scale, bias_variance=0.1
+    )
+    return {"x": toy_claims.uniform(block, point)["x"] / known.q_hat_t[-1]}
+
+
+def test_a_score_that_is_compared_names_its_theory() -> None:
+    read = found(lambda _: 1.0, compared)
+    assert read.any
+    assert not read.predicted
+    assert "theory.order_parameters.order_parameters" in read.outputs
+
+
+def test_nothing_is_left_behind() -> None:
+    """Classes look up names as before, and an error in a prediction passes through."""
+    with pytest.raises(ZeroDivisionError):
+        found(lambda p: p.scale / 0)
+    records = {record for record in theory_outputs().values() if isinstance(record, type)}
+    assert not [r for r in records if {"__getattribute__", "__iter__"} & set(vars(r))]
+
+
+def test_reasons_are_two() -> None:
+    assert [reason.value for reason in NoTheory] == [
+        "an identity or inequality between measured quantities",
+        "a constant of the statement itself",
+    ]

@@ -1,0 +1,161 @@
+"""Replicates outside the calibrated laws have no verdict, and say which of three ways they leave them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from simulate.monte_carlo import BLOCK
+from tests.verify.judging.one_claim import ALPHA as LOOSE, claim, outcome_of, scores
+from verify.judging import guards
+from verify.judging.guards import FAR, FARTHEST, OUTSIDE, REMEDIES, SKEWED, SKEWEST, TOGETHER, unseen_rate
+from verify.judging.intervals import FEWEST, mean_interval, ratio_interval
+from verify.judging.judge import looks
+from verify.model import ALPHA, Kind, Verdict
+
+
+def normal(n: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=n)
+
+
+def correlated(n: int, share: float, seed: int = 1) -> np.ndarray:
+    """Replicates of which those of one block have this intraclass correlation."""
+    rng = np.random.default_rng(seed)
+    common = np.repeat(rng.normal(size=n // BLOCK), BLOCK)
+    return math.sqrt(share) * common + math.sqrt(1 - share) * rng.normal(size=n)
+
+
+def test_a_skewness_beyond_that_of_the_calibrated_laws_is_never_judged() -> None:
+    """However many replicates there are: at 2^18 of them the widening alone would take a skewness of 30."""
+    x = np.zeros(2**18)
+    x[:: 2**18 // 5000] = 1.0
+    assert stats.skew(x) > SKEWEST
+    assert mean_interval(x, alpha=ALPHA, in_order=False).obstacle == SKEWED
+    assert mean_interval(x[::4], alpha=ALPHA, in_order=False).obstacle == ""
+
+
+@pytest.mark.parametrize("n", [FEWEST, 2048])
+def test_a_replicate_with_more_than_a_sixth_of_the_variance_is_too_far(n: int) -> None:
+    """One on either side: the skewness does not show them."""
+    allowed = max(FARTHEST, math.sqrt(n / 6))
+    for times, obstacle in ((0.9, ""), (1.2, FAR)):
+        x = np.append(normal(n - 2), [0.0, 0.0])
+        far = times * allowed / math.sqrt(max(1 - 2 * (times * allowed) ** 2 / n, 0.01))
+        x[-2:] = far, -far
+        assert mean_interval(x, alpha=1e-3).obstacle == obstacle
+
+
+def test_a_gaussian_replicate_is_hardly_ever_far() -> None:
+    """At most n times the chance of one, whose share of the sum of squares follows a beta law."""
+    for n in looks(2**17):
+        t = guards.farthest_allowed(n)
+        share = min(1.0, t * t * n / (n - 1) ** 2)
+        assert n * stats.beta.sf(share, 0.5, (n - 2) / 2) < 1e-7
+
+
+@pytest.mark.parametrize("n", [FEWEST, 640])
+def test_the_share_of_a_block_is_the_f_of_the_analysis_of_variance(n: int) -> None:
+    x = correlated(n, 0.3)
+    assert_allclose(guards.share_of_a_block(x), stats.f_oneway(*x.reshape(-1, BLOCK)).statistic, rtol=1e-12)
+    assert_allclose(stats.f.sf(guards.untrusted_share(n), n // BLOCK - 1, n - n // BLOCK), 1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "share"), [(208, 0.5), (1600, 0.1)])
+def test_replicates_of_a_block_that_move_together_are_seen(n: int, share: float) -> None:
+    """The same numbers in another order are judged: it is the blocks that are seen, not the law."""
+    x = correlated(n, share)
+    assert mean_interval(x, alpha=1e-3).obstacle == TOGETHER
+    assert mean_interval(np.random.default_rng(2).permutation(x), alpha=1e-3).obstacle == ""
+    assert mean_interval(x, alpha=1e-3, in_order=False).obstacle == ""
+
+
+@pytest.mark.parametrize(("n", "missed"), [(FEWEST, (0.2, 0.27)), (208, (0.004, 0.012)), (640, (0, 1e-4))])
+def test_what_the_guard_on_blocks_misses_is_what_the_calibration_says(
+    n: int, missed: tuple[float, float]
+) -> None:
+    """Half of the variance shared: a quarter of the samples unseen at the first look, none from 640 on."""
+    rng = np.random.default_rng(6)
+    common, own = rng.standard_normal((10000, n // BLOCK, 1)), rng.standard_normal((10000, n // BLOCK, BLOCK))
+    x = math.sqrt(0.5) * (common + own)
+    between = BLOCK * x.mean(2).var(1, ddof=1) / x.var(2, ddof=1).mean(1)
+    unseen = float((between <= guards.untrusted_share(n)).mean())
+    assert missed[0] <= unseen <= missed[1]
+
+
+def test_what_moves_together_is_said_to_go_unseen_in_few_blocks() -> None:
+    assert "640" in REMEDIES[TOGETHER]
+    assert "benchmarks.blocks" in REMEDIES[TOGETHER]
+
+
+def test_independent_replicates_hardly_ever_seem_to_move_together() -> None:
+    """Neither Gaussian ones nor those of a long tail that the other guards let pass: one in a million is promised."""
+    rng = np.random.default_rng(3)
+    for draw in (rng.standard_normal, rng.standard_exponential, lambda size: rng.lognormal(size=size)):
+        x = draw((4000, 512))
+        near = np.ptp(x, axis=1) < guards.farthest_allowed(512) * x.std(axis=1)
+        blocks = x[near].reshape(-1, 512 // BLOCK, BLOCK)
+        between = BLOCK * blocks.mean(2).var(1, ddof=1) / blocks.var(2, ddof=1).mean(1)
+        assert len(blocks) > 100 and (between > guards.untrusted_share(512)).sum() == 0
+
+
+def clumped(n: int, at: int) -> np.ndarray:
+    """Half of the blocks of ones, or one block with `at` ones."""
+    x = np.zeros((n // BLOCK, BLOCK))
+    if at:
+        x[0, :at] = 1.0
+    else:
+        x[::2] = 1.0
+    return x.ravel()
+
+
+@pytest.mark.parametrize(
+    ("changes", "drawn"),
+    [
+        ({"predict": lambda _: 0.5, "kind": Kind.PROPORTION}, clumped(256, 0)),
+        (
+            {"predict": lambda _: stats.norm.cdf, "kind": Kind.DISTRIBUTION, "relative": False},
+            correlated(768, 0.5),
+        ),
+        (
+            {"kind": Kind.GROUPS, "group": 32, "statistic": lambda g: g.var(axis=1, ddof=1)},
+            correlated(FEWEST * 64, 0.1),
+        ),
+    ],
+    ids=["probability", "distribution", "groups"],
+)
+def test_every_kind_that_counts_on_independence_asks_for_it(changes: dict, drawn: np.ndarray) -> None:
+    mixed = np.random.default_rng(4).permutation(drawn)
+    assert outcome_of(claim(**changes), {"x": drawn}).reason == TOGETHER
+    assert not outcome_of(claim(**changes), {"x": mixed}).reason.startswith(OUTSIDE)
+
+
+def test_a_few_rare_events_may_meet_in_a_block() -> None:
+    """Two of 1600: once in a hundred times they do, and the F of normal replicates would be beyond one in a million."""
+    rare = clumped(1600, 2)
+    assert guards.share_of_a_block(rare) > guards.untrusted_share(1600)
+    tested = claim(predict=lambda _: 0.5, kind=Kind.PROPORTION)
+    assert outcome_of(tested, {"x": rare}).verdict is Verdict.DISAGREES
+
+
+def test_a_ratio_asks_for_independence_too() -> None:
+    b = 5 + normal(640, 5)
+    assert ratio_interval(2 * b + correlated(640, 0.5), b, alpha=1e-3).obstacle == TOGETHER
+    assert ratio_interval(2 * b + normal(640, 6), b, alpha=1e-3).obstacle == ""
+
+
+def test_an_undecided_outcome_says_which_law_it_left_and_every_one_has_a_remedy() -> None:
+    drawn = {"x": 3.0 + 0.3 * correlated(640, 0.5)}
+    found = outcome_of(claim(), drawn)
+    assert (found.verdict, found.reason) == (Verdict.UNDECIDED, TOGETHER)
+    assert outcome_of(claim(), scores()).reason == ""
+    assert set(REMEDIES) == {SKEWED, FAR, TOGETHER} and all(why.startswith(OUTSIDE) for why in REMEDIES)
+
+
+@pytest.mark.parametrize("n", [FEWEST, 1600])
+def test_an_event_of_the_unseen_rate_is_missed_with_the_chance_of_the_promise(n: int) -> None:
+    rate = unseen_rate(n, LOOSE)
+    assert (1 - rate) ** n <= LOOSE < (1 - 0.9 * rate) ** n

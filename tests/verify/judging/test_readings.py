@@ -1,0 +1,102 @@
+"""Readings: a claim as the suite stands behind it, and as our copy of the paper reads."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from simulate.monte_carlo import Point
+from tests.verify.judging.one_claim import POINT, claim, scores, verdict_of
+from verify.judging.judge import (
+    PRINTED,
+    applies,
+    labels,
+    passage,
+    readings,
+    separation,
+)
+from verify.model import OURS, Passage, Standing, Verdict
+
+
+def test_a_claim_without_a_printed_formula_has_one_reading() -> None:
+    plain = claim(expected=Verdict.DISAGREES)
+    assert readings(plain) == (("theory", plain.predict, "x", Verdict.DISAGREES, passage(plain, "theory")),)
+
+
+def test_a_printed_formula_is_a_second_reading_expected_to_disagree() -> None:
+    def printed(p):
+        return 2 * p.scale
+
+    tested = claim(printed=printed)
+    assert readings(tested) == (
+        ("corrected", tested.predict, "x", Verdict.AGREES, passage(tested, "corrected")),
+        (PRINTED, printed, "x", Verdict.DISAGREES, passage(tested, PRINTED)),
+    )
+    assert verdict_of(tested, scores(), 0).verdict is Verdict.AGREES
+    assert verdict_of(tested, scores(), 1).verdict is Verdict.DISAGREES
+
+
+def test_a_printed_score_is_judged_against_the_same_prediction() -> None:
+    tested = claim(printed="as_read")
+    assert readings(tested)[1][:4] == (PRINTED, tested.predict, "as_read", Verdict.DISAGREES)
+    both = scores() | {"as_read": scores(4.0)["x"]}
+    assert verdict_of(tested, both, 0).interval.estimate == pytest.approx(3.0)
+    assert verdict_of(tested, both, 1).interval.estimate == pytest.approx(4.0)
+    assert verdict_of(tested, both, 1).verdict is Verdict.DISAGREES
+    assert applies(tested, readings(tested)[1], POINT)
+
+
+@pytest.mark.parametrize(
+    ("told", "names", "standings"),
+    [
+        (Standing.MISPRINT, ("corrected", PRINTED), (Standing.CORRECTED, Standing.MISPRINT)),
+        (Standing.OUTSIDE, ("theory", PRINTED), (Standing.OURS, Standing.OUTSIDE)),
+        (Standing.AS_STATED, ("theory", PRINTED), (Standing.OURS, Standing.AS_STATED)),
+    ],
+)
+def test_only_what_stands_beside_a_misprint_is_called_corrected(
+    told: Standing, names: tuple[str, str], standings: tuple[Standing, Standing]
+) -> None:
+    tested = claim(printed=lambda p: 0.0, finding="wrong", passage=Passage(told, "if wide", "Section 1"))
+    assert labels(tested) == names == tuple(reading.label for reading in readings(tested))
+    assert tuple(passage(tested, name).standing for name in names) == standings
+    assert passage(tested, PRINTED) == tested.passage and not passage(tested, names[0]).words
+
+
+def test_a_misprint_without_a_form_to_be_judged_leaves_the_corrected_one_with_the_words() -> None:
+    words = Passage(Standing.MISPRINT, "if wide", "Section 1")
+    tested = claim(passage=words)
+    assert labels(tested) == ("corrected",) == tuple(reading.label for reading in readings(tested))
+    assert passage(tested, "corrected") == words._replace(standing=Standing.CORRECTED)
+    itself = claim(passage=words, expected=Verdict.DISAGREES, finding="wrong")
+    assert labels(itself) == ("theory",) and passage(itself, "theory") == words
+
+
+@pytest.mark.parametrize("told", [None, OURS])
+def test_a_claim_with_one_reading_stands_as_its_passage_says(told: Passage | None) -> None:
+    tested = claim(passage=told)
+    assert labels(tested) == ("theory",)
+    assert passage(tested, "theory").standing is (Standing.OURS if told else Standing.AS_STATED)
+
+
+def test_a_reading_that_coincides_with_the_theory_is_not_judged_there() -> None:
+    tested = claim(printed=lambda p: p.scale if p.scale < 5 else 2 * p.scale)
+    corrected, printed = readings(tested)
+    assert [applies(tested, printed, Point(scale=s)) for s in (3.0, 6.0)] == [False, True]
+    assert [applies(tested, corrected, Point(scale=s)) for s in (3.0, 6.0)] == [True, True]
+
+
+def test_separation_counts_margins() -> None:
+    tested = claim()
+    assert_allclose(separation(tested, POINT, lambda p: 3.9), 3.0)
+    assert_allclose(separation(claim(relative=False), POINT, lambda p: 3.9), 9.0)
+    assert separation(tested, POINT, tested.predict) == 0.0
+    for no_number in (math.inf, math.nan, 1j, np.complex128(1j)):
+        assert separation(tested, POINT, lambda p, v=no_number: v) == math.inf
+
+
+def test_separation_reads_measured_inputs_at_their_typical_values() -> None:
+    tested = claim(inputs={"y": 2.0}, predict=lambda p: p.scale * p.y)
+    assert tested.prediction(POINT) == 6.0 and tested.margin_at(POINT) == pytest.approx(0.6)
+    assert_allclose(separation(tested, POINT, lambda p: p.scale + p.y), 1 / 0.6)

@@ -1,0 +1,157 @@
+"""What a run found, in sentences whose numbers follow from the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from tests.verify.results.sample_results import sample
+from tests.verify.results.sample_rows import point, row
+from verify.page import report
+from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.results import InventoryRow, Results, Row
+
+AUTHORS = "Granziol, Zohren and Roberts (2022)"
+
+
+def made(name: str, source: str, **changes: Any) -> Row:
+    points = changes.pop("points", [point({"dim": 3}, 2.0, 0.02, 2.004, 0.006)])
+    told = {"source": f"{AUTHORS}, {source}", "relative": True, "claim": f"granziol2022/{name}"} | changes
+    return dataclasses.replace(row(f"granziol2022/{name}", points=points), **told)
+
+
+def run(rows: list[Row], inventory: list[InventoryRow] | None = None) -> Results:
+    return dataclasses.replace(sample(), rows=rows, inventory=inventory or [], observations=[])
+
+
+def entry(name: str, **changes: Any) -> InventoryRow:
+    told = {
+        "paper": "granziol2022",
+        "title": f"title of {name}",
+        "status": "judged",
+        "reason": "",
+        "claims": [],
+    }
+    return InventoryRow(id=name, **{**told, **changes})
+
+
+WRONG = [point({"dim": 3}, 8.0, 0.08, 2.0, 0.01), point({"dim": 4}, 3.0, 0.03, 2.0, 0.01)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "within 0.5 %"),  # (0.004 + 0.006) / 2
+        ({"relative": False}, "within 0.01"),
+        ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 3e-13, 0.0)]}, "two routes agree to 3 × 10⁻¹³"),
+        ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 0.0, 0.0)]}, "two routes agree in every digit"),
+        (
+            {"kind": "exact property", "points": [point({}, 0.0, 1e-9, 0.0, 0.0)]},
+            "no counterexample, to 10⁻⁹",
+        ),
+        ({"kind": "lower bound on every replicate"}, "in every one of 768 replicates"),
+        (
+            {"kind": "lower bound on a mean", "points": [point({}, 1, 0.1, 3, 0.1, slack=3.0)]},
+            "kept, at least 3 of the bound",
+        ),
+        ({"kind": "scaling exponent"}, "exponent 2.0040 ± 0.0060, predicted 2"),
+        (
+            {"kind": "distribution", "points": [point({}, 0.0, 0.1, 0.01, 0.02)]},
+            "distribution functions at most 0.03 apart",
+        ),
+        ({"points": []}, ""),
+        ({"points": [point({}, 0.0, 0.1, 0.01, 0.02)]}, ""),  # in percent of nothing
+    ],
+)
+def test_how_closely_a_statement_holds_is_the_largest_deviation_with_its_half_width(
+    changes: dict[str, Any], said: str
+) -> None:
+    shown = dataclasses.replace(made("a", "theorem 1"), **changes)
+    assert how_closely(shown).replace("\u00a0", " ").replace("1 × 10", "10") == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "4 times too large"),
+        ({"points": WRONG[1:]}, "50 % too large"),
+        ({"points": [point({}, 1.0, 0.01, 2.5, 0.01)]}, "2.5 times too small"),
+        ({"points": [point({}, -1.0, 0.01, 2.5, 0.01)]}, "−1 where 2.5 is measured"),
+        ({"relative": False}, "8 where 2 is measured"),
+        (
+            {"kind": "upper bound on every replicate", "points": [point({}, 0, 0.01, 0.12, 0.02)]},
+            "broken in 12 % of the replicates",
+        ),
+        ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 0.3, 0.0)]}, "off by 30 %"),
+        ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 1.0, 0.0)]}, "fails outright"),
+        ({"points": [point({}, 2.0, 0.02, 2.001, 0.001)]}, ""),
+    ],
+)
+def test_how_far_off_a_formula_is_where_it_is_farthest_off(changes: dict[str, Any], said: str) -> None:
+    shown = dataclasses.replace(made("a", "theorem 1", points=WRONG), **changes)
+    assert how_far(shown) == said
+
+
+def test_theorems_come_first_and_what_is_ours_last_each_in_plain_words() -> None:
+    rows = [
+        made("e", "eq. (5)", entries=["B1"]),
+        made("o", "ours", standing="ours", entries=["B1"]),
+        made("t2", "theorem 2", entries=["B3"], says="A sentence."),
+        made("t1", "theorem 1; lemma 3", entries=["B2"]),
+        made("t1-again", "theorem 1, eq. (7)", entries=["B2"]),
+    ]
+    (found,) = paper_findings(run(rows, [entry("B1"), entry("B2"), entry("B3")]))
+    assert [(f.on, f.words) for f in found.holds] == [
+        ("Theorem 1", "title of B2"),
+        ("Theorem 2", "A sentence."),
+        ("Eq. (5)", "title of B1"),
+    ]
+    assert found.all_hold == 5 and found.holds[0].target == "row/granziol2022/t1"
+
+
+def test_a_misprint_says_what_replaces_it_and_a_surprise_is_no_finding() -> None:
+    told = {"claim": "granziol2022/m", "standing": "corrected", "reading": "corrected"}
+    rows = [
+        made("m", "theorem 1", **told),
+        made("m [as our copy reads]", "theorem 1", claim="granziol2022/m", standing="misprint", points=WRONG,
+             expected="disagrees", verdict="disagrees", finding="A square is missing."),
+        made("s", "theorem 2", verdict="disagrees", surprise=True, points=WRONG),
+        made("u", "theorem 3", verdict="undecided"),
+    ]  # fmt: skip
+    (found,) = paper_findings(run(rows))
+    (misprint,) = found.misprints
+    assert misprint.words == "A square is missing."
+    assert misprint.measure == "4 times too large; corrected: within 0.5 %"
+    assert [f.target for f in found.holds] == ["row/granziol2022/m"] and found.fails == []
+
+
+def test_what_is_open_and_judged_in_part_is_named() -> None:
+    listed = [
+        entry("B1", status="open", reason="needs a cluster"),
+        entry("B2", status="partly judged", reason="squares alone"),
+        entry("B3", status="definition"),
+    ]
+    (found,) = paper_findings(run([made("a", "theorem 1")], listed))
+    assert [(f.on, f.measure) for f in found.unjudged] == [("B1", "needs a cluster")]
+    assert [(f.on, f.target) for f in found.partly] == [("B2", "entry/granziol2022/B2")]
+
+
+def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:
+    (found,) = [f for f in paper_findings(sample()) if f.paper == "granziol2022"]
+    first = found.networks[0]
+    assert first.target == "observed/granziol2022/batches"
+    assert first.measure.startswith("predicted over measured: ") and math.isfinite(len(first.measure))
+
+
+def test_nothing_found_is_no_finding() -> None:
+    assert paper_findings(dataclasses.replace(run([]), rows=[])) == []
+
+
+def test_the_findings_of_the_page_are_drawn_from_the_results_and_change_with_them() -> None:
+    exact = made("t1", "theorem 1")
+    loose = dataclasses.replace(exact, points=[point({"dim": 3}, 2.0, 0.2, 2.04, 0.06)])
+    first, second = (report.document(run([shown])) for shown in (exact, loose))
+    assert "<strong>within 0.5 %</strong>" in first and "<strong>within 5 %</strong>" in second

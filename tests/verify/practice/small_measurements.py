@@ -1,0 +1,43 @@
+"""Small networks to be measured, and few probes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from verify.practice.loading import Problem, problem
+from verify.practice.measure.measurement import Number
+
+N, K, TOP = 9, 3, 4
+
+
+SIGMAS = 5.0
+"""Standard errors that an estimate from these seeds may be off."""
+
+
+def small_data() -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(3)
+    return torch.randn(N, 5, generator=draw, dtype=torch.float64), torch.arange(N) % K
+
+
+def small_net(activation: nn.Module) -> nn.Module:
+    net = nn.Sequential(nn.Linear(5, 4), activation, nn.Linear(4, K)).double()
+    draw = torch.Generator().manual_seed(4)
+    for p in net.parameters():
+        p.data = torch.randn(p.shape, generator=draw, dtype=p.dtype)
+    return net
+
+
+def small_problem(activation: nn.Module | None = None, **options: Any) -> Problem:
+    return problem(small_net(activation or nn.Tanh()), small_data(), dtype="float64", batch_size=5, **options)
+
+
+def within(number: Number, expected: float) -> None:
+    slack = {"exact": 0.0, "bound": number.error, "standard error": SIGMAS * number.error}[number.kind]
+    assert abs(number.value - expected) <= slack + 1e-10 * abs(expected)
+
+
+def no_constant(name: str) -> None:
+    raise AssertionError(f"{name} in JSON")

@@ -1,0 +1,25 @@
+"""A network whose samples differ in weight, and plans of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from verify.practice.loading import Problem, problem
+
+N, SIZES = 14, [14, 1, 2, 6]
+
+
+def small_network(**options: Any) -> Problem:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3)).double()
+        scale = torch.linspace(0.3, 3.0, N, dtype=torch.float64)[:, None]
+        x, y = scale * torch.randn(N, 3, dtype=torch.float64), torch.randint(0, 3, (N,))
+    return problem(net, (x, y), dtype="float64", **options)
+
+
+def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
+    return ((outputs - targets) ** 2).mean() / 2

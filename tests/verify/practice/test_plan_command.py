@@ -1,0 +1,298 @@
+"""A plan from the command line and as a page; what cannot be planned is told."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.verify.practice.small_plans import SIZES, small_network
+from verify import cli
+from verify.practice import work
+from verify.practice.loading import Problem, problem
+from verify.practice.plan import Plan, pages as plan_pages, plan, trial_runs
+
+
+@pytest.fixture(scope="module")
+def given() -> Problem:
+    return small_network()
+
+
+@pytest.fixture(scope="module")
+def made(given: Problem) -> Plan:
+    return plan(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), check=True, steps=6, runs=2)
+
+
+# --- what is given, and what is left as found ------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
+    given = small_network()
+    model, state = given.objective.model, torch.get_rng_state()
+    assert model is not None
+    before = {name: p.clone() for name, p in model.state_dict().items()}
+    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "check": True, "steps": 2, "runs": 2}
+    first, again = (plan(given, [2], seed=5, **few) for _ in range(2))
+    assert (first.rates, first.checks, first.bracket) == (again.rates, again.checks, again.bracket)
+    assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert plan(given, [2], seed=6, **few | {"check": False}).rates[0].eigenvalue != first.rates[0].eigenvalue
+
+
+def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
+    told: list[tuple[str, float]] = []
+    plan(
+        given,
+        [14],
+        directions=1,
+        heavy=1,
+        check=True,
+        steps=1,
+        runs=2,
+        tell=lambda what, share: told.append((what, share)),
+    )
+    shares = [share for _, share in told]
+    assert shares == sorted(shares)
+    assert 0 == shares[0] < shares[-1] <= 1
+    assert list(dict.fromkeys(what for what, _ in told)) == [
+        "top of the Gauss-Newton matrix",
+        "top of the Hessian",
+        "single samples",
+        "trial directions",
+        "noise of the samples",
+        "batches",
+        "short runs",
+    ]
+
+
+def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "_EVERY", 0.0)
+    with work.on_terminal("plan") as tell:
+        tell("batches", 0.25)
+    assert capsys.readouterr().err == "  batches: 25 %, 0 s\n"
+    assert work._left(30.0, 0.25) == "30 s, about 90 s left"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ([], "batch sizes must be at least one, got none"),
+        ([0], "batch sizes must be integers of at least 1, got 0"),
+        ([4, -2], "batch sizes must be integers of at least 1, got -2"),
+        ([1.5], "batch sizes must be integers of at least 1, got 1.5"),
+        ([True], "batch sizes must be integers of at least 1, got True"),
+        ([15], "batch sizes must be at most the number of samples, 14, got 15"),
+        ([4, 2, 4], "batch sizes must be different, got 4 more than once"),
+    ],
+)
+def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(given, sizes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adam": (0.0, 4)}, "Adam's rate must be positive and its batch size at least 1, got 0.0 and 4"),
+        ({"adam": (math.nan, 4)}, "Adam's rate must be positive"),
+        ({"adam": (0.1, 0)}, "Adam's rate must be positive and its batch size at least 1, got 0.1 and 0"),
+        ({"directions": 0}, "directions must be at least 1, got 0"),
+        ({"heavy": -1}, "heavy must be at least 0, got -1"),
+        ({"batches": 1}, "batches must be at least 2, got 1"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"runs": 1}, "runs must be at least 2, got 1"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(given: Problem, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(given, [1], **options)
+
+
+def _line() -> nn.Module:
+    return nn.Linear(1, 1, bias=False)
+
+
+@pytest.mark.parametrize(
+    ("loss", "training", "message"),
+    [
+        (nn.MSELoss(reduction="sum"), False, "loss must be a mean over the samples, got a sum"),
+        (nn.MSELoss(), True, "a plan needs evaluation mode"),
+        (nn.L1Loss(), False, "model must have curvature along some direction"),
+        (
+            lambda o, y: ((o - y) ** 2).mean().sqrt(),
+            False,
+            "loss must be a mean over samples, each for itself, for a plan, got another: the loss of a batch is not",
+        ),
+        (lambda o, y: ((o - o.mean(0)) ** 2).mean(), False, "each for itself, for a plan, got another"),
+        (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
+        (lambda o, y: -((o - y) ** 2).mean(), False, "model must have curvature along some direction"),
+        (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
+    ],
+)
+def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, message: str) -> None:
+    x = torch.tensor([[1.0], [2.0], [3.0]])
+    given = problem(_line(), (x, x), loss=loss, training=training)
+    with pytest.raises(ValueError, match=message):
+        plan(given, [1])
+
+
+def test_a_single_sample_has_no_batches() -> None:
+    x = torch.ones(1, 1)
+    with pytest.raises(ValueError, match="data must hold at least two samples for a plan, got one"):
+        plan(problem(_line(), (x, 2 * x)), [1])
+
+
+# --- the command -----------------------------------------------------------------------------------------------
+
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Linear):
+    def forward(self, x):
+        print("running")
+        return super().forward(x)
+
+def build():
+    return Net(3, 2)
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "own.npz", x=rng.standard_normal((9, 3)), y=rng.integers(0, 2, 9))
+    (tmp_path / "net.py").write_text(MODEL)
+    given = ["--model", f"{tmp_path / 'net.py'}:build", "--data", str(tmp_path / "own.npz")]
+    return ["plan", *given, "--output", str(tmp_path / "out")]
+
+
+def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
+    words: list[str], tmp_path: Path, capsys: Any
+) -> None:
+    assert cli.main([*words, "--batch-sizes", "1,3,9", "--adam-rate", "1e-3", "--adam-batch", "3"]) == 0
+    printed = capsys.readouterr()
+    assert set(printed.err.splitlines()) == {"running"}
+    assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
+    table = printed.out.split("\n\n")[1].splitlines()
+    assert [row.split()[0] for row in table] == ["B", "1", "3", "9"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "plan.html",
+        "plan.json",
+        "plan.png",
+        "plan.svg",
+    ]
+
+
+def test_json_is_what_is_written(
+    words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
+    assert cli.main([*words, "--batch-sizes", "9", "--json", "--check", "--steps", "2"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == (tmp_path / "out" / "plan.json").read_text(encoding="utf-8")
+    found = json.loads(printed)
+    assert found["samples"] == 9
+    assert found["rates"][0]["batch_size"] == 9
+    assert found["rates"][0]["adam"] is None
+    assert found["rates"][0]["sharpness"]["standard_error"] == 0
+    assert len(found["checks"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        (("--batch-sizes", "0"), "batch sizes must be integers of at least 1, got 0"),
+        (("--batch-sizes", "10"), "batch sizes must be at most the number of samples, 9, got 10"),
+        (("--batch-sizes", "-4"), "batch sizes must be integers of at least 1, got -4"),
+        (("--batch-sizes", "3,3"), "batch sizes must be different, got 3 more than once"),
+        (("--batch-sizes", "3,many"), "--batch-sizes must be integers with commas between them"),
+        (("--batch-sizes", "3,"), "--batch-sizes must be integers with commas between them"),
+        (("--batch-sizes", "3", "--adam-rate", "1"), "--adam-rate and --adam-batch must be given together"),
+        (("--batch-sizes", "3", "--steps", "0"), "steps must be at least 1, got 0"),
+        (("--batch-sizes", "3", "--training"), "a plan needs evaluation mode"),
+    ],
+)
+def test_bad_words_end_in_one_line(words: list[str], more: tuple[str, ...], line: str, capsys: Any) -> None:
+    assert cli.main([*words, *more]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1].startswith("losscurv: ")
+    assert line in printed.err
+    assert set(printed.err.splitlines()[:-1]) <= {"running"}
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("more", [("--batch-sizes", "10"), ("--batch-sizes", "3", "--samples", "99")])
+def test_what_cannot_be_planned_leaves_no_folder(words: list[str], more: Any, tmp_path: Path) -> None:
+    assert cli.main([*words, *more]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_full_disk_takes_no_rates_away(
+    words: list[str], capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise ValueError("plan cannot be written")
+
+    monkeypatch.setattr(plan_pages, "write_plan", full)
+    assert cli.main([*words, "--batch-sizes", "9"]) == 2
+    out, err = capsys.readouterr()
+    assert "stable below" in out and "page:" not in out
+    assert err.splitlines()[-1] == "losscurv: plan cannot be written"
+
+
+def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
+    assert cli.main(words) == 2
+    assert "--batch-sizes" in capsys.readouterr().err
+
+
+# --- pages -----------------------------------------------------------------------------------------------------
+
+
+def test_the_picture_has_the_bracket_the_rules_and_the_runs(made: Plan) -> None:
+    first, second = plan_pages.plan_figure(made).axes
+    _, names = first.get_legend_handles_labels()
+    assert {"SGD stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} < set(
+        names
+    )
+    assert "short runs: held" in names
+    assert second.get_title(loc="left") == "Adam, in proportion to √B"
+
+
+def test_without_adam_nothing_is_said_of_it(given: Problem) -> None:
+    found = plan(given, [3], directions=1, heavy=0, batches=2)
+    assert len(plan_pages.plan_figure(found).axes) == 1
+    assert "Adam" not in plan_pages.plan_text(found)
+    assert "short runs" not in plan_pages.plan_text(found)
+
+
+def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
+    text = plan_pages.plan_page(made)
+    assert text.count("<svg") == 1
+    for foreign in ("<script", 'href="http', "@import", "src="):
+        assert foreign not in text
+    for at in made.rates:
+        assert f'<th scope="row">{at.batch_size}</th>' in text
+    assert "var(--theory)" in text
+
+
+def test_a_run_that_was_lost_is_told() -> None:
+    seen = trial_runs.Trial(
+        batch_size=1, steps=1, runs=2, start=1.0, held=None, failed=0.5, held_loss=None, failed_loss=None,
+        best=None, best_loss=None,
+    )  # fmt: skip
+    assert plan_pages._outcome(seen) == "0.5 did not, lost"
+
+
+def test_a_folder_that_cannot_be_written_is_told(made: Plan, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="plan cannot be written to"):
+        plan_pages.write_plan(made, tmp_path / "file" / "below")

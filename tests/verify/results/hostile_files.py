@@ -1,0 +1,61 @@
+"""Results files to be spoiled, place by place."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.verify.results.sample_results import sample
+from verify.results import Results, dumps, load
+
+RAW = json.loads(dumps(sample()))
+
+
+def text_of(raw: Any) -> str:
+    return json.dumps(raw)
+
+
+def small(row: int = 0) -> Any:
+    """A results file with one row, its points and looks few, a table of few rows, and one of everything else."""
+    made = json.loads(json.dumps(RAW))
+    made["rows"] = made["rows"][row : row + 1]
+    made["rows"][0]["points"] = made["rows"][0]["points"][:2]
+    for name in ("runs", "inventory", "planted"):
+        made[name] = made[name][:1]
+    made["observations"] = made["observations"][:1]
+    table = made["observations"][0]
+    table["groups"] = [{**group, "rows": group["rows"][:2]} for group in table["groups"][:2]]
+    return made
+
+
+def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value that is no list or record, with the way to it."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else None
+    if items is None:
+        yield path, node
+    else:
+        for key, value in items:
+            yield from leaves(value, (*path, key))
+
+
+def place(raw: Any, path: tuple[Any, ...], value: Any) -> None:
+    *way, last = path
+    for step in way:
+        raw = raw[step]
+    raw[last] = value
+
+
+def read(folder: Path, content: Any) -> Results:
+    path = folder / "results.json"
+    path.write_bytes(content if isinstance(content, bytes) else text_of(content).encode())
+    return load(path)
+
+
+def refused(folder: Path, content: Any, match: str = "", *, most: int = 500) -> None:
+    with pytest.raises(ValueError, match=match) as caught:
+        read(folder, content)
+    told = str(caught.value)
+    assert str(folder / "results.json") in told and len(told) < most and told.isprintable()
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None  # one error, not a chain

@@ -1,0 +1,265 @@
+"""Results made to take over the page, or to write elsewhere: drawn without harm."""
+
+import contextlib
+import dataclasses
+import html.parser
+import re
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from matplotlib.figure import Figure
+
+from tests.verify.results.hostile_files import RAW, leaves, place, read, small
+from tests.verify.results.sample_results import sample
+from verify.cli import main
+from verify.page import plots, report, wording
+from verify.page.formulas import formula
+from verify.results import Results, dumps
+from verify.results.file import NOT_FINITE
+from verify.results.records import WORDS
+
+PAYLOADS = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style></title><script>alert(1)</script>",
+    "' onmouseover='alert(1)",
+    "]]><script>alert(1)</script><!--",
+    "&lt;script&gt;",
+    "{{ 7 * 7 }}{% raw %}",
+    "$\\frac{1}{$",
+    "\\href{javascript:alert(1)}{x}",
+    "a\x00b\x1b[31m\x07\x9b",
+    "\ud800\udfff\ufffe\uffff",
+    "\u202e\u2028漢字😀",
+    "",
+    "x" * 3000,
+)
+
+
+# --- drawing whatever loads
+
+
+HOSTILE_FLOATS = (0.0, 1e308, -1e308, 5e-324, 1e100, -1.0, "nan", "inf", "-inf")
+
+
+def figures(made: Results, parts: set[str]) -> Iterator[Figure]:
+    """The figures of these parts of a results file; what was left as it was is drawn elsewhere."""
+    if "rows" in parts:
+        yield from (plots.agreement(row) for row in made.rows if row.points)
+    if "observations" in parts:
+        yield from filter(None, (plots.observation(table) for table in made.observations))
+    if "runs" in parts:
+        yield plots.seconds_chart(made)
+
+
+@settings(deadline=None, max_examples=12, derandomize=True)
+@given(st.data())
+def test_any_values_are_drawn_or_refused(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    raw = small(data.draw(st.integers(0, len(RAW["rows"]) - 1)))
+    drawn = ("rows", "observations")
+    places = [p for p, leaf in leaves(raw) if p[0] in drawn or (p[0] == "runs" and p[-1] == "seconds")]
+    changed = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=4))
+    for path in changed:
+        old = dict(leaves(raw))[path]
+        number = isinstance(old, float | int) or old in NOT_FINITE
+        kind = HOSTILE_FLOATS if number else PAYLOADS
+        new = not old if isinstance(old, bool) else data.draw(st.sampled_from(kind))
+        place(raw, path, data.draw(st.sampled_from([0, 1, 2**100])) if type(old) is int else new)
+    with contextlib.suppress(ValueError):
+        made = read(tmp_path_factory.getbasetemp(), raw)
+        for figure in figures(made, {path[0] for path in changed}):
+            plots.to_svg(figure)
+
+
+# --- the page
+
+
+class Page(html.parser.HTMLParser):
+    """What could act on a page: scripts, handlers and links that leave it."""
+
+    def __init__(self, text: str, links: str = "#.*|data:,") -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[str] = []
+        self.links = links
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("script", "iframe", "object", "embed", "img", "base", "form", "foreignobject", "animate"):
+            self.found.append(tag)
+        for name, value in attrs:
+            if name.startswith("on") or (
+                name.endswith("href") and not re.fullmatch(self.links, value or "", re.DOTALL)
+            ):
+                self.found.append(f"{tag} {name}={value}")
+
+
+def replaced(record: Any, change: Callable[[str], str]) -> Any:
+    """The record with each of its texts, at any depth, changed, but for words of which only some are read."""
+    if isinstance(record, str):
+        return change(record)
+    if dataclasses.is_dataclass(record):
+        kept = {name for kind, name in WORDS if isinstance(record, kind)}
+        fields = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
+        return type(record)(**{n: v if n in kept else replaced(v, change) for n, v in fields.items()})
+    if isinstance(record, dict):
+        free = not {"name", "statement", "packages", "commit"} & record.keys()
+        return {change(k) if free else k: replaced(v, change) for k, v in record.items()}
+    return [replaced(item, change) for item in record] if isinstance(record, list) else record
+
+
+KEPT = ("axis",)
+"""Decides which figure is drawn: it is changed too, after the others."""
+
+
+def poisoned(payload: str, *, all_fields: bool) -> Results:
+    """The sample with the payload at the end of every text."""
+    few = sample()
+    rows = [few.rows[i] for i in (0, 1, 4, len(few.rows) - 1)]
+    rows = [dataclasses.replace(row, points=row.points[:2]) for row in rows]
+    few = dataclasses.replace(few, observations=few.observations[1:])  # one with a table, one that crashed
+    few = dataclasses.replace(
+        few, rows=rows, runs=few.runs[:2], inventory=few.inventory[:3], planted=few.planted[:1]
+    )
+    count = iter(range(10**6))
+    made = dataclasses.replace(replaced(few, lambda text: f"{text}{payload}"), sha256="")
+    if all_fields:
+        return dataclasses.replace(
+            made, rows=[dataclasses.replace(row, id=f"{row.id}{next(count)}") for row in made.rows]
+        )
+    kept = [
+        dataclasses.replace(
+            row, **{name: getattr(old, name) for name in KEPT if hasattr(old, name)}, curves=old.curves
+        )
+        for row, old in zip(made.rows, rows, strict=True)
+    ]
+    return dataclasses.replace(made, rows=kept)
+
+
+@pytest.mark.parametrize(
+    "payload", [*PAYLOADS[:3], "\\href{javascript:alert(1)}{x}" + PAYLOADS[9] + PAYLOADS[10]]
+)
+def test_no_text_of_a_results_file_acts_on_the_page(tmp_path: Path, payload: str) -> None:
+    made = poisoned(payload, all_fields=payload == PAYLOADS[0])
+    read_back = read(tmp_path, dumps(made).encode())
+    page = report.document(read_back)
+    text = without_own_script(page)
+    assert Page(text).found == []
+    assert "<script" not in text.lower()
+    assert page.encode("utf-8") and not re.search("[\x00-\x08\x0e-\x1f\ud800-\udfff]", page)
+
+
+OWN_FORM = re.compile(r'<form action="(\.\./)?report\.html" method="get" role="search">')
+"""The search on the pages of cards."""
+
+OWN_LINKS = r"#.*|data:,|(\.\./)?((cards|claims)/)?[A-Za-z0-9.-]+\.html(#.*)?"
+
+
+def without_own_script(page: str) -> str:
+    """The page without the one script that it brings, and nothing else taken away."""
+    script = Path(report.__file__).parents[1].joinpath("templates/report/find.js").read_text(encoding="utf-8")
+    assert page.count(f"<script>{script}</script>") == 1
+    return page.replace(f"<script>{script}</script>", "")
+
+
+def test_no_text_of_a_results_file_acts_on_any_page(tmp_path: Path) -> None:
+    made = poisoned('../"><script>alert(1)</script><img src=x>', all_fields=True)
+    pages = report.documents(read(tmp_path, dumps(made).encode()))
+    assert len(pages) > 3
+    for name, page in pages.items():
+        assert re.fullmatch(r"report\.html|about\.html|cards/[A-Za-z0-9][A-Za-z0-9.-]*\.html", name)
+        text = (
+            without_own_script(page)
+            if name == "report.html"
+            else OWN_FORM.sub("", page).replace("</form>", "")
+        )
+        assert Page(text, OWN_LINKS).found == [] and "<script" not in text.lower()
+
+
+def test_the_test_of_the_page_sees_what_acts() -> None:
+    text = '<p onclick="x"><script></script><a href="javascript:x"></a><a href="#x"></a><mi href="http://x"/>'
+    assert Page(text).found == ["p onclick=x", "script", "a href=javascript:x", "mi href=http://x"]
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        r"\href{javascript:alert(1)}{x}",
+        r"a + \href{https://example.org}{b}",
+        r"\style{position:fixed}{x}",
+        r"\class{surprise}{x}",
+        r"\cssId{matrix}{x}",
+        r"\text{<script>alert(1)</script>}",
+        "x" * 100_000,
+        "{" * 4000,
+        r"\left(" * 800,
+        "a\x00\ud800",
+    ],
+)
+def test_a_formula_stays_a_formula(latex: str) -> None:
+    started = time.process_time()
+    made = str(formula(latex))
+    assert made.startswith('<code class="latex">') and Page(made).found == []
+    assert time.process_time() - started < 1.0
+
+
+def test_a_formula_keeps_its_harmless_attributes() -> None:
+    assert "<math" in formula(r"\color{red}{\tfrac{1}{2}} \left( x \right)")
+
+
+# --- names of files
+
+
+NAMES = (
+    "../../../escape", "/etc/escape", "..", ".", "", "con", "NUL.txt", "aux", "overview", "seconds", "a/b", "a-b",
+    "A-B", "x" * 500, "-rf", "\x00", "\ud800", "a\nb", "~", "C:\\x", "$HOME", "名",
+)  # fmt: skip
+
+
+def test_names_of_figures_stay_in_their_folder() -> None:
+    slugs = wording.slugs(NAMES)
+    assert len({slug.lower() for slug in slugs.values()}) == len(NAMES)
+    for slug in slugs.values():
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]{0,150}", slug)
+        assert not re.match(r"(con|nul|aux|prn)(\.|$)", slug.lower())
+
+
+def test_many_equal_names_are_told_apart_at_once() -> None:
+    started = time.process_time()
+    slugs = wording.slugs("!" * k for k in range(1, 5000))
+    assert len(set(slugs.values())) == 4999 and time.process_time() - started < 1.0
+
+
+def test_plots_of_any_names_are_written_once_and_below_the_folder(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(plots, "save_figure", lambda figure, stem: [stem])
+    monkeypatch.setattr(plots, "agreement", lambda row, mark: None)
+    monkeypatch.setattr(plots, "observation", lambda table, mark: "a figure")
+    row = sample().rows[0]
+    rows = [dataclasses.replace(row, id=name) for name in NAMES]
+    table = sample().observations[1]
+    tables = [dataclasses.replace(table, id=f"{name}/o") for name in NAMES]
+    made = dataclasses.replace(sample(), rows=rows, observations=tables)
+    written = plots.save_all(made, tmp_path / "plots")
+    assert len({str(path).lower() for path in written}) == 2 * len(NAMES) + 2
+    assert {path.parent for path in written} == {tmp_path / "plots"}
+
+
+# --- as a user meets it
+
+
+def test_a_hostile_file_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = poisoned("/../<b>\x1b\ud800漢$_{", all_fields=True)
+    few = dataclasses.replace(made, rows=[dataclasses.replace(r, points=r.points[:1]) for r in made.rows[:1]])
+    (tmp_path / "results.json").write_text(dumps(few))
+    before = {path.name for path in tmp_path.parent.iterdir()}
+
+    assert main(["plot", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
+    assert {path.name for path in tmp_path.parent.iterdir()} == before
+    assert len(list((tmp_path / "plots").iterdir())) == 8
+    for path in (tmp_path / "plots").glob("*.svg"):
+        ElementTree.parse(path)

@@ -1,0 +1,80 @@
+"""``losscurv plot --claim``: one figure into one file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.verify.results.sample_results import sample
+from verify import reporting, results
+from verify.cli import main
+
+CLAIM = "vysogorets2024/softmax-rank"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def stored() -> str:
+    """A results file, and the id of one of its rows."""
+    small = replace(sample(), rows=sample().rows[2:3], planted=[], observations=[])
+    Path("run").mkdir()
+    results.save(small, Path("run/results.json"))
+    return small.rows[0].id
+
+
+@pytest.mark.parametrize(("form", "start"), [("pdf", b"%PDF-"), ("svg", b"<svg "), ("png", b"\x89PNG")])
+def test_a_figure_is_written_in_the_format_that_was_asked_for(stored: str, form: str, start: bytes) -> None:
+    assert main(["plot", "run", "--claim", stored, "--format", form]) == 0
+    (written,) = Path().glob(f"*.{form}")
+    first = written.read_bytes()
+    assert first.startswith(start)
+    assert main(["plot", "run", "--claim", stored, "--out", f"again.{form}"]) == 0
+    assert Path(f"again.{form}").read_bytes() == first
+
+
+def test_a_claim_without_results_is_judged_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "--claim", CLAIM, "--out", "rank.svg"]) == 0
+    said = capsys.readouterr()
+    assert said.err == f"losscurv: no results in losscurv-report: judging {CLAIM} first\n"
+    assert said.out == "figure: rank.svg\n"
+    assert f'aria-label="{CLAIM}: agrees"' in Path("rank.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--claim", "a/nothing"], "claim must be one of"),
+        (["gone", "--claim", CLAIM], "results file gone"),
+        (["--claim", "a/nothing"], "a/nothing"),
+        (["run", "--claim", CLAIM, "--format", "gif"], "--format must be one of pdf, svg, png, got 'gif'"),
+        (["run", "--claim", CLAIM, "--out", "x.jpeg"], "--format must be one of pdf, svg, png, got 'jpeg'"),
+        (["run", "--claim", "STORED", "--out", "run/results.json/x.svg"], "figure cannot be written to run"),
+        (["run", "--format", "pdf"], "--format must stand beside --claim"),
+        (["run", "--out", "x.pdf"], "--out must stand beside --claim"),
+        (["run", "--claim", CLAIM, "--output", "x"], "--output must not stand beside --claim"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_clear_line(
+    words: list[str], said: str, stored: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plot", *(stored if word == "STORED" else word for word in words)]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("losscurv: ") and said in last and len(last) < 600
+
+
+def test_an_id_that_a_long_file_lacks_is_told_its_neighbours() -> None:
+    row = sample().rows[2]
+    many = replace(sample(), rows=[replace(row, id=f"a/law-{k}") for k in range(300)], observations=[])
+
+    with pytest.raises(ValueError, match=r"300 ids \(the nearest: a/law-17"):
+        reporting.plot(many, "a/law-17x")
+
+
+def test_a_figure_of_a_claim_without_results_is_that_of_a_run() -> None:
+    assert reporting.plot(None, CLAIM).get_label() == f"{CLAIM}: agrees"

@@ -1,0 +1,283 @@
+r"""What a matrix of finite dimension shows of the limits: where its extreme eigenvalues lie, and how they scatter.
+
+==========================  ======================  =========================================================
+name                        symbol                  meaning
+==========================  ======================  =========================================================
+``dim``                     P, p                    dimension of the matrix whose eigenvalues are asked for
+``samples``                 n                       columns of the rectangular noise; q = p/n
+``mean``, ``sd``                                    of the extreme eigenvalue, over draws of the noise
+`wigner_edge`               Tracy-Widom, beta = 1   noise only: scatter :math:`P^{-2/3}`, shift of that size
+`wishart_edge`              Tracy-Widom, beta = 1   the same of :math:`X X^\top / n`
+`additive_wigner_sd`, ...   Gaussian                a visible outlier of `theory.outliers`: scatter P^{-1/2}
+`axis_wigner_sd`            not Gaussian            the same where the spike lies along one coordinate
+==========================  ======================  =========================================================
+
+Everything is for real noise with Gaussian entries, or any entries of the same variance and fourth moment on a
+direction that is spread over many coordinates. An outlier is Gaussian about its limit, with a shift of O(1/P), where
+the spike is beyond its threshold by several :math:`P^{-1/3}` of the threshold; nearer it passes into the edge.
+
+For noise that has no preferred direction the outlier z of a spike :math:`\theta` solves
+:math:`1/\theta = u^\top (z - W)^{-1} u`. The right-hand side scatters about G(z) with variance
+:math:`-\frac{2}{P} (G' + G^2)`, and with the squared overlap
+:math:`o = dz/d\theta = -1/(\theta^2 G')` the variance of z is :math:`\frac{2}{P} \theta^2 o (1 - o)`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory import outliers
+from theory._checks import finite, nonnegative, representable, require, together, whole
+from theory.finite_size._edges import EdgeFluctuation, wigner_edge, wishart_edge
+from theory.outliers import Outlier
+
+__all__ = [
+    "EdgeFluctuation",
+    "additive_wigner_sd",
+    "additive_wishart_sd",
+    "axis_wigner_sd",
+    "information_plus_noise_sd",
+    "spiked_covariance_sd",
+    "wigner_edge",
+    "wishart_edge",
+]
+
+Floats = NDArray[np.float64]
+
+
+def additive_wigner_sd(spike: ArrayLike, *, sigma: ArrayLike, dim: ArrayLike) -> Floats:
+    r"""Scatter of the outlier of a low-rank matrix plus Wigner noise.
+
+    :math:`\sigma \sqrt{2 (1 - \sigma^2/\theta^2) / P}` for the spike :math:`\theta`.
+
+    Parameters
+    ----------
+    spike
+        Eigenvalue of the low-rank matrix, beyond `sigma` in size.
+    sigma
+        Standard deviation of the semicircle, >= 0, in the unit of the spike.
+    dim
+        P, an integer >= 1.
+
+    Returns
+    -------
+    Standard deviation of the outlier, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `spike` is not beyond the threshold.
+
+    References
+    ----------
+    Capitaine, Donati-Martin and Feral (2012), Central limit theorems for eigenvalues of deformations of Wigner
+    matrices, for eigenvectors that are spread out.
+
+    Examples
+    --------
+    >>> float(additive_wigner_sd(2.0, sigma=1.0, dim=150).round(6))
+    0.1
+    """
+    spike, sigma, dim = together(
+        spike=finite("spike", spike), sigma=nonnegative("sigma", sigma), dim=whole("dim", dim)
+    )
+    overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap
+    return sigma * np.sqrt(2 * overlap / dim)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def axis_wigner_sd(
+    spike: ArrayLike,
+    *,
+    sigma: ArrayLike,
+    dim: ArrayLike,
+    diagonal: ArrayLike = 2.0,
+    fourth_cumulant: ArrayLike = 0.0,
+) -> Floats:
+    r"""Scatter of the outlier where the spike lies along one coordinate, and knows the law of the elements.
+
+    :math:`\mathrm{Var} = \frac{\sigma^2}{P} (1 - m)^2 (d + \kappa_4 m + \frac{2m}{1 - m})` with
+    :math:`m = \sigma^2/\theta^2`; for Gaussian noise, d = 2, that of `additive_wigner_sd`.
+
+    Parameters
+    ----------
+    spike, sigma, dim
+        As in `additive_wigner_sd`.
+    diagonal
+        d >= 0, variance of an element on the diagonal in units of :math:`\sigma^2/P`; 1 for noise of signs.
+    fourth_cumulant
+        :math:`\kappa_4 \ge -2` of an element off the diagonal in units of :math:`\sigma^4/P^2`; -2 for signs.
+
+    Returns
+    -------
+    Standard deviation of the outlier, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `spike` is not beyond the threshold.
+
+    References
+    ----------
+    Capitaine, Donati-Martin and Feral (2009), The largest eigenvalues of finite rank deformation of large Wigner
+    matrices: convergence and nonuniversality of the fluctuations, theorem 2.2.
+
+    Examples
+    --------
+    >>> float(axis_wigner_sd(2.0, sigma=1.0, dim=150).round(6))
+    0.1
+    """
+    spike, sigma, dim, diagonal, fourth = together(
+        spike=finite("spike", spike),
+        sigma=nonnegative("sigma", sigma),
+        dim=whole("dim", dim),
+        diagonal=nonnegative("diagonal", diagonal),
+        fourth_cumulant=finite("fourth_cumulant", fourth_cumulant),
+    )
+    require(fourth >= -2, "fourth_cumulant", "at least -2", fourth_cumulant)
+    overlap = _visible(spike, outliers.additive_wigner(spike, sigma=sigma)).overlap  # 1 - m
+    m = 1 - overlap
+    variance = overlap * (overlap * (diagonal + fourth * m) + 2 * m) / dim
+    return representable(sigma * np.sqrt(variance), spike=spike, sigma=sigma)
+
+
+def additive_wishart_sd(
+    spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
+) -> Floats:
+    r"""Scatter of the outlier of a low-rank matrix plus an independent Wishart matrix.
+
+    :math:`\sigma^2 \frac{\theta}{\theta - q \sigma^2} \sqrt{2 o / n}` with the squared overlap o.
+
+    Parameters
+    ----------
+    spike
+        Eigenvalue of the low-rank matrix, beyond the threshold of `theory.outliers.additive_wishart`.
+    dim, samples
+        p rows and n columns of X, integers >= 1.
+    variance
+        Variance of an entry of X, >= 0, in the unit of the spike.
+
+    Returns
+    -------
+    Standard deviation of the outlier, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `spike` is not beyond the threshold.
+
+    Examples
+    --------
+    >>> float(additive_wishart_sd(2.0, dim=120, samples=300, variance=0.8).round(4))
+    0.0742
+    """
+    spike, q, variance, n = _rectangular(spike, dim, samples, variance)
+    outlier = _visible(spike, outliers.additive_wishart(spike, q=q, variance=variance))
+    strength = (spike - outlier.threshold) + np.sqrt(q) * variance  # spike - q variance
+    return variance * (spike / strength) * np.sqrt(2 * outlier.overlap / n)
+
+
+def information_plus_noise_sd(
+    spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
+) -> Floats:
+    r"""Scatter of the outlier of :math:`(J + E)(J + E)^\top` for a fixed low-rank J.
+
+    :math:`\sigma \sqrt{2 (2\theta + (1 + q)\sigma^2) (1 - q \sigma^4/\theta^2) / n}`, from the scatter of
+    :math:`u^\top G u`, :math:`v^\top \tilde G v` and :math:`u^\top G E v`, which are independent to this order.
+
+    Parameters
+    ----------
+    spike
+        Eigenvalue of :math:`J J^\top`, beyond the threshold of `theory.outliers.information_plus_noise`.
+    dim, samples
+        p rows and n columns of J and E, integers >= 1.
+    variance
+        n times the variance of an entry of E, >= 0, in the unit of the spike.
+
+    Returns
+    -------
+    Standard deviation of the outlier, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `spike` is not beyond the threshold.
+
+    Examples
+    --------
+    >>> float(information_plus_noise_sd(2.0, dim=120, samples=300, variance=0.8).round(4))
+    0.1599
+    """
+    spike, q, variance, n = _rectangular(spike, dim, samples, variance)
+    steep = _slope(spike, q, variance)
+    with np.errstate(over="ignore"):
+        both = np.where(variance > 0, 2 * spike + (1 + q) * variance, 0.0)
+        sd = np.sqrt(variance) * np.sqrt(2 * steep / n * both)
+    return representable(sd, spike=spike, variance=variance)
+
+
+def spiked_covariance_sd(
+    spike: ArrayLike, *, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
+) -> Floats:
+    r"""Scatter of the outlier of the covariance of n samples from :math:`N(0, \sigma^2 I + \theta u u^\top)`.
+
+    :math:`(\theta + \sigma^2) \sqrt{2 (1 - q \sigma^4/\theta^2) / n}`. It is larger than
+    `information_plus_noise_sd`: the samples' own variance along u scatters too.
+
+    Parameters
+    ----------
+    spike
+        Excess variance along u, beyond the threshold of `theory.outliers.spiked_covariance`.
+    dim, samples
+        p variables and n samples, integers >= 1.
+    variance
+        Variance in every other direction, >= 0.
+
+    Returns
+    -------
+    Standard deviation of the outlier, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or `spike` is not beyond the threshold.
+
+    References
+    ----------
+    Paul (2007), Asymptotics of sample eigenstructure for a large dimensional spiked covariance model, theorem 3, for
+    p < n; Bai and Yao (2008), Central limit theorems for eigenvalues in a spiked population model.
+
+    Examples
+    --------
+    >>> float(spiked_covariance_sd(2.0, dim=120, samples=300, variance=0.8).round(4))
+    0.2212
+    """
+    spike, q, variance, n = _rectangular(spike, dim, samples, variance)
+    with np.errstate(over="ignore"):
+        sd = (spike + variance) * np.sqrt(2 * _slope(spike, q, variance) / n)
+    return representable(sd, spike=spike, variance=variance)
+
+
+def _rectangular(
+    spike: ArrayLike, dim: ArrayLike, samples: ArrayLike, variance: ArrayLike
+) -> tuple[Floats, ...]:
+    """Spike, aspect ratio, variance and samples, checked and broadcast."""
+    spike, p, n, variance = together(
+        spike=nonnegative("spike", spike),
+        dim=whole("dim", dim),
+        samples=whole("samples", samples),
+        variance=nonnegative("variance", variance),
+    )
+    return spike, p / n, variance, n
+
+
+def _visible(spike: Floats, outlier: Outlier) -> Outlier:
+    require(outlier.visible, "spike", f"beyond the threshold {outlier.threshold}", spike)
+    return outlier
+
+
+def _slope(spike: Floats, q: Floats, variance: Floats) -> Floats:
+    """Slope of the outlier over the spike, 1 - q variance^2 / spike^2, of information plus noise."""
+    threshold = _visible(spike, outliers.information_plus_noise(spike, q=q, variance=variance)).threshold
+    return (spike - threshold) / spike * ((spike + threshold) / spike)

@@ -1,0 +1,312 @@
+r"""Moments of the spectra of noise matrices, exact at every dimension; a law of `theory.rmt` is their limit.
+
+============================  ==========================================  =====================================
+name                          symbol                                      Granziol, Zohren and Roberts (2022)
+============================  ==========================================  =====================================
+``sigma``                     sigma                                       elements of deviation sigma/sqrt(P)
+``dim``                       P                                           rows
+`wigner_second_moment`        (1/P) E tr eps^2                            the scale in Theorem 3
+`profiled_fourth_moment`      (1/P) E tr eps^4                            Section 4.2, outside condition (ii)
+`sparse_fourth_moment`        (1/P) E tr eps^4                            outside Lindeberg's condition
+`low_rank_fourth_moment`      (1/P) E tr eps^4                            Section 4.2, outside condition (i)
+`wishart_third_moment`        (1/P) E tr eps^3                            beside Theorem 3
+`alternating_moment`          psi(A^2 B^2 A^2 B^2)                        eqs. (34), (35)
+============================  ==========================================  =====================================
+
+All but the last two are ours: sums over the elements, and averages over directions drawn from the sphere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from theory._checks import finite, nonnegative, positive, representable, require, together, within
+
+__all__ = [
+    "alternating_moment",
+    "low_rank_fourth_moment",
+    "profiled_fourth_moment",
+    "sparse_fourth_moment",
+    "wigner_second_moment",
+    "wishart_third_moment",
+]
+
+Floats = NDArray[np.float64]
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def wigner_second_moment(
+    *, sigma: ArrayLike, dim: ArrayLike, diagonal: ArrayLike = 1.0, spike: ArrayLike = 0.0
+) -> Floats:
+    r"""Mean square of the eigenvalues of Wigner noise with a spike: :math:`\sigma^2 (1 + (d - 1)/P) + \theta^2/P`.
+
+    Parameters
+    ----------
+    sigma
+        :math:`\sigma \ge 0`: elements of variance :math:`\sigma^2/P`, edge at :math:`2\sigma`.
+    dim
+        P, an integer >= 1.
+    diagonal
+        d >= 0, variance of an element on the diagonal over that of the others: 2 for the Gaussian ensemble.
+    spike
+        :math:`\theta`, eigenvalue of a matrix of rank one that is added; noise of mean 0 does not know its direction.
+
+    Returns
+    -------
+    Mean square, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    The scale of Granziol, Zohren and Roberts (2022), Theorem 3: the sum of the variances of all elements over P.
+
+    Examples
+    --------
+    >>> wigner_second_moment(sigma=2.0, dim=[1, 4], diagonal=2.0)
+    array([8., 5.])
+    """
+    sigma, dim, diagonal, spike = together(
+        sigma=nonnegative("sigma", sigma),
+        dim=_whole("dim", dim),
+        diagonal=nonnegative("diagonal", diagonal),
+        spike=finite("spike", spike),
+    )
+    return representable(sigma**2 * (1 + (diagonal - 1) / dim) + spike**2 / dim, sigma=sigma, spike=spike)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def profiled_fourth_moment(*, sigma: ArrayLike, contrast: ArrayLike, dim: ArrayLike) -> Floats:
+    r"""Fourth moment of Gaussian noise of uneven rows: :math:`[2 (1 + c^2) + (1 + c^2)^2/P] \sigma^4`.
+
+    Elements of variance :math:`v_i v_j \sigma^2/P`, on the diagonal too, where v is 1 + c for half of the rows and
+    1 - c for the others. Row sums of the variances differ, and the limit is no semicircle.
+
+    Parameters
+    ----------
+    sigma
+        :math:`\sigma \ge 0`, square root of the second moment of the spectrum.
+    contrast
+        c, from 0 to 1.
+    dim
+        P, an even integer >= 2.
+
+    Returns
+    -------
+    :math:`\frac1P \mathrm{E}\,\mathrm{tr}\,\varepsilon^4`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    Ours, beside Granziol, Zohren and Roberts (2022), Section 4.2, condition (ii): twice the mean square of the row
+    sums :math:`v_i \sigma^2`, and what the fourth moment of a Gaussian element adds.
+
+    Examples
+    --------
+    >>> float(profiled_fourth_moment(sigma=1.0, contrast=0.0, dim=10))
+    2.1
+    """
+    sigma, contrast, dim = together(
+        sigma=nonnegative("sigma", sigma),
+        contrast=within("contrast", contrast, 0.0, 1.0),
+        dim=_whole("dim", dim),
+    )
+    require(dim % 2 == 0, "dim", "even", dim)
+    spread = 1 + contrast**2
+    return representable(sigma**4 * (2 * spread + spread**2 / dim), sigma=sigma)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def sparse_fourth_moment(*, sigma: ArrayLike, per_row: ArrayLike, dim: ArrayLike) -> Floats:
+    r"""Fourth moment of noise with few entries in a row: :math:`(2 + 1/k - 2/P) \sigma^4`.
+
+    Entries :math:`\pm\sigma/\sqrt k` at independent random places, k in a row on average, whatever P.
+
+    Parameters
+    ----------
+    sigma
+        :math:`\sigma \ge 0`, square root of the second moment of the spectrum.
+    per_row
+        k, positive and at most `dim`.
+    dim
+        P, an integer >= 1.
+
+    Returns
+    -------
+    :math:`\frac1P \mathrm{E}\,\mathrm{tr}\,\varepsilon^4`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    Ours, beside Lindeberg's condition in the proof of Granziol, Zohren and Roberts (2022), Theorem 3.
+
+    Examples
+    --------
+    >>> float(sparse_fourth_moment(sigma=1.0, per_row=10, dim=10).round(9))  # signs everywhere
+    1.9
+    """
+    sigma, per_row, dim = together(
+        sigma=nonnegative("sigma", sigma), per_row=positive("per_row", per_row), dim=_whole("dim", dim)
+    )
+    require(per_row <= dim, "per_row", "at most dim", per_row)
+    return representable(sigma**4 * (2 + 1 / per_row - 2 / dim), sigma=sigma, per_row=per_row)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def low_rank_fourth_moment(
+    *, rank: ArrayLike, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike
+) -> Floats:
+    r"""Fourth moment of a mean of signed low-rank samples.
+
+    .. math:: m_2^2 \Big[\frac P{Br} + \Big(1 - \frac1{Br}\Big)\Big(2 + \frac3{P+2}\Big)\Big]
+
+    Each of B samples is a sum of r projections :math:`\pm P \tau^2 u u^\top` with u uniform on the sphere;
+    :math:`m_2 = P r \tau^4 / B` is the second moment, that of `theory.batch_hessian.low_rank_noise`.
+
+    Parameters
+    ----------
+    rank
+        r, an integer >= 1.
+    variance
+        :math:`\tau^2 \ge 0`.
+    dim
+        P, an integer >= 1.
+    batch_size
+        B, an integer >= 1.
+
+    Returns
+    -------
+    :math:`\frac1P \mathrm{E}\,\mathrm{tr}\,\varepsilon^4`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    Ours, beside Granziol, Zohren and Roberts (2022), Section 4.2, condition (i).
+
+    Examples
+    --------
+    >>> float(low_rank_fourth_moment(rank=1, variance=0.1, dim=10, batch_size=1).round(9))  # one eigenvalue, of 1
+    0.1
+    """
+    rank, variance, dim, batch_size = together(
+        rank=_whole("rank", rank),
+        variance=nonnegative("variance", variance),
+        dim=_whole("dim", dim),
+        batch_size=_whole("batch_size", batch_size),
+    )
+    terms = batch_size * rank
+    excess = dim / terms + (1 - 1 / terms) * (2 + 3 / (dim + 2))
+    return representable((dim * rank * variance**2 / batch_size) ** 2 * excess, variance=variance, dim=dim)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def wishart_third_moment(*, variance: ArrayLike, dim: ArrayLike, batch_size: ArrayLike) -> Floats:
+    r"""Third moment of centred Wishart noise: :math:`\sigma^6 (P^2 + 3P + 4)/B^2`, where a semicircle has 0.
+
+    Of :math:`\varepsilon = \frac1B \sum_i g_i g_i^\top - \sigma^2 I` with Gaussian g of variance :math:`\sigma^2`.
+
+    Parameters
+    ----------
+    variance
+        :math:`\sigma^2 \ge 0`.
+    dim
+        P, an integer >= 1.
+    batch_size
+        B, an integer >= 1.
+
+    Returns
+    -------
+    :math:`\frac1P \mathrm{E}\,\mathrm{tr}\,\varepsilon^3`, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    The third central moment of a Wishart matrix, beside Granziol, Zohren and Roberts (2022), Theorem 3.
+
+    Examples
+    --------
+    >>> float(wishart_third_moment(variance=1.0, dim=1, batch_size=2))  # of half a chi-squared variable, less 1
+    2.0
+    """
+    variance, dim, batch_size = together(
+        variance=nonnegative("variance", variance),
+        dim=_whole("dim", dim),
+        batch_size=_whole("batch_size", batch_size),
+    )
+    return representable(
+        variance**3 * (1 + 3 / dim + 4 / dim / dim) * (dim / batch_size) ** 2, variance=variance, dim=dim
+    )
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def alternating_moment(*, sigma_a: ArrayLike, sigma_b: ArrayLike, dim: ArrayLike) -> Floats:
+    r"""Normalised trace of :math:`A^2 B^2 A^2 B^2` for two independent Gaussian matrices; its limit is 3, not 1.
+
+    :math:`\frac1P \mathrm{E}\,\mathrm{tr}\,A^2 B^2 A^2 B^2 = (3 + \frac{15}P + O(P^{-2}))\,\sigma_A^4 \sigma_B^4`, by
+    :math:`\mathrm{E} A^2 M A^2 = u\,\mathrm{tr}(M)\,I + v M` for symmetric M.
+
+    Parameters
+    ----------
+    sigma_a, sigma_b
+        Standard deviations of the two semicircles, >= 0: elements of variance :math:`\sigma^2/P`, on the diagonal twice
+        that.
+    dim
+        P, an integer >= 1.
+
+    Returns
+    -------
+    Moment, of the broadcast shape.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or the result is larger than any float.
+
+    References
+    ----------
+    Granziol, Zohren and Roberts (2022), eqs. (34) and (35), in the limit; the value at finite P is ours.
+
+    Examples
+    --------
+    >>> float(alternating_moment(sigma_a=1.0, sigma_b=1.0, dim=1))  # (E a^4)^2 of a normal variable of variance 2
+    144.0
+    >>> round(float(alternating_moment(sigma_a=1.0, sigma_b=1.0, dim=10**6)), 4)
+    3.0
+    """
+    sigma_a, sigma_b, n = together(
+        sigma_a=nonnegative("sigma_a", sigma_a),
+        sigma_b=nonnegative("sigma_b", sigma_b),
+        dim=_whole("dim", dim),
+    )
+    x = 1 / n
+    u, v = 1 + 2 * x, 1 + 3 * x + 5 * x**2  # the first in units of x, as the fourth moment is
+    squared_trace = (1 + x) ** 2 + 4 * (1 + x) * x**2
+    fourth_moment = 2 + 5 * x + 5 * x**2
+    word = u * squared_trace + v * fourth_moment
+    return representable(sigma_a**4 * sigma_b**4 * word, sigma_a=sigma_a, sigma_b=sigma_b)
+
+
+def _whole(name: str, value: ArrayLike) -> Floats:
+    number = finite(name, value)
+    require((number >= 1) & (number == np.floor(number)), name, "an integer >= 1", value)
+    return number

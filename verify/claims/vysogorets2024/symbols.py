@@ -1,0 +1,25 @@
+"""Letters that mean the same in every statement of this paper, as LaTeX; those that change are left out."""
+
+SYMBOLS = {
+    r"\alpha": "factor by which all weights are scaled",
+    r"L": "number of layers",
+    r"H": "Hessian of the loss, or any symmetric matrix",
+    r"\tilde H": "the part of the Hessian beside G",
+    r"\tilde H_d": "that part in d random directions",
+    r"H_d": "Hessian in d random directions",
+    r"G": "Gauss-Newton part of the Hessian",
+    r"G_d": "Gauss-Newton part in d random directions",
+    r"P": "number of parameters",
+    r"K": "number of classes",
+    r"p": "softmax probabilities",
+    r"p_k": "softmax probability of class k",
+    r"T": "temperature of the softmax",
+    r"z_k": "logit of class k",
+    r"\Gamma_p": "trace over Frobenius norm of diag(p) - p p^T",
+    r"\sigma_c": "deviation of the class means of the logit gradients",
+    r"\sigma_e": "deviation of the logit gradients about their class means",
+    r"\tilde\lambda_i": "eigenvalue of diag(p) - p p^T",
+    r"\hat Q": "mean of the predicted probabilities",
+    r"Q_k": "share of class k in the labels",
+    r"\hat Q_k": "mean predicted probability of class k",
+}

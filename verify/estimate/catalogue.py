@@ -1,0 +1,214 @@
+"""The theory functions that a shell can call, each with arguments to try, and finding one by its name."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import theory
+from theory._checks import shown
+
+__all__ = ["FUNCTIONS", "full_name", "nearest", "theory_function", "topics"]
+
+NETWORK = "relu --depth 3 --weight-variance 2 --bias-variance 0.1"
+BATCH = "--sigma 0.06 --dim 226 --batch-size 64 --dataset-size 1797"
+
+FUNCTIONS: dict[str, str] = {
+    "softmax.eigenvalues": "0.7,0.2,0.1",
+    "softmax.gamma": "0.7,0.2,0.1",
+    "softmax.gamma_from_logits": "3.1,-0.4,-1.2 --temperature 0.5",
+    "softmax.collapse_limit": "3,2,1",
+    "softmax.batch_gammas": "0.7,0.2,0.1;0.3,0.3,0.4",
+    "softmax.batch_gammas_from_logits": "3.1,-0.4;1.2,0.9 --temperature 0.5",
+    "softmax.equal_tail_gamma": "0.01,0.2 --members 5",
+    "softmax.equal_tail_eigenvalues": "0.01 --members 5 --classes 10",
+    "softmax.rounded_gamma": "3",
+    "softmax.gamma_of_pairs": "0.7,0.2,0.1",
+    "softmax.ray_slope": "3.1,-0.4,-1.2 --temperature 0.5",
+    "softmax.entropy_discordance": "4",
+    "gauss_newton.expected_eigenvalues": "0.7,0.2,0.1 --dim 6 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.expected_excess": "1.3 --dim 50 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.expected_gradient_norm": "0.7,0.2,0.1 0.5,0.3,0.2 --dim 50 --sigma-c 1.1",
+    "gauss_newton.expected_gradient_weights": "0.7,0.2,0.1 0.5,0.3,0.2",
+    "gauss_newton.gradient_scatter": "50",
+    "gauss_newton.spectrum_excess": "4.2,1.1,-0.3",
+    "gauss_newton.largest_excess": "9",
+    "gauss_newton.excess_ceiling": "1.3 --dim 50 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.sign_probe_variance": "2 --squared-diagonal 0.5",
+    "gauss_newton.normal_probe_variance": "2",
+    "gauss_newton.projected_excess": "-12.5 --dim 50",
+    "gauss_newton.hessian_excess": "3.1 --frobenius-ratio 0.7",
+    "gauss_newton.excess_noise_floor": "50",
+    "gauss_newton.finite_sample_excess": "1.3 4.2 --dim 50 --sigma-c 1.1 --sigma-e 0.7",
+    "gauss_newton.squared_gradient_norm": (
+        "0.7,0.2,0.1 0.5,0.3,0.2 --squared-error 0.5 --dim 50 --sigma-c 1.1 --sigma-e 0.7 --samples 100"
+    ),
+    "gauss_newton.haar_moments": "3 2 --dim 50 --parameters 1000",
+    "gauss_newton.sparse_moments": "3 2 --squared-diagonal 0.5 --dim 50 --parameters 1000",
+    "gauss_newton.frame_overlap": "50 --parameters 1000",
+    "zone.curvature_factors": "0.5,2 --depth 3",
+    "zone.reduced_temperature": "0.5,2 --depth 3",
+    "zone.matched_rate": "0.02 --alpha 0.5,2 --depth 3",
+    "zone.lower_edge": "0.3 0.05 --depth 3",
+    "zone.upper_edge": "1797 --gap-density 0.4 --depth 3",
+    "zone.near_tie_weight": "6 --gap-density 0.4 --depth 3",
+    "zone.largest_base_rate": "0.5,2 --sharpness 4.2 --depth 5",
+    "zone.homogeneous_factor": "0.5,2 --depth 3 --order 1",
+    "zone.euler_factor": "3 --order 2",
+    "zone.confident_log_trace": "0.3,0.1 2.5,1.7 --alpha 9 --depth 3",
+    "zone.bulk_outlier": "1.7 --bulk-norm 1.2",
+    "zone.spiked_excess": "1.7 --rank 9 --bulk-norm 1.2 --dim 50,5000",
+    "initial_loss.jensen_bound": "0.7,0.2,0.1 0.5,0.3,0.2",
+    "initial_loss.prior_entropy": "0.5,0.3,0.2",
+    "initial_loss.gaussian_loss": "0.3,-0.2,0 0.5,0.3,0.2 --spread 0.7",
+    "rmt.wigner_second_moment": "--sigma 0.6 --dim 226 --diagonal 2 --spike 1.7",
+    "rmt.profiled_fourth_moment": "--sigma 0.6 --contrast 0.4 --dim 226",
+    "rmt.sparse_fourth_moment": "--sigma 0.6 --per-row 7 --dim 226",
+    "rmt.low_rank_fourth_moment": "--rank 3 --variance 0.3 --dim 226 --batch-size 64",
+    "rmt.wishart_third_moment": "--variance 0.3 --dim 226 --batch-size 64",
+    "rmt.alternating_moment": "--sigma-a 0.6 --sigma-b 1.2 --dim 226",
+    "rmt.rank_one_stieltjes": "2.1 --spike 1.7 --dim 226",
+    "rmt.rank_one_inverse": "-0.3 --spike 1.7 --dim 226",
+    "rmt.rank_one_expansion": "-0.3 --spike 1.7 --dim 226",
+    "rmt.overlap_cdf": "0.4,1.7 --dim 226",
+    "rmt.subspace_share": "12 --dim 226",
+    "outliers.additive_wigner": "1.7,-1.7 --sigma 0.6",
+    "outliers.additive_wishart": "1.7 --q 0.4 --variance 0.6",
+    "outliers.information_plus_noise": "1.7 --q 0.4 --variance 0.6",
+    "outliers.spiked_covariance": "1.7 --q 0.4 --variance 0.6",
+    "finite_size.wigner_edge": "226 --sigma 0.6",
+    "finite_size.wishart_edge": "120 300 --variance 0.6 --lower",
+    "finite_size.additive_wigner_sd": "1.7 --sigma 0.6 --dim 226",
+    "finite_size.axis_wigner_sd": "1.7 --sigma 0.6 --dim 226 --diagonal 1 --fourth-cumulant=-2",
+    "finite_size.additive_wishart_sd": "1.7 --dim 120 --samples 300 --variance 0.6",
+    "finite_size.information_plus_noise_sd": "1.7 --dim 120 --samples 300 --variance 0.6",
+    "finite_size.spiked_covariance_sd": "1.7 --dim 120 --samples 300 --variance 0.6",
+    "batch_hessian.effective_batch_size": "64 1797",
+    "batch_hessian.batch_eigenvalue": f"0.56 {BATCH}",
+    "batch_hessian.batch_overlap": f"0.56 {BATCH}",
+    "batch_hessian.batch_ggn_eigenvalue": "1.4 --variance 0.3 --dim 226 --batch-size 64 --dataset-size inf",
+    "batch_hessian.second_order_eigenvalue": "0.56 --coefficient 2.4 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.element_variance": "0.81 --dim 226",
+    "batch_hessian.element_fluctuation": "--variance 0.0036 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.batch_ggn_factor_eigenvalue": (
+        "1.4 --variance 0.3 --dim 226 --batch-size 64 --dataset-size inf"
+    ),
+    "batch_hessian.noise_free_eigenvalue": "0.56 --sigma 0.06 --dim 226 --dataset-size 1797",
+    "batch_hessian.composed_batch_eigenvalue": f"0.56 {BATCH}",
+    "batch_hessian.second_order_coefficient": "2.0,0.5,-1.0 0.3,0.6,0.9",
+    "batch_hessian.finite_population_fluctuation": (
+        "--variance 0.0036 --batch-size 64 --dataset-size 1797 --replacement"
+    ),
+    "batch_hessian.element_skewness": "2.0 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.noise_bound": "1.2 --batch-size 64 --dataset-size 1797",
+    "batch_hessian.ggn_rank_bound": "64 10 226",
+    "batch_hessian.sample_rank_bound": "24,2 --biases=false",
+    "batch_hessian.sample_rank_bound_of_paths": "24 24,2",
+    "batch_hessian.dataset_rank_bound": "48 --samples 1797 --dim 624 --symmetries 24",
+    "batch_hessian.two_layer_rank_bound": "64 24 10",
+    "batch_hessian.crossover_batch_size": "0.56 --sigma 0.06 --dim 226 --dataset-size 1797",
+    "lanczos_bounds.ritz_value_bound": "2.0 1.0 -1.0 --angle 1.3 --steps 8",
+    "learning_rates.stability_limit": "4.2",
+    "learning_rates.sgd_limit": f"0.56 {BATCH}",
+    "learning_rates.mean_square_limit": "0.56 --noise 0.3 --batch-size 64 --dataset-size 1797",
+    "learning_rates.heavy_ball": "4.2 0.3",
+    "learning_rates.nesterov": "4.2 0.3",
+    "learning_rates.best_nesterov": "4.2 0.3",
+    "learning_rates.heavy_ball_contraction": "0.3 0.5 --largest 4.2 --smallest 0.3",
+    "learning_rates.nesterov_contraction": "0.3 0.5 --largest 4.2 --smallest 0.3",
+    "learning_rates.sgd_exponent": f"0.56 {BATCH}",
+    "learning_rates.marchenko_pastur_exponent": "3.5",
+    "learning_rates.linear_then_flat": "0.02 --known 32 --batch-size 8,64,512 --crossover 40 --dataset-size 1797",
+    "learning_rates.square_root": "0.02 --known 32 --batch-size 8,64,512 --dataset-size 1797",
+    "learning_rates.mean_square_exponent": "0.56 --noise 0.3 --batch-size 64 --dataset-size 1797",
+    "learning_rates.mean_square_descent": "0.1,0.7 --limit 0.4",
+    "learning_rates.mean_square_crossover": "0.56 --noise 0.3 --dataset-size 1797",
+    "learning_rates.mean_square_bracket": "0.5,0.4 0.3,0.9 --square 3.1 --batch-size 4 --dataset-size 1797",
+    "learning_rates.gaussian_least_squares_limit": "4 20",
+    "learning_rates.gaussian_least_squares_growth": "0.2 --batch-size 4 --dim 20",
+    "adaptive_rates.outlier_over_edge": f"0.56 {BATCH}",
+    "adaptive_rates.adaptive_limit": f"0.7 {BATCH}",
+    "loss_change.quadratic_change": "0.1 1,2 4,1;1,3 --preconditioner 2,0;0,5",
+    "loss_change.sign_averaged_change": "0.1 1,2 4,1;1,3 --preconditioner 2,0;0,5",
+    "loss_change.descent_bound": "0.1 --squared-gradient 5 --sharpness 4.2",
+    "loss_change.mean_descent_limit": "1,3 2,5",
+    "loss_change.squared_gradient_mean": "5 --trace 3.1 --batch-size 4",
+    "loss_change.squared_gradient_variance": "3.1 --trace-of-square 8 --batch-size 4",
+    "order_parameters.order_parameters": f"{NETWORK} --input-overlap -0.3",
+    "order_parameters.preactivation_moment": "0.7,0.3 --weight-variance 2 --bias-variance 0.1",
+    "order_parameters.input_derivative": NETWORK,
+    "fisher.kappas": NETWORK,
+    "fisher.eigenvalue_statistics": f"{NETWORK} --width 1000 --samples 100 --outputs 10",
+    "fisher.mean_subtracted_statistics": f"{NETWORK} --width 1000 --samples 1000 --outputs 10",
+    "fisher.fluctuation_constants": f"{NETWORK} --outputs 10",
+    "fisher.mean_subtracted_largest": f"{NETWORK} --width 1000 --samples 4",
+    "fisher.gram_entry_variances": NETWORK,
+    "fisher.loss_floor": "0.3,-1.2;0.8,0.2;0.9,0.4",
+    "fisher.output_variance": f"{NETWORK} --samples 100",
+    "fisher.batch_normalised_statistics": (
+        f"{NETWORK} --width 1000 --samples 1000 --outputs 3 --q1 2.9 --q2 2.9"
+    ),
+    "fisher.batch_normalised_constants": f"{NETWORK} --outputs 3 --q1 2.9 --q2 2.9",
+    "fisher.deviation_share": f"{NETWORK} --width 1000 --samples 1000",
+    "fisher.batch_norm_moments": "relu --samples 10",
+    "fisher.batch_norm_bound": "relu --width 1000 --samples 100 --width-ratio 1.5",
+    "fisher.batch_norm_largest": "relu --width 1000 --samples 1000",
+    "fisher.batch_norm_largest_odd": "tanh --width 1000 --samples 1000",
+    "fisher.layer_norm_kappas": NETWORK,
+    "fisher.layer_norm_statistics": (
+        f"{NETWORK} --width 1000 --samples 100 --outputs 10 --eta1 1.1 --eta2 2.1 --eta3 0.8"
+    ),
+    "fisher.layer_norm_rayleigh": f"{NETWORK} --width 1000 --samples 100 --outputs 10 --eta1 1.1 --overlap 7.6",
+    "fisher.layer_norm_largest": (
+        "relu 0.3,-1.2,0.4;-0.8,0.2,0.9 --depth 3 --width 1000 --weight-variance 2 --bias-variance 0.1"
+    ),
+    "fisher.layer_norm_rank": "10",
+    "fisher.realised_etas": "0.3,-1.2,0.4;-0.8,0.2,0.9",
+    "fisher.expected_etas": f"{NETWORK} --samples 100 --outputs 10",
+    "fisher.inverse_variance_cdf": "2.5 relu --depth 3 --outputs 10 --weight-variance 2 --bias-variance 0.1",
+    "fisher.tangent_kernel": f"{NETWORK} --input-overlap -0.3",
+    "fisher.tangent_kernel_statistics": f"{NETWORK} --width 1000 --samples 100 --outputs 10",
+    "fisher.cross_entropy_statistics": f"{NETWORK} --width 1000 --probabilities 0.7,0.2,0.1;0.3,0.3,0.4",
+    "fisher.cross_entropy_outliers": f"{NETWORK} --width 1000 --probabilities 0.7,0.2,0.1;0.3,0.3,0.4",
+    "fisher.parameter_count": "--depth 3 --width 100 --outputs 10 --width-ratios 7.84,1,1",
+    "fisher.rank_bound": "--depth 3 --width 100 --samples 60 --outputs 10 --width-ratios 7.84,1,1",
+    "criticality.variance_fixed_point": "tanh --weight-variance 1.5 --bias-variance 0.1",
+    "criticality.depth_scales": "tanh --weight-variance 1.5 --bias-variance 0.1",
+    "criticality.critical_weight_variance": "tanh 0.05",
+    "linear_network.linear_network_edge": "0.5 --weight-variance 1.3",
+    "linear_network.linear_network_largest": "--width 1000 --samples 500 --weight-variance 1.3",
+}
+"""The functions a shell can call (numbers, lists and names in, numbers out), each with arguments to try."""
+
+
+def topics() -> dict[str, str]:
+    """The topics of these functions, each with what the map of `theory` says of it."""
+    told = re.findall(r"^`(\w+)` +(.*?)  +(\w+)$", theory.__doc__ or "", re.MULTILINE)
+    lines = {topic: f"{what} ({paper})" for topic, what, paper in told}
+    return {topic: lines.get(topic, "") for topic in dict.fromkeys(n.partition(".")[0] for n in FUNCTIONS)}
+
+
+def full_name(name: str) -> str:
+    """The full name, which may be given without its module; the nearest ones are suggested."""
+    asked = name.removeprefix("theory.").replace("-", "_")
+    same = [known for known in FUNCTIONS if asked in (known, known.partition(".")[2])]
+    if len(same) == 1:
+        return same[0]
+    short = {known.partition(".")[2]: known for known in FUNCTIONS}
+    near = [*difflib.get_close_matches(asked, FUNCTIONS, n=3), *nearest(asked.rpartition(".")[2], short)]
+    hint = f"did you mean {' or '.join(dict.fromkeys(short.get(n, n) for n in near))}?" if near else ""
+    raise ValueError(f"no function {shown(name)}; {hint or 'losscurv estimate lists all'}")
+
+
+def theory_function(name: str) -> Callable[..., Any]:
+    """The function of a full name."""
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"theory.{module}"), function)
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known name that is most like this one, if any is."""
+    return difflib.get_close_matches(name, list(known), n=1)

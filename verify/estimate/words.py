@@ -1,0 +1,108 @@
+"""Words of a shell as the arguments of a function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from theory._checks import shown
+from verify.estimate.catalogue import nearest
+
+__all__ = ["bind", "option_name"]
+
+_LONGEST = 500  # characters of a message that repeats what was typed
+
+
+def bind(name: str, parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> dict[str, Any]:
+    """Words to arguments: by option name, or in the order of the signature where it has an order."""
+    given: dict[str, Any] = {}
+    places = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    for option, word in _pairs(parameters, words):
+        target = option or next((place for place in places if place not in given), "")
+        if not target:
+            free = f"only {' '.join(places).upper()} may" if places else "nothing may"
+            raise ValueError(
+                f"no place for {shown(word)}: {free} stand without an option, see {_options(parameters)}"
+            )
+        if target in given:
+            raise ValueError(f"{option_name(target)} must be given once")
+        switch = isinstance(parameters[target].default, bool)
+        given[target] = _switch(target, word) if switch else _value(target, word)
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
+    if missing:
+        listed = ", ".join(place.upper() if place in places else option_name(place) for place in missing)
+        raise ValueError(f"{name} needs {listed}; see losscurv estimate {name} --help")
+    return given
+
+
+def _pairs(parameters: Mapping[str, inspect.Parameter], words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each word with the option it belongs to, if any; a switch may stand alone."""
+    rest = iter(words)
+    for word in rest:
+        if not re.match(r"--?[A-Za-z]", word) or re.match(r"-(inf|nan)", word, re.IGNORECASE):
+            yield "", word
+            continue
+        flag, equals, value = word.partition("=")
+        target = flag.lstrip("-").replace("-", "_")
+        if target not in parameters:
+            near = [option_name(found) for found in nearest(target, parameters)]
+            hint = f"did you mean {near[0]}?" if near else f"there are {_options(parameters)}"
+            raise ValueError(f"no option {flag if flag.isprintable() else shown(flag)}; {hint}"[:_LONGEST])
+        if isinstance(parameters[target].default, bool) and not equals:
+            yield target, "true"
+        elif (found := value if equals else next(rest, None)) is None:
+            raise ValueError(f"{flag} needs a value")
+        else:
+            yield target, found
+
+
+def _options(parameters: Iterable[str]) -> str:
+    return ", ".join(map(option_name, parameters))
+
+
+def option_name(name: str) -> str:
+    """How a shell spells an argument."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _value(name: str, word: str) -> Any:
+    """A number, a list with commas, a list of lists with semicolons, or a name.
+
+    >>> [_value("x", word) for word in ("64", "0.2,0.3,0.5", "1,2;3,4", "relu", "-inf", "1,")]
+    [64, [0.2, 0.3, 0.5], [[1, 2], [3, 4]], 'relu', -inf, [1]]
+    """
+    if ";" in word:
+        rows = [_row(part) for part in word.split(";") if part.strip()]
+        if len({len(row) for row in rows}) != 1:
+            raise ValueError(f"{option_name(name)} must have rows of one length, got {shown(word)}")
+        return rows
+    return _row(word) if "," in word else _scalar(word.strip())
+
+
+def _switch(name: str, word: str) -> bool:
+    if word.lower() not in ("true", "false"):
+        raise ValueError(f"{option_name(name)} must stand alone or be true or false, got {shown(word)}")
+    return word.lower() == "true"
+
+
+def _row(word: str) -> list[Any]:
+    return [_scalar(part.strip()) for part in word.split(",") if part.strip()]
+
+
+def _scalar(word: str) -> Any:
+    """A number where it is one that a float can hold, infinity where it is spelled out, else the word.
+
+    >>> [_scalar(word) for word in ("7", "-inf", "1e400")]
+    [7, -inf, '1e400']
+    """
+    for kind in (int, float):
+        try:
+            found = kind(word)
+        except ValueError:
+            continue
+        too_large = kind is float and math.isinf(found) and not word.strip("+-").lower().startswith("inf")
+        return word if too_large else found
+    return word

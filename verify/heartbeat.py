@@ -1,0 +1,67 @@
+"""No silence: what is being done is said whenever nothing has been said for three seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+__all__ = ["Heartbeat"]
+
+
+class Heartbeat:
+    """Says from a thread of its own what the main one is at, so that long calls are not silent.
+
+    Parameters
+    ----------
+    write
+        Takes one line.
+    what
+        What is being done, in words; a function is asked at every line.
+
+    Examples
+    --------
+    >>> said = []
+    >>> with Heartbeat(said.append, "loading") as heart:
+    ...     heart.doing("writing the page")
+    >>> said  # neither took three seconds
+    []
+    """
+
+    EVERY = 3.0
+    """Seconds of silence."""
+
+    TICK = 0.2
+
+    def __init__(self, write: Callable[[str], None], what: str | Callable[[], str]) -> None:
+        self._write, self._lock, self._end = write, threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._what, self._since = what, time.monotonic()
+        self._spoken = self._since
+
+    def __enter__(self) -> Heartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def doing(self, what: str | Callable[[], str]) -> None:
+        """From now on something else is being done."""
+        with self._lock:
+            self._what, self._since = what, time.monotonic()
+
+    def beat(self) -> None:
+        """Speak if it is time to."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._spoken <= self.EVERY:
+                return
+            self._spoken = now
+            what, seconds = self._what, now - self._since
+        self._write(what() if callable(what) else f"{what}, {seconds:.0f} s")
+
+    def _run(self) -> None:
+        while not self._end.wait(self.TICK):
+            self.beat()

@@ -1,0 +1,171 @@
+r"""Where replicates leave the laws on which the intervals were calibrated: then there is no verdict, and why.
+
+| guard | no verdict where |
+|---|---|
+| `SKEWED` | the skewness is beyond `SKEWEST`, or the interval can no longer be widened for it |
+| `FAR` | one replicate carries more than a sixth of the variance, and lies beyond `FARTHEST` standard deviations |
+| `TOGETHER` | means of blocks of sixteen scatter more than replicates that share nothing could |
+
+`TOGETHER` misses an intraclass correlation of 0.5 in one sample of four at 96 replicates, and less often than the
+promise allows only from some 640 on, later than most verdicts fall: what excludes it before is that replicates share
+nothing, which `benchmarks.blocks` tests.
+
+A guard only ever turns a verdict into none: what an interval promises without it, it promises with it. The numbers are
+calibrated in docs/calibration.md. What no guard can see are events too rare to occur among n replicates:
+`unseen_rate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import BLOCK
+
+__all__ = [
+    "FAR",
+    "FARTHEST",
+    "OUTSIDE",
+    "REMEDIES",
+    "SKEWED",
+    "SKEWEST",
+    "TOGETHER",
+    "departure",
+    "events_together",
+    "farthest_allowed",
+    "share_of_a_block",
+    "unseen_rate",
+    "untrusted_share",
+]
+
+Floats = NDArray[np.float64]
+
+OUTSIDE = "outside the calibrated laws"
+
+SKEWED = f"{OUTSIDE}: too skewed"
+FAR = f"{OUTSIDE}: one replicate far from all others"
+TOGETHER = f"{OUTSIDE}: replicates of a block move together"
+
+REMEDIES: Mapping[str, str] = {
+    SKEWED: "judge its logarithm, the share of replicates beyond a threshold, or a statistic of groups; more "
+    "replicates help while the skewness is below 6.2",
+    FAR: "more replicates help if there are others like it; else judge a bounded score, such as the share of "
+    "replicates beyond a threshold",
+    TOGETHER: "no number of replicates helps: something is shared by replicates drawn together. Below some 640 "
+    "replicates even a correlation of 0.5 may go unseen, so other claims on this experiment are in doubt too: "
+    "`python -m benchmarks.blocks --claim ID` names what moves",
+}
+"""What helps where a guard stands in the way."""
+
+SKEWEST = 6.2
+"""Largest absolute skewness that is judged: that of lognormal(1), the most skewed law of the calibration."""
+
+FARTHEST = 6.0
+"""Standard deviations within which a replicate is never far: of 96 Gaussian ones one in 10^8 lies beyond."""
+
+SIXTH = 1 / 6
+"""Part of the variance that one replicate may carry; alone on its side it is then also as skewed as may be."""
+
+CHANCE = 1e-6
+"""Chance that replicates which share nothing seem to move together: once in a thousand reports."""
+
+RARE = 1.0
+"""Events, or their opposites, per block of replicates from which on their clumping says something."""
+
+
+def departure(values: Floats, skewness: float, *, in_order: bool = True) -> str:
+    """Why the mean of these replicates is not judged; empty where it may be.
+
+    Parameters
+    ----------
+    values
+        Shape (n,), finite, not all equal.
+    skewness
+        Theirs.
+    in_order
+        Whether they are replicates one by one, as drawn: blocks can then be told apart.
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(1).normal(size=160)
+    >>> departure(x, 0.0), departure(x, 7.0)
+    ('', 'outside the calibrated laws: too skewed')
+    >>> departure(np.append(x, [40.0, -40.0]), 0.0)
+    'outside the calibrated laws: one replicate far from all others'
+    >>> departure(np.repeat(x, 16), 0.0)
+    'outside the calibrated laws: replicates of a block move together'
+    """
+    if abs(skewness) > SKEWEST:
+        return SKEWED
+    off = float(np.abs(values - values.mean()).max())
+    if off > farthest_allowed(len(values)) * float(values.std(ddof=1)):
+        return FAR
+    return TOGETHER if in_order and share_of_a_block(values) > untrusted_share(len(values)) else ""
+
+
+def farthest_allowed(n: int) -> float:
+    r"""Standard deviations beyond which a replicate of n is too far: :math:`\max(6, \sqrt{n/6})`.
+
+    >>> farthest_allowed(96), farthest_allowed(600)
+    (6.0, 10.0)
+    """
+    return max(FARTHEST, math.sqrt(SIXTH * n))
+
+
+def share_of_a_block(values: Floats) -> float:
+    """F of the analysis of variance: 16 times the variance of the means of blocks, over the mean variance within.
+
+    About 1 if replicates are independent; 1 + 16 r/(1 - r) for an intraclass correlation r. Infinite where those of a
+    block are all equal; 1 where there are less than two whole blocks.
+
+    >>> share_of_a_block(np.repeat([1.0, 2.0], BLOCK)), share_of_a_block(np.ones(BLOCK))
+    (inf, 1.0)
+    """
+    whole = len(values) // BLOCK
+    if whole < 2:
+        return 1.0
+    blocks = values[: whole * BLOCK].reshape(whole, BLOCK)
+    between = BLOCK * float(blocks.mean(axis=1).var(ddof=1))
+    within = float(blocks.var(axis=1, ddof=1).mean())
+    return between / within if within > 0 else (math.inf if between > 0 else 1.0)
+
+
+def untrusted_share(n: int) -> float:
+    """`share_of_a_block` that n independent Gaussian replicates exceed with a chance of one in a million.
+
+    >>> [round(untrusted_share(n), 2) for n in (96, 1600)]
+    [8.65, 1.88]
+    """
+    return _untrusted(max(n // BLOCK, 2))
+
+
+@cache
+def _untrusted(blocks: int) -> float:
+    return float(import_module("scipy.special").fdtri(blocks - 1, blocks * (BLOCK - 1), 1 - CHANCE))
+
+
+def events_together(events: Floats) -> bool:
+    """Whether events of a share clump by block; never said of rare ones, of which two may meet by chance.
+
+    >>> events_together(np.repeat([0.0, 1.0] * 8, BLOCK)), events_together(np.eye(1, 1600)[0])
+    (True, False)
+    """
+    rarer = min(float(events.sum()), float(len(events) - events.sum()))
+    return rarer >= RARE * len(events) / BLOCK and share_of_a_block(events) > untrusted_share(len(events))
+
+
+def unseen_rate(n: int, alpha: float) -> float:
+    r"""Rate below which an event may be missing from n replicates altogether: :math:`\ln(1/\alpha)/n`.
+
+    n replicates show none of a rate p with the chance :math:`(1-p)^n \le e^{-np}`, which is alpha at this rate. No
+    interval of a mean knows of what did not occur.
+
+    >>> round(unseen_rate(1384, 1e-3 / 1024), 4)
+    0.01
+    """
+    return -math.log(alpha) / n

@@ -1,0 +1,137 @@
+"""The words of the house: verdicts, tiers, how a statement stands to its paper, and the kinds of claims."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+__all__ = [
+    "ABSOLUTE",
+    "BOUNDS_EVERY_REPLICATE",
+    "MODEL_BASED",
+    "ONE_SIDED",
+    "OURS",
+    "SPANS_SIZES",
+    "Kind",
+    "NoTheory",
+    "Passage",
+    "Standing",
+    "Tier",
+    "Verdict",
+]
+
+
+class Verdict(StrEnum):
+    """What the interval says about the theory; *broken* says that the check itself crashed or cannot fail."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    UNDECIDED = "undecided"
+    BROKEN = "broken"
+
+
+class Standing(StrEnum):
+    """How what is judged stands to what the paper says.
+
+    | standing | what is judged |
+    |---|---|
+    | AS_STATED | the paper's own wording, at the accuracy it claims |
+    | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
+    | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
+    | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
+    | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
+    """
+
+    AS_STATED = "as strong as stated"
+    MISPRINT = "misprint"
+    CORRECTED = "corrected"
+    OUTSIDE = "outside its range"
+    OURS = "ours"
+
+
+class Passage(NamedTuple):
+    """Where a judged reading stands to the paper, and the paper's own words on when or how closely it holds.
+
+    Attributes
+    ----------
+    standing
+        Any but CORRECTED, which follows from MISPRINT. Of a claim without a form as our copy reads, such as one that
+        has no meaning that could be computed, MISPRINT says that it judges the corrected one.
+    words
+        A few of them, quoted as our copy has them.
+    place
+        Where they stand: "Section 3.2", "caption of Figure 2".
+    slip
+        Whether a slip of the text conversion is likely.
+    """
+
+    standing: Standing
+    words: str = ""
+    place: str = ""
+    slip: bool = False
+
+
+OURS = Passage(Standing.OURS)
+"""Of a claim on what the paper does not say."""
+
+
+class NoTheory(StrEnum):
+    """Why a claim reads no function of theory. A formula typed beside the claim is no reason."""
+
+    MEASURED = "an identity or inequality between measured quantities"
+    CONSTANT = "a constant of the statement itself"
+
+
+class Tier(StrEnum):
+    """How much is run: cheap checks, everything once, or everything with eight times the replicates."""
+
+    SMOKE = "smoke"
+    DEFAULT = "default"
+    FULL = "full"
+
+
+class Kind(StrEnum):
+    """How replicates become an interval.
+
+    | kind | what is judged |
+    |---|---|
+    | MEAN, RATIO, PROPORTION | E[A]; E[A]/E[B]; the probability of an event |
+    | AT_LEAST, AT_MOST | one side of the interval of a mean |
+    | NEVER_BELOW, NEVER_ABOVE | an inequality on every replicate: one violation is enough |
+    | GROUPS | the mean of a statistic (a variance, a kurtosis) over groups of replicates |
+    | DISTRIBUTION | the largest distance of two distribution functions |
+    | SETTLED | a mean at the larger of two sizes between which it does not move |
+    | LIMIT | a mean at infinite size, extrapolated |
+    | EXPONENT | d log E / d log size at infinite size, extrapolated |
+
+    LIMIT and EXPONENT are *model-based*: they rest on the declared powers of the correction.
+    """
+
+    MEAN = "mean"
+    RATIO = "ratio of means"
+    PROPORTION = "probability"
+    AT_LEAST = "lower bound on a mean"
+    AT_MOST = "upper bound on a mean"
+    NEVER_BELOW = "lower bound on every replicate"
+    NEVER_ABOVE = "upper bound on every replicate"
+    GROUPS = "statistic of groups"
+    DISTRIBUTION = "distribution"
+    SETTLED = "mean that no longer depends on size"
+    LIMIT = "limit of infinite size"
+    EXPONENT = "scaling exponent"
+
+
+MODEL_BASED = (Kind.LIMIT, Kind.EXPONENT)
+"""Their verdicts rest on a size model, outside of the promise on the chance of a wrong one."""
+
+SPANS_SIZES = (Kind.SETTLED, *MODEL_BASED)
+"""One replicate holds the score at several sizes, which are judged together."""
+
+ONE_SIDED = (Kind.AT_LEAST, Kind.AT_MOST)
+"""Only one edge of the band counts."""
+
+BOUNDS_EVERY_REPLICATE = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
+"""One violation is enough; predicted is then their share, 0, and the margin is in it too."""
+
+ABSOLUTE = (*BOUNDS_EVERY_REPLICATE, Kind.DISTRIBUTION)
+"""What is judged is a share or a distance, whose prediction is 0: the margin is in probability."""

@@ -1,0 +1,69 @@
+"""How many claims a run judged and what it promises on them, in words: at the terminal, in pytest and on the page."""
+
+from __future__ import annotations
+
+from verify.page import wording
+from verify.results import Census, Promise, Suite
+
+__all__ = ["census_line", "chance", "lines", "percent", "promise_line"]
+
+
+STOPPED = ", the run was stopped"
+
+
+def lines(suite: Suite) -> list[str]:
+    """The count of claims, and a promise for each family that was judged."""
+    return [census_line(suite.census), *map(promise_line, suite.promises)]
+
+
+def census_line(census: Census) -> str:
+    """How many claims were judged of those asked for, and why the others of the registry were not.
+
+    >>> census_line(Census(known=495, asked=12, judged=12, left_out={"--paper": 400, "--tier smoke": 83}))
+    '12 of 12 claims judged; 483 of 495 left out: 400 by --paper, 83 by --tier smoke'
+    >>> census_line(Census(known=3, asked=3, judged=1, missing=["a/b"]))
+    '1 of 3 claims judged, the run was stopped; missing, dropped or renamed: a/b'
+    """
+    parts = [f"{census.judged} of {census.asked} claims judged" + STOPPED * (census.judged < census.asked)]
+    if census.left_out:
+        why = ", ".join(f"{count} by {reason}" for reason, count in census.left_out.items())
+        parts.append(f"{sum(census.left_out.values())} of {census.known} left out: {why}")
+    if census.missing:
+        parts.append(f"missing, dropped or renamed: {', '.join(census.missing)}")
+    return "; ".join(parts)
+
+
+def promise_line(promise: Promise) -> str:
+    """What is promised on the verdicts of one family, and how many have none.
+
+    >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
+    'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'
+    >>> promise_line(Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0))
+    'wigner1955: no verdict was decided by sampling'
+    """
+    whose = f"{promise.paper}: " if promise.paper else ""
+    rest = f"; {promise.undecided} undecided" if promise.undecided else ""
+    if not promise.decided:
+        return f"{whose}no verdict was decided by sampling{rest}"
+    bound = f"at most {chance(promise.error)} chance"
+    if promise.decided == 1:
+        return f"{whose}{bound} that the one verdict decided by sampling is wrong{rest}"
+    return f"{whose}of the {promise.decided} verdicts decided by sampling, {bound} that any is wrong{rest}"
+
+
+def chance(error: float) -> str:
+    """A small probability in words.
+
+    >>> chance(1e-3)
+    '0.1 % (one run in 1000)'
+    """
+    return f"{percent(error)} (one run in {1 / error:.0f})" if error > 0 else "0"
+
+
+def percent(share: float) -> str:
+    """A share in percent.
+
+    >>> percent(0.0123)
+    '1.2 %'
+    """
+    return f"{wording.numeral(100 * share, 2)} %"

@@ -1,0 +1,68 @@
+"""The correctness report, drawn from the results alone: a first page that says what was found, and pages of cards.
+
+| page | holds |
+|---|---|
+| ``report.html`` | headline, findings, and the index that is searched |
+| ``cards/<paper>-<topic>.html`` | the cards of one topic of a paper, in parts where they are many |
+| ``about.html`` | deviations, margins, limits, planted errors, seconds, derivations, the inventory |
+| ``claims/<paper>.html`` | what a paper states and how it is derived (`verify.page.report.paper_pages`) |
+
+`document` puts the first three into one page. No page needs a network or a server, and none runs a script but its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from verify.claims import registry
+from verify.files import replace_files
+from verify.page import wording
+from verify.page.report import paper_pages
+from verify.page.report.contents import NO_PAGES, Contents, Each, Pages
+from verify.page.report.folder import remove_stale
+from verify.page.report.links import ABOUT, REPORT
+from verify.page.report.pages import one_page, several_pages
+from verify.results import Results, dumps, edited
+from verify.running.store import exclusive
+
+__all__ = ["document", "documents", "write"]
+
+
+def write(results: Results, folder: Path, each: Each = map, *, one_file: bool = False) -> Path:
+    """Write the report, ``results.json`` and the pages of its papers, all or none; returns the first page.
+
+    Of two runs that end in one folder at once, all files are those of the one that was later; pages of cards that an
+    earlier run has left there are removed. The figures are drawn by `each`, a ``map`` that may share them among
+    processes. `one_file` puts all but the pages of papers into the first page.
+
+    Raises
+    ------
+    ValueError
+        If the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shown = Contents(wording.legible(results), NO_PAGES)
+        inventory = REPORT if one_file else ABOUT
+        pages = paper_pages.beside(results, registry.docs(), shown.anchors, inventory)
+        texts = {"results.json": dumps(results)} | {made.file: made.html for made in pages.values()}
+        texts |= {REPORT: document(results, each, pages)} if one_file else documents(results, each, pages)
+        for name in texts:
+            (folder / name).parent.mkdir(exist_ok=True)
+        with exclusive(folder):
+            replace_files({folder / name: text for name, text in texts.items()})
+            remove_stale(folder, texts)
+    except OSError as error:
+        raise ValueError(f"report cannot be written to {folder}: {error.strerror or error}") from None
+    return folder / REPORT
+
+
+def document(results: Results, each: Each = map, pages: Pages = NO_PAGES) -> str:
+    """The report as one page, its figures drawn by `each`; an entry leads to its section on a page beside it."""
+    return one_page(Contents(wording.legible(results), pages), each, edited(results))
+
+
+def documents(results: Results, each: Each = map, pages: Pages = NO_PAGES) -> Mapping[str, str]:
+    """The report as pages, by their paths as the first one sees them."""
+    return several_pages(Contents(wording.legible(results), pages), each, edited(results))

@@ -1,0 +1,153 @@
+"""What a report says of the whole run: counts, standings, margins by width, families and their chance of an error."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from verify.model import Verdict
+from verify.page import wording
+from verify.page.cards import EXACT, sensitivity
+from verify.page.counts import chance, percent
+from verify.page.report.find import upshot
+from verify.results import PaperRow, Row, Suite
+
+__all__ = [
+    "Headline",
+    "Margin",
+    "after_pilots",
+    "duration",
+    "headline",
+    "histories",
+    "margins",
+    "own_families",
+    "reading_theory",
+    "sentence",
+]
+
+STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
+"""Between two steps of a claim's history."""
+
+
+class Headline(NamedTuple):
+    """What came of all rows: what agrees, what fails as foreseen and the rest; what rests on a size model."""
+
+    agree: dict[str, int]
+    fail: dict[str, int]
+    surprises: list[Row]
+    undecided: int
+    modelled: dict[str, int]
+    rows: int
+
+    @property
+    def agreeing(self) -> int:
+        """How many agree."""
+        return sum(self.agree.values())
+
+    @property
+    def failing(self) -> int:
+        """How many fail as foreseen."""
+        return sum(self.fail.values())
+
+
+class Margin(NamedTuple):
+    """A row with the width of its margin, how it was declared, and the smallest error that was told apart."""
+
+    row: Row
+    width: str
+    declared: str
+    told: str
+
+
+def headline(rows: Sequence[Row]) -> Headline:
+    """Rows by what came of them, those that agree and those that fail as foreseen by how they stand to the papers."""
+    known = [(upshot(row), row) for row in rows]
+    modelled = Counter(row.verdict for row in rows if row.model_based)
+    return Headline(
+        agree=_standings([row for what, row in known if what == "agrees"]),
+        fail=_standings([row for what, row in known if what == "foreseen"]),
+        surprises=[row for what, row in known if what == "surprise"],
+        undecided=sum(what == "undecided" for what, _ in known),
+        modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
+        rows=len(rows),
+    )
+
+
+def _standings(rows: Sequence[Row]) -> dict[str, int]:
+    counts = Counter(row.standing for row in rows)
+    return {standing: counts[standing] for standing in wording.STANDINGS if counts[standing]}
+
+
+def margins(rows: Sequence[Row]) -> list[Margin]:
+    """Claims by the width of their margin relative to what they predict, widest first."""
+    claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
+    return [
+        Margin(
+            row,
+            percent(_width(row)) if math.isfinite(_width(row)) else "—",
+            "of the prediction" if row.relative else f"{wording.numeral(row.margin)} in its own unit",
+            sensitivity(row),
+        )
+        for row in sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
+    ]
+
+
+def _width(row: Row) -> float:
+    """The margin as a share of the prediction; of the smallest one where the margin is absolute."""
+    smallest = min((abs(p.predicted) for p in row.points if math.isfinite(p.predicted)), default=0.0)
+    if row.relative:
+        return row.margin
+    return row.margin / smallest if smallest else math.inf
+
+
+def own_families(suite: Suite) -> list[tuple[str, str, PaperRow]]:
+    """Papers with a family of their own, each with its chance of a wrong verdict, and what all add up to so far."""
+    total, found = suite.family_error, []
+    for paper in suite.papers:
+        if paper.family_error:
+            total += paper.family_error
+            found.append((chance(paper.family_error), percent(total), paper))
+    return found
+
+
+def reading_theory(rows: Sequence[Row]) -> tuple[int, dict[str, int]]:
+    """How many claims read theory, and how many do not, by their reason."""
+    reasons = Counter({row.claim: row.no_theory for row in rows}.values())
+    reads = reasons.pop("", 0)
+    return reads, dict(reasons)
+
+
+def after_pilots(rows: Sequence[Row]) -> list[Row]:
+    """A row of each claim whose bound or margin pilot draws set."""
+    claims = {row.claim: row for row in reversed(rows) if row.pilot}
+    return list(reversed(claims.values()))
+
+
+def histories(rows: Sequence[Row]) -> list[tuple[Row, list[str]]]:
+    """A row of each claim that changed after it was declared, with its history line by line."""
+    claims = {row.claim: row for row in reversed(rows) if STEP.search(row.registered)}
+    return [(row, STEP.split(row.registered)) for row in reversed(claims.values())]
+
+
+def sentence(line: str) -> str:
+    """A line with a capital and a full stop.
+
+    >>> sentence("one undecided")
+    'One undecided.'
+    """
+    return f"{line[:1].upper()}{line[1:]}."
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes and seconds.
+
+    >>> duration(431.2), duration(9.87)
+    ('7 min 11 s', '9.9 s')
+    """
+    if not 60 <= seconds < math.inf:
+        return f"{wording.numeral(seconds, 2)} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"

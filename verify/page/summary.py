@@ -1,0 +1,135 @@
+"""The end of a run on one screen: what needs a look first, then what was found, counts, and where the report is."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from verify.model import Standing, Verdict
+from verify.page import counts, terminal
+from verify.page.report.findings import Finding, PaperFindings, paper_findings
+from verify.page.wording import legible
+from verify.results import Observed, Results, Row, Suite
+
+__all__ = ["FEW", "SCREEN", "duration_line", "ending", "screen", "tabled", "to_look_at"]
+
+FEW = 12
+"""Rows of a table that is read at a glance; longer ones are printed only where asked for."""
+
+SCREEN = 40
+"""Lines of the end of a run, the longest report of surprises included."""
+
+NAMES = 6
+"""Names of surprises that have no room for their block."""
+
+WIDTH = 110
+"""Characters of a line of findings."""
+
+
+def tabled(results: Results, asked: bool) -> bool:
+    """Whether the table of claims is printed: asked for, short, or of claims that were named one by one."""
+    return asked or len(results.rows) <= FEW or "--claim" in results.suite.census.left_out
+
+
+def to_look_at(results: Results, bad: Sequence[Row | Observed]) -> list[Row | Observed]:
+    """What counts against the run, then what is undecided, which may not."""
+    named = {item.id for item in bad}
+    undecided = [row for row in results.rows if row.verdict == Verdict.UNDECIDED and row.id not in named]
+    return [*bad, *undecided]
+
+
+def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[str]) -> list[str]:
+    """Surprises and undecided claims with their numbers, as many as one screen has room for, and what was found.
+
+    Parameters
+    ----------
+    results
+        The run.
+    needing
+        What needs a look, from `to_look_at`.
+    tail
+        The lines that follow, from `ending`, for which room is left.
+    """
+    found = [line for paper in paper_findings(results) for line in _paper_lines(results, paper)]
+    room = SCREEN - len(found) - len(tail)
+    return [*_looked_at(legible([*needing]), room), *legible(found)]
+
+
+def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
+    """The last lines of every run: notes, such as where the report is, what was judged, how long, and the count."""
+    return [
+        *notes,
+        *duration_line(results.suite),
+        *counts.lines(results.suite),
+        terminal.tally(results.rows, results.observations),
+    ]
+
+
+def duration_line(suite: Suite) -> list[str]:
+    """How long a run took, on the clock and on its processors, if it is known."""
+    wall, cpu = (suite.host.get(name) for name in ("wall_seconds", "cpu_seconds"))
+    if wall is None or cpu is None:
+        return []
+    workers = suite.host.get("workers", 1)
+    many = f"{workers} worker{'s' * (workers != 1)}"
+    return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds"]
+
+
+def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:
+    """A block for each of the first, and the names of the others; one block at least, however little room there is."""
+    lines: list[str] = []
+    for k, item in enumerate(items):
+        block = [*terminal.surprise_block(item).splitlines(), ""]
+        others = _names(items[k + 1 :])
+        if lines and len(lines) + len(block) + len(others) > room:
+            return [*lines, *_names(items[k:])]
+        lines += block
+    return lines
+
+
+def _names(items: Sequence[Row | Observed]) -> list[str]:
+    if not items:
+        return []
+    named = ", ".join(f"{item.id} ({_state(item)})" for item in items[:NAMES]) + ", ..." * (
+        len(items) > NAMES
+    )
+    lines = textwrap.wrap(named, WIDTH - 2, break_long_words=False, break_on_hyphens=False)
+    return [f"{len(items)} more, on the page and by --table:", *(f"  {line}" for line in lines), ""]
+
+
+def _state(item: Row | Observed) -> str:
+    return "broken" if isinstance(item, Observed) else item.verdict
+
+
+def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
+    """How many readings of a paper hold and fail, and the first finding of each sort."""
+    rows = [row for row in results.rows if row.paper == found.paper]
+    hold = sum(row.verdict == row.expected == Verdict.AGREES for row in rows)
+    failing = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
+    misprints = sum(row.standing == Standing.MISPRINT for row in failing)
+    said = f"{found.paper}: {hold} readings hold"
+    said += f", {len(failing)} fail as foreseen" * bool(failing) + f" ({misprints} misprints)" * bool(
+        misprints
+    )
+    parts = (
+        ("holds", found.holds),
+        ("misprint", found.misprints) if found.misprints else ("fails", found.fails),
+    )
+    parts += (("networks", [f for f in found.networks if f.measure]),)
+    shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
+    return [said if rows else f"{found.paper}: observed", *shown]
+
+
+def _finding(sort: str, finding: Finding) -> list[str]:
+    """A finding on two lines at most; of a failure the place and by how much, its words stand on the page."""
+    words = finding.words if sort in ("holds", "networks") else ""
+    what = ": ".join(part for part in (finding.on, words) if part)
+    said = f"{what}, {finding.measure}" if sort == "holds" else f"{what}: {finding.measure}"
+    return textwrap.wrap(
+        said,
+        WIDTH,
+        initial_indent=f"  {sort:<9} ",
+        subsequent_indent=" " * 12,
+        max_lines=2,
+        placeholder=" ...",
+    )

@@ -1,0 +1,50 @@
+"""Which commit the running code is of: that of its checkout, or the one it was built from."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+__all__ = ["FILE", "commit", "commit_of"]
+
+FILE = "COMMIT"
+"""Beside the packages of `verify`, in what was built from a checkout; see hatch_build.py."""
+
+
+@cache
+def commit() -> str:
+    """The commit of the code that runs, empty where nothing tells; see `commit_of`."""
+    return commit_of(Path(__file__).parents[2])
+
+
+def commit_of(root: Path) -> str:
+    """The short commit of the code in a folder, with a plus sign if it has changes; empty where nothing tells.
+
+    A checkout is asked by git. What was installed from one has the commit in a file, since git knows nothing of it.
+    """
+    if (root / ".git").exists():
+        return _of_checkout(root)
+    try:
+        return (root / "verify" / FILE).read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _of_checkout(root: Path) -> str:
+    try:
+        head = _git(root, "rev-parse", "--short=12", "HEAD")
+        return head + ("+" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _git(root: Path, *words: str) -> str:
+    run = subprocess.run(  # noqa: S603 - fixed words, no shell
+        ["git", "-C", str(root), *words],  # noqa: S607 - the user's own git
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return run.stdout.strip()

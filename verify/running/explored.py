@@ -1,0 +1,84 @@
+"""Properties: every example that hypothesis finds is judged, and all of them make one row."""
+
+from __future__ import annotations
+
+from verify.judging.judge import passage
+from verify.judging.power import explored_power, explored_sensitivity
+from verify.judging.properties import Explored, explore_exact, explore_statistical
+from verify.model import ExactProperty, StatisticalProperty, Tier, Verdict
+from verify.results import PointOutcome, Row
+from verify.running.pump import Pump
+from verify.running.rows import require_separated, row_of
+from verify.running.sampled import judged_alone
+from verify.running.settings import Settings
+
+__all__ = ["exact_row", "statistical_row"]
+
+EXAMPLES = {Tier.SMOKE: 10, Tier.DEFAULT: 10, Tier.FULL: 100}
+AGREEING_SHARE = 0.9
+
+
+def exact_row(claim: ExactProperty, settings: Settings) -> Row:
+    """The row of a property that holds or fails at an example, without statistics."""
+    explored = explore_exact(claim, settings.seed, EXAMPLES[settings.tier])
+    require_separated(tuple(claim.rivals), explored.outcomes)
+    return row_of(
+        claim,
+        "theory",
+        passage(claim, "theory"),
+        settings,
+        kind="exact property",
+        expected=claim.expected,
+        verdict=_verdict(explored),
+        margin=claim.tolerance,
+        margin_reason=claim.tolerance_reason,
+        data=claim.data,
+        power=explored_power(claim, explored),
+        sensitivity=explored_sensitivity(claim, explored),
+        seconds=explored.seconds,
+        points=_points(explored),
+    )
+
+
+def statistical_row(claim: StatisticalProperty, pump: Pump, settings: Settings, alpha: float) -> Row:
+    """The row of a property that is judged on replicates at each example."""
+    explored = explore_statistical(
+        claim,
+        lambda example, replicates, share: judged_alone(example, pump, settings, replicates, share)[0],
+        settings.seed,
+        EXAMPLES[settings.tier],
+        alpha,
+    )
+    return row_of(
+        claim,
+        "theory",
+        passage(claim, "theory"),
+        settings,
+        kind="property",
+        expected=claim.expected,
+        verdict=_verdict(explored),
+        margin=claim.margin,
+        relative=claim.relative,
+        margin_reason=claim.margin_reason,
+        replicate=claim.replicate,
+        quantity=claim.quantity,
+        data=claim.data,
+        power=explored_power(claim, explored),
+        sensitivity=explored_sensitivity(claim, explored),
+        seconds=explored.seconds,
+        points=_points(explored),
+    )
+
+
+def _verdict(explored: Explored) -> Verdict:
+    """One disagreeing example is enough, nine in ten must agree."""
+    if explored.failing:
+        return Verdict.DISAGREES
+    agreeing, count = sum(o.verdict == Verdict.AGREES for o in explored.outcomes), len(explored.outcomes)
+    return Verdict.AGREES if count and agreeing >= AGREEING_SHARE * count else Verdict.UNDECIDED
+
+
+def _points(explored: Explored) -> list[PointOutcome]:
+    """The simplest failing example last, where a reader looks for it."""
+    failing = [explored.failing] if explored.failing else []
+    return [o for o in explored.outcomes if o is not explored.failing] + failing

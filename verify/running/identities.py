@@ -1,0 +1,150 @@
+"""Identities: two routes to one number at each point, on the workers, and their rows."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simulate.monte_carlo import Point, fixture, one_thread
+from verify.judging.judge import PRINTED, labels, passage
+from verify.model import Identity, Verdict
+from verify.results import PointOutcome, RivalOutcome, Row
+from verify.running.pump import Pump
+from verify.running.rows import combine, require_separated, row_of
+from verify.running.settings import Settings
+
+__all__ = ["Routes", "identity_rows"]
+
+Arrays = Mapping[str, Any]
+
+
+class Routes:
+    """Both routes of an identity, asked for at every point; workers take them while others are waited for.
+
+    Parameters
+    ----------
+    claim
+        The identity.
+    pump, settings
+        What has them taken, and their seed.
+    """
+
+    def __init__(self, claim: Identity, pump: Pump, settings: Settings) -> None:
+        self.claim, self._pump = claim, pump
+        self._found: dict[Point, Future[tuple[Arrays, float]]] = {}
+        for point in dict.fromkeys(claim.points):
+            name = f"{claim.id}\n{point.canonical()}"
+            deliver = partial(self._found.__setitem__, point)
+            pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
+
+    @property
+    def done(self) -> bool:
+        """Whether all of them have come."""
+        return len(self._found) == len(set(self.claim.points))
+
+    def found(self) -> tuple[list[tuple[Point, Arrays]], float]:
+        """The routes at every point, and the seconds they took; turns the pump until they are there."""
+        while not self.done:
+            for complete in self._pump.turn():
+                complete.look()
+        arrived = {point: future.result() for point, future in self._found.items()}
+        return [(point, arrived[point][0]) for point in self.claim.points], sum(
+            s for _, s in arrived.values()
+        )
+
+
+def identity_rows(routes: Routes, settings: Settings) -> list[Row]:
+    """The rows of an identity, one for each of its readings."""
+    claim = routes.claim
+    found, seconds = routes.found()
+    return [_row(claim, label, found, seconds, settings) for label in labels(claim)]
+
+
+def _run_routes(
+    routes: Callable[..., Any], name: str, point: Point, seed: int
+) -> tuple[dict[str, Any], float]:
+    """The routes at one point, as arrays, on one thread, and the seconds they took."""
+    started = time.thread_time()
+    with one_thread():
+        found = routes(fixture(seed, name), point)
+    arrays = {
+        key: np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        for key, value in found.items()
+    }
+    return arrays, time.thread_time() - started
+
+
+def _row(
+    claim: Identity, label: str, routes: list[tuple[Point, Arrays]], seconds: float, settings: Settings
+) -> Row:
+    outcomes = [_outcome(claim, label, point, found) for point, found in routes]
+    rivals = [rival.name for rival in outcomes[0].rivals]
+    if not (rivals or label == PRINTED):
+        raise ValueError("routes must be what is measured, the theory and a rival at least")
+    require_separated(rivals, outcomes)
+    worst = _digits(max(o.measured for o in outcomes))
+    return row_of(
+        claim,
+        label,
+        passage(claim, label),
+        settings,
+        kind="identity",
+        expected=Verdict.DISAGREES if label == PRINTED else claim.expected,
+        verdict=combine([o.verdict for o in outcomes]),
+        margin=claim.tolerance,
+        margin_reason=claim.tolerance_reason,
+        quantity=claim.quantity,
+        data=claim.data,
+        power=f"The two routes agree to {worst} digits; a difference beyond {claim.tolerance:.1g} is seen.",
+        sensitivity=claim.tolerance,
+        seconds=seconds,
+        points=outcomes,
+    )
+
+
+def _outcome(claim: Identity, label: str, point: Point, found: Arrays) -> PointOutcome:
+    """The difference of two routes, relative to the largest entry, against the tolerance."""
+    measured, theory, *rivals = (name for name in found if name != claim.printed)
+    difference = _difference(found[measured], found[claim.printed if label == PRINTED else theory])
+    return PointOutcome(
+        parameters=dict(point),
+        verdict=Verdict.AGREES if difference <= claim.tolerance else Verdict.DISAGREES,
+        predicted=0.0,
+        margin=claim.tolerance,
+        measured=difference,
+        lower=difference,
+        upper=difference,
+        rivals=[]
+        if label == PRINTED
+        else [_rival(name, _difference(found[measured], found[name]), claim.tolerance) for name in rivals],
+    )
+
+
+def _rival(name: str, difference: float, tolerance: float) -> RivalOutcome:
+    return RivalOutcome(
+        name=name, value=difference, margins=difference / tolerance, rejected=difference > 2 * tolerance
+    )
+
+
+def _difference(a: Any, b: Any) -> float:
+    """Largest difference of two arrays relative to their largest entry; infinite where one is not finite."""
+    x, y = (np.asarray(v, dtype=np.result_type(v, np.float64)) for v in (a, b))
+    if x.shape != y.shape:
+        raise ValueError(f"routes must have one shape, got {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return math.inf
+    scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
+    return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
+
+
+def _digits(difference: float) -> str:
+    """Digits to which two routes agree, in words where there are none or all."""
+    if difference >= 1.0:
+        return "no"
+    return "all" if difference == 0.0 else f"{-math.log10(difference):.1f}"

@@ -1,0 +1,264 @@
+"""The pump of a run: which blocks are drawn next, what has come back of them, and where they are kept.
+
+Whoever waits for replicates turns the pump, and lets each run that has all it asked for look at them:
+
+    while not run.done:
+        for complete in pump.turn([run]):
+            complete.look()
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, run_block
+from verify.model import Simulator
+from verify.results import RunRecord
+from verify.running.origin import Key, Origin, OtherCodeError, draw_here, filed_under, origin, why_not_stored
+from verify.running.settings import Settings
+from verify.running.store import Store
+from verify.running.workers import Call, Calls, WorkerLostError
+
+__all__ = ["Draws", "Pump", "traceback_of"]
+
+
+class Draws(ABC):
+    """Blocks of one simulator at one point; what is made of them is up to those who ask.
+
+    Parameters
+    ----------
+    name
+        What streams and blocks are filed under.
+    simulate, point, device
+        What is drawn.
+    size
+        Replicates of one block.
+    most_blocks
+        Blocks of the whole budget.
+
+    Attributes
+    ----------
+    wanted
+        Replicates that are asked for now.
+    done
+        Whether no more of them will be.
+    scores
+        All that was there at the last look, in the order of the replicates.
+    expected, seconds, drawn, began
+        What it takes, has taken, has taken in this run, and when its last block was sent; `verify.running.forecast`.
+    """
+
+    def __init__(
+        self, name: str, simulate: Simulator, point: Point, device: str, size: int, most_blocks: int
+    ) -> None:
+        self.name, self.simulate, self.point, self.size = name, simulate, point, size
+        self.most_blocks = most_blocks
+        self.scores: Scores = {}
+        self.stored: dict[int, BlockResult] = {}
+        self.seconds, self.drawn, self.expected, self.began = 0.0, 0.0, 0.0, 0.0
+        self.error = ""
+        self.wanted, self.done = 0, False
+        self.key: Key | None = None
+        self.origin = origin(simulate, point, device)
+        self._submitted, self._received = 0, 0
+        self._blocks: dict[int, Scores] = {}
+
+    @abstractmethod
+    def look(self) -> None:
+        """Now that all is there that was asked for: ask for more, or be done."""
+
+    @property
+    def replicates(self) -> int:
+        """Replicates so far."""
+        return self.size * self._received
+
+    def next_block(self) -> int | None:
+        """The next block that is wanted now; what an earlier run has left is taken in at once."""
+        while not self.done and self.size * self._submitted < self.wanted:
+            index = self._submitted
+            self._submitted += 1
+            if index not in self.stored:
+                self.began = time.monotonic()
+                return index
+            self.receive(index, self.stored.pop(index))
+        return None
+
+    def receive(self, index: int, result: BlockResult) -> None:
+        """Take a finished block; when all are there that were asked for, put them in order."""
+        first = self.scores or next(iter(self._blocks.values()), result.scores)
+        if result.scores.keys() != first.keys():
+            raise ValueError(
+                f"scores must be {', '.join(first)} in every block, got {', '.join(result.scores)}"
+            )
+        for name, values in result.scores.items():
+            if values.shape[1:] != first[name].shape[1:]:
+                raise ValueError(f"score {name!r} must have as many components in every block")
+        self._blocks[index] = result.scores
+        self._received += 1
+        self.seconds += result.seconds
+        self.began = self.began if self._received < self._submitted else 0.0
+        if self.replicates == self.wanted:
+            new = [self._blocks.pop(i) for i in sorted(self._blocks)]
+            parts = [self.scores, *new] if self.scores else new
+            self.scores = {name: np.concatenate([part[name] for part in parts]) for name in first}
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more will come of this."""
+        one_line = isinstance(error, WorkerLostError | OtherCodeError)
+        self.error = f"{error}\n" if one_line else traceback_of(error)
+        self.done = True
+
+    def record(self) -> RunRecord:
+        """What a replay must find again."""
+        return RunRecord(
+            experiment=self.name,
+            parameters=dict(self.point),
+            replicates=self.replicates,
+            seconds=round(self.seconds, 3),
+            sha256=_digest(self.scores),
+        )
+
+
+_AnyDraws = TypeVar("_AnyDraws", bound=Draws)
+
+
+class Pump:
+    """Has the blocks of many runs drawn, and other calls made, on one executor.
+
+    Parameters
+    ----------
+    executor
+        Where blocks are drawn; see `simulate.monte_carlo.open_executor`.
+    settings
+        Seed, device and workers.
+    store
+        Where finished blocks are kept and those of earlier runs are found.
+
+    Attributes
+    ----------
+    runs
+        All that is drawn unless something more urgent is, in this order.
+    listener
+        Called after every turn.
+    """
+
+    def __init__(self, executor: Executor, settings: Settings, store: Store | None = None) -> None:
+        self.settings, self.store = settings, store
+        self.runs: list[Draws] = []
+        self.listener: Callable[[], None] | None = None
+        self._calls = Calls(executor, settings.workers)
+        self._waiting: deque[Call] = deque()
+        self._complete: list[Draws] = []
+
+    @property
+    def workers(self) -> int:
+        """Blocks drawn at a time."""
+        return self._calls.workers
+
+    def stocked(self, run: _AnyDraws) -> _AnyDraws:
+        """The run with the blocks that earlier ones have left."""
+        if self.store is not None:
+            run.key = filed_under(run.simulate, run.name, run.point, self.settings.seed, self.settings.device)
+            if run.key is not None:
+                run.stored = self.store.read(run.key, run.most_blocks, run.size)
+        return run
+
+    def call(
+        self, deliver: Callable[[Future[Any]], None], function: Callable[..., Any], **arguments: Any
+    ) -> None:
+        """Have `function` called, before any block that nobody waits for; a later turn delivers its future."""
+        self._waiting.append(Call(deliver, function, arguments))
+
+    def turn(self, first: Sequence[Draws] = ()) -> list[Draws]:
+        """Keep the workers fed, these runs first, and take in what has finished.
+
+        Returns the runs that now have all they asked for, each of them once: it is their turn to look.
+        """
+        room = self._calls.room
+        calls = self._blocks(first, room)
+        while self._waiting and len(calls) < room and not self._complete:
+            calls.append(self._waiting.popleft())
+        if not self._complete:
+            calls += self._blocks(self.runs, room - len(calls))
+        for call, future in self._calls.turn(calls, wait_for_one=not self._complete):
+            call.deliver(future)
+        if self.listener is not None:
+            self.listener()
+        complete, self._complete = self._complete, []
+        return complete
+
+    def _blocks(self, runs: Iterable[Draws], most: int) -> list[Call]:
+        """So many of the blocks that are wanted, to be drawn; a run that can look already is not kept waiting."""
+        wanted: list[Call] = []
+        for run in runs:
+            while len(wanted) < most and (index := self._next_block(run)) is not None:
+                wanted.append(self._block(run, index))
+            if self._complete:
+                break
+        return wanted
+
+    def _next_block(self, run: Draws) -> int | None:
+        before = run.replicates
+        try:
+            index = run.next_block()
+        except Exception as error:  # a stored block is as good or bad as one just drawn
+            run.fail(error)
+            return None
+        if before < run.replicates:
+            self._note(run)
+        return index
+
+    def _block(self, run: Draws, index: int) -> Call:
+        arguments: dict[str, Any] = {
+            "draw": run_block if run.size == BLOCK else partial(run_block, size=run.size),
+            "simulate": run.simulate,
+            "experiment": run.name,
+            "point": run.point,
+            "seed": self.settings.seed,
+            "index": index,
+            "device": self.settings.device,
+        }
+        return Call(partial(self._take, run, index), draw_here, arguments)
+
+    def _take(self, run: Draws, index: int, future: Future[tuple[BlockResult, Origin]]) -> None:
+        if run.error:
+            return
+        try:
+            result, there = future.result()
+            unfit = why_not_stored(run.origin, there)
+            if self.store is not None and run.key is not None:
+                self.store.leave_out(unfit) if unfit else self.store.add(run.key, index, result)
+            run.drawn += result.seconds
+            run.receive(index, result)
+            self._note(run)
+        except Exception as error:  # breaks the claims on this run and no others
+            run.fail(error)
+
+    def _note(self, run: Draws) -> None:
+        if run.replicates == run.wanted:
+            self._complete.append(run)
+
+
+def traceback_of(error: BaseException) -> str:
+    """An exception as Python prints it."""
+    return "".join(traceback.format_exception(error))
+
+
+def _digest(scores: Scores) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(scores):
+        width = f"[{scores[name].shape[1]}]" if scores[name].ndim == 2 else ""
+        digest.update(
+            f"{name}{width}".encode() + b"\0" + np.ascontiguousarray(scores[name], dtype="<f8").tobytes()
+        )
+    return digest.hexdigest()

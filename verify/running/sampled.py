@@ -1,0 +1,235 @@
+"""Claims judged on replicates: the runs they read, look by look, up to their rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo import BLOCK, Point, Scores
+from verify.judging.estimands import components
+from verify.judging.judge import Judgement, Reading, applies, judge, outcome, readings, replicates_fixed
+from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
+from verify.results import PointOutcome, Row
+from verify.running.pump import Draws, Pump, traceback_of
+from verify.running.rows import broken_row, claim_row
+from verify.running.settings import Settings
+
+__all__ = ["Alpha", "Run", "Sampled", "at_component", "judged_alone"]
+
+Alpha = Callable[[AnyClaim], float]
+"""Error of each interval of a claim."""
+
+
+class Sampled:
+    """The claims of a session that are judged on replicates; those of one experiment share its runs.
+
+    Parameters
+    ----------
+    claims
+        All of them: their runs are drawn while others are waited for.
+    pump, settings, alpha
+        What draws, how much of it, and the error of each interval.
+    """
+
+    def __init__(self, claims: Sequence[Claim], pump: Pump, settings: Settings, alpha: Alpha) -> None:
+        self._pump, self._settings = pump, settings
+        self._runs: dict[tuple[str, Point], Run] = {}
+        self._claims = {claim.id: self._prepared(claim, alpha(claim)) for claim in claims}
+        self._pump.runs += self.runs
+
+    @property
+    def runs(self) -> list[Run]:
+        """One for each experiment and point."""
+        return list(self._runs.values())
+
+    def rows(self, claim: Claim) -> list[Row]:
+        """The rows of one claim, one for each of its readings."""
+        mine = self._claims[claim.id]
+        _finish(mine.runs, self._pump)
+        failed = next((error for run in mine.runs if (error := run.error_of(claim))), "")
+        if failed:
+            return [broken_row(claim, failed, self._settings)]
+        seconds = sum(run.seconds for run in mine.runs)
+        found = {r: [o for run in mine.runs for o in run.outcomes(claim, r)] for r in mine.readings}
+        return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
+
+    def _prepared(self, claim: Claim, alpha: float) -> _Prepared:
+        judged = readings(claim)
+        runs = [self._run_of(claim.experiment, point) for point in claim.experiment.points]
+        for run in runs:
+            run.add(claim, judged, alpha)
+        return _Prepared(judged, runs)
+
+    def _run_of(self, experiment: Experiment, point: Point) -> Run:
+        key = (experiment.id, point)
+        if key not in self._runs:
+            run = Run(experiment, point, self._settings, self._settings.looks(experiment))
+            self._runs[key] = self._pump.stocked(run)
+        return self._runs[key]
+
+
+def judged_alone(
+    claim: Claim, pump: Pump, settings: Settings, replicates: int | None, alpha: float
+) -> list[PointOutcome]:
+    """A claim by itself, at each of its points, on the reading the suite stands behind.
+
+    With `replicates` the verdict is the one after exactly so many, whatever earlier looks would have said.
+
+    Raises
+    ------
+    RuntimeError
+        If the experiment or a formula crashes.
+    """
+    tried_at = settings.looks(claim.experiment) if replicates is None else [replicates]
+    own, found = readings(claim)[0], list[PointOutcome]()
+    for point in claim.experiment.points:
+        run = pump.stocked(Run(claim.experiment, point, settings, tried_at))
+        run.add(claim, [own], alpha)
+        _finish([run], pump)
+        if error := run.error_of(claim):
+            raise RuntimeError(error)
+        found += run.outcomes(claim, own)
+    return found
+
+
+def _finish(runs: Sequence[Draws], pump: Pump) -> None:
+    while not all(run.done for run in runs):
+        for complete in pump.turn(runs):
+            complete.look()
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a claim reads."""
+
+    readings: tuple[Reading, ...]
+    runs: list[Run]
+
+
+@dataclass
+class _Trial:
+    """One reading of a claim at one point, and at one component there, until it is decided."""
+
+    claim: Claim
+    reading: Reading
+    alpha: float
+    run_at: Point
+    point: Point
+    component: int = 0
+    fixed: int | None = None
+    trail: list[Judgement] = field(default_factory=list[Judgement])
+    judgement: Judgement | None = None
+    error: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Decided, crashed, or judged as often as it may be: more replicates change nothing."""
+        if self.judgement is None:
+            return bool(self.error)
+        return bool(self.error) or self.fixed is not None or self.judgement.verdict is not Verdict.UNDECIDED
+
+    def look(self, scores: Scores) -> None:
+        """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
+        try:
+            mine = at_component(self.claim, self.run_at, scores, self.component)
+            if self.fixed is not None:
+                mine = {name: column[: self.fixed] for name, column in mine.items()}
+                if len(next(iter(mine.values()))) < self.fixed:
+                    return
+            self.judgement = judge(self.claim, self.reading, self.point, mine, self.alpha)
+            self.trail.append(self.judgement)
+        except Exception as error:
+            self.error = traceback_of(error)
+
+    def outcome(self, scores: Scores) -> PointOutcome:
+        """The record of the judgement."""
+        if self.judgement is None:
+            raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
+        mine = at_component(self.claim, self.run_at, scores, self.component)
+        return outcome(self.claim, self.reading, self.point, self.judgement, mine, self.trail, self.alpha)
+
+
+class Run(Draws):
+    """An experiment at one point: blocks in, verdicts out."""
+
+    def __init__(
+        self, experiment: Experiment, point: Point, settings: Settings, tried_at: Sequence[int]
+    ) -> None:
+        most = math.ceil(tried_at[-1] / BLOCK)
+        super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK, most)
+        self.experiment, self.expected = experiment, experiment.seconds
+        self.trials: list[_Trial] = []
+        self._looks = list(tried_at)
+        self._ask()
+
+    def add(self, claim: Claim, judged: Sequence[Reading], alpha: float) -> None:
+        """Judge a claim here, on these readings, with this error of each interval."""
+        fixed = replicates_fixed(claim)
+        if fixed is not None:
+            fixed = min(fixed, self._looks[-1])
+        for reading in judged:
+            self._add(claim, reading, alpha, fixed)
+        self._ask()
+
+    def _add(self, claim: Claim, reading: Reading, alpha: float, fixed: int | None) -> None:
+        try:
+            at = [(i, p) for i, p in enumerate(components(claim, self.point)) if applies(claim, reading, p)]
+            self.trials += [_Trial(claim, reading, alpha, self.point, p, i, fixed) for i, p in at]
+        except Exception as error:  # the formula crashes here as it would at a look
+            self.trials.append(
+                _Trial(claim, reading, alpha, self.point, self.point, error=traceback_of(error))
+            )
+
+    def look(self) -> None:
+        """Judge what is not settled; ask for the replicates of the next look if anything is left."""
+        try:
+            for trial in self.trials:
+                if not trial.settled:
+                    trial.look(self.scores)
+        except Exception as error:  # breaks the claims on this run and no others
+            self.fail(error)
+            return
+        self._looks.pop(0)
+        self._ask()
+
+    def _ask(self) -> None:
+        self.done = not self._looks or all(trial.settled for trial in self.trials)
+        self.wanted = 0 if self.done else self._looks[0]
+
+    def error_of(self, claim: Claim) -> str:
+        """What broke the experiment or the claim's own formulas, if anything did."""
+        return self.error or next((t.error for t in self.trials if t.claim is claim and t.error), "")
+
+    def outcomes(self, claim: Claim, reading: Reading) -> list[PointOutcome]:
+        """What one reading of a claim came to, at each component."""
+        mine = [t for t in self.trials if t.claim is claim and t.reading.label == reading.label]
+        return [trial.outcome(self.scores) for trial in mine]
+
+
+def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scores:
+    """The scores of one component; what is one number per replicate belongs to all of them.
+
+    Raises
+    ------
+    ValueError
+        If the claim's score has no such components.
+    """
+    if not claim.along or claim.kind in SPANS_SIZES:
+        return scores
+    width = len(point[claim.along])
+    names = (claim.score,) if isinstance(claim.score, str) else claim.score
+    shapes = [scores[name].shape for name in names if name in scores]
+    if shapes and not any(shape[1:] == (width,) for shape in shapes):
+        raise ValueError(
+            f"score {claim.score!r} must have one component for each of {width} values of {claim.along}, "
+            f"got shape {', '.join(map(str, shapes))}"
+        )
+    return {name: _component(values, width, index) for name, values in scores.items()}
+
+
+def _component(values: NDArray[np.float64], width: int, index: int) -> NDArray[np.float64]:
+    return values[:, index] if values.ndim == 2 and values.shape[1] == width else values
