@@ -1,4 +1,4 @@
-"""Writes into wheels and source archives which commit they are made of; `verify.running.commits` reads it."""
+"""What wheels and source archives hold beside the code: the commit they are made of, and the pages of the papers."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 FILE = "verify/COMMIT"
 
 
-class CommitHook(BuildHookInterface[Any]):
-    """Adds `FILE` with the commit of the checkout; nothing where none can be told.
+class Hook(BuildHookInterface[Any]):
+    """Adds the commit of the checkout as `FILE`, where one can be told, and the pages of the papers to wheels.
 
-    A source archive, which is no checkout, holds the file already. An editable installation has none: what it runs
-    is the checkout, which changes.
+    `verify.running.commits` reads the one, `verify.claims.shipped` the other. A source archive, which is no checkout,
+    holds the commit already. An editable installation gets neither: it runs from the checkout, which changes.
     """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before the files of an archive are gathered."""
-        root = Path(self.root)
-        if version == "editable" or not (root / ".git").exists():
+        if version == "editable":
             return
+        root = Path(self.root)
+        if self.target_name == "wheel":
+            pages = {
+                str(page): f"verify/claims/{page.stem}/docs.md"
+                for page in (root / "docs/claims").glob("*.md")
+            }
+            build_data["force_include"].update(pages)
+        if (root / ".git").exists():
+            self._record(root, build_data)
+
+    def _record(self, root: Path, build_data: dict[str, Any]) -> None:
         # read as a file: to import the package takes numpy and more, which a build has not
         commit = runpy.run_path(str(root / "verify/running/commits.py"))["commit_of"](root)
         if commit:

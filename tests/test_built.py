@@ -1,4 +1,4 @@
-"""What is built of a checkout knows its commit: wheels, source archives and what is built of them."""
+"""What builds hold: the commit they are made of, and the pages of the papers, also when made of a source archive."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def checkout(tmp_path: Path) -> Path:
     (root / "verify/__init__.py").write_text("", encoding="utf-8")
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "verify/running/commits.py"):
         shutil.copy(ROOT / name, root / name)
+    shutil.copytree(ROOT / "docs/claims", root / "docs/claims")
     for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
         subprocess.run([*GIT, *words], cwd=root, check=True)
     return root
@@ -80,10 +81,24 @@ def test_a_wheel_built_of_a_source_archive_tells_it_too(checkout: Path, tmp_path
     assert recorded(wheel, tmp_path / "installed") == head(checkout)
 
 
-def test_an_editable_installation_records_nothing(checkout: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by_way_of", ["checkout", "sdist"])
+def test_a_wheel_holds_the_pages_of_the_papers(checkout: Path, by_way_of: str, tmp_path: Path) -> None:
+    if by_way_of == "sdist":
+        shutil.unpack_archive(built(checkout, "sdist", tmp_path / "archive"), tmp_path)
+        (checkout,) = tmp_path.glob("losscurv-*")
+
+    with zipfile.ZipFile(built(checkout, "wheel", tmp_path / "dist")) as wheel:
+        found = {name: wheel.read(name) for name in wheel.namelist() if name.endswith("/docs.md")}
+
+    pages = (ROOT / "docs/claims").glob("*.md")
+    assert found == {f"verify/claims/{page.stem}/docs.md": page.read_bytes() for page in pages}
+
+
+def test_an_editable_installation_runs_from_the_checkout_alone(checkout: Path, tmp_path: Path) -> None:
     wheel = built(checkout, "wheel", tmp_path / "dist", "editable")
 
-    assert "verify/COMMIT" not in zipfile.ZipFile(wheel).namelist()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not [name for name in names if name.startswith("verify/")]
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])

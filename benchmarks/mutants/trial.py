@@ -21,7 +21,7 @@ from benchmarks.mutants.child import Finding, Row, judge
 from benchmarks.mutants.edits import Edit
 from benchmarks.mutants.reach import ROOT
 
-__all__ = ["Told", "Trial", "forget_own_code", "preload"]
+__all__ = ["Told", "Trial", "preload"]
 
 OWN = ("losscurv", "theory", "simulate", "verify")
 
@@ -97,18 +97,17 @@ class Trial:
 
 
 def preload() -> None:
-    """Import the libraries once, before any fork; the code on trial is imported by each child."""
+    """Import the libraries once, before any fork; each child imports the code on trial anew."""
     from verify.claims import registry
 
     for module in ("torch.func", "scipy.stats", "scipy.special", "scipy.optimize", "scipy.integrate", "sympy",
                    "hypothesis.strategies", "mpmath", "sklearn.datasets"):  # fmt: skip
         importlib.import_module(module)
     registry.papers()
-    forget_own_code()
 
 
-def forget_own_code() -> None:
-    """The next import of our own modules reads them anew."""
+def _forget_own_code() -> None:
+    """The next import of our own modules reads them anew: for a child alone, since two copies of a module go wrong."""
     for name in [n for n in sys.modules if n.partition(".")[0] in OWN]:
         del sys.modules[name]
 
@@ -143,6 +142,7 @@ def _child(write: int, edit: Edit, told: Told) -> None:
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     try:
+        _forget_own_code()
         sys.meta_path.insert(0, _Edited(edit))
         judge(*told, tell=lambda found: os.write(write, (json.dumps(found) + "\n").encode()) and None)
     finally:

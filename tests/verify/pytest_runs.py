@@ -1,15 +1,14 @@
 """Runs of pytest inside pytest, with the plugin."""
 
 import importlib
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import verify
 from tests.verify import toy_claims
+from tests.verify.toy_claims import require_one_copy
 from verify import cli
 from verify.claims import registry, roll
 from verify.running import suite
@@ -33,29 +32,18 @@ COMMON = (
 )
 
 
-def copies(module: ModuleType) -> list[ModuleType]:
-    """A module as every loaded one knows it: what was forgotten and loaded again is there twice."""
-    ours = [vars(holder) for name, holder in list(sys.modules.items()) if name.partition(".")[0] == "verify"]
-    alike = [
-        m for names in ours for m in list(names.values()) if getattr(m, "__name__", "") == module.__name__
-    ]
-    return list({id(m): m for m in (module, *alike)}.values())
-
-
 @pytest.fixture(scope="module", autouse=True)
 def everything_loaded(tmp_path_factory: pytest.TempPathFactory) -> None:
     """pytester forgets what a run imports, but torch and its like can be loaded only once."""
     registry.claims()
     importlib.import_module("simulate.data")
+    require_one_copy()
     with pytest.MonkeyPatch.context() as patch:
-        for copy in copies(registry):
-            patch.setattr(copy, "claims", lambda: (toy_claims.RIGHT,))
-            patch.setattr(copy, "observations", tuple)
-        for copy in copies(roll):
-            patch.setattr(copy, "ledgers", dict)
-        for copy in copies(suite):
-            patch.setattr(copy, "PLANTED", ())
-            patch.setattr(copy, "_derivations", list)
+        patch.setattr(registry, "claims", lambda: (toy_claims.RIGHT,))
+        patch.setattr(registry, "observations", tuple)
+        patch.setattr(roll, "ledgers", dict)
+        patch.setattr(suite, "PLANTED", ())
+        patch.setattr(suite, "_derivations", list)
         folder = tmp_path_factory.mktemp("loading")
         assert cli.main(["report", "--workers", "1", "--report-dir", str(folder)]) == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -128,6 +129,11 @@ LOST = _observation("lost", crash)
 HALTS = _observation("halts", stop)
 
 
+def require_one_copy() -> None:
+    """What is patched here is what runs: a test that forgets modules would have every claim judged instead."""
+    assert sys.modules["verify.claims.registry"] is registry
+
+
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that makes what it is given all there is; the costly parts of a results file are left out.
@@ -136,6 +142,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     """
     from verify.page import report
 
+    require_one_copy()
     document = report.document
 
     def planted(*items: AnyClaim | Observation, page: bool = False) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,9 @@ SMALLEST_PLACE = 1e-100
 
 _SHOWN = 60
 """Characters of a word that is not known."""
+
+_NAMED = 12
+"""Fields of a record that a message names; a row has four times as many."""
 
 INTEGERS = 1 << 128
 """Integers of a results file are counts and seeds, at least 0 and below this."""
@@ -167,8 +170,8 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
 
 def _listed(names: Mapping[str, Any]) -> str:
     """The first names of many: a message fits a few lines."""
-    shown = list(names)[:FIRST]
-    return ", ".join(shown) + (f" and {len(names) - FIRST} more" if len(names) > FIRST else "")
+    shown = list(names)[:_NAMED]
+    return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _record(kind: Any, value: Any, where: str) -> Any:

@@ -4,8 +4,7 @@ What it states stands in `entries`; the rooms hold the experiments and claims th
 report.
 """
 
-from pathlib import Path
-
+from verify.claims.shipped import page
 from verify.model.inventory import Paper
 
 __all__ = ["DOCS", "PAPER", "ROOMS"]
@@ -16,7 +15,7 @@ PAPER = Paper(
     "Learning Rates as a Function of Batch Size: A Random Matrix Theory Approach",
 )
 
-DOCS = Path(__file__).with_name("docs.md")
+DOCS = page("granziol2022")
 
 ROOMS = (
     "outliers.theorems",
