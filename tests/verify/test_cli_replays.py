@@ -15,6 +15,7 @@ from tests.verify.toy_claims import plant
 from verify import results
 from verify.cli import main
 from verify.results import load
+from verify.running import suite
 
 __all__ = ["elsewhere", "plant"]
 
@@ -125,3 +126,18 @@ def test_a_replay_of_nothing_is_refused(plant: Planter, capsys: pytest.CaptureFi
 
     assert main(["replay", "."]) == 2
     assert "--replay must name a run that judged at least one claim" in capsys.readouterr().err
+
+
+# --- what a run leaves out
+
+
+@pytest.mark.parametrize(("words", "derived"), [((), 1), (("--claim", "beyond/right"), 0)])
+def test_runs_of_named_claims_leave_the_derivations_to_others(
+    plant: Planter, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], derived: int
+) -> None:
+    asked: list[int] = []
+    plant(toy_claims.RIGHT, toy_claims.EXACT)
+    monkeypatch.setattr(suite, "_derivations", lambda: asked.append(1) or [])
+
+    assert judged("--report-dir", "out", *words) == 0
+    assert len(asked) == derived

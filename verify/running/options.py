@@ -134,6 +134,10 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+NAMED = "--claim"
+"""What leaves out all claims but those that it names."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
@@ -160,6 +164,11 @@ class Request:
     def asked(self) -> set[str]:
         """Ids of all that is to be judged and observed."""
         return {item.id for item in (*self.claims, *self.observations)}
+
+    @property
+    def named(self) -> bool:
+        """Whether claims were asked for one by one, others being left out."""
+        return NAMED in self.left_out
 
     def __str__(self) -> str:
         s = self.settings
@@ -315,7 +324,7 @@ def _left_out(
         if papers and claim.paper not in papers:
             return "--paper"
         if names:
-            return "--claim"
+            return NAMED
         return "--replay" if values.get("replay") else f"--tier {tier}"
 
     return dict(Counter(reason(claim) for claim in registry.claims() if claim.id not in selected))

@@ -88,14 +88,16 @@ def collect(
 ) -> Results:
     """Everything the report is drawn from; after an interruption, as far as the run came.
 
-    The derivations, which take seconds and stand on the page alone, are left out where it is not `paged`. What is
-    being done is told to `doing`.
+    The derivations, which take longer than most claims and stand on the page alone, are left out where it is not
+    `paged` and where claims are named one by one. What is being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     doing("judging the planted errors")
     planted = planted_rows(request)
-    doing("checking the derivations")
-    derivations = _derivations() if paged else []
+    derivations: list[dict[str, str]] = []
+    if paged and not request.named:
+        doing("checking the derivations")
+        derivations = _derivations()
     doing("collecting the results")
     return Results(
         suite=suite,
