@@ -65,7 +65,10 @@ def _add_plan(commands: Any, command: Command) -> None:
         "--no-trials", dest="trials", action="store_false", help="curvature alone, without trial training"
     )
     plan.add_argument(
-        "--no-linearised", dest="linearised", action="store_false", help="trial training alone, without curvature"
+        "--no-linearised",
+        dest="linearised",
+        action="store_false",
+        help="trial training alone, without curvature",
     )
     plan.add_argument(
         "--adam-rate", type=float, metavar="RATE", help="a good learning rate of Adam, to be scaled"

@@ -1,4 +1,4 @@
-"""Which matrix decides on the rate of full gradients: the words and numbers that `measure` and `plan` have in common."""
+"""Which matrix decides on the rate of full gradients: the words that `measure` and `plan` have in common."""
 
 from __future__ import annotations
 
@@ -30,6 +30,6 @@ def full_gradient_lines(hessian: float, gauss_newton: float) -> Iterator[str]:
         )
     if gauss_newton > 0:
         yield (
-            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: G, the Gauss-Newton part of H, decides in the bracket of batches,"
-            " which needs matrices without negative eigenvalues; the more the outputs fit the targets, the nearer"
+            f"2/λ₁(G) = {numeral(2 / gauss_newton, 3)}: G, the Gauss-Newton part of H, decides in the bracket of"
+            " batches, which needs matrices without negative eigenvalues; the two meet as outputs fit the targets"
         )

@@ -152,9 +152,10 @@ def _looked_at(problem: Problem) -> tuple[State, float]:
     with as_found(problem.model, False):
         few = problem.objective.few()
         outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
-    constant = constant_loss(problem.loss, outputs, problem.targets)
+    state = seen_before(problem, constant_loss(problem.loss, outputs, problem.targets))
     started = time.monotonic()
-    return seen_before(problem, constant), time.monotonic() - started
+    problem.objective.value()
+    return state, time.monotonic() - started
 
 
 def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
@@ -244,9 +245,7 @@ def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
     return tuple(sorted(int(size) for size in given))
 
 
-def _require_asked(
-    effort: Effort, steps: int, intended: int | None, trials: bool, linearised: bool
-) -> None:
+def _require_asked(effort: Effort, steps: int, intended: int | None, trials: bool, linearised: bool) -> None:
     require_effort(effort)
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")

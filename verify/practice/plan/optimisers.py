@@ -81,14 +81,18 @@ def chosen(
         raise ValueError(f"optimiser must be one of {', '.join(NAMES)} or a function, got {optimiser!r}")
     if optimiser == "adam":
         return _adam(momentum, weight_decay, rate)
-    return _sgd((_MOMENTUM if optimiser == "momentum" else 0.0) if momentum is None else momentum, weight_decay, rate)
+    return _sgd(
+        (_MOMENTUM if optimiser == "momentum" else 0.0) if momentum is None else momentum, weight_decay, rate
+    )
 
 
 def _own(optimiser: Any, momentum: float | None, weight_decay: float, rate: float | None) -> Chosen:
     if not callable(optimiser):
         raise ValueError(f"optimiser must be one of {', '.join(NAMES)} or a function, got {optimiser!r}")
     if momentum is not None or weight_decay:
-        raise ValueError("momentum and weight_decay must be left to an optimiser that is a function, got both ways")
+        raise ValueError(
+            "momentum and weight_decay must be left to an optimiser that is a function, got both ways"
+        )
     name = getattr(optimiser, "__name__", type(optimiser).__name__)
     return Chosen(name=f"optimiser {name}", plain=False, rate=rate or _FIRST_ADAM, make=optimiser)
 

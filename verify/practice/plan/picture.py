@@ -40,22 +40,22 @@ def plan_figure(made: Plan) -> Figure:
 
 
 def _draw_trials(axes: Axes, made: Plan) -> None:
-    style: Any = {"ls": "", "color": MEASURED, "zorder": 5}
-    known = [at for at in made.trials if at.start is not None and at.within is not None]
-    for at in known:
-        axes.plot([at.batch_size] * 2, at.within or (), color=MEASURED, lw=1.2, zorder=4)
-    if known:
-        axes.plot([at.batch_size for at in known], [at.start for at in known], marker="o", ms=5, label="start with", **style)
-    edges = [at for at in made.trials if at.trains is not None and at.fails is not None]
-    if edges:
-        place = [at.batch_size for at in edges]
-        axes.plot(place, [at.trains for at in edges], marker="_", ms=9, label="trained", **style)
-        axes.plot(place, [at.fails for at in edges], marker="x", ms=5, label="failed", **style)
-    if not known and not edges:
-        axes.plot(_trial_sizes(made), [at.walked.best.rate for at in made.trials], marker="x", ms=5, label="failed", **style)
-    _axes(axes, _trial_sizes(made))
+    for at in made.trials:
+        if at.within is not None:
+            axes.plot([at.batch_size] * 2, at.within, color=MEASURED, lw=1.2, zorder=4)
+    _marks(axes, [(at.batch_size, at.start) for at in made.trials], "start with", marker="o", ms=5)
+    _marks(axes, [(at.batch_size, at.trains) for at in made.trials], "trained", marker="_", ms=9)
+    failed = [(at.batch_size, at.fails if at.start else at.walked.best.rate) for at in made.trials]
+    _marks(axes, failed, "failed", marker="x", ms=5)
+    _axes(axes, _floats([at.batch_size for at in made.trials]))
     axes.set_title(f"Trial training: {made.optimiser}")
     _legend(axes)
+
+
+def _marks(axes: Axes, points: Sequence[tuple[int, float | None]], label: str, **style: Any) -> None:
+    known = [(size, rate) for size, rate in points if rate is not None]
+    if known:
+        axes.plot(*np.array(known).T, ls="", color=MEASURED, zorder=5, label=label, **style)
 
 
 def _draw_bracket(axes: Axes, found: Linearised) -> None:
@@ -107,10 +107,6 @@ def _axes(axes: Axes, sizes: Floats) -> None:
 
 def _sizes(found: Linearised) -> Floats:
     return _floats([at.batch_size for at in found.rates])
-
-
-def _trial_sizes(made: Plan) -> Floats:
-    return _floats([at.batch_size for at in made.trials])
 
 
 def _floats(sizes: Sequence[int]) -> Floats:

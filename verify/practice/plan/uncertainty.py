@@ -32,6 +32,4 @@ def uncertainty() -> str:
     """
     low, high = (round(100 * share) for share in WITHIN)
     regret = f"{REGRET:g}".removeprefix("0")
-    return (
-        f"{SOURCE}, within {FACTOR:g}x in {low} to {high} %, regret at most {regret} in {round(100 * REGRETTED)} %"
-    )
+    return f"{SOURCE}, within {FACTOR:g}x in {low} to {high} %, regret at most {regret} in {round(100 * REGRETTED)} %"

@@ -27,6 +27,9 @@ _RUNG, _LONGER, _PATIENCE = 0.3, 0.5, 2.0
 _PLATEAU = 0.9
 """A loss that is not below this share of a constant's is on a plateau."""
 
+_BEATS = 0.99
+"""A loss that is not below this share of a constant's is not told apart from it: batches differ in their labels."""
+
 _MOVED = 0.99
 """A rung that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
 
@@ -93,7 +96,8 @@ class Rung:
     loss
         Mean over the last tenth of the steps; None if the run is lost.
     trains
-        Whether that lies below the loss of the untrained network on the same batches and below the best constant's.
+        Whether that lies below the loss of the untrained network on the same batches and, by 1 %, below the best
+        constant's.
     """
 
     rate: float
@@ -203,15 +207,13 @@ class _Walk:
         best = self._climbed(0, stride)
         if stride > 1:
             best = self._climbed(best, 1)
-        if self._score(best) > _MOVED * self.constant:
+        if not self._score(best) < _BEATS * self.constant:
             self._look_everywhere(best)
         best = self._continued()
         if not self._trains(best):
             return self._found(None, best, None)
         edge = self._edge(best)
-        back = edge == best and self._failed_above(best)
-        start = best - 1 if back and self._trains(best - 1) else best
-        return self._found(start, best, edge)
+        return self._found(self._stepped_back(best) if edge == best else best, best, edge)
 
     # --- the parts ---
 
@@ -236,19 +238,25 @@ class _Walk:
                 break
 
     def _continued(self) -> int:
-        """The best of the leaders, taken further; on a plateau until it ends, with neighbours that have become better."""
+        """The best of the leaders, taken further; on a plateau until it ends, with lower neighbours."""
         steps, leaders = self.ladder.longer, self._leaders()
         self._extend(leaders, steps)
-        while min(map(self._score, leaders)) >= _PLATEAU * self.constant and steps < self.ladder.longest:
+        while steps < self.ladder.longest and self._on_plateau(leaders):
             steps = min(2 * steps, self.ladder.longest)
             leaders = self._leaders()
             self._extend(leaders, steps)
-        best = min(leaders, key=self._score)
-        while best == min(leaders) and steps > self.ladder.longer and best > min(self.runs) - _LEADERS:
-            leaders = [best - 1, *leaders]
-            self._extend(leaders, steps)
-            best = min(leaders, key=self._score)
-        return best
+        for _ in range(_LEADERS):  # lower rungs come late on a plateau
+            if steps == self.ladder.longer or self._best(leaders) != min(leaders):
+                break
+            leaders.append(min(leaders) - 1)
+            self._extend(leaders[-1:], steps)
+        return self._best(leaders)
+
+    def _stepped_back(self, best: int) -> int:
+        """The place below, where the one above failed, if that trains."""
+        back = best - 1
+        self._extend([back], self.runs[best].steps)
+        return back if self._trains(back) else best
 
     def _edge(self, best: int) -> int:
         """The highest place up to which all train."""
@@ -280,6 +288,12 @@ class _Walk:
         order = sorted(self.runs, key=lambda place: (self._score(place), place))
         return [place for place in order[:_LEADERS] if not self.runs[place].lost] or order[:1]
 
+    def _on_plateau(self, places: list[int]) -> bool:
+        return not self._score(self._best(places)) < _PLATEAU * self.constant
+
+    def _best(self, places: list[int]) -> int:
+        return min(places, key=lambda place: (self._score(place), place))
+
     def _score(self, place: int) -> float:
         return self._run(place).final()
 
@@ -299,10 +313,7 @@ class _Walk:
         return self._below(run)
 
     def _below(self, run: Run) -> bool:
-        return not run.lost and run.final() < min(self._at_first(run.steps), self.constant)
-
-    def _failed_above(self, place: int) -> bool:
-        return place + 1 in self.runs and not self._below(self.runs[place + 1])
+        return not run.lost and run.final() < min(self._at_first(run.steps), _BEATS * self.constant)
 
     def _at_first(self, steps: int) -> float:
         if steps not in self._first:

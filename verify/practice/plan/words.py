@@ -154,9 +154,9 @@ def _refusals(made: Plan) -> Iterator[str]:
     for at in stuck:
         best = at.walked.best
         yield (
-            f"B = {at.batch_size}: no rate that was tried beats a constant output ({numeral(made.state.constant, 3)});"
-            f" best was {numeral(best.rate, 3)}, {best.fate()}. No rate is given: look at the start, the data and the"
-            " loss, or let trials look further ahead (--steps)"
+            f"B = {at.batch_size}: no rate that was tried beats a constant output by 1 %"
+            f" ({numeral(made.state.constant, 3)}); best was {numeral(best.rate, 3)}, {best.fate()}. No rate is given:"
+            " look at the start, the data and the loss, or let trials look further ahead (--steps)"
         )
 
 
@@ -216,8 +216,8 @@ def curvature_notes(made: Plan) -> Iterator[str]:
         yield from _notes(made.linearised)
     elif made.batch_curvature:
         yield (
-            "2 over the mean largest eigenvalue of the Hessian of drawn batches, each with its own statistics: full steps"
-            " on one batch alone would be stable below. It gives the shape over batch sizes, not the level of a rate"
+            "2 over the mean largest eigenvalue of the Hessian of drawn batches, each with its own statistics: full"
+            " steps on one batch alone would be stable below. It gives the shape over batch sizes, not the level of a rate"
         )
     else:
         yield f"none: {made.not_linearised}"
