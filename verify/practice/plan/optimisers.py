@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
@@ -86,7 +85,7 @@ def chosen(
     )
 
 
-def _own(optimiser: Any, momentum: float | None, weight_decay: float, rate: float | None) -> Chosen:
+def _own(optimiser: Factory, momentum: float | None, weight_decay: float, rate: float | None) -> Chosen:
     if not callable(optimiser):
         raise ValueError(f"optimiser must be one of {', '.join(NAMES)} or a function, got {optimiser!r}")
     if momentum is not None or weight_decay:

@@ -238,19 +238,25 @@ class _Walk:
                 break
 
     def _continued(self) -> int:
-        """The best of the leaders, taken further; on a plateau until it ends, with lower neighbours."""
-        steps, leaders = self.ladder.longer, self._leaders()
-        self._extend(leaders, steps)
+        """The best of the leaders, taken further; on a plateau until it ends."""
+        steps, leaders = self.ladder.longer, self._leaders(list(self.runs))
+        leaders = self._settled(leaders, steps)
         while steps < self.ladder.longest and self._on_plateau(leaders):
             steps = min(2 * steps, self.ladder.longest)
-            leaders = self._leaders()
-            self._extend(leaders, steps)
-        for _ in range(_LEADERS):  # lower rungs come late on a plateau
-            if steps == self.ladder.longer or self._best(leaders) != min(leaders):
-                break
-            leaders.append(min(leaders) - 1)
-            self._extend(leaders[-1:], steps)
+            leaders = self._settled(self._leaders(leaders), steps)
         return self._best(leaders)
+
+    def _settled(self, places: list[int], steps: int) -> list[int]:
+        """These taken further, and lower ones as long as they are better where higher ones were lost, or came late."""
+        self._extend(places, steps)
+        late = steps > self.ladder.longer or any(self.runs[place].lost for place in places)
+        found = list(places)
+        for _ in range(_MOST if late else 0):
+            if self._best(found) != min(found):
+                break
+            found.append(min(found) - 1)
+            self._extend(found[-1:], steps)
+        return found
 
     def _stepped_back(self, best: int) -> int:
         """The place below, where the one above failed, if that trains."""
@@ -284,8 +290,8 @@ class _Walk:
             self._run(place)
             self._until(place, steps)
 
-    def _leaders(self) -> list[int]:
-        order = sorted(self.runs, key=lambda place: (self._score(place), place))
+    def _leaders(self, places: list[int]) -> list[int]:
+        order = sorted(places, key=lambda place: (self._score(place), place))
         return [place for place in order[:_LEADERS] if not self.runs[place].lost] or order[:1]
 
     def _on_plateau(self, places: list[int]) -> bool:

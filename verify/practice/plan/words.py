@@ -217,7 +217,7 @@ def curvature_notes(made: Plan) -> Iterator[str]:
     elif made.batch_curvature:
         yield (
             "2 over the mean largest eigenvalue of the Hessian of drawn batches, each with its own statistics: full"
-            " steps on one batch alone would be stable below. It gives the shape over batch sizes, not the level of a rate"
+            " steps on one batch alone would be stable below. It gives the shape over batch sizes, not the level"
         )
     else:
         yield f"none: {made.not_linearised}"
