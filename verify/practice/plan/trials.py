@@ -31,6 +31,9 @@ _TIMED = 2
 _STILL = 1e-6
 """Of the first rate: at which they are, so that none is lost."""
 
+_SAMPLES = 64
+"""That the loss of a rung is a mean over, at least: a tenth of few steps of small batches would be noise."""
+
 _SHORT = 0.25
 """Of the batch size: what is shorter is warned of. The noise of its gradient is at least doubled."""
 
@@ -134,8 +137,8 @@ class Trials:
         training = self._training(size)
         with calling("model and loss", f"train on batches of {size} samples"):
             found = walked(
-                lambda at: TrialRun(training, at),
-                lambda steps: training.untrained(steps - tail(steps), steps),
+                lambda at: _Scored(training, at),
+                lambda steps: training.untrained(steps - _last(steps, size), steps),
                 rate=rate,
                 constant=self.constant,
                 ladder=Ladder(self.steps),
@@ -178,6 +181,18 @@ class Trials:
                 run.until(1 + _TIMED)
             self._seconds[size] = (time.monotonic() - started) / _TIMED
         return self._seconds[size]
+
+
+class _Scored(TrialRun):
+    """A run whose last loss is a mean over enough samples."""
+
+    def final(self, *, last: int | None = None) -> float:
+        return super().final(last=last or _last(self.steps, self.training.batches.size))
+
+
+def _last(steps: int, size: int) -> int:
+    """How many steps tell how a run went: the last tenth, more of them where batches are small, at most half."""
+    return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
 
 
 def _share(watch: Watch, behind: float, each: float, steps: int) -> None:

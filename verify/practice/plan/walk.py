@@ -94,7 +94,7 @@ class Rung:
     rate, steps
         And how many were taken; those until it was lost.
     loss
-        Mean over the last tenth of the steps; None if the run is lost.
+        Mean over its last steps, a tenth of them or 64 samples if these are more; None if the run is lost.
     trains
         Whether that lies below the loss of the untrained network on the same batches and, by 1 %, below the best
         constant's.
