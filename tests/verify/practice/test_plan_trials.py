@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -25,7 +26,8 @@ def given() -> Problem:
 
 
 def tried(given: Problem, sizes: list[int], **options: Any) -> Plan:
-    return plan(given, sizes, linearised=False, **({"steps": 20} | options))
+    asked: dict[str, Any] = {"steps": 20, "linearised": False} | options
+    return plan(given, sizes, **asked)
 
 
 def test_the_rate_to_start_with_trains(given: Problem) -> None:
@@ -41,7 +43,9 @@ def test_the_rate_to_start_with_trains(given: Problem) -> None:
         steps.zero_grad()
         loss.backward()
         steps.step()
-    assert_allclose(at.walked.start.loss, sum(losses[-5:]) / 5, rtol=1e-9)  # of 64 samples at least
+    assert_allclose(
+        at.walked.start.loss or math.nan, sum(losses[-5:]) / 5, rtol=1e-9
+    )  # of 64 samples at least
     assert losses[-1] < losses[0]
 
 
@@ -68,19 +72,26 @@ def test_a_rung_is_told_by_a_tenth_of_its_steps_or_by_enough_samples(
 def test_the_middle_size_comes_first_and_others_begin_at_its_answer(
     given: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order: list[tuple[int, float, bool]] = []
+    order: list[tuple[int, float | None]] = []
 
-    def seen(self: Trials, size: int, rate: float, first: bool, _: Any) -> SizeTrial:
-        order.append((size, rate, first))
+    def seen(self: Trials, size: int, known: float | None, _: Any) -> SizeTrial:
+        order.append((size, known))
+        rate = known or 1.0
         rung = Rung(rate=rate * 3, steps=1, loss=0.1, trains=True)
         walked = Walked(start=rung, best=rung, largest=rung, failed=None, rungs=(rung,))
         return SizeTrial(
-            batch_size=size, start=rate, within=(0.1, 0.2), trains=rate, fails=None, walked=walked, short=0
+            batch_size=size,
+            start=rate if size != 2 else None,
+            within=(0.1, 0.2),
+            trains=rate,
+            fails=None,
+            walked=walked,
+            short=0,
         )
 
     monkeypatch.setattr(Trials, "_tried", seen)
-    found = tried(given, [1, 2, 4, 7, 14], rate=1.0)
-    assert order == [(4, 1.0, True), (7, 3.0, False), (14, 9.0, False), (2, 3.0, False), (1, 9.0, False)]
+    found = tried(given, [1, 2, 4, 7, 14])
+    assert order == [(4, None), (7, 3.0), (14, 9.0), (2, 3.0), (1, None)]  # 2 had no answer
     assert [at.batch_size for at in found.trials] == [1, 2, 4, 7, 14]
 
 
@@ -150,8 +161,21 @@ def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     text = words.plan_text(made)
-    assert "no rate that was tried beats a constant output by 1 %" in text
+    assert "no rate that was tried beats a constant output (1.1)" in text
     assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
+
+
+def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
+    """At the least squares themselves every step with a batch leads away."""
+    x = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    net = nn.Linear(1, 1, bias=False).double()
+    y = x + torch.tensor([[0.3], [-0.3], [0.2], [-0.175]], dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.fill_(float((x * y).sum() / x.square().sum()))
+    made = tried(problem(net, (x, y), dtype="float64"), [4])
+    assert made.trials[0].start is None
+    assert "no rate that was tried brings the loss below that of the parameters" in words.plan_text(made)
+    assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
 
 
 def test_steps_stand_over_those_that_are_intended(given: Problem) -> None:

@@ -96,6 +96,34 @@ def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
     assert not any(rung.trains for rung in found.rungs)
 
 
+def test_a_second_valley_on_the_way_to_the_edge_is_taken() -> None:
+    """From trained parameters large rates raise the loss at first, and are better after that."""
+
+    def law(rate: float, steps: int) -> float:
+        if rate > 3:
+            return math.inf
+        late = 0.2 + 0.1 * abs(math.log2(rate / 0.8))
+        return min(
+            0.7 + 0.05 * abs(math.log2(rate / 0.05)), late + 0.3 * (steps <= 60) if rate > 0.3 else 1.0
+        )
+
+    found = go(law)
+    assert found.best.rate == pytest.approx(0.8)
+    assert found.start is not None and found.start.rate == pytest.approx(0.8)
+    assert found.failed is not None and found.failed.rate == pytest.approx(3.2)
+
+
+def test_a_rung_that_hardly_moves_has_not_trained() -> None:
+    found = go(lambda rate, _: 0.995 if rate < 1 else 1.2)
+    assert found.start is None
+
+
+def test_below_rates_that_do_not_move_the_loss_nothing_is_tried() -> None:
+    found = go(lambda rate, _: 1.0 + 10 * rate)
+    assert found.start is None
+    assert 1e-5 < min(rung.rate for rung in found.rungs) < 1e-4
+
+
 def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
     """A high rate leads on the plateau and is lost after it; a low one comes late."""
 

@@ -126,23 +126,24 @@ class Trials:
         """
         found, behind, total = dict[int, SizeTrial](), 0.0, self.cost()[1]
         for size, near in self._outwards():
-            rate = self.optimiser.rate if near is None else found[near].walked.best.rate
+            known = None if near is None else found[near].start and found[near].walked.best.rate
             share = self._step_seconds(size) / total if total else 0.0
-            found[size] = self._tried(size, rate, near is None, partial(_share, watch, behind, share))
+            found[size] = self._tried(size, known, partial(_share, watch, behind, share))
             behind += self._expected(size) * share
             watch(behind)
         return tuple(found[size] for size in self.sizes)
 
-    def _tried(self, size: int, rate: float, first: bool, watch: Callable[[int], None]) -> SizeTrial:
+    def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
+        """From the best rate of a neighbour, if it had one."""
         training = self._training(size)
         with calling("model and loss", f"train on batches of {size} samples"):
             found = walked(
                 lambda at: _Scored(training, at),
                 lambda steps: training.untrained(steps - _last(steps, size), steps),
-                rate=rate,
+                rate=known or self.optimiser.rate,
                 constant=self.constant,
                 ladder=Ladder(self.steps),
-                stride=2 if first else 1,
+                stride=1 if known else 2,
                 watch=watch,
             )
         return _advised(size, found, short_batch(self.problem.samples, size, drop_last=self.drop_last))

@@ -28,10 +28,13 @@ _PLATEAU = 0.9
 """A loss that is not below this share of a constant's is on a plateau."""
 
 _BEATS = 0.99
-"""A loss that is not below this share of a constant's is not told apart from it: batches differ in their labels."""
+"""A loss that is not below this share of a constant's, or of the first, is not told apart from it."""
 
 _MOVED = 0.99
 """A rung that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
+
+_STILL = 1e-3
+"""A rung whose loss is within this share of the first has not moved: lower ones would not either."""
 
 _MOST = 14
 """Rungs in one direction: a factor of 16,000."""
@@ -96,7 +99,7 @@ class Rung:
     loss
         Mean over its last steps, a tenth of them or 64 samples if these are more; None if the run is lost.
     trains
-        Whether that lies below the loss of the untrained network on the same batches and, by 1 %, below the best
+        Whether that lies by 1 % below the loss of the untrained network on the same batches and below the best
         constant's.
     """
 
@@ -213,6 +216,7 @@ class _Walk:
         if not self._trains(best):
             return self._found(None, best, None)
         edge = self._edge(best)
+        best = self._bettered(best, edge)
         return self._found(self._stepped_back(best) if edge == best else best, best, edge)
 
     # --- the parts ---
@@ -222,8 +226,9 @@ class _Walk:
         up = not self._failed(at) and self._better(at + stride, at)
         way = stride if up else -stride
         for _ in range(_MOST):
-            failed = self._failed(at) and way < 0
-            if not failed and not self._better(at + way, at):
+            if way < 0 and self._still(at):
+                break
+            if not (way < 0 and self._failed(at)) and not self._better(at + way, at):
                 break
             at += way
         return at
@@ -252,11 +257,20 @@ class _Walk:
         late = steps > self.ladder.longer or any(self.runs[place].lost for place in places)
         found = list(places)
         for _ in range(_MOST if late else 0):
-            if self._best(found) != min(found):
+            if self._best(found) != min(found) or self._still(min(found)):
                 break
             found.append(min(found) - 1)
             self._extend(found[-1:], steps)
         return found
+
+    def _bettered(self, best: int, edge: int) -> int:
+        """A place on the way to the edge, where it shows to be better: a second valley."""
+        steps, found = self.runs[best].steps, self._best(list(range(best, edge + 1)))
+        if found == best:
+            return best
+        places = [place for place in (found - 1, found, found + 1) if best <= place <= edge]
+        self._extend(places, steps)
+        return self._best([best, *places])
 
     def _stepped_back(self, best: int) -> int:
         """The place below, where the one above failed, if that trains."""
@@ -311,6 +325,10 @@ class _Walk:
         run = self._run(place)
         return run.lost or not run.final() < self._at_first(run.steps)
 
+    def _still(self, place: int) -> bool:
+        first = self._at_first(self._run(place).steps)
+        return abs(self._score(place) - first) <= _STILL * abs(first)
+
     def _trains(self, place: int, like: int | None = None) -> bool:
         """Below where it came from and below a constant; on a plateau after as many steps as another place had."""
         run = self._run(place)
@@ -319,7 +337,7 @@ class _Walk:
         return self._below(run)
 
     def _below(self, run: Run) -> bool:
-        return not run.lost and run.final() < min(self._at_first(run.steps), _BEATS * self.constant)
+        return not run.lost and run.final() < _BEATS * min(self._at_first(run.steps), self.constant)
 
     def _at_first(self, steps: int) -> float:
         if steps not in self._first:

@@ -141,7 +141,7 @@ def trial_notes(made: Plan) -> Iterator[str]:
         f" {FACTOR:g}: {uncertainty()}{'' if made.plain else '; nothing was measured yet for your optimiser'}"
     )
     yield (
-        "largest that should train: between a rung that ended below the start and below the best constant output and"
+        "largest that should train: between a rung that ended 1 % below the start and the best constant output and"
         f" the next one, which did not; in {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of"
         " that of 200 steps"
     )
@@ -152,12 +152,19 @@ def trial_notes(made: Plan) -> Iterator[str]:
 def _refusals(made: Plan) -> Iterator[str]:
     stuck = [at for at in made.trials if at.start is None]
     for at in stuck:
-        best = at.walked.best
+        best = f"{numeral(at.walked.best.rate, 3)}, {at.walked.best.fate()}"
         yield (
-            f"B = {at.batch_size}: no rate that was tried beats a constant output by 1 %"
-            f" ({numeral(made.state.constant, 3)}); best was {numeral(best.rate, 3)}, {best.fate()}. No rate is given:"
-            " look at the start, the data and the loss, or let trials look further ahead (--steps)"
+            f"B = {at.batch_size}: no rate that was tried {_unbeaten(made.state, at)}; best was {best}. No rate"
+            " is given: look at the start, the data and the loss, or let trials look further ahead (--steps)"
         )
+
+
+def _unbeaten(state: State, at: SizeTrial) -> str:
+    """What no rung was below by 1 %."""
+    loss = at.walked.best.loss
+    if loss is not None and loss < 0.9 * state.constant:
+        return f"brings the loss below that of the parameters as they are ({numeral(state.loss, 3)})"
+    return f"beats a constant output ({numeral(state.constant, 3)})"
 
 
 def _ahead(made: Plan) -> str:
