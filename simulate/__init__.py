@@ -8,7 +8,7 @@
 `perceptrons`      fast routes for fully connected networks given as matrices
 `wide`             wide random networks: signals, gradients, the Fisher spectrum under normalisation
 `matrices`         random matrices: noise, spikes, samples
-`training`         gradient descent at many learning rates at once
+`training`         gradient descent at many learning rates at once; short runs of any module
 `networks`         the networks of the papers and their initial scales; `activations` theirs
 `data`             images and labels
 `monte_carlo`      replicates with streams of their own, blocks of them, and who runs these

@@ -40,10 +40,35 @@ def _add_plan(commands: Any, command: Command) -> None:
         help="to plan for, such as 16,32,64; at most all samples",
     )
     plan.add_argument(
-        "--check", action="store_true", help="try rates in short runs of SGD at three of the batch sizes"
+        "--optimizer",
+        choices=("sgd", "momentum", "adam"),
+        default="sgd",
+        help="yours, with which rates are tried (default sgd; momentum is sgd with momentum 0.9)",
+    )
+    plan.add_argument("--momentum", type=float, metavar="BETA", help="of sgd (default 0; 0.9 of momentum)")
+    plan.add_argument(
+        "--weight-decay", type=float, metavar="RATE", default=0.0, help="as torch takes it (default 0)"
     )
     plan.add_argument(
-        "--steps", type=int, metavar="N", default=100, help="of each of these runs (default 100)"
+        "--rate", type=float, metavar="RATE", help="where trials begin, such as the one that you use now"
+    )
+    plan.add_argument(
+        "--steps", type=int, metavar="N", default=200, help="of training that trials look ahead (default 200)"
+    )
+    plan.add_argument(
+        "--intended", type=int, metavar="N", help="steps that your training takes, to be told beside them"
+    )
+    plan.add_argument(
+        "--drop-last", action="store_true", help="leave out the short batch at the end of an epoch"
+    )
+    plan.add_argument(
+        "--no-trials", dest="trials", action="store_false", help="curvature alone, without trial training"
+    )
+    plan.add_argument(
+        "--no-linearised",
+        dest="linearised",
+        action="store_false",
+        help="trial training alone, without curvature",
     )
     plan.add_argument(
         "--adam-rate", type=float, metavar="RATE", help="a good learning rate of Adam, to be scaled"

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from verify.practice.loading import Problem, problem
+from verify.practice.plan import plan
+from verify.practice.plan.linearised import Linearised
 
 N, SIZES = 14, [14, 1, 2, 6]
 
@@ -23,3 +25,10 @@ def small_network(**options: Any) -> Problem:
 
 def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
     return ((outputs - targets) ** 2).mean() / 2
+
+
+def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:
+    """The linearised section of a plan alone."""
+    found = plan(given, sizes, trials=False, **options).linearised
+    assert found is not None
+    return found

@@ -14,11 +14,11 @@ from torch import nn
 from simulate.spectra import Estimate
 from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
-from tests.verify.practice.small_plans import SIZES, N, halved_square, small_network
+from tests.verify.practice.small_plans import SIZES, N, curvature_of, halved_square, small_network
 from theory import learning_rates
-from verify.practice import plan as planning
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import Plan, plan
+from verify.practice.plan import linearised as linearising
+from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.rate_bracket import MeasuredBracket, sample_matrices, square_bound
 
 
@@ -42,14 +42,14 @@ def dense(given: Problem) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def made(given: Problem) -> Plan:
-    return plan(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), check=True, steps=6, runs=2)
+def made(given: Problem) -> Linearised:
+    return curvature_of(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4))
 
 
 # --- every number against dense matrices -----------------------------------------------------------------------
 
 
-def test_statistics_of_the_samples_are_those_of_dense_matrices(made: Plan, dense: Any) -> None:
+def test_statistics_of_the_samples_are_those_of_dense_matrices(made: Linearised, dense: Any) -> None:
     values, vectors = np.linalg.eigh(dense.mean(0))
     own = [np.linalg.eigh(matrix) for matrix in dense]
     order = np.argsort([v[0][-1] for v in own])[::-1]
@@ -67,17 +67,17 @@ def test_statistics_of_the_samples_are_those_of_dense_matrices(made: Plan, dense
     assert_allclose(np.array(found.variances)[kept], forms.var(0, ddof=1)[expected], rtol=1e-2)
 
 
-def test_top_of_the_hessian_is_that_of_the_dense_one(made: Plan, given: Problem) -> None:
+def test_top_of_the_hessian_is_that_of_the_dense_one(made: Linearised, given: Problem) -> None:
     top = float(torch.linalg.eigvalsh(dense_hessian(given.objective))[-1])
     assert abs(made.hessian - top) <= made.hessian_bound + 1e-9
 
 
-def test_variance_over_the_samples_is_the_dense_one_within_its_error(made: Plan, dense: Any) -> None:
+def test_variance_over_the_samples_is_the_dense_one_within_its_error(made: Linearised, dense: Any) -> None:
     total = ((dense - dense.mean(0)) ** 2).sum() / (N - 1)
     assert abs(made.variance.value - total) <= 3 * made.variance.standard_error + 1e-9 * total
 
 
-def test_the_bracket_holds_the_exact_limit(made: Plan, dense: Any) -> None:
+def test_the_bracket_holds_the_exact_limit(made: Linearised, dense: Any) -> None:
     samples = optimisers.population(dense)
     for at in made.rates:
         exact = optimisers.largest_stable_rate(samples, at.batch_size).rate
@@ -88,7 +88,7 @@ def test_the_bracket_holds_the_exact_limit(made: Plan, dense: Any) -> None:
         assert at.upper / at.lower < 3
 
 
-def test_at_all_samples_every_rule_gives_the_rate_of_full_gradients(made: Plan) -> None:
+def test_at_all_samples_every_rule_gives_the_rate_of_full_gradients(made: Linearised) -> None:
     last, flat = made.rates[-1], 2 / made.bracket.largest
     assert_allclose([last.upper, last.sharpness.value, last.theorem_4.value], flat, rtol=1e-9)
     assert_allclose(last.lower, 2 / (made.bracket.largest + made.bracket.bound), rtol=1e-9)
@@ -98,7 +98,7 @@ def test_at_all_samples_every_rule_gives_the_rate_of_full_gradients(made: Plan) 
 
 def test_batch_eigenvalues_are_those_of_all_batches_within_their_error(given: Problem, dense: Any) -> None:
     count = 14
-    found = plan(given, [1, 2], directions=1, heavy=0, batches=count)
+    found = curvature_of(given, [1, 2], directions=1, heavy=0, batches=count)
     for at in found.rates:
         tops = np.linalg.eigvalsh(optimisers.all_batches(dense, at.batch_size))[:, -1]
         assert abs(at.eigenvalue.value - tops.mean()) <= 3 * at.eigenvalue.standard_error
@@ -110,9 +110,9 @@ def test_batch_eigenvalues_are_those_of_all_batches_within_their_error(given: Pr
         )
 
 
-def test_theorem_4_is_fed_with_what_was_measured(made: Plan) -> None:
+def test_theorem_4_is_fed_with_what_was_measured(made: Linearised, given: Problem) -> None:
     """Below its threshold its edge is 2 sqrt(total / (P b)), above it lambda_1 + total / (P b lambda_1)."""
-    top, share = made.bracket.largest, made.variance.value / made.parameters
+    top, share = made.bracket.largest, made.variance.value / given.objective.dim
     for at in made.rates[:-1]:
         x = 1 / at.batch_size - 1 / N
         noise = share * x
@@ -121,7 +121,7 @@ def test_theorem_4_is_fed_with_what_was_measured(made: Plan) -> None:
         assert at.theorem_4.standard_error > 0
 
 
-def test_adam_goes_with_the_root_of_the_batch_size(made: Plan) -> None:
+def test_adam_goes_with_the_root_of_the_batch_size(made: Linearised) -> None:
     assert_allclose([at.adam or 0.0 for at in made.rates], 1e-3 * np.sqrt(np.array(sorted(SIZES)) / 4))
 
 
@@ -131,7 +131,10 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
         torch.manual_seed(2)
         net = nn.Sequential(nn.Linear(3, 6), nn.Unflatten(1, (3, 2)))
         given = problem(net, (torch.randn(6, 3), torch.randint(0, 3, (6, 2))), dtype="float64")
-    found, whole = sample_matrices(given), plan(given, [1, 6], directions=1, heavy=1, batches=2).bracket
+    found, whole = (
+        sample_matrices(given),
+        curvature_of(given, [1, 6], directions=1, heavy=1, batches=2).bracket,
+    )
     own = [dense_hessian(given.batch_objective([i])) for i in range(6)]  # linear in the parameters: H = G
 
     assert_allclose(found.traces, [float(torch.trace(g)) for g in own])
@@ -143,8 +146,8 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
 def test_variance_has_the_error_that_the_norm_of_the_mean_leaves(
     given: Problem, dense: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "frobenius", lambda *_, **__: Estimate(0.3, 0.01))
-    found = plan(given, [N], directions=1, heavy=0, batches=2).variance
+    monkeypatch.setattr(linearising, "frobenius", lambda *_, **__: Estimate(0.3, 0.01))
+    found = curvature_of(given, [N], directions=1, heavy=0, batches=2).variance
     spread = (dense**2).sum((1, 2)).mean() - 0.3**2
     assert_allclose(found, np.array([spread, 2 * 0.3 * 0.01]) * N / (N - 1))
 
@@ -152,7 +155,7 @@ def test_variance_has_the_error_that_the_norm_of_the_mean_leaves(
 def test_variance_over_the_samples_is_exact_where_the_probes_are() -> None:
     """Inputs along the axes have a diagonal G, which signs see without an error."""
     x = torch.diag(torch.tensor([1.0, 2.0, 3.0]))
-    found = plan(
+    found = curvature_of(
         problem(nn.Linear(3, 1, bias=False), (x, x[:, :1]), loss=halved_square), [1], batches=2
     ).variance
     squares = np.array([1.0, 4.0, 9.0])
@@ -210,7 +213,7 @@ def test_gaussian_least_squares_lies_in_the_bracket() -> None:
         nn.Linear(4, 1, bias=False), (x, np.zeros((3000, 1))), loss=halved_square, dtype="float64"
     )
     sizes = [1, 3, 9]
-    found = plan(given, sizes, directions=1, heavy=1, batches=2)
+    found = curvature_of(given, sizes, directions=1, heavy=1, batches=2)
     limits = learning_rates.gaussian_least_squares_limit(sizes, 4)
     values, vectors = np.linalg.eigh(x.T @ x / 3000)
     along = (x @ vectors[:, -1]) ** 2
@@ -256,8 +259,3 @@ def test_even_samples_have_no_crossover() -> None:
 def test_the_upper_side_names_its_direction() -> None:
     found = _by_hand()
     assert (found.deciding(1), found.deciding(100)) == ("sample 7", "v1")
-
-
-def test_three_batch_sizes_are_tried(made: Plan) -> None:
-    assert [seen.batch_size for seen in made.checks] == [1, 6, 14]
-    assert [(seen.steps, seen.runs) for seen in made.checks] == [(6, 2), (6, 2), (6, 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from tests.verify.practice.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import Plan, pages as plan_pages, plan, trial_runs
+from verify.practice.plan import Plan, pages as plan_pages, plan
+from verify.practice.plan.uncertainty import uncertainty
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def given() -> Problem:
 
 @pytest.fixture(scope="module")
 def made(given: Problem) -> Plan:
-    return plan(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), check=True, steps=6, runs=2)
+    return plan(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), steps=20)
 
 
 # --- what is given, and what is left as found ------------------------------------------------------------------
@@ -37,38 +39,32 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     model, state = given.objective.model, torch.get_rng_state()
     assert model is not None
     before = {name: p.clone() for name, p in model.state_dict().items()}
-    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "check": True, "steps": 2, "runs": 2}
+    few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "steps": 10}
     first, again = (plan(given, [2], seed=5, **few) for _ in range(2))
-    assert (first.rates, first.checks, first.bracket) == (again.rates, again.checks, again.bracket)
+    assert (first.trials, first.linearised, first.state) == (again.trials, again.linearised, again.state)
     assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(torch.get_rng_state(), state)
-    assert plan(given, [2], seed=6, **few | {"check": False}).rates[0].eigenvalue != first.rates[0].eigenvalue
+    other = plan(given, [2], seed=6, **few)
+    assert other.linearised is not None and first.linearised is not None
+    assert other.linearised.rates[0].eigenvalue != first.linearised.rates[0].eigenvalue
+    assert other.trials[0].walked != first.trials[0].walked
 
 
 def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
     told: list[tuple[str, float]] = []
-    plan(
-        given,
-        [14],
-        directions=1,
-        heavy=1,
-        check=True,
-        steps=1,
-        runs=2,
-        tell=lambda what, share: told.append((what, share)),
-    )
+    plan(given, [14], directions=1, heavy=1, steps=5, tell=lambda what, share: told.append((what, share)))
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert 0 == shares[0] < shares[-1] <= 1
     assert list(dict.fromkeys(what for what, _ in told)) == [
+        "trial training",
         "top of the Gauss-Newton matrix",
         "top of the Hessian",
         "single samples",
         "trial directions",
         "noise of the samples",
         "batches",
-        "short runs",
     ]
 
 
@@ -107,7 +103,22 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
         ({"heavy": -1}, "heavy must be at least 0, got -1"),
         ({"batches": 1}, "batches must be at least 2, got 1"),
         ({"steps": 0}, "steps must be at least 1, got 0"),
-        ({"runs": 1}, "runs must be at least 2, got 1"),
+        ({"intended": 0}, "intended must be at least 1, got 0"),
+        ({"rate": -0.1}, "rate must be positive and finite, got -0.1"),
+        ({"rate": math.nan}, "rate must be positive and finite, got nan"),
+        ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
+        ({"weight_decay": -1.0}, "weight_decay must be non-negative and finite, got -1.0"),
+        ({"optimiser": "adamw"}, "optimiser must be one of sgd, momentum, adam or a function, got 'adamw'"),
+        ({"optimiser": 3}, "optimiser must be one of sgd, momentum, adam or a function, got 3"),
+        ({"optimiser": "adam", "momentum": 0.9}, "momentum must be left out with adam, got 0.9"),
+        (
+            {"optimiser": torch.optim.Adam, "weight_decay": 0.1},
+            "must be left to an optimiser that is a function",
+        ),
+        (
+            {"trials": False, "linearised": False},
+            "a plan must have trials or the linearised section, got neither",
+        ),
         ({"seed": -1}, "seed must be"),
     ],
 )
@@ -141,7 +152,7 @@ def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, messa
     x = torch.tensor([[1.0], [2.0], [3.0]])
     given = problem(_line(), (x, x), loss=loss, training=training)
     with pytest.raises(ValueError, match=message):
-        plan(given, [1])
+        plan(given, [1], trials=False)
 
 
 def test_a_single_sample_has_no_batches() -> None:
@@ -178,12 +189,16 @@ def words(tmp_path: Path) -> list[str]:
 def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     words: list[str], tmp_path: Path, capsys: Any
 ) -> None:
-    assert cli.main([*words, "--batch-sizes", "1,3,9", "--adam-rate", "1e-3", "--adam-batch", "3"]) == 0
+    more = ["--adam-rate", "1e-3", "--adam-batch", "3", "--steps", "20"]
+    assert cli.main([*words, "--batch-sizes", "1,3,9", *more]) == 0
     printed = capsys.readouterr()
-    assert set(printed.err.splitlines()) == {"running"}
+    told = set(printed.err.splitlines()) - {"running"}
+    assert len(told) == 1
+    assert re.fullmatch(r"losscurv: about \d+ steps of training, \d+ s; curvature, about \d+ s", told.pop())
     assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
-    table = printed.out.split("\n\n")[1].splitlines()
-    assert [row.split()[0] for row in table] == ["B", "1", "3", "9"]
+    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B ")]
+    assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "9"]] * 2
+    assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "plan.html",
         "plan.json",
@@ -196,15 +211,20 @@ def test_json_is_what_is_written(
     words: list[str], tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
-    assert cli.main([*words, "--batch-sizes", "9", "--json", "--check", "--steps", "2"]) == 0
+    assert cli.main([*words, "--batch-sizes", "9", "--json", "--steps", "10", "--intended", "90"]) == 0
     printed = capsys.readouterr().out
     assert printed == (tmp_path / "out" / "plan.json").read_text(encoding="utf-8")
     found = json.loads(printed)
     assert found["samples"] == 9
-    assert found["rates"][0]["batch_size"] == 9
-    assert found["rates"][0]["adam"] is None
-    assert found["rates"][0]["sharpness"]["standard_error"] == 0
-    assert len(found["checks"]) == 1
+    assert found["version"] == 2
+    (at,) = found["linearised"]["rates"]
+    assert (at["batch_size"], at["adam"], at["sharpness"]["standard_error"]) == (9, None, 0)
+    (trial,) = found["trials"]
+    assert trial["batch_size"] == 9
+    assert trial["walked"]["rungs"]
+    assert (found["steps"], found["intended"]) == (10, 90)
+    assert found["state"]["constant"] > 0
+    assert found["uncertainty"] == uncertainty()
 
 
 @pytest.mark.parametrize(
@@ -243,9 +263,9 @@ def test_a_full_disk_takes_no_rates_away(
         raise ValueError("plan cannot be written")
 
     monkeypatch.setattr(plan_pages, "write_plan", full)
-    assert cli.main([*words, "--batch-sizes", "9"]) == 2
+    assert cli.main([*words, "--batch-sizes", "9", "--steps", "10"]) == 2
     out, err = capsys.readouterr()
-    assert "stable below" in out and "page:" not in out
+    assert "start with" in out and "stable below" in out and "page:" not in out
     assert err.splitlines()[-1] == "losscurv: plan cannot be written"
 
 
@@ -257,21 +277,27 @@ def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
 # --- pages -----------------------------------------------------------------------------------------------------
 
 
-def test_the_picture_has_the_bracket_the_rules_and_the_runs(made: Plan) -> None:
-    first, second = plan_pages.plan_figure(made).axes
-    _, names = first.get_legend_handles_labels()
-    assert {"SGD stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} < set(
-        names
-    )
-    assert "short runs: held" in names
-    assert second.get_title(loc="left") == "Adam, in proportion to √B"
+def test_the_picture_has_a_panel_for_each_section(made: Plan) -> None:
+    tried, bracket, adam = plan_pages.plan_figure(made).axes
+    assert {"start with", "trained"} <= set(tried.get_legend_handles_labels()[1])
+    names = set(bracket.get_legend_handles_labels()[1])
+    assert {"stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} <= names
+    assert [axes.get_title(loc="left") for axes in (tried, bracket, adam)] == [
+        "Trial training: SGD",
+        "SGD, linearised at these parameters",
+        "Adam, in proportion to √B",
+    ]
 
 
-def test_without_adam_nothing_is_said_of_it(given: Problem) -> None:
-    found = plan(given, [3], directions=1, heavy=0, batches=2)
-    assert len(plan_pages.plan_figure(found).axes) == 1
-    assert "Adam" not in plan_pages.plan_text(found)
-    assert "short runs" not in plan_pages.plan_text(found)
+def test_what_was_not_asked_for_is_not_said(given: Problem) -> None:
+    curved = plan(given, [3], directions=1, heavy=0, batches=2, trials=False)
+    assert len(plan_pages.plan_figure(curved).axes) == 1
+    assert "Adam" not in plan_pages.plan_text(curved)
+    assert "start with" not in plan_pages.plan_text(curved) + plan_pages.plan_page(curved)
+    tried = plan(given, [3], steps=10, linearised=False)
+    assert len(plan_pages.plan_figure(tried).axes) == 1
+    assert "inearised" not in plan_pages.plan_text(tried)
+    assert "unstable" not in plan_pages.plan_page(tried)
 
 
 def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
@@ -279,17 +305,9 @@ def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
     assert text.count("<svg") == 1
     for foreign in ("<script", 'href="http', "@import", "src="):
         assert foreign not in text
-    for at in made.rates:
-        assert f'<th scope="row">{at.batch_size}</th>' in text
+    for at in made.trials:
+        assert text.count(f'<th scope="row">{at.batch_size}</th>') == 2
     assert "var(--theory)" in text
-
-
-def test_a_run_that_was_lost_is_told() -> None:
-    seen = trial_runs.Trial(
-        batch_size=1, steps=1, runs=2, start=1.0, held=None, failed=0.5, held_loss=None, failed_loss=None,
-        best=None, best_loss=None,
-    )  # fmt: skip
-    assert plan_pages._outcome(seen) == "0.5 did not, lost"
 
 
 def test_a_folder_that_cannot_be_written_is_told(made: Plan, tmp_path: Path) -> None:

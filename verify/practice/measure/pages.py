@@ -13,6 +13,7 @@ from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
 from verify.page.markup import template, themed
+from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.measure import plots as measure_plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
 
@@ -35,6 +36,7 @@ def measurement_page(found: Measurement) -> str:
         m=found,
         zone=found.zone,
         name=escaped(found.name),
+        full_gradients=list(_full_gradients(found)),
         figures=[themed(figure) for figure in drawn if figure is not None],
         histogram=noise and themed(measure_plots.noise_figure(noise, found.hessian.top[0])),
     )
@@ -94,9 +96,12 @@ def _rest(found: Measurement) -> Iterator[str]:
             yield f"{name}: Lanczos stopped at {matrix.stopped}; wide bounds are what is left"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
-    if found.largest_rate is not None:
-        yield f"2 / eigenvalue 1     {value(found.largest_rate)}: full-batch gradient descent is stable below"
+    yield from _full_gradients(found)
     yield f"± is a bound for eigenvalues, else one standard error; {found.products} products in {found.seconds:.0f} s"
+
+
+def _full_gradients(found: Measurement) -> Iterator[str]:
+    return full_gradient_lines(found.hessian.top[0].value, found.gauss_newton.top[0].value)
 
 
 def _zone_lines(found: Measurement) -> Iterator[str]:

@@ -1,51 +1,45 @@
-"""Learning rate against batch size for a network of one's own: what is stable, beside what other rules say.
+"""Learning rate against batch size for a network of one's own: by trial training, beside what curvature says.
 
-Every number belongs to the parameters as they are: at initialisation, or after training, of the model given.
+The state of the network comes first. Then the rates of a walk over short runs of training, with the user's own
+optimiser in the mode in which the network trains. The dynamics linearised at the parameters as they are have a
+section of their own.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from simulate.eigenvalues import Extremes, extremes
-from simulate.lanczos import Operator
-from simulate.modules.sample_grams import SampleGrams
-from simulate.operators import gauss_newton, hessian
-from simulate.spectra import Estimate
+from simulate.objectives.parameters import as_found
+from simulate.training.constant_outputs import constant_loss
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
-from verify.practice.measure.norms import frobenius
+from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
+from verify.practice.plan.linearised import Effort, Linearised, costs, linearised as linearise, require_effort
+from verify.practice.plan.optimisers import Factory, chosen
 from verify.practice.plan.planned import Plan
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket, sample_matrices
-from verify.practice.plan.rules import Anchor, BatchRates, anchored, rates_at
-from verify.practice.plan.trial_runs import Trial, trial
+from verify.practice.plan.rules import Anchor, BatchRates, anchored
+from verify.practice.plan.state import State, seen_before
+from verify.practice.plan.trials import STEPS, SizeTrial, Trials
 from verify.practice.work import Tell, Work, on_terminal
 from verify.running.options import require_seed, require_writable
 
 __all__ = ["Anchor", "BatchRates", "Plan", "plan", "run_plan"]
 
-DIRECTIONS, HEAVY, BATCHES, PROBES = 10, 20, 8, 8
-CHECKED, STEPS, RUNS = 3, 100, 5
+DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
 
-_STEPS_FIRST, _STEPS_EACH, _GRAMS, _RATES_TRIED = 20, 5, 10, 6
-"""Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one, and
-of rates tried in short runs."""
+_PRODUCT = 5.0
+"""Time of a product with the curvature over that of a forward pass, about."""
 
-_RITZ = 1e-2
-"""Relative error that Lanczos may leave in the eigenvalue of a batch, which batches scatter by more than that."""
+_TRIALS, _BATCHES = "trial training", "curvature of batches"
 
-
-Integers = NDArray[np.int64]
+Announce = Callable[[str], object]
 
 
 def plan(
@@ -53,219 +47,188 @@ def plan(
     batch_sizes: Sequence[int],
     *,
     seed: int = 0,
+    optimiser: str | Factory = "sgd",
+    momentum: float | None = None,
+    weight_decay: float = 0.0,
+    rate: float | None = None,
+    steps: int = STEPS,
+    intended: int | None = None,
+    drop_last: bool = False,
+    trials: bool = True,
+    linearised: bool = True,
     directions: int = DIRECTIONS,
     heavy: int = HEAVY,
     batches: int = BATCHES,
     adam: tuple[float, int] | None = None,
-    check: bool = False,
-    steps: int = STEPS,
-    runs: int = RUNS,
     tell: Tell | None = None,
+    announce: Announce = lambda _: None,
 ) -> Plan:
-    """Largest stable learning rates of SGD at some batch sizes, and what other rules say.
+    """Learning rates at some batch sizes: which to start with and the largest that should train, by trial training.
 
     Parameters
     ----------
     problem
-        Of `verify.practice.loading.problem`: a loss that is a mean over samples and convex in the outputs.
+        Of `verify.practice.loading.problem`: a loss that is a mean over the samples of a batch.
     batch_sizes
         Different ones, each from 1 to the number of samples.
     seed
-        Of all random starts, probes and batches.
+        Of the order of the samples in trials, and of all random starts, probes and batches.
+    optimiser
+        "sgd", "momentum" or "adam", or a function that makes a new optimiser from parameters and a rate.
+    momentum, weight_decay
+        Of "sgd" and "momentum", the second also of "adam".
+    rate
+        Where the walk begins at the middle batch size; a usual one if None.
+    steps
+        That trials look ahead: a rung has 0.3 of them, a continued one 0.5, one on a plateau up to twice as many.
+    intended
+        Steps that training is to take in all; printed beside those that were tried.
+    drop_last
+        Whether trials leave out the short batch at the end of an epoch.
+    trials, linearised
+        Whether there are trials, and the section on the linearised dynamics.
     directions, heavy
-        Trial directions of the upper side: eigenvectors of all samples, and of single samples with large eigenvalues.
+        Trial directions of its bracket: eigenvectors of all samples, and of single samples with large eigenvalues.
     batches
         Random batches of each size whose largest eigenvalue is measured, at least 2.
     adam
-        A good rate of Adam and its batch size.
-    check
-        Whether short runs are made at three of the batch sizes, see `verify.practice.plan.trial_runs.trial`.
-    steps, runs
-        Of these, `runs` at least 2.
+        A good rate of Adam and its batch size, for the square-root rule.
     tell
         Called with what is being done and the share of all work that is done.
+    announce
+        Called before the start with what it will cost, in words.
 
     Raises
     ------
     ValueError
-        If an argument is out of its domain, or the problem is of another kind.
+        If an argument is out of its domain, or the problem is of another kind. What the linearised section alone
+        needs is no reason if there are trials: see `Plan.not_linearised`.
 
     Examples
     --------
     >>> import torch
     >>> from verify.practice.loading import problem
+    >>> _ = torch.manual_seed(0)
     >>> x, y = torch.eye(3).repeat(4, 1), torch.tensor([0, 1, 2]).repeat(4)
-    >>> found = plan(problem(torch.nn.Linear(3, 3), (x, y)), [1, 12])
-    >>> [r.batch_size for r in found.rates], all(r.lower <= r.upper for r in found.rates)
+    >>> found = plan(problem(torch.nn.Linear(3, 3), (x, y)), [1, 12], steps=40)
+    >>> [at.batch_size for at in found.trials], all(at.start < at.fails for at in found.trials if at.fails)
     ([1, 12], True)
     """
     started = time.monotonic()
     sizes, anchor = _sizes(batch_sizes, problem.samples), anchored(adam)
-    effort = _Effort(directions, heavy, batches, steps, runs, check)
-    study = _Study(problem, sizes, effort, np.random.default_rng(require_seed(seed)), tell)
-    top, sharpest = study.top(), study.sharpest()
-    grams = study.grams()
-    bracket, variance = study.bracket(top, grams), study.variance(top, grams)
-    dim = problem.objective.dim
-    rates = tuple(
-        rates_at(size, batch, bracket, variance, anchor, dim) for size, batch in study.batches(bracket)
-    )
-    checks = study.checks(rates) if check else ()
+    own = chosen(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
+    effort = Effort(directions, heavy, batches)
+    _require_asked(effort, steps, intended, trials, linearised)
+    rng = np.random.default_rng(require_seed(seed))
+    _require_plain(problem)
+    state, pass_seconds = _looked_at(problem)
+    tried = Trials(problem, own, sizes, state.constant, steps, seed, drop_last) if trials else None
+    parts = _parts(problem, state, tried, _PRODUCT * pass_seconds, sizes, effort if linearised else None)
+    announce(_cost(tried, parts))
+    work = Work(parts, tell)
+    found = _tried(tried, work)
+    section = _Section(problem, sizes, effort, rng, work, anchor)
+    curvature, of_batches, why = section.measured(state, linearised, must=not trials)
     return Plan(
         name=problem.name,
         samples=problem.samples,
-        parameters=dim,
-        loss=problem.objective.value(),
-        bracket=bracket,
-        hessian=float(sharpest.values[0]),
-        hessian_bound=float(sharpest.bounds[0]),
-        variance=variance,
-        rates=rates,
-        crossover=bracket.crossover(),
-        crossover_along_top=bracket.crossover_along_top(),
-        anchor=anchor,
-        checks=checks,
-        products=study.products,
+        parameters=problem.objective.dim,
+        state=state,
+        optimiser=own.name,
+        plain=own.plain,
+        steps=steps,
+        intended=intended,
+        trials=found,
+        linearised=curvature,
+        batch_curvature=of_batches,
+        not_linearised=why,
         seconds=time.monotonic() - started,
         seed=seed,
     )
 
 
-class _Effort(NamedTuple):
-    directions: int
-    heavy: int
-    batches: int
-    steps: int
-    runs: int
-    check: bool
+def _looked_at(problem: Problem) -> tuple[State, float]:
+    """The state, and the seconds of a pass through all samples."""
+    with as_found(problem.model, False):
+        few = problem.objective.few()
+        outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
+    state = seen_before(problem, constant_loss(problem.loss, outputs, problem.targets))
+    started = time.monotonic()
+    problem.objective.value()
+    return state, time.monotonic() - started
 
 
-_LEAST = _Effort(directions=1, heavy=0, batches=2, steps=1, runs=2, check=False)
+def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
+    if trials is None:
+        return ()
+    with work.part(_TRIALS) as done:
+        return trials.run(done)
 
 
-class _Study:
-    """The measurements, one after the other."""
+class _Section:
+    """What curvature says."""
 
     def __init__(
         self,
         problem: Problem,
         sizes: Sequence[int],
-        effort: _Effort,
+        effort: Effort,
         rng: np.random.Generator,
-        tell: Tell | None,
+        work: Work,
+        anchor: Anchor | None,
     ) -> None:
-        _require_effort(effort)
-        _require_plain(problem)
-        self.problem, self.sizes, self.effort, self.rng = problem, sizes, effort, rng
-        self.objective, self.products = problem.objective, 0.0
-        self.work = Work(_costs(problem, sizes, effort), tell)
+        self.problem, self.sizes, self.effort = problem, sizes, effort
+        self.rng, self.work, self.anchor = rng, work, anchor
 
-    def top(self) -> Extremes:
-        count = min(self.effort.directions, self.objective.dim)
-        with self.work.part("top of the Gauss-Newton matrix") as done:
-            return self._extremes(gauss_newton(self.objective), count, done)
+    def measured(
+        self, state: State, asked: bool, *, must: bool
+    ) -> tuple[Linearised | None, tuple[BatchCurvature, ...], str]:
+        """The section, or that of batches, or why there is none; with `must` that is an error."""
+        if not asked:
+            return None, (), ""
+        try:
+            if state.batch_statistics:
+                return None, self._of_batches(), ""
+            return self._linearised(), (), ""
+        except ValueError as error:
+            if must:
+                raise
+            return None, (), str(error)
 
-    def sharpest(self) -> Extremes:
-        with self.work.part("top of the Hessian") as done:
-            return self._extremes(hessian(self.objective), 1, done)
+    def _linearised(self) -> Linearised:
+        return linearise(self.problem, self.sizes, self.effort, self.rng, self.work, self.anchor)
 
-    def grams(self) -> SampleGrams:
-        with self.work.part("single samples"):
-            return sample_matrices(self.problem)
-
-    def bracket(self, top: Extremes, grams: SampleGrams) -> MeasuredBracket:
-        with self.work.part("trial directions") as done:
-            return measured_bracket(
-                self.problem, top, grams.largest, self.rng, heavy=self.effort.heavy, watch=done
-            )
-
-    def variance(self, top: Extremes, grams: SampleGrams) -> Estimate:
-        """Mean over the samples of |G_i - G|_F^2, divisor N - 1: |G_i|_F^2 exact, |G|_F^2 in part from probes."""
-        with self.work.part("noise of the samples"):
-            whole = frobenius(gauss_newton(self.objective), top, self.rng, probes=PROBES)
-        self.products += PROBES
-        factor = self.problem.samples / (self.problem.samples - 1)
-        spread = float(grams.squares.mean()) - whole.value**2
-        return Estimate(factor * max(spread, 0.0), factor * 2 * whole.value * whole.standard_error)
-
-    def batches(self, bracket: MeasuredBracket) -> Iterator[tuple[int, Estimate]]:
-        """Batch sizes, each with the mean of the largest eigenvalue."""
-        with self.work.part("batches") as done:
-            for place, size in enumerate(self.sizes, start=1):
-                whole = size == self.problem.samples
-                yield size, Estimate(bracket.largest, 0.0) if whole else self._of_batches(size)
-                done(place / len(self.sizes))
-
-    def checks(self, rates: Sequence[BatchRates]) -> tuple[Trial, ...]:
-        chosen, found = _spread(rates), []
-        with self.work.part("short runs") as done:
-            for place, at in enumerate(chosen):
-                share = partial(_part_done, done, place, len(chosen))
-                found.append(
-                    trial(
-                        self.problem,
-                        at.batch_size,
-                        at.lower,
-                        self.rng,
-                        steps=self.effort.steps,
-                        runs=self.effort.runs,
-                        watch=share,
-                    )
-                )
-        return tuple(found)
-
-    def _extremes(self, matrix: Operator, count: int, done: Callable[[float], None]) -> Extremes:
-        guess = _STEPS_EACH * count + _STEPS_FIRST
-        found = extremes(matrix, self.rng, largest=count, progress=lambda products, _: done(products / guess))
-        self.products += found.products
-        return found
-
-    def _of_batches(self, size: int) -> Estimate:
-        values = []
-        for chosen in _cut(self.rng, self.problem.samples, size, self.effort.batches):
-            matrix = gauss_newton(self.problem.batch_objective(chosen))
-            found = extremes(matrix, self.rng, largest=1, tolerance=_RITZ)
-            self.products += found.products * size / self.problem.samples
-            values.append(float(found.values[0]))
-        return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))))
+    def _of_batches(self) -> tuple[BatchCurvature, ...]:
+        with self.work.part(_BATCHES) as done:
+            return batch_curvature(self.problem, self.sizes, self.effort.batches, self.rng, done)
 
 
-def _cut(rng: np.random.Generator, samples: int, size: int, count: int) -> Iterator[Integers]:
-    """Random batches: each order of the samples is cut into as many as it holds."""
-    order = rng.permutation(samples)
-    for _ in range(count):
-        if len(order) < size:
-            order = rng.permutation(samples)
-        yield order[:size]
-        order = order[size:]
+def _parts(
+    problem: Problem,
+    state: State,
+    trials: Trials | None,
+    product: float,
+    sizes: Sequence[int],
+    effort: Effort | None,
+) -> dict[str, float]:
+    """Guesses of seconds."""
+    parts = {} if trials is None else {_TRIALS: trials.cost()[1]}
+    if effort is None:
+        return parts
+    units = costs(problem, sizes, effort)
+    units = {_BATCHES: 2 * units["batches"]} if state.batch_statistics else units
+    return parts | {name: product * count for name, count in units.items()}
 
 
-def _part_done(done: Callable[[float], None], place: int, count: int, share: float) -> None:
-    done((place + share) / count)
+def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
+    curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
+    words = [] if trials is None else [f"about {trials.cost()[0]} steps of training, {_span(parts[_TRIALS])}"]
+    words += [f"curvature, about {_span(curvature)}"] if len(parts) > (trials is not None) else []
+    return "; ".join(words)
 
 
-def _spread(rates: Sequence[BatchRates]) -> list[BatchRates]:
-    """Three of them: the first, the last and the one in the middle; all if there are fewer."""
-    if len(rates) <= CHECKED:
-        return list(rates)
-    return [rates[0], rates[len(rates) // 2], rates[-1]]
-
-
-def _costs(problem: Problem, sizes: Sequence[int], effort: _Effort) -> dict[str, float]:
-    """Guesses in products with the matrix of all samples."""
-    samples = problem.samples
-    heavy = min(effort.heavy, samples)
-    few = len(sizes[:CHECKED])
-    steps = effort.check * effort.steps * effort.runs * _RATES_TRIED * few
-    return {
-        "top of the Gauss-Newton matrix": _STEPS_EACH * effort.directions + _STEPS_FIRST,
-        "top of the Hessian": _STEPS_EACH + _STEPS_FIRST,
-        "single samples": _GRAMS,
-        "trial directions": 2.0 * (effort.directions + heavy) + _STEPS_FIRST * heavy / samples,
-        "noise of the samples": PROBES,
-        "batches": sum(effort.batches * _STEPS_FIRST * size / samples for size in sizes),
-        "short runs": steps * (sum(sizes) / len(sizes) / samples),
-    }
+def _span(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
@@ -282,25 +245,25 @@ def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
     return tuple(sorted(int(size) for size in given))
 
 
-def _require_effort(effort: _Effort) -> None:
-    for name, least in _LEAST._asdict().items():
-        if getattr(effort, name) < least:
-            raise ValueError(f"{name} must be at least {least}, got {getattr(effort, name)}")
+def _require_asked(effort: Effort, steps: int, intended: int | None, trials: bool, linearised: bool) -> None:
+    require_effort(effort)
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
+    if intended is not None and intended < 1:
+        raise ValueError(f"intended must be at least 1, got {intended}")
+    if not trials and not linearised:
+        raise ValueError("a plan must have trials or the linearised section, got neither")
 
 
 def _require_plain(problem: Problem) -> None:
-    """Rates are those of steps on the mean over a batch, whose samples do not depend on each other."""
+    """Rates are those of steps on the mean over a batch."""
     if problem.objective.reduction != "mean":
         raise ValueError("loss must be a mean over the samples, got a sum: divide it by their number")
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
     if problem.objective.training:
         raise ValueError(
-            "a plan needs evaluation mode: in training mode samples of a batch may see each other"
-        )
-    if not problem.objective.separable:
-        raise ValueError(
-            f"loss must be a mean over samples, each for itself, for a plan, got another: {problem.objective.coupling}"
+            "a plan needs evaluation mode: it puts the model into training mode itself where that counts"
         )
 
 
@@ -322,10 +285,18 @@ def run_plan(options: argparse.Namespace) -> int:
                 problem,
                 sizes,
                 seed=options.seed,
-                adam=adam,
-                check=options.check,
+                optimiser=options.optimizer,
+                momentum=options.momentum,
+                weight_decay=options.weight_decay,
+                rate=options.rate,
                 steps=options.steps,
+                intended=options.intended,
+                drop_last=options.drop_last,
+                trials=options.trials,
+                linearised=options.linearised,
+                adam=adam,
                 tell=tell,
+                announce=lambda line: sys.stderr.write(f"losscurv: {line}\n"),
             )
         try:
             page = plan_pages.write_plan(made, folder)

@@ -1,13 +1,13 @@
-"""The record of a plan: what was found about a network, and the rates at every batch size."""
+"""The record of a plan: the state of a network, what training at each batch size has shown, and its curvature."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulate.spectra import Estimate
-from verify.practice.plan.rate_bracket import MeasuredBracket
-from verify.practice.plan.rules import Anchor, BatchRates
-from verify.practice.plan.trial_runs import Trial
+from verify.practice.plan.batch_curvature import BatchCurvature
+from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.state import State
+from verify.practice.plan.trials import SizeTrial
 
 __all__ = ["Plan"]
 
@@ -18,26 +18,22 @@ class Plan:
 
     Attributes
     ----------
-    name, samples, parameters, loss
-        Of the problem: N samples, P parameters, value of the loss.
-    bracket
-        Statistics of the samples; gives the bracket at any other batch size too.
-    hessian, hessian_bound
-        Largest eigenvalue of the Hessian and its error bound.
-    variance
-        Mean over the samples of |G_i - G|_F^2, with its standard error.
-    rates
-        One for each batch size, ascending.
-    crossover
-        Batch sizes between which the largest stable rate passes half of 2/lambda_1.
-    crossover_along_top
-        The same from the first eigenvector alone.
-    anchor
-        Of Adam's rule.
-    checks
-        What short runs have shown, if they were asked for.
-    products
-        Curvature times vector, for all samples together.
+    name, samples, parameters
+        Of the problem: N samples, P parameters.
+    state
+        Of the network before any rate was tried.
+    optimiser, plain
+        That was tried, and whether it is SGD without momentum and weight decay.
+    steps, intended
+        That were looked ahead, and that training is to take in all; None if nobody said.
+    trials
+        One for each batch size, ascending; none if they were not asked for.
+    linearised
+        The dynamics linearised at the parameters as they are; None without, see `not_linearised`.
+    batch_curvature
+        Of networks with batch statistics, in the place of that: one for each batch size.
+    not_linearised
+        Why there is no such section; empty if there is, or was not asked for.
     seconds, seed
         Of all of it.
     """
@@ -45,16 +41,19 @@ class Plan:
     name: str
     samples: int
     parameters: int
-    loss: float
-    bracket: MeasuredBracket
-    hessian: float
-    hessian_bound: float
-    variance: Estimate
-    rates: tuple[BatchRates, ...]
-    crossover: tuple[float, float]
-    crossover_along_top: float
-    anchor: Anchor | None
-    checks: tuple[Trial, ...]
-    products: float
+    state: State
+    optimiser: str
+    plain: bool
+    steps: int
+    intended: int | None
+    trials: tuple[SizeTrial, ...]
+    linearised: Linearised | None
+    batch_curvature: tuple[BatchCurvature, ...]
+    not_linearised: str
     seconds: float
     seed: int
+
+    @property
+    def trial_steps(self) -> int:
+        """Steps of training that all trials took."""
+        return sum(at.walked.steps for at in self.trials)

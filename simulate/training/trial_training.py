@@ -1,0 +1,408 @@
+"""Short runs of training from the parameters as they are, at one rate or another: on common batches, to be continued.
+
+Any module with any optimiser of torch, in the mode in which it trains. The model lends its parameters and buffers to
+a run for as long as it takes, so that optimisers, tied weights, hooks and losses that reach for them see the real
+ones; afterwards all is as it was found.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from simulate import _checks
+from simulate.objectives.batches import placed, rows, window
+from simulate.objectives.parameters import as_found, require_ready
+from simulate.objectives.reductions import Loss
+
+__all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "tail"]
+
+OptimiserOf = Callable[[float], Optimizer]
+"""From a rate to a new optimiser of the parameters of the model."""
+
+_LOST = 1e4
+"""A run whose loss exceeds that of its first batch by this factor is lost, where nobody says otherwise."""
+
+_TAIL = 10
+"""Of so many steps the last one is in the mean that tells how a run went."""
+
+
+def _sgd(model: nn.Module) -> OptimiserOf:
+    return lambda rate: torch.optim.SGD(_trained(model), lr=rate)
+
+
+def _momentum(model: nn.Module) -> OptimiserOf:
+    return lambda rate: torch.optim.SGD(_trained(model), lr=rate, momentum=0.9)
+
+
+def _adam(model: nn.Module) -> OptimiserOf:
+    return lambda rate: torch.optim.Adam(_trained(model), lr=rate)
+
+
+OPTIMISERS: Mapping[str, Callable[[nn.Module], OptimiserOf]] = {
+    "sgd": _sgd,
+    "momentum": _momentum,
+    "adam": _adam,
+}
+"""Plain descent, momentum 0.9, and Adam as torch has it, of all parameters that require a gradient."""
+
+
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonBatches:
+    """Which samples each step sees: epochs, each in an order of its own; the same for all who ask.
+
+    Attributes
+    ----------
+    samples, size
+        N, and B from 1 to N.
+    seed
+        Of the orders: the batch of a step hangs on the seed and the step alone.
+    drop_last
+        Whether the short batch at the end of an epoch is left out.
+
+    Raises
+    ------
+    ValueError
+        If the seed is negative, or `size` is not from 1 to `samples`.
+
+    Examples
+    --------
+    >>> batches = CommonBatches(samples=5, size=2)
+    >>> batches.per_epoch, [len(batches.at(step)) for step in range(4)]
+    (3, [2, 2, 1, 2])
+    >>> sorted(torch.cat([batches.at(step) for step in range(3, 6)]).tolist())
+    [0, 1, 2, 3, 4]
+    """
+
+    samples: int
+    size: int
+    seed: int = 0
+    drop_last: bool = False
+
+    def __post_init__(self) -> None:
+        _checks.natural_or_zero("seed", self.seed)
+        if not _checks.natural("size", self.size) <= _checks.natural("samples", self.samples):
+            raise ValueError(f"size must be at most the {self.samples} samples there are, got {self.size}")
+
+    @property
+    def per_epoch(self) -> int:
+        """Steps in which all samples are seen, or all but the short rest."""
+        whole, rest = divmod(self.samples, self.size)
+        return whole + (rest > 0 and not self.drop_last)
+
+    def at(self, step: int) -> Tensor:
+        """Numbers of the samples of a step, from 0, at most (B,)."""
+        epoch, place = divmod(step, self.per_epoch)
+        order = np.random.default_rng((self.seed, epoch)).permutation(self.samples)
+        return torch.from_numpy(order[place * self.size : (place + 1) * self.size])
+
+    def steps(self, start: int, stop: int) -> Iterator[Tensor]:
+        """Those of several steps, one after the other; each order is drawn once.
+
+        Examples
+        --------
+        >>> batches = CommonBatches(samples=5, size=2)
+        >>> [len(chosen) for chosen in batches.steps(1, 4)]
+        [2, 1, 2]
+        """
+        while start < stop:
+            epoch, place = divmod(start, self.per_epoch)
+            order = torch.from_numpy(np.random.default_rng((self.seed, epoch)).permutation(self.samples))
+            here = min(self.per_epoch - place, stop - start)
+            yield from order[place * self.size :].split(self.size)[:here]
+            start += here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What is trained on what, and how: all of it but the rate.
+
+    Attributes
+    ----------
+    model
+        A module with its parameters as they are: every run begins there.
+    loss
+        A function of outputs and targets, one number for a batch.
+    inputs, targets
+        All samples, along the first axis; inputs may be a tuple or a mapping of tensors.
+    batches
+        Of all runs, whatever their rate.
+    optimiser
+        One of `OPTIMISERS`, or a function that makes a new optimiser of the model's own parameters for a rate.
+    training
+        Whether the model is in training mode: dropout, statistics of each batch. What draws at random draws the same
+        at each step, whatever the rate.
+    lost
+        A run is lost once its loss on a batch exceeds this; 1e4 times that on its first batch if None.
+
+    Raises
+    ------
+    ValueError
+        If the optimiser has no such name, the batches are of another number of samples, or the model is not ready to
+        be trained: lazy, compiled, or without parameters that require a gradient.
+
+    Examples
+    --------
+    >>> model = nn.utils.skip_init(nn.Linear, 1, 1, bias=False)
+    >>> _ = nn.init.zeros_(model.weight)
+    >>> x = torch.ones(4, 1)
+    >>> batches = CommonBatches(samples=4, size=2)
+    >>> training = Training(model=model, loss=nn.MSELoss(), inputs=x, targets=x, batches=batches)
+    >>> TrialRun(training, 0.25).until(3).losses  # the distance to 1 is halved each time
+    [1.0, 0.25, 0.0625]
+    >>> TrialRun(training, 500.0).until(9).lost, model.weight.item()
+    (True, 0.0)
+    """
+
+    model: nn.Module
+    loss: Loss
+    inputs: Any
+    targets: Any
+    batches: CommonBatches
+    optimiser: str | OptimiserOf = "sgd"
+    training: bool = True
+    lost: float | None = None
+
+    def __post_init__(self) -> None:
+        require_ready(self.model)
+        if not _trained(self.model):
+            raise ValueError("model must have a parameter that requires a gradient, got none")
+        if isinstance(self.optimiser, str) and self.optimiser not in OPTIMISERS:
+            known = ", ".join(OPTIMISERS)
+            raise ValueError(f"optimiser must be one of {known} or a function, got {self.optimiser!r}")
+        if rows(self.targets) != self.batches.samples:
+            raise ValueError(
+                f"batches must be of the {rows(self.targets)} samples there are, got {self.batches.samples}"
+            )
+
+    def made(self, rate: float) -> Optimizer:
+        """A new optimiser.
+
+        Raises
+        ------
+        ValueError
+            If the rate is not positive and finite, or the optimiser is of other parameters than the model's.
+        """
+        _checks.positive_numbers("rate", rate)
+        given = self.optimiser
+        optimiser = (OPTIMISERS[given](self.model) if isinstance(given, str) else given)(rate)
+        own = {id(p) for p in self.model.parameters()}
+        if not all(id(p) in own for group in optimiser.param_groups for p in group["params"]):
+            raise ValueError("optimiser must be of the parameters of the model itself, got others")
+        return optimiser
+
+    def untrained(self, start: int, stop: int) -> float:
+        """Mean loss over the batches of these steps at the parameters as they are, in the mode of training."""
+        with _lent(self, None) as model, torch.no_grad():
+            losses = [float(_loss(self, model, step, chosen)) for step, chosen in self.drawn(start, stop)]
+        return float(np.mean(losses))
+
+    def drawn(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
+        """Steps, each with the numbers of its samples."""
+        return enumerate(self.batches.steps(start, stop), start)
+
+
+class TrialRun:
+    """A run at one rate: as far as it was taken, and what it needs to be taken further.
+
+    Parameters
+    ----------
+    training
+        All but the rate.
+    rate
+        Positive.
+
+    Raises
+    ------
+    ValueError
+        As `Training.made`.
+
+    Examples
+    --------
+    >>> model = nn.Linear(1, 2)
+    >>> x, y = torch.linspace(-1, 1, 8)[:, None], torch.tensor([0, 1]).repeat_interleave(4)
+    >>> batches = CommonBatches(samples=8, size=4)
+    >>> training = Training(
+    ...     model=model, loss=nn.CrossEntropyLoss(), inputs=x, targets=y, batches=batches, optimiser="momentum"
+    ... )
+    >>> whole, parts = TrialRun(training, 0.1).until(40), TrialRun(training, 0.1).until(15).until(40)
+    >>> whole.losses == parts.losses, len(parts.losses), parts.final() < parts.losses[0]
+    (True, 40, True)
+    """
+
+    def __init__(self, training: Training, rate: float) -> None:
+        self.training, self.rate = training, float(rate)
+        self.losses: list[float] = []
+        """Of the batch of each step, before the step."""
+        self.lost = False
+        """Whether a loss was not finite, or far above the first: such a run ends there."""
+        self._optimiser: Optimizer | None = training.made(self.rate)
+        self._state: _State | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many were taken."""
+        return len(self.losses)
+
+    def final(self, *, last: int | None = None) -> float:
+        """Mean loss over the last tenth of the steps, or over so many; infinite if the run is lost.
+
+        Raises
+        ------
+        ValueError
+            If no step was taken.
+        """
+        if self.lost:
+            return math.inf
+        if not self.losses:
+            raise ValueError("run must have taken a step, got none")
+        return float(np.mean(self.losses[-(last or tail(self.steps)) :]))
+
+    def until(self, steps: int) -> TrialRun:
+        """Train on until so many steps were taken in all, or the run is lost; itself.
+
+        Raises
+        ------
+        ValueError
+            If `steps` is no positive integer, or the loss is not one number for a batch.
+        """
+        _checks.natural("steps", steps)
+        if self.lost or steps <= self.steps:
+            return self
+        with _lent(self.training, self._state) as model, torch.enable_grad():
+            self._train(model, steps)
+            self._state = None if self.lost else _state(model)
+        if self.lost:
+            self._optimiser = None  # what is not taken further needs no memory
+        return self
+
+    def trained(self) -> AbstractContextManager[nn.Module]:
+        """The model as this run has left it, in the mode of training, for as long as the context lasts.
+
+        Raises
+        ------
+        ValueError
+            If the run is lost.
+        """
+        if self.lost:
+            raise ValueError("run must not be lost, got one that is: its parameters were thrown away")
+        return _lent(self.training, self._state)
+
+    def _train(self, model: nn.Module, steps: int) -> None:
+        for step, chosen in self.training.drawn(self.steps, steps):
+            self.losses.append(_step(self.training, model, self._optimiser, step, chosen))
+            if self._far(self.losses[-1]):
+                self.lost = True
+                return
+
+    def _far(self, loss: float) -> bool:
+        given = self.training.lost
+        return not math.isfinite(loss) or loss > (_LOST * abs(self.losses[0]) if given is None else given)
+
+
+def tail(steps: int) -> int:
+    """How many steps the last tenth is, at least one.
+
+    Examples
+    --------
+    >>> tail(200), tail(3)
+    (20, 1)
+    """
+    return -(-steps // _TAIL)
+
+
+def _step(training: Training, model: nn.Module, optimiser: Any, step: int, chosen: Tensor) -> float:
+    """One step of an optimiser; some ask for the loss several times, the first is that before the step."""
+    found: list[float] = []
+
+    def closure() -> Tensor:
+        optimiser.zero_grad(set_to_none=True)
+        loss = _loss(training, model, step, chosen)
+        found.append(loss.item())
+        loss.backward()
+        return loss
+
+    optimiser.step(closure)
+    return found[0]
+
+
+def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Tensor:
+    like = next(model.parameters())
+    _seed(training.batches.seed, step)
+    inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
+    loss = training.loss(_outputs(model, inputs), targets)
+    if not isinstance(loss, Tensor) or loss.numel() != 1:
+        got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
+        raise ValueError(f"loss must be one number for a batch, got {got}; reduce it to its mean or sum")
+    return loss.reshape(())
+
+
+def _outputs(model: nn.Module, inputs: Any) -> Any:
+    if isinstance(inputs, Mapping):
+        return model(**inputs)
+    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
+
+
+def _seed(seed: int, step: int) -> None:
+    """What dropout and the like draw from: at each step the same for all rates; put back when a run pauses."""
+    number = (1_000_003 * seed + step) % 2**32
+    torch.manual_seed(number)
+    random.seed(number)
+    np.random.seed(number)  # noqa: NPY002 (modules of others draw from it)
+
+
+class _State(NamedTuple):
+    """Values of all parameters, and the buffers of each part of a model."""
+
+    values: tuple[Tensor, ...]
+    buffers: tuple[dict[str, Tensor | None], ...]
+
+
+@contextmanager
+def _lent(training: Training, state: _State | None) -> Iterator[nn.Module]:
+    """The model with the state of a run, in its mode; as it was found afterwards."""
+    model, own = training.model, _state(training.model)
+    gradients = [p.grad for p in model.parameters()]
+    try:
+        with as_found(model, training.training):
+            _put(model, own._replace(buffers=_copied(own.buffers)) if state is None else state)
+            yield model
+    finally:
+        _put(model, own)
+        for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+            parameter.grad = gradient
+
+
+def _state(model: nn.Module) -> _State:
+    """Copies of the values; the buffers themselves, which a run does not write into: it has its own."""
+    values = tuple(p.detach().clone() for p in model.parameters())
+    return _State(values, tuple(dict(part._buffers) for part in model.modules()))
+
+
+def _put(model: nn.Module, state: _State) -> None:
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), state.values, strict=True):
+            parameter.copy_(value)
+            parameter.grad = None
+    for part, buffers in zip(model.modules(), state.buffers, strict=True):
+        part._buffers.clear()
+        part._buffers.update(buffers)
+
+
+def _copied(buffers: tuple[dict[str, Tensor | None], ...]) -> tuple[dict[str, Tensor | None], ...]:
+    """One copy of each, also of one that stands in several places."""
+    copies = {id(b): b.clone() for each in buffers for b in each.values() if b is not None}
+    return tuple({name: copies.get(id(b)) for name, b in each.items()} for each in buffers)

@@ -1,0 +1,267 @@
+"""Runs of training at a rate: the steps of the optimiser itself, common batches, no trace left in the model."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate.training.trial_training import OPTIMISERS, CommonBatches, Training, TrialRun, tail
+
+DATA = (torch.linspace(-2, 2, 60).view(15, 4).sin(), torch.arange(15) % 3)
+
+
+class _Noisy(nn.Module):
+    """Statistics of batches, dropout, a generator of numpy, and a weight with two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+        self.second.weight = self.first.weight
+        self.norm, self.drop = nn.BatchNorm1d(4), nn.Dropout(0.3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.drop(self.norm(self.second(self.first(x).tanh())))
+        return self.last(hidden) * (1 + 0.1 * np.random.random() + 0.1 * random.random())  # noqa: NPY002
+
+
+def of(model: nn.Module, optimiser: Any = "sgd", *, size: int = 5, **other: Any) -> Training:
+    batches = CommonBatches(samples=15, size=size, seed=3)
+    x, y = DATA
+    return Training(
+        model=model, loss=nn.CrossEntropyLoss(), inputs=x, targets=y, batches=batches, optimiser=optimiser,
+        **other,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return _Noisy()
+
+
+def everything(model: nn.Module) -> list[Any]:
+    generators = [torch.get_rng_state().tolist(), random.getstate(), np.random.get_state()[1].tolist()]  # noqa: NPY002
+    modes = [part.training for part in model.modules()]
+    tensors = {name: value.tolist() for name, value in model.state_dict().items()}
+    places = [id(tensor) for tensor in [*model.parameters(), *model.buffers()]]
+    return [tensors, places, modes, [p.grad for p in model.parameters()], generators]
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("rate", [0.01, 1e9])
+def test_the_model_is_left_as_found(model: nn.Module, optimiser: str, rate: float) -> None:
+    model.norm.eval()
+    before = everything(model)
+
+    run = TrialRun(of(model, optimiser), rate).until(7)
+    run.until(30)
+
+    assert everything(model) == before
+    assert len(run.losses) == 30 or run.lost
+
+
+def test_a_model_is_left_as_found_by_what_raises(model: nn.Module) -> None:
+    model.first.weight.grad = torch.ones(4, 4)
+    gradient, before = model.first.weight.grad, everything(model)[:3]
+    calls = iter(range(3))
+
+    def loss(outputs: Tensor, _: Tensor) -> Tensor:
+        next(calls)
+        return outputs.square().mean()
+
+    training = Training(
+        model=model, loss=loss, inputs=DATA[0], targets=DATA[1], batches=CommonBatches(samples=15, size=5)
+    )
+    with pytest.raises(StopIteration):
+        TrialRun(training, 0.1).until(9)
+
+    assert everything(model)[:3] == before
+    assert model.first.weight.grad is gradient
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_a_run_that_is_continued_is_the_run_in_one_go(model: nn.Module, optimiser: str) -> None:
+    training = of(model, optimiser)
+    whole, parts = TrialRun(training, 0.02).until(23), TrialRun(training, 0.02)
+    for steps in (1, 4, 4, 11, 23):
+        TrialRun(training, 0.3).until(steps)  # another run in between
+        parts.until(steps)
+
+    assert parts.losses == whole.losses
+    with whole.trained() as one:
+        ends = {name: value.tolist() for name, value in one.state_dict().items()}
+    with parts.trained() as other:
+        assert {name: value.tolist() for name, value in other.state_dict().items()} == ends
+        assert other.training
+
+
+def test_a_run_takes_the_steps_of_the_optimiser() -> None:
+    """Plain loop, no dropout: the same numbers."""
+    torch.manual_seed(1)
+    model, twin = (
+        nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3)) for _ in "12"
+    )
+    twin.load_state_dict(model.state_dict())
+    training = of(model, "momentum", size=4)
+
+    run = TrialRun(training, 0.1).until(12)
+
+    optimiser, expected = torch.optim.SGD(twin.parameters(), lr=0.1, momentum=0.9), []
+    for step in range(12):
+        chosen = training.batches.at(step)
+        loss = nn.functional.cross_entropy(twin(DATA[0][chosen]), DATA[1][chosen])
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        expected.append(loss.item())
+    assert run.losses == expected
+    with run.trained() as end:
+        assert {n: t.tolist() for n, t in end.state_dict().items()} == {
+            n: t.tolist() for n, t in twin.state_dict().items()
+        }
+
+
+def test_a_function_may_make_any_optimiser(model: nn.Module) -> None:
+    made: list[float] = []
+
+    def heads(rate: float) -> torch.optim.Optimizer:
+        made.append(rate)
+        return torch.optim.LBFGS(model.last.parameters(), lr=rate, max_iter=3)
+
+    run = TrialRun(of(model, heads, training=False), 0.5).until(20)
+
+    assert made == [0.5]
+    assert len(run.losses) == 20
+    assert run.final(last=3) < np.mean(run.losses[:3])
+    with run.trained() as end:
+        assert not end.training
+
+
+def test_dropout_draws_the_same_at_every_rate(model: nn.Module) -> None:
+    firsts = [TrialRun(of(model), rate).until(1).losses for rate in (0.1, 0.2)]
+    assert firsts[0] == firsts[1]
+    a, b = (TrialRun(of(model, training=False), 1e-12).until(6).losses for _ in "ab")
+    assert a == b
+
+
+def test_orders_are_new_in_each_epoch_and_hold_every_sample_once() -> None:
+    batches = CommonBatches(samples=10, size=4, seed=1)
+    epochs = [torch.cat([batches.at(3 * epoch + k) for k in range(3)]).tolist() for epoch in range(3)]
+    assert [sorted(order) for order in epochs] == [list(range(10))] * 3
+    assert epochs[0] != epochs[1] != epochs[2]
+    other = CommonBatches(samples=10, size=4, seed=2)
+    assert other.at(0).tolist() != batches.at(0).tolist()
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_steps_are_the_batches_one_by_one(drop_last: bool) -> None:
+    batches = CommonBatches(samples=10, size=4, seed=1, drop_last=drop_last)
+    assert batches.per_epoch == (2 if drop_last else 3)
+    several = [chosen.tolist() for chosen in batches.steps(1, 9)]
+    assert several == [batches.at(step).tolist() for step in range(1, 9)]
+    assert {len(chosen) for chosen in several} == ({4} if drop_last else {4, 2})
+
+
+def test_untrained_is_the_loss_of_the_same_batches(model: nn.Module) -> None:
+    before = everything(model)
+    training = of(model)
+    still = TrialRun(training, 1e-30).until(9)
+    assert_allclose(training.untrained(6, 9), np.mean(still.losses[6:]), rtol=1e-12)
+    assert everything(model) == before
+
+
+def test_a_run_is_lost_where_its_loss_leaves() -> None:
+    line = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(line.weight)
+    x = torch.ones(4, 1)
+    batches = CommonBatches(samples=4, size=4)
+    given: dict[str, Any] = {
+        "model": line,
+        "loss": nn.MSELoss(),
+        "inputs": x,
+        "targets": x,
+        "batches": batches,
+    }
+    growing = TrialRun(Training(**given), 2.0).until(99)  # the distance to 1 times 3 at each step
+    assert growing.lost
+    assert growing.losses == [9.0**k for k in range(6)]
+    assert growing.final() == math.inf
+    assert growing.until(200).steps == 6
+    assert TrialRun(Training(**given, lost=80.0), 2.0).until(99).steps == 3
+    unbounded = TrialRun(Training(**given, lost=math.inf), 2.0).until(99)
+    assert unbounded.lost
+    assert not math.isfinite(unbounded.losses[-1])
+    with pytest.raises(ValueError, match="run must not be lost"):
+        growing.trained()
+
+
+def test_the_end_is_the_last_tenth(model: nn.Module) -> None:
+    run = TrialRun(of(model), 0.1).until(25)
+    assert tail(25) == 3
+    assert_allclose(run.final(), np.mean(run.losses[22:]))
+    assert_allclose(run.final(last=5), np.mean(run.losses[20:]))
+
+
+def test_inputs_may_have_names_or_be_several() -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = nn.Linear(4, 3)
+
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return self.line(a - b)
+
+    torch.manual_seed(0)
+    model, (x, y) = Two(), DATA
+    batches = CommonBatches(samples=15, size=5)
+    several = [{"b": x, "a": 2 * x}, (2 * x, x)]
+    losses = [
+        TrialRun(Training(model=model, loss=nn.CrossEntropyLoss(), inputs=i, targets=y, batches=batches), 0.1)
+        .until(4)
+        .losses
+        for i in several
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_what_is_asked_of_the_arguments(model: nn.Module) -> None:
+    with pytest.raises(ValueError, match="size must be at most the 4 samples there are, got 5"):
+        CommonBatches(samples=4, size=5)
+    with pytest.raises(ValueError, match="seed must be a positive integer, got -1"):
+        CommonBatches(samples=4, size=2, seed=-1)
+    with pytest.raises(
+        ValueError, match="optimiser must be one of sgd, momentum, adam or a function, got 'lion'"
+    ):
+        of(model, "lion")
+    with pytest.raises(ValueError, match="rate must be finite and positive, got 0"):
+        TrialRun(of(model), 0.0)
+    stranger = nn.Linear(2, 2)
+    with pytest.raises(
+        ValueError, match="optimiser must be of the parameters of the model itself, got others"
+    ):
+        TrialRun(of(model, lambda rate: torch.optim.SGD(stranger.parameters(), lr=rate)), 0.1)
+    with pytest.raises(ValueError, match="model must have a parameter that requires a gradient, got none"):
+        of(nn.Linear(4, 3).requires_grad_(False))
+    with pytest.raises(ValueError, match="steps must be a positive integer, got 0"):
+        TrialRun(of(model), 0.1).until(0)
+    with pytest.raises(ValueError, match="run must have taken a step, got none"):
+        TrialRun(of(model), 0.1).final()
+    batches = CommonBatches(samples=14, size=2)
+    with pytest.raises(ValueError, match="batches must be of the 15 samples there are, got 14"):
+        Training(model=model, loss=nn.CrossEntropyLoss(), inputs=DATA[0], targets=DATA[1], batches=batches)
+    short = Training(
+        model=model,
+        loss=nn.CrossEntropyLoss(reduction="none"),
+        inputs=DATA[0],
+        targets=DATA[1],
+        batches=CommonBatches(samples=15, size=5),
+    )
+    with pytest.raises(ValueError, match="loss must be one number for a batch, got \\(5,\\)"):
+        TrialRun(short, 0.1).until(1)

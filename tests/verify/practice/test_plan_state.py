@@ -1,0 +1,199 @@
+"""The state of a network before a plan, and curvature in the mode in which it trains."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate.objectives.parameters import as_found
+from simulate.spectra import Estimate
+from verify.practice.loading import Problem, problem
+from verify.practice.plan import plan, words
+from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
+from verify.practice.plan.state import State, seen_before
+
+COUNT = 12
+
+
+def digits_like(*shape: int) -> tuple[Tensor, Tensor]:
+    draws = torch.Generator().manual_seed(3)
+    return torch.randn(COUNT, *shape, generator=draws), torch.arange(COUNT) % 3
+
+
+def given(*parts: nn.Module, shape: tuple[int, ...] = (5,), **options: Any) -> Problem:
+    return problem(nn.Sequential(*parts), digits_like(*shape), **options)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> Any:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
+def normalised() -> Problem:
+    return given(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3), dtype="float64")
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_dead_units_are_counted_over_all_passes(batch_size: int | None) -> None:
+    """One that responds in any pass is alive, also of a functional relu."""
+    first = nn.Linear(5, 4)
+    with torch.no_grad():
+        first.bias.copy_(torch.tensor([-99.0, -99.0, 0.0, 99.0]))
+        first.weight[2] = 0.0
+        first.weight[2, 0] = 1.0
+    found = seen_before(given(first, nn.ReLU(), nn.Linear(4, 3), batch_size=batch_size), 1.0)
+    assert (found.units, found.dead, found.dead_share) == (4, 2, 0.5)
+
+
+def test_units_of_images_are_channels() -> None:
+    net = (nn.Conv2d(1, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(3 * 16, 3))
+    with torch.no_grad():
+        assert net[0].bias is not None
+        net[0].bias[1] = -99.0
+    found = seen_before(given(*net, shape=(1, 6, 6)), 1.0)
+    assert (found.units, found.dead) == (3, 1)
+
+
+def test_other_activations_have_no_dead_units() -> None:
+    found = seen_before(given(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3)), 1.0)
+    assert (found.units, found.dead_share) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("part", "batch", "drops"),
+    [
+        (nn.BatchNorm1d(4), True, False),
+        (nn.BatchNorm1d(4, track_running_stats=False), True, False),
+        (nn.LayerNorm(4), False, False),
+        (nn.Dropout(0.5), False, True),
+        (nn.Dropout(0.0), False, False),
+    ],
+)
+def test_batch_statistics_and_dropout_are_seen(part: nn.Module, batch: bool, drops: bool) -> None:
+    net = nn.Sequential(nn.Linear(5, 4), part, nn.Linear(4, 3))
+    found = _state_of(net)
+    assert (found.batch_statistics, found.dropout) == (batch, drops)
+
+
+def _state_of(net: nn.Module) -> State:
+    try:
+        return seen_before(problem(net, digits_like(5)), 1.0)
+    except ValueError:  # normalisation without stored statistics couples samples in evaluation mode too
+        return seen_before(problem(net, digits_like(5), batch_size=None), 1.0)
+
+
+def test_the_loss_is_that_of_the_mode_of_training_and_nothing_is_changed() -> None:
+    found = normalised()
+    before = {name: value.clone() for name, value in found.model.state_dict().items()}
+    with as_found(found.model, True), torch.no_grad():
+        expected = float(found.loss(found.model(found.inputs), found.targets))
+    found.model.load_state_dict(before)
+    state = seen_before(found, 1.0)
+    assert_allclose(state.loss, expected)
+    assert abs(state.loss - found.objective.value()) > 1e-3
+    assert all(torch.equal(value, before[name]) for name, value in found.model.state_dict().items())
+
+
+def test_outputs_that_hardly_differ_are_near_constant() -> None:
+    last = nn.Linear(5, 3)
+    wide = seen_before(given(last), 1.0)
+    with torch.no_grad():
+        last.weight *= 1e-3
+    narrow = seen_before(given(last), 1.0)
+    assert_allclose(wide.spread, 1e3 * narrow.spread, rtol=1e-4)
+    assert narrow.near_constant and not wide.near_constant
+    outputs = last(digits_like(5)[0]).detach()
+    assert_allclose(narrow.spread, outputs.std(0, correction=0).square().mean().sqrt(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"loss": 2.0}, "nothing is learned yet"),
+        ({"loss": 1.0}, "0.5 of it, some of it is learned"),
+        (
+            {"units": 8, "dead": 1},
+            "dead units: 1 of 8 of relu respond to no sample: shut off until others move",
+        ),
+        ({"units": 8, "dead": 6}, "most of the network is shut off"),
+        ({"batch_statistics": True}, "there are no single samples to bracket a rate by"),
+        ({"dropout": True}, "dropout: on in the trials, off in what curvature says"),
+        ({"spread": 0.01}, "near-constant outputs: they vary by 0.01"),
+    ],
+)
+def test_each_state_is_said_with_what_it_means(changed: dict[str, Any], line: str) -> None:
+    plain: dict[str, Any] = {
+        "loss": 0.5, "constant": 2.0, "units": 0, "dead": 0, "batch_statistics": False, "dropout": False,
+        "spread": 1.0, "scale": 1.0,
+    }  # fmt: skip
+    said, silent = (" ".join(words.state_lines(State(**each))) for each in (plain | changed, plain))
+    assert line in said and line not in silent
+
+
+# --- curvature with the statistics of each batch ---------------------------------------------------------------
+
+
+def _dense(found: Problem, rows: slice) -> float:
+    """Largest eigenvalue of the Hessian of these samples in training mode, by torch alone."""
+    net, x, y = found.model, found.inputs[rows], found.targets[rows]
+    names, values = zip(*net.named_parameters(), strict=True)
+    flat = torch.cat([value.detach().flatten() for value in values])
+
+    def loss(vector: Tensor) -> Tensor:
+        parts = vector.split([value.numel() for value in values])
+        own = {n: p.view_as(v) for n, p, v in zip(names, parts, values, strict=True)}
+        return found.loss(torch.func.functional_call(net, own, (x,)), y)
+
+    with as_found(net, True):
+        matrix = torch.autograd.functional.hessian(loss, flat)
+    assert isinstance(matrix, Tensor)
+    return float(torch.linalg.eigvalsh(matrix)[-1])
+
+
+def test_curvature_of_batches_has_their_own_statistics() -> None:
+    found = normalised()
+    (whole,) = batch_curvature(found, [COUNT], 2, torch_free_draws())
+    assert_allclose(whole.eigenvalue.value, _dense(found, slice(None)), rtol=1e-3)
+    assert whole.eigenvalue.standard_error == 0
+    (half,) = batch_curvature(found, [COUNT // 2], 2, torch_free_draws())
+    order = torch_free_draws().permutation(COUNT)
+    tops = [_dense_of(found, order[:6]), _dense_of(found, order[6:])]
+    assert_allclose(half.eigenvalue.value, sum(tops) / 2, rtol=1e-2)
+
+
+def _dense_of(found: Problem, rows: Any) -> float:
+    return _dense(found, rows.tolist())
+
+
+def torch_free_draws() -> Any:
+    import numpy as np
+
+    return np.random.default_rng(5)
+
+
+def test_without_positive_curvature_no_rate_is_too_high() -> None:
+    assert BatchCurvature(batch_size=1, eigenvalue=Estimate(-1.0, 0.0)).rate == math.inf
+    assert BatchCurvature(batch_size=1, eigenvalue=Estimate(4.0, 0.0)).rate == 0.5
+
+
+def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
+    made = plan(normalised(), [4, COUNT], steps=10, batches=2)
+    assert made.linearised is None and not made.not_linearised
+    assert [at.batch_size for at in made.batch_curvature] == [4, COUNT]
+    text = words.plan_text(made)
+    assert "stable below, unstable" not in text and "2/E λ₁(H_B)" in text
+    assert text.index("batch normalisation") < text.index("start with")
+
+
+def test_a_batch_of_one_sample_has_no_statistics() -> None:
+    with pytest.raises(ValueError, match="model and loss must train on batches of 1 samples, got ValueError"):
+        plan(normalised(), [1, 4], steps=10, batches=2)
+    with pytest.raises(ValueError, match="run on batches of 1 samples in training mode, got ValueError"):
+        plan(normalised(), [1, 4], trials=False, batches=2)

@@ -1,0 +1,209 @@
+"""Trial training in a plan: whose optimiser, which batches, what is told of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import nn
+
+from tests.verify.practice.small_plans import small_network
+from verify.practice.loading import Problem, problem
+from verify.practice.plan import Plan, plan, trials, words
+from verify.practice.plan.optimisers import chosen
+from verify.practice.plan.trials import SizeTrial, Trials, short_batch
+from verify.practice.plan.uncertainty import FACTOR, uncertainty
+from verify.practice.plan.walk import Rung, Walked
+
+
+@pytest.fixture(scope="module")
+def given() -> Problem:
+    return small_network()
+
+
+def tried(given: Problem, sizes: list[int], **options: Any) -> Plan:
+    asked: dict[str, Any] = {"steps": 20, "linearised": False} | options
+    return plan(given, sizes, **asked)
+
+
+def test_the_rate_to_start_with_trains(given: Problem) -> None:
+    """Plain steps of torch at that rate, for as many steps, end where the plan says, and below the start."""
+    made = tried(given, [14], steps=40)
+    (at,) = made.trials
+    assert at.start is not None and at.walked.start is not None
+    net, losses = small_network().model, []
+    steps = torch.optim.SGD(net.parameters(), lr=at.start)
+    for _ in range(at.walked.start.steps):
+        loss = given.loss(net(given.inputs), given.targets)
+        losses.append(loss.item())
+        steps.zero_grad()
+        loss.backward()
+        steps.step()
+    assert_allclose(
+        at.walked.start.loss or math.nan, sum(losses[-5:]) / 5, rtol=1e-9
+    )  # of 64 samples at least
+    assert losses[-1] < losses[0]
+
+
+def test_rates_lie_in_their_interval_below_the_one_that_failed(given: Problem) -> None:
+    for at in tried(given, [7, 14], steps=60).trials:
+        assert (
+            at.start is not None and at.within is not None and at.trains is not None and at.fails is not None
+        )
+        assert at.within[0] == at.start / FACTOR
+        assert at.within[1] <= min(at.start * FACTOR, at.fails)
+        assert at.start <= at.trains == at.fails / 2
+
+
+@pytest.mark.parametrize(
+    ("steps", "size", "last"),
+    [(100, 512, 10), (100, 64, 10), (100, 2, 32), (100, 1, 50), (1, 1, 1), (5, 64, 1)],
+)
+def test_a_rung_is_told_by_a_tenth_of_its_steps_or_by_enough_samples(
+    steps: int, size: int, last: int
+) -> None:
+    assert trials._last(steps, size) == last
+
+
+def test_the_middle_size_comes_first_and_others_begin_at_its_answer(
+    given: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[tuple[int, float | None]] = []
+
+    def seen(self: Trials, size: int, known: float | None, _: Any) -> SizeTrial:
+        order.append((size, known))
+        rate = known or 1.0
+        rung = Rung(rate=rate * 3, steps=1, loss=0.1, trains=True)
+        walked = Walked(start=rung, best=rung, largest=rung, failed=None, rungs=(rung,))
+        return SizeTrial(
+            batch_size=size,
+            start=rate if size != 2 else None,
+            within=(0.1, 0.2),
+            trains=rate,
+            fails=None,
+            walked=walked,
+            short=0,
+        )
+
+    monkeypatch.setattr(Trials, "_tried", seen)
+    found = tried(given, [1, 2, 4, 7, 14])
+    assert order == [(4, None), (7, 3.0), (14, 9.0), (2, 3.0), (1, None)]  # 2 had no answer
+    assert [at.batch_size for at in found.trials] == [1, 2, 4, 7, 14]
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "same"),
+    [
+        ({}, "SGD", lambda p, lr: torch.optim.SGD(p, lr=lr)),
+        ({"momentum": 0.5}, "SGD, momentum 0.5", lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.5)),
+        (
+            {"optimiser": "momentum", "weight_decay": 0.01},
+            "SGD, momentum 0.9, weight decay 0.01",
+            lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9, weight_decay=0.01),
+        ),
+        ({"optimiser": "adam"}, "Adam", lambda p, lr: torch.optim.Adam(p, lr=lr)),
+        (
+            {"optimiser": "adam", "weight_decay": 0.1},
+            "Adam, weight decay 0.1",
+            lambda p, lr: torch.optim.Adam(p, lr=lr, weight_decay=0.1),
+        ),
+    ],
+)
+def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name: str, same: Any) -> None:
+    """Rung for rung as a function that makes one."""
+    first, other = tried(given, [7], rate=0.01, **options), tried(given, [7], rate=0.01, optimiser=same)
+    assert first.optimiser == name
+    assert first.plain == (not options)
+    assert first.trials == other.trials
+    assert "optimiser <lambda>" in words.plan_text(other)
+
+
+def test_a_walk_begins_at_a_rate_of_its_optimiser() -> None:
+    assert chosen("sgd", rate=None).rate == 0.1
+    assert chosen("adam", rate=None).rate == 1e-3
+    assert chosen("adam", rate=0.5).rate == 0.5
+
+
+def test_only_chosen_parameters_are_trained() -> None:
+    whole, last = (small_network(parameters=names) for names in (None, ["2"]))
+    assert tried(whole, [7]).trials != tried(last, [7]).trials
+
+
+def test_a_network_trains_in_its_own_mode() -> None:
+    """Dropout of everything but the bias leaves nothing to learn by the inputs, in training mode alone."""
+    x, y = torch.eye(3).repeat(4, 1), torch.arange(12) % 3
+
+    def made(p: float) -> Plan:
+        torch.manual_seed(0)
+        return tried(problem(nn.Sequential(nn.Dropout(p), nn.Linear(3, 3)), (x, y)), [12])
+
+    learned, dropped = made(0.0).trials[0], made(0.999).trials[0]
+    assert learned.start is not None and dropped.start is None
+
+
+def test_the_short_batch_of_a_loader_is_warned_of(given: Problem) -> None:
+    assert short_batch(1797, 256) == 5
+    assert [short_batch(14, size) for size in (1, 4, 7, 13, 14)] == [0, 0, 0, 1, 0]
+    warned, without = tried(given, [13]), tried(given, [13], drop_last=True)
+    assert "B = 13: the last batch of an epoch has 1 samples only" in words.plan_text(warned)
+    assert "last batch" not in words.plan_text(without)
+    assert warned.trials[0].walked.rungs != without.trials[0].walked.rungs
+
+
+def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
+    """Inputs that tell nothing of the targets: every rate ends at the loss of a constant, or above."""
+    given = problem(nn.Linear(2, 3), (torch.zeros(12, 2), torch.arange(12) % 3))
+    made = tried(given, [12], rate=0.5)
+    (at,) = made.trials
+    assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
+    text = words.plan_text(made)
+    assert "no rate that was tried beats a constant output (1.1)" in text
+    assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
+
+
+def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
+    """At the least squares themselves every step with a batch leads away."""
+    x = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    net = nn.Linear(1, 1, bias=False).double()
+    y = x + torch.tensor([[0.3], [-0.3], [0.2], [-0.175]], dtype=torch.float64)
+    with torch.no_grad():
+        net.weight.fill_(float((x * y).sum() / x.square().sum()))
+    made = tried(problem(net, (x, y), dtype="float64"), [4])
+    assert made.trials[0].start is None
+    assert "no rate that was tried brings the loss below that of the parameters" in words.plan_text(made)
+    assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
+
+
+def test_steps_stand_over_those_that_are_intended(given: Problem) -> None:
+    plain, meant = tried(given, [14]), tried(given, [14], intended=5000)
+    assert [words.trial_table(made)[1][5] for made in (plain, meant)] == ["10/20", "10/5000"]
+    assert "over the 5000 that you intend" in words.plan_text(meant)
+
+
+def test_uncertainty_is_told_with_where_it_comes_from(given: Problem) -> None:
+    made = tried(given, [14])
+    text = words.plan_text(made)
+    assert uncertainty() in text
+    assert "nothing was measured yet for your optimiser" not in text
+    other = words.plan_text(dataclasses.replace(made, plain=False))
+    assert "nothing was measured yet for your optimiser" in other
+    assert "safe" not in text.lower()
+
+
+def test_the_cost_is_told_before_the_start(given: Problem) -> None:
+    order: list[str] = []
+    tried(given, [7], announce=order.append, tell=lambda what, _: order.append(what))
+    assert order[0].startswith("about 60 steps of training, ")
+    assert order[1] == "trial training"
+
+
+def test_what_the_bracket_cannot_have_stops_no_trials() -> None:
+    x = torch.tensor([[1.0], [2.0], [3.0]])
+    made = plan(problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=nn.L1Loss()), [3], steps=10)
+    assert made.trials and made.linearised is None
+    assert made.not_linearised.startswith("model must have curvature along some direction")
+    assert f"none: {made.not_linearised}" in words.plan_text(made)

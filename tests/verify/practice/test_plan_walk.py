@@ -1,0 +1,163 @@
+"""The walk over rates: where it goes, what it calls trained, and when it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from verify.practice.plan.walk import Ladder, Walked, walked
+
+LADDER = Ladder(200)
+Law = Callable[[float, int], float]
+
+
+@dataclass
+class Toy:
+    """A run whose loss is a function of rate and steps; lost where it is infinite."""
+
+    rate: float
+    law: Law
+    steps: int = 0
+    lost: bool = field(default=False)
+
+    def until(self, steps: int) -> None:
+        self.steps = max(steps, self.steps)
+        self.lost = self.lost or math.isinf(self.law(self.rate, self.steps))
+
+    def final(self) -> float:
+        return math.inf if self.lost else self.law(self.rate, self.steps)
+
+
+def go(law: Law, *, rate: float = 0.1, stride: int = 1, constant: float = 1.0, start: float = 1.0) -> Walked:
+    return walked(
+        lambda at: Toy(at, law), lambda _: start, rate=rate, constant=constant, ladder=LADDER, stride=stride
+    )
+
+
+def valley(best: float, edge: float) -> Law:
+    """Lowest at one rate, lost from another on."""
+    return lambda rate, _: math.inf if rate >= edge else min(0.1 + 0.1 * abs(math.log2(rate / best)), 0.95)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("steps_away", [-6, -3, -1, 0, 1, 2, 3, 7])
+def test_the_best_rung_is_found_from_anywhere(steps_away: int, stride: int) -> None:
+    best = 0.1 * 2.0**steps_away
+    found = go(valley(best, 5 * best), stride=stride)
+    assert found.start is not None and found.largest is not None and found.failed is not None
+    assert found.start.rate == found.best.rate == pytest.approx(best)
+    assert (found.largest.rate, found.failed.rate) == (pytest.approx(4 * best), pytest.approx(8 * best))
+    assert found.failed.loss is None
+
+
+def test_a_rung_below_a_failed_one_is_stepped_back_from() -> None:
+    found = go(valley(0.4, 0.5))
+    assert found.best.rate == pytest.approx(0.4)
+    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+    assert found.start.steps == found.best.steps
+    assert found.largest is not None and found.largest.rate == pytest.approx(0.4)
+    assert found.failed is not None and found.failed.rate == pytest.approx(0.8)
+
+
+def test_there_is_no_step_back_to_what_does_not_train() -> None:
+    """Below the best rung nothing beats a constant."""
+    found = go(lambda rate, _: math.inf if rate > 0.5 else 0.5 if rate > 0.3 else 0.999)
+    assert found.start is not None and found.start.rate == found.best.rate == pytest.approx(0.4)
+
+
+def test_the_best_three_are_taken_further_and_may_change_places() -> None:
+    """After 60 steps the higher rate leads, after 100 the lower one."""
+    found = go(lambda rate, steps: min(0.5 + 0.1 * abs(math.log2(rate / (0.4 if steps <= 60 else 0.2))), 0.9))
+    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+    assert [r.rate for r in found.rungs if r.steps >= LADDER.longer] == pytest.approx([0.2, 0.4, 0.8])
+
+
+def test_a_dead_network_never_counts_as_trained() -> None:
+    """Its loss stays where it fell: below the start of 3, at that of a constant."""
+    found = go(lambda rate, _: 1.0 if rate > 0.5 else 0.3 + 0.1 * abs(math.log2(rate / 0.4)), start=3.0)
+    assert found.failed is not None and found.failed.rate == pytest.approx(0.8)
+    assert found.failed.loss == 1.0 and not found.failed.trains
+    assert found.start is not None and found.start.rate == pytest.approx(0.2)
+
+
+def test_from_among_dead_rates_it_looks_for_those_that_are_not() -> None:
+    """All rungs about the first are dead, and lower ones at first slower than that."""
+    found = go(lambda rate, _: 1.0 if rate > 0.01 else 0.4 if rate > 0.004 else 2.0, start=2.5, rate=0.8)
+    assert found.start is not None and 0.003 < found.start.rate < 0.01
+
+
+def test_where_nothing_beats_a_constant_there_is_no_rate() -> None:
+    found = go(lambda rate, _: 0.995 + 0.001 * abs(math.log2(rate / 0.4)), start=2.0)
+    assert found.start is None and found.largest is None and found.failed is None
+    assert found.best.steps == LADDER.longest
+    assert not any(rung.trains for rung in found.rungs)
+
+
+def test_a_second_valley_on_the_way_to_the_edge_is_taken() -> None:
+    """From trained parameters large rates raise the loss at first, and are better after that."""
+
+    def law(rate: float, steps: int) -> float:
+        if rate > 3:
+            return math.inf
+        late = 0.2 + 0.1 * abs(math.log2(rate / 0.8))
+        return min(
+            0.7 + 0.05 * abs(math.log2(rate / 0.05)), late + 0.3 * (steps <= 60) if rate > 0.3 else 1.0
+        )
+
+    found = go(law)
+    assert found.best.rate == pytest.approx(0.8)
+    assert found.start is not None and found.start.rate == pytest.approx(0.8)
+    assert found.failed is not None and found.failed.rate == pytest.approx(3.2)
+
+
+def test_a_rung_that_hardly_moves_has_not_trained() -> None:
+    found = go(lambda rate, _: 0.995 if rate < 1 else 1.2)
+    assert found.start is None
+
+
+def test_below_rates_that_do_not_move_the_loss_nothing_is_tried() -> None:
+    found = go(lambda rate, _: 1.0 + 10 * rate)
+    assert found.start is None
+    assert 1e-5 < min(rung.rate for rung in found.rungs) < 1e-4
+
+
+def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
+    """A high rate leads on the plateau and is lost after it; a low one comes late."""
+
+    def law(rate: float, steps: int) -> float:
+        if rate > 0.3 and steps > 100:
+            return math.inf
+        return 0.98 - 0.01 * math.log2(rate) / 10 if steps <= 100 else 0.3 + abs(math.log2(rate / 0.05)) / 10
+
+    found = go(law)
+    assert found.start is not None and found.start.rate == pytest.approx(0.05)
+    assert found.start.steps > LADDER.longer
+    assert found.failed is not None and found.failed.rate == pytest.approx(0.4)
+
+
+def test_a_rung_that_ends_above_the_start_has_failed() -> None:
+    found = go(lambda rate, _: 0.9 if rate > 0.3 else 0.2, start=0.8)
+    assert found.failed is not None and found.failed.rate == pytest.approx(0.4)
+    assert found.failed.fate() == "loss 0.9 after 100 steps"
+
+
+def test_without_an_end_no_rung_has_failed() -> None:
+    found = go(lambda _, __: 0.5)
+    assert found.failed is None and found.largest is not None
+
+
+def test_steps_are_counted_and_watched() -> None:
+    seen: list[int] = []
+    found = walked(
+        lambda at: Toy(at, valley(0.1, 1.0)),
+        lambda _: 1.0,
+        rate=0.1,
+        constant=1.0,
+        ladder=LADDER,
+        watch=seen.append,
+    )
+    assert seen == sorted(seen) and seen[-1] == found.steps
+    assert found.steps <= 2.5 * LADDER.horizon

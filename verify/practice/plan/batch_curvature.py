@@ -1,0 +1,96 @@
+"""Curvature of drawn batches in the mode in which a network trains, where batch statistics leave no single samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulate.eigenvalues import extremes
+from simulate.objectives import Objective
+from simulate.objectives.batches import window
+from simulate.operators import hessian
+from simulate.spectra import Estimate
+from verify.practice.loading import Problem
+from verify.practice.loading.foreign import calling
+from verify.practice.plan.linearised import drawn_batches
+
+__all__ = ["BatchCurvature", "batch_curvature"]
+
+_RITZ = 1e-2
+"""Relative error that Lanczos may leave: batches scatter by more than that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchCurvature:
+    """Curvature of the loss of a batch, with the statistics of that batch.
+
+    Attributes
+    ----------
+    batch_size
+        B.
+    eigenvalue
+        Mean of the largest eigenvalue of the Hessian over random batches, with its standard error.
+    """
+
+    batch_size: int
+    eigenvalue: Estimate
+
+    @property
+    def rate(self) -> float:
+        """2 over that: full steps on one batch alone are stable below. Infinite without positive curvature."""
+        return 2 / self.eigenvalue.value if self.eigenvalue.value > 0 else math.inf
+
+
+def batch_curvature(
+    problem: Problem,
+    sizes: Sequence[int],
+    batches: int,
+    rng: np.random.Generator,
+    watch: Callable[[float], None] = lambda _: None,
+) -> tuple[BatchCurvature, ...]:
+    """Mean of the largest Hessian eigenvalue of batches, in training mode; one batch where it is all samples.
+
+    Parameters
+    ----------
+    problem
+        Of any mode; the model is left as found.
+    sizes
+        Batch sizes, each from 1 to the number of samples.
+    batches
+        Of each size, at least 2.
+    rng
+        Source of batches and starts.
+    watch
+        Called with the share that is done.
+
+    Raises
+    ------
+    ValueError
+        If the loss of a batch has no second derivatives, or cannot be had for so few samples.
+    """
+    found, total, done = list[BatchCurvature](), sum(sizes), 0
+    for size in sizes:
+        count = batches if size < problem.samples else 1
+        values = [_largest(problem, c, rng) for c in drawn_batches(rng, problem.samples, size, count)]
+        found.append(BatchCurvature(batch_size=size, eigenvalue=_mean(values)))
+        done += size
+        watch(done / total)
+    return tuple(found)
+
+
+def _largest(problem: Problem, chosen: np.ndarray, rng: np.random.Generator) -> float:
+    picked = chosen.tolist()
+    data = [(window(problem.inputs, picked), problem.targets[picked])]
+    with calling("model and loss", f"run on batches of {len(picked)} samples in training mode"):
+        objective = Objective(
+            problem.model, problem.loss, data, parameters=problem.objective.names, training=True
+        )
+        return float(extremes(hessian(objective), rng, largest=1, tolerance=_RITZ).values[0])
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
+    return Estimate(float(np.mean(values)), error)

@@ -1,0 +1,243 @@
+"""The dynamics linearised at the parameters as they are: the bracket of the stable rate, beside what other rules say.
+
+Evaluation mode, single samples: a network that normalises by the statistics of its batches has none, see
+`batch_curvature`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.eigenvalues import Extremes, extremes
+from simulate.lanczos import Operator
+from simulate.modules.sample_grams import SampleGrams
+from simulate.operators import gauss_newton, hessian
+from simulate.spectra import Estimate
+from verify.practice.loading import Problem
+from verify.practice.measure.norms import frobenius
+from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket, sample_matrices
+from verify.practice.plan.rules import Anchor, BatchRates, rates_at
+from verify.practice.work import Work
+
+__all__ = ["Effort", "Linearised", "costs", "drawn_batches", "linearised", "require_effort"]
+
+_STEPS_FIRST, _STEPS_EACH, _GRAMS, _PROBES = 20, 5, 10, 8
+"""Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one; and
+probes of a norm."""
+
+_RITZ = 1e-2
+"""Relative error that Lanczos may leave in the eigenvalue of a batch, which batches scatter by more than that."""
+
+Integers = NDArray[np.int64]
+
+
+class Effort(NamedTuple):
+    """Trial directions (eigenvectors of all samples, single samples with large eigenvalues), batches of each size."""
+
+    directions: int
+    heavy: int
+    batches: int
+
+
+_LEAST = Effort(directions=1, heavy=0, batches=2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linearised:
+    """What the curvature at the parameters as they are says of rates, at every batch size.
+
+    Attributes
+    ----------
+    bracket
+        Statistics of the samples; gives the bracket at any other batch size too.
+    hessian, hessian_bound
+        Largest eigenvalue of the Hessian and its error bound.
+    variance
+        Mean over the samples of |G_i - G|_F^2, with its standard error.
+    rates
+        One for each batch size, ascending.
+    crossover
+        Batch sizes between which the largest stable rate passes half of 2/lambda_1.
+    crossover_along_top
+        The same from the first eigenvector alone.
+    anchor
+        Of Adam's rule.
+    products
+        Curvature times vector, for all samples together.
+    """
+
+    bracket: MeasuredBracket
+    hessian: float
+    hessian_bound: float
+    variance: Estimate
+    rates: tuple[BatchRates, ...]
+    crossover: tuple[float, float]
+    crossover_along_top: float
+    anchor: Anchor | None
+    products: float
+
+
+def linearised(
+    problem: Problem,
+    sizes: Sequence[int],
+    effort: Effort,
+    rng: np.random.Generator,
+    work: Work,
+    anchor: Anchor | None = None,
+) -> Linearised:
+    """Largest stable learning rates of SGD in the linearised dynamics, and what other rules say.
+
+    Parameters
+    ----------
+    problem
+        A loss that is a mean over samples and convex in the outputs, in evaluation mode.
+    sizes
+        Batch sizes, ascending, each from 1 to the number of samples.
+    effort
+        How much is measured.
+    rng
+        Source of random starts, probes and batches.
+    work
+        With the parts of `costs`.
+    anchor
+        A good rate of Adam and its batch size.
+
+    Raises
+    ------
+    ValueError
+        If samples of a batch see each other, or the loss has no curvature or is not convex in the outputs.
+    """
+    _require_separable(problem)
+    study = _Study(problem, sizes, effort, rng, work)
+    top, sharpest = study.top(), study.sharpest()
+    grams = study.grams()
+    bracket, variance = study.bracket(top, grams), study.variance(top, grams)
+    dim = problem.objective.dim
+    rates = tuple(rates_at(n, batch, bracket, variance, anchor, dim) for n, batch in study.batches(bracket))
+    return Linearised(
+        bracket=bracket,
+        hessian=float(sharpest.values[0]),
+        hessian_bound=float(sharpest.bounds[0]),
+        variance=variance,
+        rates=rates,
+        crossover=bracket.crossover(),
+        crossover_along_top=bracket.crossover_along_top(),
+        anchor=anchor,
+        products=study.products,
+    )
+
+
+class _Study:
+    """The measurements, one after the other."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        sizes: Sequence[int],
+        effort: Effort,
+        rng: np.random.Generator,
+        work: Work,
+    ) -> None:
+        self.problem, self.sizes, self.effort, self.rng = problem, sizes, effort, rng
+        self.objective, self.products, self.work = problem.objective, 0.0, work
+
+    def top(self) -> Extremes:
+        count = min(self.effort.directions, self.objective.dim)
+        with self.work.part("top of the Gauss-Newton matrix") as done:
+            return self._extremes(gauss_newton(self.objective), count, done)
+
+    def sharpest(self) -> Extremes:
+        with self.work.part("top of the Hessian") as done:
+            return self._extremes(hessian(self.objective), 1, done)
+
+    def grams(self) -> SampleGrams:
+        with self.work.part("single samples"):
+            return sample_matrices(self.problem)
+
+    def bracket(self, top: Extremes, grams: SampleGrams) -> MeasuredBracket:
+        with self.work.part("trial directions") as done:
+            return measured_bracket(
+                self.problem, top, grams.largest, self.rng, heavy=self.effort.heavy, watch=done
+            )
+
+    def variance(self, top: Extremes, grams: SampleGrams) -> Estimate:
+        """Mean over the samples of |G_i - G|_F^2, divisor N - 1: |G_i|_F^2 exact, |G|_F^2 in part from probes."""
+        with self.work.part("noise of the samples"):
+            whole = frobenius(gauss_newton(self.objective), top, self.rng, probes=_PROBES)
+        self.products += _PROBES
+        factor = self.problem.samples / (self.problem.samples - 1)
+        spread = float(grams.squares.mean()) - whole.value**2
+        return Estimate(factor * max(spread, 0.0), factor * 2 * whole.value * whole.standard_error)
+
+    def batches(self, bracket: MeasuredBracket) -> Iterator[tuple[int, Estimate]]:
+        """Batch sizes, each with the mean of the largest eigenvalue."""
+        with self.work.part("batches") as done:
+            for place, size in enumerate(self.sizes, start=1):
+                whole = size == self.problem.samples
+                yield size, Estimate(bracket.largest, 0.0) if whole else self._of_batches(size)
+                done(place / len(self.sizes))
+
+    def _extremes(self, matrix: Operator, count: int, done: Callable[[float], None]) -> Extremes:
+        guess = _STEPS_EACH * count + _STEPS_FIRST
+        found = extremes(matrix, self.rng, largest=count, progress=lambda products, _: done(products / guess))
+        self.products += found.products
+        return found
+
+    def _of_batches(self, size: int) -> Estimate:
+        values = []
+        for chosen in drawn_batches(self.rng, self.problem.samples, size, self.effort.batches):
+            matrix = gauss_newton(self.problem.batch_objective(chosen))
+            found = extremes(matrix, self.rng, largest=1, tolerance=_RITZ)
+            self.products += found.products * size / self.problem.samples
+            values.append(float(found.values[0]))
+        return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))))
+
+
+def drawn_batches(rng: np.random.Generator, samples: int, size: int, count: int) -> Iterator[Integers]:
+    """Random batches: each order of the samples is cut into as many as it holds."""
+    order = rng.permutation(samples)
+    for _ in range(count):
+        if len(order) < size:
+            order = rng.permutation(samples)
+        yield order[:size]
+        order = order[size:]
+
+
+def costs(problem: Problem, sizes: Sequence[int], effort: Effort) -> dict[str, float]:
+    """Guesses of the parts in products with the matrix of all samples."""
+    samples = problem.samples
+    heavy = min(effort.heavy, samples)
+    return {
+        "top of the Gauss-Newton matrix": _STEPS_EACH * effort.directions + _STEPS_FIRST,
+        "top of the Hessian": _STEPS_EACH + _STEPS_FIRST,
+        "single samples": _GRAMS,
+        "trial directions": 2.0 * (effort.directions + heavy) + _STEPS_FIRST * heavy / samples,
+        "noise of the samples": _PROBES,
+        "batches": sum(effort.batches * _STEPS_FIRST * size / samples for size in sizes),
+    }
+
+
+def require_effort(effort: Effort) -> None:
+    """Refuse what is too little.
+
+    Raises
+    ------
+    ValueError
+        If a number is below the least.
+    """
+    for name, least in _LEAST._asdict().items():
+        if getattr(effort, name) < least:
+            raise ValueError(f"{name} must be at least {least}, got {getattr(effort, name)}")
+
+
+def _require_separable(problem: Problem) -> None:
+    if not problem.objective.separable:
+        raise ValueError(
+            f"loss must be a mean over samples, each for itself, for a plan, got another: {problem.objective.coupling}"
+        )

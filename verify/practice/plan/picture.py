@@ -1,0 +1,129 @@
+"""A plan as a picture: rates that were tried, and below them the linearised dynamics, against the batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter
+
+from verify.gallery.parts import MEASURED, batch_axis, curve
+from verify.page.drawing import Floats, Panel, stack
+from verify.page.theme import PALETTE, STYLE
+from verify.practice.plan.linearised import Linearised
+from verify.practice.plan.planned import Plan
+from verify.practice.plan.words import SHARPER
+
+__all__ = ["plan_figure"]
+
+_GRID = 200
+_TICKS = 12
+_WIDTH = 6.2
+
+
+def plan_figure(made: Plan) -> Figure:
+    """Rate against batch size, both logarithmic: a panel for each section of the plan."""
+    panels = [Panel(2.6, lambda axes: _draw_trials(axes, made), bottom=0.8)] if made.trials else []
+    found = made.linearised
+    if found is not None:
+        panels.append(Panel(2.6, lambda axes: _draw_bracket(axes, found), bottom=1.0))
+        if found.anchor is not None:
+            panels.append(Panel(1.0, lambda axes: _draw_adam(axes, found)))
+    if made.batch_curvature:
+        panels.append(Panel(2.0, lambda axes: _draw_batches(axes, made)))
+    with mpl.rc_context(STYLE):
+        return stack(panels, "Learning rate against batch size", f"losscurv · seed {made.seed}", _WIDTH)
+
+
+def _draw_trials(axes: Axes, made: Plan) -> None:
+    for at in made.trials:
+        if at.within is not None:
+            axes.plot([at.batch_size] * 2, at.within, color=MEASURED, lw=1.2, zorder=4)
+    _marks(axes, [(at.batch_size, at.start) for at in made.trials], "start with", marker="o", ms=5)
+    _marks(axes, [(at.batch_size, at.trains) for at in made.trials], "trained", marker="_", ms=9)
+    failed = [(at.batch_size, at.fails if at.start else at.walked.best.rate) for at in made.trials]
+    _marks(axes, failed, "failed", marker="x", ms=5)
+    _axes(axes, _floats([at.batch_size for at in made.trials]))
+    axes.set_title(f"Trial training: {made.optimiser}")
+    _legend(axes)
+
+
+def _marks(axes: Axes, points: Sequence[tuple[int, float | None]], label: str, **style: Any) -> None:
+    known = [(size, rate) for size, rate in points if rate is not None]
+    if known:
+        axes.plot(*np.array(known).T, ls="", color=MEASURED, zorder=5, label=label, **style)
+
+
+def _draw_bracket(axes: Axes, found: Linearised) -> None:
+    sizes = _sizes(found)
+    grid = np.clip(np.geomspace(sizes[0], sizes[-1], _GRID), sizes[0], sizes[-1])
+    lower, upper = found.bracket.rates(grid)
+    name = "stable below, unstable above"
+    axes.fill_between(grid, lower, upper, color=PALETTE["band"], lw=0, zorder=2, label=name)
+    curve(axes, grid, upper, "")
+    curve(axes, grid, lower, "")
+    curve(axes, sizes, [at.theorem_4.value for at in found.rates], "2 / Theorem 4", role="rival", dash=0)
+    if found.hessian > SHARPER * found.bracket.largest:
+        flat = np.full(len(sizes), 2 / found.hessian)
+        curve(axes, sizes, flat, "2 / λ₁ of the Hessian", role="rival", dash=1)
+    _batches(axes, found)
+    _axes(axes, sizes)
+    _crossover(axes, found)
+    axes.set_title("SGD, linearised at these parameters")
+    _legend(axes)
+
+
+def _draw_adam(axes: Axes, found: Linearised) -> None:
+    curve(axes, _sizes(found), [at.adam for at in found.rates], "", role="rival", dash=1)
+    _axes(axes, _sizes(found))
+    axes.set_title("Adam, in proportion to √B")
+
+
+def _draw_batches(axes: Axes, made: Plan) -> None:
+    sizes = np.array([at.batch_size for at in made.batch_curvature], dtype=float)
+    curve(axes, sizes, [at.rate for at in made.batch_curvature], "", role="rival", dash=1)
+    _axes(axes, sizes)
+    axes.set_title("2 / E λ₁(H_B), with the statistics of each batch")
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(-0.02, -0.16), ncols=3, frameon=False, fontsize=7.5,
+        labelcolor=PALETTE["muted"], handlelength=2.2, columnspacing=1.4,
+    )  # fmt: skip
+
+
+def _axes(axes: Axes, sizes: Floats) -> None:
+    """Batch sizes as they were asked for, as far as there is room."""
+    batch_axis(axes, sizes, label="learning rate")
+    shown = sizes[:: -(-len(sizes) // _TICKS)]
+    axes.xaxis.set_major_locator(FixedLocator(shown.tolist()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: f"{size:.0f}"))
+
+
+def _sizes(found: Linearised) -> Floats:
+    return _floats([at.batch_size for at in found.rates])
+
+
+def _floats(sizes: Sequence[int]) -> Floats:
+    return np.array(sizes, dtype=float)
+
+
+def _batches(axes: Axes, found: Linearised) -> None:
+    axes.errorbar(
+        _sizes(found),
+        [at.sharpness.value for at in found.rates],
+        yerr=[2 * at.sharpness.standard_error for at in found.rates],
+        ls="", marker="s", ms=3.5, mew=0, elinewidth=1.2, color=PALETTE["rival"], label="2 / E λ₁(B)", zorder=4,
+    )  # fmt: skip
+
+
+def _crossover(axes: Axes, found: Linearised) -> None:
+    low, high = axes.get_xlim()
+    first, last = (min(max(size, low), high) for size in found.crossover)
+    if first < last:
+        axes.axvspan(first, last, color=PALETTE["rule"], lw=0, alpha=0.6, zorder=0, label="crossover within")

@@ -1,0 +1,219 @@
+"""Trial training at each batch size: the walk of `walk`, from the middle size outwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from torch import nn
+
+from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
+from verify.practice.loading import Problem
+from verify.practice.loading.foreign import calling
+from verify.practice.plan.optimisers import Chosen
+from verify.practice.plan.uncertainty import FACTOR
+from verify.practice.plan.walk import Ladder, Walked, walked
+
+__all__ = ["STEPS", "SizeTrial", "Trials", "short_batch"]
+
+STEPS = 200
+"""That are looked ahead where nobody says."""
+
+_FIRST, _LATER = 3.0, 2.2
+"""Guesses: steps at the first batch size and at each other one, over those that are looked ahead."""
+
+_TIMED = 2
+"""Steps that are timed, after a first one."""
+
+_STILL = 1e-6
+"""Of the first rate: at which they are, so that none is lost."""
+
+_SAMPLES = 64
+"""That the loss of a rung is a mean over, at least: a tenth of few steps of small batches would be noise."""
+
+_SHORT = 0.25
+"""Of the batch size: what is shorter is warned of. The noise of its gradient is at least doubled."""
+
+Watch = Callable[[float], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeTrial:
+    """What training at one batch size has shown.
+
+    Attributes
+    ----------
+    batch_size
+        B.
+    start
+        The rate to start with; None where no rung beat a constant output.
+    within
+        Between which rates the best one is expected, by `uncertainty.FACTOR`, and below the rung that failed.
+    trains, fails
+        The largest rate that should train lies from the first to below the second; None where no rung failed.
+    walked
+        The rungs.
+    short
+        Samples of a much shorter batch at the end of each epoch; 0 if there is none.
+    """
+
+    batch_size: int
+    start: float | None
+    within: tuple[float, float] | None
+    trains: float | None
+    fails: float | None
+    walked: Walked
+    short: int
+
+
+def short_batch(samples: int, size: int, *, drop_last: bool = False) -> int:
+    """Samples of the last batch of an epoch, where they are fewer than a quarter of the others; else 0.
+
+    Examples
+    --------
+    >>> short_batch(1797, 256), short_batch(1797, 256, drop_last=True), short_batch(1797, 1000)
+    (5, 0, 0)
+    """
+    rest = samples % size
+    return rest if not drop_last and rest < _SHORT * size else 0
+
+
+@dataclass
+class Trials:
+    """Training at several batch sizes, ready to be timed and run.
+
+    Attributes
+    ----------
+    problem, optimiser
+        Who trains what.
+    sizes
+        Batch sizes, ascending.
+    constant
+        Loss of the best constant output.
+    steps
+        That are looked ahead.
+    seed
+        Of the order of the samples.
+    drop_last
+        Whether the short batch at the end of an epoch is left out.
+    """
+
+    problem: Problem
+    optimiser: Chosen
+    sizes: Sequence[int]
+    constant: float
+    steps: int = STEPS
+    seed: int = 0
+    drop_last: bool = False
+    _seconds: dict[int, float] = field(default_factory=dict)
+
+    def cost(self) -> tuple[int, float]:
+        """Guesses of all steps and of their seconds, by some steps at each size."""
+        counts = {size: self._expected(size) for size in self.sizes}
+        seconds = sum(count * self._step_seconds(size) for size, count in counts.items())
+        return round(sum(counts.values())), seconds
+
+    def run(self, watch: Watch = lambda _: None) -> tuple[SizeTrial, ...]:
+        """Walk at each batch size, ascending; the model is left as found.
+
+        Raises
+        ------
+        ValueError
+            If the model cannot be trained on batches of a size.
+        """
+        found, behind, total = dict[int, SizeTrial](), 0.0, self.cost()[1]
+        for size, near in self._outwards():
+            known = None if near is None else found[near].start and found[near].walked.best.rate
+            share = self._step_seconds(size) / total if total else 0.0
+            found[size] = self._tried(size, known, partial(_share, watch, behind, share))
+            behind += self._expected(size) * share
+            watch(behind)
+        return tuple(found[size] for size in self.sizes)
+
+    def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
+        """From the best rate of a neighbour, if it had one."""
+        training = self._training(size)
+        with calling("model and loss", f"train on batches of {size} samples"):
+            found = walked(
+                lambda at: _Scored(training, at),
+                lambda steps: training.untrained(steps - _last(steps, size), steps),
+                rate=known or self.optimiser.rate,
+                constant=self.constant,
+                ladder=Ladder(self.steps),
+                stride=1 if known else 2,
+                watch=watch,
+            )
+        return _advised(size, found, short_batch(self.problem.samples, size, drop_last=self.drop_last))
+
+    def _training(self, size: int) -> Training:
+        model = self.problem.model
+        parameters = _chosen(model, self.problem.objective.names)
+        return Training(
+            model=model,
+            loss=self.problem.loss,
+            inputs=self.problem.inputs,
+            targets=self.problem.targets,
+            batches=CommonBatches(
+                samples=self.problem.samples, size=size, seed=self.seed, drop_last=self.drop_last
+            ),
+            optimiser=lambda rate: self.optimiser.make(parameters, rate),
+        )
+
+    def _outwards(self) -> Iterator[tuple[int, int | None]]:
+        """Batch sizes, the middle one first, each with the one from whose answer it begins."""
+        middle = len(self.sizes) // 2
+        yield self.sizes[middle], None
+        for place in range(middle + 1, len(self.sizes)):
+            yield self.sizes[place], self.sizes[place - 1]
+        for place in range(middle - 1, -1, -1):
+            yield self.sizes[place], self.sizes[place + 1]
+
+    def _expected(self, size: int) -> float:
+        return (_FIRST if size == self.sizes[len(self.sizes) // 2] else _LATER) * self.steps
+
+    def _step_seconds(self, size: int) -> float:
+        if size not in self._seconds:
+            with calling("model and loss", f"train on batches of {size} samples"):
+                run = TrialRun(self._training(size), _STILL * self.optimiser.rate).until(1)
+                started = time.monotonic()
+                run.until(1 + _TIMED)
+            self._seconds[size] = (time.monotonic() - started) / _TIMED
+        return self._seconds[size]
+
+
+class _Scored(TrialRun):
+    """A run whose last loss is a mean over enough samples."""
+
+    def final(self, *, last: int | None = None) -> float:
+        return super().final(last=last or _last(self.steps, self.training.batches.size))
+
+
+def _last(steps: int, size: int) -> int:
+    """How many steps tell how a run went: the last tenth, more of them where batches are small, at most half."""
+    return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
+
+
+def _share(watch: Watch, behind: float, each: float, steps: int) -> None:
+    watch(behind + steps * each)
+
+
+def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
+    known: dict[str, Any] = dict(model.named_parameters())
+    return [known[name] for name in names]
+
+
+def _advised(size: int, found: Walked, short: int) -> SizeTrial:
+    start = None if found.start is None else found.start.rate
+    fails = None if found.failed is None else found.failed.rate
+    return SizeTrial(
+        batch_size=size,
+        start=start,
+        within=None if start is None else (start / FACTOR, min(start * FACTOR, fails or start * FACTOR)),
+        trains=None if found.largest is None else found.largest.rate,
+        fails=fails,
+        walked=found,
+        short=short,
+    )

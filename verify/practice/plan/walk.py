@@ -1,0 +1,366 @@
+"""A walk over rates in factors of 2 by short runs of training: which to start with, and up to which a network trains.
+
+A *rung* is a run of some steps at one rate, all of them on the same batches. The walk goes from a first rung up or down
+as long as the loss gets better, and continues the best three. Where the best of them still lies near the loss of a
+constant output, they go on, since a plateau rewards rates that diverge later. Then it climbs until a rung fails, and
+takes one step back if that is the very next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+__all__ = ["FACTOR", "Ladder", "Rung", "Walked", "walked"]
+
+FACTOR = 2.0
+"""Of neighbouring rungs."""
+
+_LEADERS = 3
+"""Rungs that are continued."""
+
+_RUNG, _LONGER, _PATIENCE = 0.3, 0.5, 2.0
+"""Steps of a rung, of a continued one, and of the longest on a plateau, over those that a user looks ahead."""
+
+_PLATEAU = 0.9
+"""A loss that is not below this share of a constant's is on a plateau."""
+
+_BEATS = 0.99
+"""A loss that is not below this share of a constant's, or of the first, is not told apart from it."""
+
+_MOVED = 0.99
+"""A rung that leaves the loss above this share of the first has hardly moved: below it nothing is looked for."""
+
+_STILL = 1e-3
+"""A rung whose loss is within this share of the first has not moved: lower ones would not either."""
+
+_MOST = 14
+"""Rungs in one direction: a factor of 16,000."""
+
+
+class Run(Protocol):
+    """Training at one rate that can be taken further, such as `simulate.training.trial_training.TrialRun`."""
+
+    lost: bool
+
+    @property
+    def steps(self) -> int:
+        """How many were taken."""
+        ...
+
+    def until(self, steps: int) -> Any:
+        """Train on until so many were taken, or the run is lost."""
+        ...
+
+    def final(self) -> float:
+        """Mean loss of the last steps; infinite if it is lost."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """How long rungs are, from the steps that a user looks ahead.
+
+    Examples
+    --------
+    >>> ladder = Ladder(200)
+    >>> ladder.rung, ladder.longer, ladder.longest
+    (60, 100, 400)
+    """
+
+    horizon: int
+
+    @property
+    def rung(self) -> int:
+        """Steps of a rung."""
+        return max(1, round(_RUNG * self.horizon))
+
+    @property
+    def longer(self) -> int:
+        """Steps of the best three."""
+        return max(1, round(_LONGER * self.horizon))
+
+    @property
+    def longest(self) -> int:
+        """Steps on a plateau, at most."""
+        return max(1, round(_PATIENCE * self.horizon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """What was seen at one rate.
+
+    Attributes
+    ----------
+    rate, steps
+        And how many were taken; those until it was lost.
+    loss
+        Mean over its last steps, a tenth of them or 64 samples if these are more; None if the run is lost.
+    trains
+        Whether that lies by 1 % below the loss of the untrained network on the same batches and below the best
+        constant's.
+    """
+
+    rate: float
+    steps: int
+    loss: float | None
+    trains: bool
+
+    def fate(self) -> str:
+        """How it ended, in words."""
+        if self.loss is None:
+            return f"lost at step {self.steps}"
+        return f"loss {self.loss:.3g} after {self.steps} steps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walked:
+    """Where a walk has led.
+
+    Attributes
+    ----------
+    start
+        The rung to start with; None where no rung beats a constant output.
+    best
+        The rung with the lowest loss: `start` itself, or the one above it.
+    largest
+        The highest up to which all rungs from `best` on trained.
+    failed
+        The next one above it; None if there was no end.
+    rungs
+        All, by their rate.
+    """
+
+    start: Rung | None
+    best: Rung
+    largest: Rung | None
+    failed: Rung | None
+    rungs: tuple[Rung, ...]
+
+    @property
+    def steps(self) -> int:
+        """Of all rungs."""
+        return sum(rung.steps for rung in self.rungs)
+
+
+def walked(
+    begin: Callable[[float], Run],
+    untrained: Callable[[int], float],
+    *,
+    rate: float,
+    constant: float,
+    ladder: Ladder,
+    stride: int = 1,
+    watch: Callable[[int], None] = lambda _: None,
+) -> Walked:
+    """Walk from a first rate.
+
+    Parameters
+    ----------
+    begin
+        A new run at a rate.
+    untrained
+        Loss of the untrained network on the last batches of a run of so many steps.
+    rate
+        Where the walk begins, positive.
+    constant
+        Loss of the best constant output.
+    ladder
+        How long rungs are.
+    stride
+        Factors of 2 at once at first: 1 where the first rate is expected to be near, 2 where nobody knows.
+    watch
+        Called with the steps that were taken so far.
+
+    Examples
+    --------
+    A loss that is lowest at 0.4, lost from 2 on:
+
+    >>> class Run:
+    ...     def __init__(self, rate):
+    ...         self.rate, self.lost, self.steps = rate, rate > 2, 0
+    ...     def until(self, steps):
+    ...         self.steps = steps
+    ...     def final(self):
+    ...         return math.inf if self.lost else abs(math.log(self.rate / 0.4)) / 10
+    >>> found = walked(Run, lambda _: 1.0, rate=0.1, constant=1.0, ladder=Ladder(200))
+    >>> found.start.rate, found.largest.rate, found.failed.rate, found.steps
+    (0.4, 1.6, 3.2, 480)
+    """
+    return _Walk(begin, untrained, rate, constant, ladder, watch).go(stride)
+
+
+class _Walk:
+    def __init__(
+        self,
+        begin: Callable[[float], Run],
+        untrained: Callable[[int], float],
+        rate: float,
+        constant: float,
+        ladder: Ladder,
+        watch: Callable[[int], None],
+    ) -> None:
+        self.begin, self.untrained, self.rate = begin, untrained, rate
+        self.constant, self.ladder, self.watch = constant, ladder, watch
+        self.runs, self._first = dict[int, Run](), dict[int, float]()
+
+    def go(self, stride: int) -> Walked:
+        best = self._climbed(0, stride)
+        if stride > 1:
+            best = self._climbed(best, 1)
+        if not self._score(best) < _BEATS * self.constant:
+            self._look_everywhere(best)
+        best = self._continued()
+        if not self._trains(best):
+            return self._found(None, best, None)
+        edge = self._edge(best)
+        best = self._bettered(best, edge)
+        return self._found(self._stepped_back(best) if edge == best else best, best, edge)
+
+    # --- the parts ---
+
+    def _climbed(self, at: int, stride: int) -> int:
+        """The best place by the losses of rungs, up first, else down."""
+        up = not self._failed(at) and self._better(at + stride, at)
+        way = stride if up else -stride
+        for _ in range(_MOST):
+            if way < 0 and self._still(at):
+                break
+            if not (way < 0 and self._failed(at)) and not self._better(at + way, at):
+                break
+            at += way
+        return at
+
+    def _look_everywhere(self, best: int) -> None:
+        """Where no rung has left the constant, as with dead units: all rungs that move the loss."""
+        for place in range(best - 1, best - _MOST, -1):
+            if self._score(place) > _MOVED * self._at_first(self.ladder.rung):
+                break
+        for place in range(best + 1, best + _MOST):
+            if self._failed(place):
+                break
+
+    def _continued(self) -> int:
+        """The best of the leaders, taken further; on a plateau until it ends."""
+        steps, leaders = self.ladder.longer, self._leaders(list(self.runs))
+        leaders = self._settled(leaders, steps)
+        while steps < self.ladder.longest and self._on_plateau(leaders):
+            steps = min(2 * steps, self.ladder.longest)
+            leaders = self._settled(self._leaders(leaders), steps)
+        return self._best(leaders)
+
+    def _settled(self, places: list[int], steps: int) -> list[int]:
+        """These taken further, and lower ones as long as they are better where higher ones were lost, or came late."""
+        self._extend(places, steps)
+        late = steps > self.ladder.longer or any(self.runs[place].lost for place in places)
+        found = list(places)
+        for _ in range(_MOST if late else 0):
+            if self._best(found) != min(found) or self._still(min(found)):
+                break
+            found.append(min(found) - 1)
+            self._extend(found[-1:], steps)
+        return found
+
+    def _bettered(self, best: int, edge: int) -> int:
+        """A place on the way to the edge, where it shows to be better: a second valley."""
+        steps, found = self.runs[best].steps, self._best(list(range(best, edge + 1)))
+        if found == best:
+            return best
+        places = [place for place in (found - 1, found, found + 1) if best <= place <= edge]
+        self._extend(places, steps)
+        return self._best([best, *places])
+
+    def _stepped_back(self, best: int) -> int:
+        """The place below, where the one above failed, if that trains."""
+        back = best - 1
+        self._extend([back], self.runs[best].steps)
+        return back if self._trains(back) else best
+
+    def _edge(self, best: int) -> int:
+        """The highest place up to which all train."""
+        edge = best
+        for _ in range(_MOST):
+            if not self._trains(edge + 1, like=best):
+                break
+            edge += 1
+        return edge
+
+    # --- what is known of a place ---
+
+    def _run(self, place: int) -> Run:
+        if place not in self.runs:
+            self.runs[place] = self.begin(self.rate * FACTOR**place)
+            self._until(place, self.ladder.rung)
+        return self.runs[place]
+
+    def _until(self, place: int, steps: int) -> None:
+        self.runs[place].until(steps)
+        self.watch(sum(run.steps for run in self.runs.values()))
+
+    def _extend(self, places: list[int], steps: int) -> None:
+        for place in places:
+            self._run(place)
+            self._until(place, steps)
+
+    def _leaders(self, places: list[int]) -> list[int]:
+        order = sorted(places, key=lambda place: (self._score(place), place))
+        return [place for place in order[:_LEADERS] if not self.runs[place].lost] or order[:1]
+
+    def _on_plateau(self, places: list[int]) -> bool:
+        return not self._score(self._best(places)) < _PLATEAU * self.constant
+
+    def _best(self, places: list[int]) -> int:
+        return min(places, key=lambda place: (self._score(place), place))
+
+    def _score(self, place: int) -> float:
+        return self._run(place).final()
+
+    def _better(self, place: int, than: int) -> bool:
+        return self._score(place) < self._score(than)
+
+    def _failed(self, place: int) -> bool:
+        """Lost, or not below where it came from."""
+        run = self._run(place)
+        return run.lost or not run.final() < self._at_first(run.steps)
+
+    def _still(self, place: int) -> bool:
+        first = self._at_first(self._run(place).steps)
+        return abs(self._score(place) - first) <= _STILL * abs(first)
+
+    def _trains(self, place: int, like: int | None = None) -> bool:
+        """Below where it came from and below a constant; on a plateau after as many steps as another place had."""
+        run = self._run(place)
+        if like is not None and not run.lost and not self._below(run):
+            self._until(place, self.runs[like].steps)
+        return self._below(run)
+
+    def _below(self, run: Run) -> bool:
+        return not run.lost and run.final() < _BEATS * min(self._at_first(run.steps), self.constant)
+
+    def _at_first(self, steps: int) -> float:
+        if steps not in self._first:
+            self._first[steps] = self.untrained(steps)
+        return self._first[steps]
+
+    # --- what is told ---
+
+    def _found(self, start: int | None, best: int, edge: int | None) -> Walked:
+        rungs = {place: self._rung(place) for place in sorted(self.runs)}
+        return Walked(
+            start=None if start is None else rungs[start],
+            best=rungs[best],
+            largest=None if edge is None else rungs[edge],
+            failed=None if edge is None else rungs.get(edge + 1),
+            rungs=tuple(rungs.values()),
+        )
+
+    def _rung(self, place: int) -> Rung:
+        run = self.runs[place]
+        return Rung(
+            rate=self.rate * FACTOR**place,
+            steps=run.steps,
+            loss=run.final() if math.isfinite(run.final()) else None,
+            trains=self._below(run),
+        )
