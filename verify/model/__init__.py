@@ -356,6 +356,8 @@ class StatisticalProperty(_Stated):
             rivals=self.rivals,
             relative=self.relative,
             quantity=self.quantity,
+            says=self.says,
+            reads=self.reads,
         )
 
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 
 from verify.page import wording
 from verify.page.drawing import LARGEST, Floats, Limits, finite_values
+from verify.page.letters import typeset
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome, Row
 from verify.results.lines import spans_decades
@@ -73,7 +74,7 @@ def axis_of_parameter(axes: Axes, row: Row) -> None:
     else:
         plain_ticks(axes.xaxis, whole=all(float(value).is_integer() for value in grid))
     axes.set_xlim(*_padded(low, high, logarithmic=spans_decades(grid)))
-    axes.set_xlabel(row.curves[0].axis)
+    axes.set_xlabel(typeset(wording.named(row.curves[0].axis)))
     axes.grid(axis="y")
 
 
@@ -90,7 +91,7 @@ def axis_of_places(axes: Axes, axis: str, values: Sequence[float]) -> None:
     """Points side by side, in the order of the parameter, each with its value."""
     axes.set_xlim(-0.6, len(values) - 0.4)
     axes.set_xticks(range(len(values)), [wording.numeral(float(value), 4) for value in values])
-    axes.set_xlabel(axis)
+    axes.set_xlabel(typeset(wording.named(axis)))
     axes.grid(axis="y")
 
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES
 from verify.page import wording
 from verify.page.counts import percent
+from verify.page.inputs import called
 from verify.page.size_panels import local_slopes, mean_at
 from verify.results import PointOutcome, ProfilePoint, Row, RunRecord
 
@@ -91,6 +92,16 @@ class ReadRow:
     def redraws(self) -> list[str]:
         """The commands that draw the violations again, as far as they are not drawn by one before."""
         return list(dict.fromkeys(wording.redraw(self.row, p) for p in self.row.points if p.violations))
+
+    @property
+    def called(self) -> list[str]:
+        """What tells each point from the others."""
+        return [wording.parameters(wording.differing(point, self.row.points)) for point in self.row.points]
+
+    @property
+    def inputs(self) -> dict[str, float]:
+        """What the prediction was made from at the point shown, by what it is."""
+        return called(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
     def sensitivity(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from verify.model import ABSOLUTE, Kind
 from verify.page import wording
 from verify.page.drawing import Limits
+from verify.page.letters import typeset
 from verify.page.wording import Placed
 from verify.results import PointOutcome, Row
 
@@ -71,7 +72,7 @@ def letter_key(names: dict[str, str], hidden: Iterable[str] = ()) -> str:
 
 def letter_line(letter: str, name: str) -> str:
     """A rival's line of the key."""
-    return "\n".join(textwrap.wrap(f"{letter}{EN}{EN}rival: {name}", 72, subsequent_indent=5 * EN))
+    return "\n".join(textwrap.wrap(f"{letter}{EN}{EN}rival: {typeset(name)}", 72, subsequent_indent=5 * EN))
 
 
 def title(text: str) -> str:
@@ -81,7 +82,7 @@ def title(text: str) -> str:
 
 def _in_lines(text: str, width: int) -> str:
     """A text in lines that do not part a name from its value."""
-    lines = textwrap.wrap(text.replace(" = ", _EQUALS), width, break_on_hyphens=False)
+    lines = textwrap.wrap(typeset(text).replace(" = ", _EQUALS), width, break_on_hyphens=False)
     return "\n".join(lines).replace(_EQUALS, " = ")
 
 
@@ -114,7 +115,7 @@ def brief(values: Mapping[str, Any]) -> str:
     >>> brief({"p": (0.31, 0.22, 0.15, 0.11, 0.08, 0.05), "dim": 40})
     'p = (0.31, 0.22, 0.15, … 3 more), dim = 40'
     """
-    return ", ".join(_brief(name, value) for name, value in values.items())
+    return typeset(", ".join(_brief(name, value) for name, value in values.items()))
 
 
 def _brief(name: str, value: Any) -> str:

@@ -180,8 +180,9 @@ def _compact(text: str) -> str:
     text = re.sub(
         r' style="([^"]*)"', lambda found: f' style="{_style(found[1])}"' if _style(found[1]) else "", text
     )
-    # a mark has its stroke where it is defined
-    text = re.sub(r'(<use [^>]*style="(?:fill:[^;"]*)?)[^"]*"', r'\1"', text).replace(' style=""', "")
+    # a mark has its stroke where it is defined; its fill, and how much shows through it, where it is used
+    text = re.sub(r'(<use [^>]*style=")([^"]*)"', lambda found: f'{found[1]}{_fill(found[2])}"', text)
+    text = text.replace(' style=""', "")
     return _flat(text)
 
 
@@ -219,6 +220,11 @@ def _style(style: str) -> str:
     """A style without spaces and what the figure says once for all of its texts and lines."""
     parts = (part.strip().replace(": ", ":") for part in style.split(";"))
     return ";".join(part for part in parts if part and part not in SHARED)
+
+
+def _fill(style: str) -> str:
+    """What a style says of the fill."""
+    return ";".join(part for part in style.split(";") if part.startswith("fill"))
 
 
 def _flat(text: str) -> str:

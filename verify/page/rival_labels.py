@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 
 from verify.page import wording
 from verify.page.drawing import DASHES, Floats, Limits
+from verify.page.letters import typeset
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome
 
@@ -194,7 +195,9 @@ def line_names(curves: Sequence[Curve], groups: Sequence[Sequence[str]], up: Sha
         end = inside[0] if inside else min(known, key=lambda end: abs(end - 0.5), default=math.nan)
         beyond = "" if inside else " (no value)" if math.isnan(end) else " ↑" if end > 1 else " ↓"
         found.append(
-            LineName(" = ".join(group), dash, 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0), beyond)
+            LineName(
+                typeset(" = ".join(group)), dash, 0.5 if math.isnan(end) else min(max(end, 0.0), 1.0), beyond
+            )
         )
     return found
 

@@ -124,7 +124,7 @@ def test_a_misprint_says_what_replaces_it_and_a_surprise_is_no_finding() -> None
     (found,) = paper_findings(run(rows))
     (misprint,) = found.misprints
     assert misprint.words == "A square is missing."
-    assert misprint.measure == "4 times too large; corrected: within 0.5 %"
+    assert misprint.measure == "corrected: within 0.5 %; as our copy reads: 4 times too large"
     assert [f.target for f in found.holds] == ["row/granziol2022/m"] and found.fails == []
 
 

@@ -132,7 +132,7 @@ def test_far_rivals_are_named_with_their_distance() -> None:
 
     text = plots.to_svg(plots.agreement(item))
 
-    assert "a −21" in text and "rival: kappa2" in text
+    assert "a −21" in text and "rival: κ₂" in text
 
 
 def test_verdicts_differ_in_shape() -> None:

@@ -212,13 +212,14 @@ def _words(row: Row, titles: Mapping[str, str]) -> str:
 
 
 def _failure(row: Row, beside: Mapping[str, Row]) -> str:
-    """How far off it is, and how exactly the formula beside it holds."""
-    corrected = beside.get(row.claim)
-    closely = how_closely(corrected) if corrected else ""
-    mended = corrected is not None and corrected.standing == Standing.CORRECTED
-    return how_far(row) + (
-        f"; {'corrected' if mended else 'what holds instead'}: {closely}" if closely else ""
-    )
+    """How exactly the statement that replaces it holds, and how far off it is itself."""
+    instead = beside.get(row.claim)
+    closely = how_closely(instead) if instead else ""
+    if instead is None or not closely:
+        return how_far(row)
+    if instead.standing == Standing.CORRECTED:
+        return f"corrected: {closely}; as our copy reads: {how_far(row)}"
+    return f"{how_far(row)}; what holds instead: {closely}"
 
 
 def _entry(entry: InventoryRow) -> Finding:

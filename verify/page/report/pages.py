@@ -16,8 +16,10 @@ from verify.page import plots, ratios, wording
 from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_line
 from verify.page.formulas import formula
+from verify.page.letters import lettered
 from verify.page.markup import template, themed
 from verify.page.report import find, findings, summary
+from verify.page.report.balance import beside
 from verify.page.report.contents import Contents, Each, Sight
 from verify.page.report.links import ABOUT, CARDS, REPORT, Links
 from verify.page.report.sealing import classed, policy
@@ -296,6 +298,8 @@ def _template(name: str) -> Template:
 
 _FILTERS: dict[str, Callable[..., Any]] = {
     "formula": formula,
+    "letters": lettered,
+    "beside": beside,
     "parameters": wording.parameters,
     "measurement": wording.measurement,
     "prediction": wording.prediction,

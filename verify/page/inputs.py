@@ -1,0 +1,64 @@
+"""What predictions are made from, where it is measured: the words for the scores of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["called"]
+
+NAMES: Mapping[str, str] = {
+    "below": "forward variance of the layer below",
+    "classes": "number of classes",
+    "diagonal_fourth": "sum of the squared diagonal elements of the square",
+    "diagonal_square": "sum of the squared diagonal elements",
+    "excess": "excess of positive curvature",
+    "excess_g": "excess of positive curvature of G",
+    "fourth": "trace of the fourth power",
+    "full_eigenvalue": "eigenvalue of the full matrix",
+    "g_frobenius": "Frobenius norm of G",
+    "g_norm": "spectral norm of G",
+    "gap_density": "density, at 0, of the gap of the two largest logits",
+    "h_frobenius": "Frobenius norm of the H-term",
+    "h_norm": "spectral norm of the H-term",
+    "parameters": "number of parameters",
+    "root_of_squares": "root of the sum of squared eigenvalues",
+    "square": "squared Frobenius norm",
+    "squares_over_trace": "sum of squared eigenvalues over the trace",
+    "theorem_4": "Theorem 4",
+    "theorem_4_for_one_sample": "Theorem 4 for one sample",
+    "theorem_7": "Theorem 7",
+    "theorem_7_read": "Theorem 7 as our copy reads",
+    "vysogorets2024/any_label": "loss were any label as likely as any",
+    "vysogorets2024/frobenius-law/ratio": "Frobenius norm of the H-term over that of G",
+    "vysogorets2024/hutchinson-norm/length": "mean length of the images",
+    "vysogorets2024/q0": "mean probability of class 0",
+    "vysogorets2024/q1": "mean probability of class 1",
+    "vysogorets2024/q2": "mean probability of class 2",
+    "vysogorets2024/real-initial-loss/spread": "variance of the logits of an image",
+    "karakida2019/known_largest": "Rayleigh quotient given the outputs",
+    "karakida2019/known_mean": "trace given the outputs",
+    "karakida2019/layer-norm-largest/lower": "lower bound given the outputs",
+    "karakida2019/layer-norm-largest/root": "largest eigenvalue given the outputs",
+    "karakida2019/layer-norm-largest/upper": "upper bound given the outputs",
+    "karakida2019/own": "quotient of the softmax within samples",
+    "karakida2019/q1": "Q_1",
+    "karakida2019/q2": "Q_2",
+    "karakida2019/shared": "quotient of the softmax over all pairs of samples",
+    "karakida2019/spread": "one less the mean sum of squared probabilities",
+}
+"""By name alone, or within a paper or a claim where other papers and claims mean another thing by it."""
+
+
+def called(claim: str, values: Mapping[str, float]) -> dict[str, float]:
+    """Measured inputs of a claim, by what they are.
+
+    >>> called("karakida2019/batch-normalised-mean", {"q1": 3.6}), called("ours/x", {"g_norm": 2.0, "own": 1.0})
+    ({'Q_1': 3.6}, {'spectral norm of G': 2.0, 'own': 1.0})
+    """
+    paper = claim.partition("/")[0]
+
+    def words(name: str) -> str:
+        keys = (f"{claim}/{name}", f"{paper}/{name}", name)
+        return next((NAMES[key] for key in keys if key in NAMES), name)
+
+    return {words(name): value for name, value in values.items()}
