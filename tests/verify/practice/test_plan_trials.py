@@ -14,7 +14,7 @@ from torch import nn
 from tests.verify.practice.small_plans import small_network
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan, trials, words
-from verify.practice.plan.optimisers import chosen
+from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.trials import SizeTrial, Trials, short_batch
 from verify.practice.plan.uncertainty import FACTOR, uncertainty
 from verify.practice.plan.walk import Rung, Walked
@@ -123,9 +123,9 @@ def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name:
 
 
 def test_a_walk_begins_at_a_rate_of_its_optimiser() -> None:
-    assert chosen("sgd", rate=None).rate == 0.1
-    assert chosen("adam", rate=None).rate == 1e-3
-    assert chosen("adam", rate=0.5).rate == 0.5
+    assert chosen_optimiser("sgd", rate=None).rate == 0.1
+    assert chosen_optimiser("adam", rate=None).rate == 1e-3
+    assert chosen_optimiser("adam", rate=0.5).rate == 0.5
 
 
 def test_only_chosen_parameters_are_trained() -> None:

@@ -20,9 +20,9 @@ from simulate.training.constant_outputs import constant_loss
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
-from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
+from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
 from verify.practice.plan.linearised import Effort, Linearised, costs, linearised as linearise, require_effort
-from verify.practice.plan.optimisers import Factory, chosen
+from verify.practice.plan.optimisers import Factory, chosen_optimiser
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
@@ -116,7 +116,7 @@ def plan(
     """
     started = time.monotonic()
     sizes, anchor = _sizes(batch_sizes, problem.samples), anchored(adam)
-    own = chosen(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
+    own = chosen_optimiser(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
     effort = Effort(directions, heavy, batches)
     _require_asked(effort, steps, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
@@ -200,7 +200,7 @@ class _Section:
 
     def _of_batches(self) -> tuple[BatchCurvature, ...]:
         with self.work.part(_BATCHES) as done:
-            return batch_curvature(self.problem, self.sizes, self.effort.batches, self.rng, done)
+            return of_batches(self.problem, self.sizes, self.effort.batches, self.rng, done)
 
 
 def _parts(

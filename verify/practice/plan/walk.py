@@ -40,7 +40,7 @@ _MOST = 14
 """Rungs in one direction: a factor of 16,000."""
 
 
-class Run(Protocol):
+class Continued(Protocol):
     """Training at one rate that can be taken further, such as `simulate.training.trial_training.TrialRun`."""
 
     lost: bool
@@ -146,7 +146,7 @@ class Walked:
 
 
 def walked(
-    begin: Callable[[float], Run],
+    begin: Callable[[float], Continued],
     untrained: Callable[[int], float],
     *,
     rate: float,
@@ -195,7 +195,7 @@ def walked(
 class _Walk:
     def __init__(
         self,
-        begin: Callable[[float], Run],
+        begin: Callable[[float], Continued],
         untrained: Callable[[int], float],
         rate: float,
         constant: float,
@@ -204,7 +204,7 @@ class _Walk:
     ) -> None:
         self.begin, self.untrained, self.rate = begin, untrained, rate
         self.constant, self.ladder, self.watch = constant, ladder, watch
-        self.runs, self._first = dict[int, Run](), dict[int, float]()
+        self.runs, self._first = dict[int, Continued](), dict[int, float]()
 
     def go(self, stride: int) -> Walked:
         best = self._climbed(0, stride)
@@ -289,7 +289,7 @@ class _Walk:
 
     # --- what is known of a place ---
 
-    def _run(self, place: int) -> Run:
+    def _run(self, place: int) -> Continued:
         if place not in self.runs:
             self.runs[place] = self.begin(self.rate * FACTOR**place)
             self._until(place, self.ladder.rung)
@@ -336,7 +336,7 @@ class _Walk:
             self._until(place, self.runs[like].steps)
         return self._below(run)
 
-    def _below(self, run: Run) -> bool:
+    def _below(self, run: Continued) -> bool:
         return not run.lost and run.final() < _BEATS * min(self._at_first(run.steps), self.constant)
 
     def _at_first(self, steps: int) -> float:

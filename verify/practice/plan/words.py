@@ -201,7 +201,9 @@ def batch_table(made: Plan) -> Table:
         return _bracket_table(made.linearised)
     if not made.batch_curvature:
         return []
-    rows = [[str(at.batch_size), measured(at.eigenvalue), numeral(at.rate, 3)] for at in made.batch_curvature]
+    rows = [
+        [str(at.batch_size), with_error(at.eigenvalue), numeral(at.rate, 3)] for at in made.batch_curvature
+    ]
     return [["B", "E λ₁(H_B)", "2/E λ₁(H_B)"], *rows]
 
 
@@ -212,7 +214,7 @@ def _bracket_table(found: Linearised) -> Table:
 
 
 def _row(at: BatchRates) -> list[str]:
-    rules = [measured(at.sharpness), measured(at.theorem_4)]
+    rules = [with_error(at.sharpness), with_error(at.theorem_4)]
     own = [] if at.adam is None else [numeral(at.adam, 3)]
     return [str(at.batch_size), numeral(at.lower, 3), numeral(at.upper, 3), at.deciding, *rules, *own]
 
@@ -233,7 +235,7 @@ def curvature_notes(made: Plan) -> Iterator[str]:
 def _notes(found: Linearised) -> Iterator[str]:
     first = _bounded(found.bracket.largest, found.bracket.bound)
     yield f"λ₁ of the Gauss-Newton matrix {first}, of the Hessian {_bounded(found.hessian, found.hessian_bound)}"
-    yield f"heaviest single sample {numeral(found.bracket.heaviest)}, noise |G_i − G|² {measured(found.variance)}"
+    yield f"heaviest single sample {numeral(found.bracket.heaviest)}, noise |G_i − G|² {with_error(found.variance)}"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)
     yield _growth(found)
     if found.hessian > SHARPER * found.bracket.largest:
@@ -262,7 +264,7 @@ def _ending(made: Plan) -> str:
 # --- cells -------------------------------------------------------------------------------------------------------
 
 
-def measured(value: Estimate) -> str:
+def with_error(value: Estimate) -> str:
     """A number with its standard error, if it has one."""
     return numeral(value.value, 3) + (
         f" ± {numeral(value.standard_error, 1)}" if value.standard_error else ""
