@@ -188,9 +188,9 @@ def test_uncertainty_is_told_with_where_it_comes_from(given: Problem) -> None:
     made = tried(given, [14])
     text = words.plan_text(made)
     assert uncertainty() in text
-    assert "nothing was measured yet for your optimiser" not in text
+    assert "was not measured yet on hold-out networks" not in text
     other = words.plan_text(dataclasses.replace(made, plain=False))
-    assert "nothing was measured yet for your optimiser" in other
+    assert "was not measured yet on hold-out networks" in other
     assert "safe" not in text.lower()
 
 

@@ -136,10 +136,8 @@ def _failed(at: SizeTrial) -> str:
 def trial_notes(made: Plan) -> Iterator[str]:
     """What the rates mean, and what is wrong with some of them."""
     yield from _refusals(made)
-    yield (
-        f"tried with {made.optimiser}, from the parameters as they are: start with, its factor of uncertainty"
-        f" {FACTOR:g}: {uncertainty()}{'' if made.plain else '; nothing was measured yet for your optimiser'}"
-    )
+    yield f"start with: uncertain by a factor of {FACTOR:g} ({uncertainty()})"
+    yield f"tried with {made.optimiser}, from the parameters as they are{_unmeasured(made)}"
     yield (
         "largest that should train: between a rung that ended 1 % below the start and the best constant output and"
         f" the next one, which did not; in {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of"
@@ -147,6 +145,10 @@ def trial_notes(made: Plan) -> Iterator[str]:
     )
     yield _ahead(made)
     yield from _short(made.trials)
+
+
+def _unmeasured(made: Plan) -> str:
+    return "" if made.plain else "; how far off with this optimizer was not measured yet on hold-out networks"
 
 
 def _refusals(made: Plan) -> Iterator[str]:
@@ -189,10 +191,10 @@ def _short(trials: Sequence[SizeTrial]) -> Iterator[str]:
 def section_title(made: Plan) -> str:
     """Of the section on curvature; empty without one."""
     if made.linearised is not None:
-        return "Linearised dynamics at these parameters: a bracket, no advice"
+        return "Dynamics of plain SGD, linearised at these parameters: a bracket, no advice"
     if made.batch_curvature:
         return "Curvature of batches at these parameters, in training mode: no advice"
-    return "Linearised dynamics at these parameters" if made.not_linearised else ""
+    return "Dynamics of plain SGD, linearised at these parameters" if made.not_linearised else ""
 
 
 def batch_table(made: Plan) -> Table:
