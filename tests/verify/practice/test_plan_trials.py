@@ -161,8 +161,21 @@ def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     text = words.plan_text(made)
-    assert "no rate that was tried beats a constant output (1.1)" in text
+    assert "no rate that was tried beats a constant output on the same batches (1.1 on all data)" in text
     assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dead_network_gets_no_rate_by_the_luck_of_few_labels(seed: int) -> None:
+    """Its bias learns the frequencies; batches hold others, on which the best constant's loss is other too."""
+    first = nn.Linear(3, 4)
+    with torch.no_grad():
+        first.bias.fill_(-99.0)
+    net = nn.Sequential(first, nn.ReLU(), nn.Linear(4, 3))
+    targets = (torch.arange(300) % 10).clamp(max=2)
+    made = tried(problem(net, (torch.ones(300, 3), targets)), [4], steps=60, seed=seed)
+    assert made.state.dead == 4
+    assert made.trials[0].start is None
 
 
 def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from simulate.objectives.parameters import as_found
-from simulate.training.constant_outputs import constant_loss
+from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
@@ -121,9 +122,11 @@ def plan(
     _require_asked(effort, steps, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
-    state, pass_seconds = _looked_at(problem)
-    tried = Trials(problem, own, sizes, state.constant, steps, seed, drop_last) if trials else None
-    parts = _parts(problem, state, tried, _PRODUCT * pass_seconds, sizes, effort if linearised else None)
+    constant, level = _constant(problem)
+    state = seen_before(problem, constant)
+    tried = Trials(problem, own, sizes, constant, level, steps, seed, drop_last) if trials else None
+    product = _PRODUCT * _pass_seconds(problem)
+    parts = _parts(problem, state, tried, product, sizes, effort if linearised else None)
     announce(_cost(tried, parts))
     work = Work(parts, tell)
     found = _tried(tried, work)
@@ -147,15 +150,19 @@ def plan(
     )
 
 
-def _looked_at(problem: Problem) -> tuple[State, float]:
-    """The state, and the seconds of a pass through all samples."""
+def _constant(problem: Problem) -> tuple[float, Tensor]:
+    """Loss of the best constant output, and that output."""
     with as_found(problem.model, False):
         few = problem.objective.few()
         outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
-    state = seen_before(problem, constant_loss(problem.loss, outputs, problem.targets))
+    given = problem.loss, outputs, problem.targets
+    return constant_loss(*given), constant_output(*given).to(problem.objective.dtype)
+
+
+def _pass_seconds(problem: Problem) -> float:
     started = time.monotonic()
     problem.objective.value()
-    return state, time.monotonic() - started
+    return time.monotonic() - started
 
 
 def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 __all__ = ["FACTOR", "Ladder", "Rung", "Walked", "walked"]
@@ -153,6 +154,7 @@ def walked(
     constant: float,
     ladder: Ladder,
     stride: int = 1,
+    constant_at: Callable[[int], float] | None = None,
     watch: Callable[[int], None] = lambda _: None,
 ) -> Walked:
     """Walk from a first rate.
@@ -171,6 +173,9 @@ def walked(
         How long rungs are.
     stride
         Factors of 2 at once at first: 1 where the first rate is expected to be near, 2 where nobody knows.
+    constant_at
+        Loss of that output on the last batches of a run of so many steps, whose targets are not those of all data;
+        `constant` if None.
     watch
         Called with the steps that were taken so far.
 
@@ -189,7 +194,9 @@ def walked(
     >>> found.start.rate, found.largest.rate, found.failed.rate, found.steps
     (0.4, 1.6, 3.2, 480)
     """
-    return _Walk(begin, untrained, rate, constant, ladder, watch).go(stride)
+    return _Walk(begin, untrained, rate, constant, ladder, constant_at or (lambda _: constant), watch).go(
+        stride
+    )
 
 
 class _Walk:
@@ -200,11 +207,13 @@ class _Walk:
         rate: float,
         constant: float,
         ladder: Ladder,
+        constant_at: Callable[[int], float],
         watch: Callable[[int], None],
     ) -> None:
-        self.begin, self.untrained, self.rate = begin, untrained, rate
+        self.constant_at = cache(constant_at)
+        self.begin, self._at_first, self.rate = begin, cache(untrained), rate
         self.constant, self.ladder, self.watch = constant, ladder, watch
-        self.runs, self._first = dict[int, Continued](), dict[int, float]()
+        self.runs = dict[int, Continued]()
 
     def go(self, stride: int) -> Walked:
         best = self._climbed(0, stride)
@@ -337,12 +346,8 @@ class _Walk:
         return self._below(run)
 
     def _below(self, run: Continued) -> bool:
-        return not run.lost and run.final() < _BEATS * min(self._at_first(run.steps), self.constant)
-
-    def _at_first(self, steps: int) -> float:
-        if steps not in self._first:
-            self._first[steps] = self.untrained(steps)
-        return self._first[steps]
+        bound = min(self._at_first(run.steps), self.constant_at(run.steps))
+        return not run.lost and run.final() < _BEATS * bound
 
     # --- what is told ---
 

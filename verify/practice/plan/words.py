@@ -139,8 +139,8 @@ def trial_notes(made: Plan) -> Iterator[str]:
     yield f"start with: uncertain by a factor of {FACTOR:g} ({uncertainty()})"
     yield f"tried with {made.optimiser}, from the parameters as they are{_unmeasured(made)}"
     yield (
-        "largest that should train: between a rung that ended 1 % below the start and the best constant output and"
-        f" the next one, which did not; in {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of"
+        "largest that should train: between a rung that ended 1 % below the start and the best constant output, on"
+        f" the same batches, and the next one, which did not; in {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of"
         " that of 200 steps"
     )
     yield _ahead(made)
@@ -166,7 +166,7 @@ def _unbeaten(state: State, at: SizeTrial) -> str:
     loss = at.walked.best.loss
     if loss is not None and loss < 0.9 * state.constant:
         return f"brings the loss below that of the parameters as they are ({numeral(state.loss, 3)})"
-    return f"beats a constant output ({numeral(state.constant, 3)})"
+    return f"beats a constant output on the same batches ({numeral(state.constant, 3)} on all data)"
 
 
 def _ahead(made: Plan) -> str:
