@@ -140,8 +140,8 @@ def trial_notes(made: Plan) -> Iterator[str]:
     yield f"tried with {made.optimiser}, from the parameters as they are{_unmeasured(made)}"
     yield (
         "largest that should train: between a rung that ended 1 % below the start and the best constant output, on"
-        f" the same batches, and the next one, which did not; in {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of"
-        " that of 200 steps"
+        " the same batches, and the next one, which did not; in"
+        f" {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of that of 200 steps"
     )
     yield _ahead(made)
     yield from _short(made.trials)
