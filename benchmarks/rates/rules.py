@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -90,8 +90,6 @@ class Look:
 
 
 def _with(training: Training, optimiser: Any) -> Training:
-    from dataclasses import replace
-
     return replace(training, optimiser=optimiser)
 
 
@@ -282,13 +280,13 @@ LOOKS = (
     Look(("2 / lambda_1", "2 / E lambda_1(B)"), _sharpness, ("sgd",)),
     Look(("critical sharpness",), _critical, ("sgd",)),
     Look(("one step with noise scale",), _one_step, ("sgd",)),
-    Look(
-        ("lower side of the bracket", "upper side of the bracket", "Theorem 4"), _linearised, ("sgd",)
-    ),
+    Look(("lower side of the bracket", "upper side of the bracket", "Theorem 4"), _linearised, ("sgd",)),
     Look(("range test, steepest", "range test, minimum / 10"), _range_test),
     Look(("walk", "walk without a step back", "walk, largest that trains"), _walk),
     Look(
-        tuple(f"{name} at 64, by {shape}" for name in ("best", "walk") for shape in _SHAPES), _carried, ("sgd",)
+        tuple(f"{name} at 64, by {shape}" for name in ("best", "walk") for shape in _SHAPES),
+        _carried,
+        ("sgd",),
     ),
 )
 """In the order in which they are asked: some need answers of others."""
