@@ -128,7 +128,7 @@ def _answer(asked: Asked, look: Look, records: Records) -> None:
         for size, cell in asked.cells.items()
         if (cell, name) in records.answers
     }
-    if {name for name, _ in filed} != set(look.names):
+    if set(filed) != look.expected:
         for name, answers in look.ask(asked).items():
             for size, answer in answers.items():
                 records.add_answer(asked.cells[size], name, answer)

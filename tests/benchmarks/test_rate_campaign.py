@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -44,8 +45,7 @@ def test_all_cells_are_measured_and_all_rules_answer(small: Network, found: Reco
     for cell in cells:
         asked = {name for at, name in found.answers if at == cell}
         looks = [look for look in LOOKS if cell.optimiser in look.optimisers]
-        carried = {n for look in looks for n in look.names if " at 64" in n and cell.batch_size == 64}
-        assert asked == {name for look in looks for name in look.names} - carried
+        assert asked == {name for look in looks for name, size in look.expected if size == cell.batch_size}
         assert found.cells[cell].steps == SHORT.horizon(cell.batch_size)
         assert 1 <= len(found.cells[cell].tried) <= SHORT.most
 
@@ -67,6 +67,22 @@ def test_what_was_found_is_not_run_again(
     monkeypatch.setattr(Ground, "outcome", no_run)
     monkeypatch.setattr(rules, "walked", no_run)
     list(grid.work(small, SHORT, Records(half)))
+
+
+def test_a_look_that_was_filed_in_part_is_asked_again(tmp_path: Path) -> None:
+    records, cells = Records(tmp_path / "a.jsonl"), {s: Cell("a", "start", "sgd", 0, s) for s in SIZES}
+    asked = Asked(None, "sgd", FULL, cells, {}, None)  # type: ignore[arg-type]
+    calls: list[int] = []
+
+    def ask(_: Asked) -> dict[str, dict[int, Answer]]:
+        calls.append(1)
+        return {"a": {size: Answer(0.5, 1.0) for size in SIZES}}
+
+    records.add_answer(cells[512], "a", Answer(0.5, 1.0))
+    for expected in (1, 1):
+        grid._answer(asked, rules.Look(("a",), ask), records)
+        assert len(calls) == expected
+    assert asked.earlier == {("a", size): Answer(0.5, 1.0) for size in SIZES}
 
 
 @pytest.mark.slow
@@ -131,6 +147,40 @@ def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> 
     assert probe.one_step[1] > 0
     assert expected < probe.critical(512) < 20 * expected
     assert probe.spent > 0
+
+
+def test_the_bracket_and_theorem_4_lie_about_two_over_the_eigenvalue(small: Network) -> None:
+    probe = Probe(Ground(small, "start", 0))
+    most = 2 / probe.linearised[0].largest
+    sides = [probe.bracket(size) for size in (8, 64, 512)]
+    assert all(low <= high <= 1.001 * most for low, high in sides)
+    assert sides[0][0] < sides[1][0] < sides[2][0]
+    assert probe.theorem_4(8) < probe.theorem_4(512) <= 1.001 * most
+
+
+def test_walks_go_from_the_middle_size_and_look_ahead_as_far_as_asked(
+    small: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, float, int]] = []
+
+    def walked(asked: Asked, size: int, start: float, steps: int) -> SimpleNamespace:
+        begun.append((size, start, steps))
+        rung = SimpleNamespace(rate=2.0 * size)
+        above = SimpleNamespace(rate=3.0 * size)
+        return SimpleNamespace(start=rung, best=above, largest=above, steps=2 * steps)
+
+    monkeypatch.setattr(rules, "_walked", walked)
+    asked = Asked(None, "momentum", FULL, {}, {}, None)  # type: ignore[arg-type]
+    answers = rules._walk(asked)
+    assert begun == [(64, 0.01, 200), (512, 192.0, 200), (8, 192.0, 640), (8, 192.0, 200)]
+    assert answers["walk"][8] == Answer(16.0, 2.0)
+    assert answers["walk, steps alone"][8] == Answer(16.0, 400 / 640)
+    assert answers["walk without a step back"][512] == Answer(1536.0, 2.0)
+    monkeypatch.setattr(
+        rules, "_walked", lambda *_: SimpleNamespace(start=None, best=above, largest=None, steps=9)
+    )
+    above = SimpleNamespace(rate=0.5)
+    assert rules._walk(asked)["walk without a step back"][64] == Answer(None, 9 / 200)
 
 
 def test_a_search_begins_at_what_is_known() -> None:
