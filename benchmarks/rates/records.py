@@ -53,7 +53,7 @@ class Records:
     >>> import tempfile
     >>> file, cell = Path(tempfile.mkdtemp()) / "a.jsonl", Cell("a", "start", "sgd", 0, 8)
     >>> Records(file).add_answer(cell, "fixed", Answer(0.1, 0.0))
-    >>> _ = file.open("a").write('{"kind": "cell", "net')  # killed in the middle of a line
+    >>> _ = file.write_text(file.read_text() + '{"kind": "cell", "net')  # killed in the middle of a line
     >>> Records(file).answers
     {(Cell(network='a', state='start', optimiser='sgd', seed=0, batch_size=8), 'fixed'): Answer(rate=0.1, cost=0.0)}
     """

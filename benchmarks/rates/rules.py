@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,11 +27,15 @@ __all__ = ["ANCHOR", "EDGES", "LOOKS", "Asked", "Look"]
 ANCHOR = 64
 """The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
 
+_OTHERS = tuple(size for size in SIZES if size != ANCHOR)
+
 FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
 """Where nobody knows anything; here walks begin too."""
 
 EDGES = frozenset(("walk, largest that trains", "upper side of the bracket"))
 """Rules for the largest rate that trains, which nobody would start with."""
+
+_WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk, steps alone")
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
 """Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
@@ -82,16 +86,20 @@ class Asked:
 
 @dataclass(frozen=True)
 class Look:
-    """One way of looking, and the rules that answer by it."""
+    """One way of looking, and the rules that answer by it, for some batch sizes."""
 
     names: tuple[str, ...]
     ask: Callable[[Asked], Answers]
     optimisers: tuple[str, ...] = ("sgd", "momentum", "adam")
+    sizes: tuple[int, ...] = SIZES
+
+    @property
+    def expected(self) -> set[tuple[str, int]]:
+        """Rules and batch sizes that it answers for."""
+        return {(name, size) for name in self.names for size in self.sizes}
 
 
 def _with(training: Training, optimiser: Any) -> Training:
-    from dataclasses import replace
-
     return replace(training, optimiser=optimiser)
 
 
@@ -114,10 +122,9 @@ def _fixed(asked: Asked) -> Answers:
 def _scaled(asked: Asked) -> Answers:
     """The best rate at the anchor, from the grid, by powers of the batch size."""
     known, runs = asked.known
-    others = [size for size in SIZES if size != ANCHOR]
     powers = {"linear from the best at 64": 1.0, "square root from the best at 64": 0.5}
     return {
-        name: {size: Answer(known * (size / ANCHOR) ** power, runs / len(SIZES)) for size in others}
+        name: {size: Answer(known * (size / ANCHOR) ** power, runs / len(SIZES)) for size in _OTHERS}
         for name, power in powers.items()
     }
 
@@ -220,30 +227,36 @@ def smoothed(losses: list[float]) -> list[float]:
 
 
 def _walk(asked: Asked) -> Answers:
-    """The walk of `losscurv plan`, from the middle batch size to the others, with and without its step back."""
-    names = ("walk", "walk without a step back", "walk, largest that trains")
-    answers: dict[str, dict[int, Answer]] = {name: {} for name in names}
+    """The walk of `losscurv plan`, from the middle batch size to the others, with and without its step back.
+
+    It looks as far ahead as the runs of the grid go. At the smallest size, where these are epochs, another walk looks
+    ahead as many steps as at the other sizes.
+    """
+    answers: dict[str, dict[int, Answer]] = {name: {} for name in _WALKS}
     start = FIXED[asked.optimiser]
     for size in SIZES:
-        found = _walked(asked, size, start)
+        found = _walked(asked, size, start, asked.effort.horizon(size))
+        short = found
+        if asked.effort.horizon(size) != asked.effort.steps:
+            short = _walked(asked, size, start, asked.effort.steps)
         if size == ANCHOR:
             start = found.best.rate
-        cost = found.steps / asked.effort.horizon(size)
-        refused = found.start is None
-        rungs = (found.start, None if refused else found.best, found.largest)
-        for name, rung in zip(names, rungs, strict=True):
+        rungs = (found.start, found.start and found.best, found.largest, short.start)
+        for name, rung in zip(_WALKS, rungs, strict=True):
+            steps = (short if name == _WALKS[-1] else found).steps
+            cost = steps / asked.effort.horizon(size)
             answers[name][size] = Answer(None if rung is None else rung.rate, cost)
     return answers
 
 
-def _walked(asked: Asked, size: int, start: float) -> Walked:
+def _walked(asked: Asked, size: int, start: float, steps: int) -> Walked:
     training = asked.training(size)
     return walked(
         lambda at: TrialRun(training, at),
         lambda steps: training.untrained(steps - tail(steps), steps),
         rate=start,
         constant=asked.ground.constant,
-        ladder=Ladder(asked.effort.horizon(size)),
+        ladder=Ladder(steps),
         stride=2 if size == ANCHOR else 1,
     )
 
@@ -259,9 +272,7 @@ def _carried(asked: Asked) -> Answers:
     walk = asked.earlier["walk", ANCHOR]
     anchors = {"best": (known, runs), "walk": (walk.rate, walk.cost)}
     return {
-        f"{name} at 64, by {shape}": {
-            size: _carried_to(asked, size, rule, anchor) for size in SIZES if size != ANCHOR
-        }
+        f"{name} at 64, by {shape}": {size: _carried_to(asked, size, rule, anchor) for size in _OTHERS}
         for name, anchor in anchors.items()
         for shape, rule in _SHAPES.items()
     }
@@ -278,17 +289,18 @@ def _carried_to(asked: Asked, size: int, rule: str, anchor: tuple[float | None, 
 
 LOOKS = (
     Look(("one rate",), _fixed),
-    Look(("linear from the best at 64", "square root from the best at 64"), _scaled),
+    Look(("linear from the best at 64", "square root from the best at 64"), _scaled, sizes=_OTHERS),
     Look(("2 / lambda_1", "2 / E lambda_1(B)"), _sharpness, ("sgd",)),
     Look(("critical sharpness",), _critical, ("sgd",)),
     Look(("one step with noise scale",), _one_step, ("sgd",)),
-    Look(
-        ("lower side of the bracket", "upper side of the bracket", "Theorem 4"), _linearised, ("sgd",)
-    ),
+    Look(("lower side of the bracket", "upper side of the bracket", "Theorem 4"), _linearised, ("sgd",)),
     Look(("range test, steepest", "range test, minimum / 10"), _range_test),
-    Look(("walk", "walk without a step back", "walk, largest that trains"), _walk),
+    Look(_WALKS, _walk),
     Look(
-        tuple(f"{name} at 64, by {shape}" for name in ("best", "walk") for shape in _SHAPES), _carried, ("sgd",)
+        tuple(f"{name} at 64, by {shape}" for name in ("best", "walk") for shape in _SHAPES),
+        _carried,
+        ("sgd",),
+        _OTHERS,
     ),
 )
 """In the order in which they are asked: some need answers of others."""
