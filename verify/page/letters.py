@@ -39,6 +39,7 @@ def lettered(text: object) -> Markup:
     if isinstance(text, Markup):
         return text
     found = _indexed(_spelled(re.sub("[\ue000-\ue003]", "", str(text))))
+    found = re.sub(r"(?<=\d) %", "\u00a0%", found)
     found = str(escape(_POWER.sub(lambda power: f"\ue002{_inner(power[1])}\ue003", found)))
     for mark, tag in _TAGS.items():
         found = found.replace(mark, tag)

@@ -197,7 +197,7 @@ def test_cards_say_what_was_found(page: Page) -> None:
     assert "budget, needs about 1648" in text and "seen to differ, by less than the margin" in text
     assert "outside the calibrated laws: too skewed; what helps: judge its logarithm" in text
     assert re.search(r"an event rarer than 1 in \d+ of the replicates would not be seen", text)
-    assert "sigma_c = 0.31, gamma = 2.6" in text
+    assert "σc = 0.31, γ = 2.6" in text
     assert "losscurv report --claim granziol2022/theorem-4 --seed 20240501 --tier default" in text
 
 

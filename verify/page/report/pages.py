@@ -206,6 +206,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),
+        coverage=summary.coverage(results.inventory),
         census=census_line(suite.census),
         promises=[summary.sentence(promise_line(promise)) for promise in suite.promises],
         pilots=len(summary.after_pilots(results.rows)),

@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.model import Verdict
+from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
-from verify.results import PaperRow, Row, Suite
+from verify.results import InventoryRow, PaperRow, Row, Suite
 
 __all__ = [
     "Headline",
     "Margin",
     "after_pilots",
+    "coverage",
     "duration",
     "headline",
     "histories",
@@ -74,6 +76,22 @@ def headline(rows: Sequence[Row]) -> Headline:
         modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
         rows=len(rows),
     )
+
+
+def coverage(inventory: Sequence[InventoryRow]) -> dict[str, int]:
+    """How many statements of the papers have which status, those that are judged first; our own are not counted."""
+    counts = Counter(entry.status for entry in inventory if not entry.ours)
+    return {status: counts[status] for status in _COVERED if counts[status]}
+
+
+_COVERED = (
+    Status.JUDGED,
+    Status.PARTLY,
+    Status.OBSERVED,
+    Status.DEFINITION,
+    Status.OPEN,
+    Status.NOT_CHECKABLE,
+)
 
 
 def _standings(rows: Sequence[Row]) -> dict[str, int]:
