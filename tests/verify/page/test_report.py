@@ -15,10 +15,11 @@ from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import row
 from verify.claims import registry
 from verify.model import Kind, NoTheory
-from verify.page import report, theme, wording
+from verify.page import report, theme
 from verify.page.formulas import formula
 from verify.page.report import paper_pages
 from verify.page.report.contents import Contents
+from verify.page.vocabulary import KINDS
 from verify.results import Results, load, save
 from verify.running.workers import FEW, open_map
 
@@ -367,10 +368,10 @@ def test_replicates_of_a_vector_score_are_counted_once(kinds: str) -> None:
 
 
 def test_every_kind_is_explained(kinds: str) -> None:
-    assert {kind.value for kind in Kind} < set(wording.KINDS)
-    assert wording.KINDS[Kind.LIMIT] in reading(kinds, "granziol2022/edge")
+    assert {kind.value for kind in Kind} < set(KINDS)
+    assert KINDS[Kind.LIMIT] in reading(kinds, "granziol2022/edge")
     planted = kinds[kinds.index('id="planted"') : kinds.index('id="seconds"')]
-    assert wording.KINDS[Kind.GROUPS] in planted
+    assert KINDS[Kind.GROUPS] in planted
 
 
 def test_claims_that_read_no_theory_are_counted_by_their_reason() -> None:

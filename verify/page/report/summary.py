@@ -14,6 +14,7 @@ from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
+from verify.page.vocabulary import STANDINGS
 from verify.results import InventoryRow, PaperRow, Row, Suite
 
 __all__ = [
@@ -96,7 +97,7 @@ _COVERED = (
 
 def _standings(rows: Sequence[Row]) -> dict[str, int]:
     counts = Counter(row.standing for row in rows)
-    return {standing: counts[standing] for standing in wording.STANDINGS if counts[standing]}
+    return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
 
 
 def margins(rows: Sequence[Row]) -> list[Margin]:
