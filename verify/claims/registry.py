@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -13,27 +13,22 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-from simulate.monte_carlo import Point
 from theory.derivations import Derivation
+from verify.claims.counting import intervals
+from verify.claims.coverage import covered, entry_of, inventory_row
 from verify.claims.glossary import in_statement
 from verify.claims.images import needed_images
 from verify.judging.admission import observation_problems, problems
-from verify.judging.estimands import components
-from verify.judging.judge import applies, readings
 from verify.model import (
-    ABSOLUTE,
     ALPHA,
     FAMILY_SIZE,
-    MODEL_BASED,
     AnyClaim,
     Claim,
     Experiment,
     Identity,
-    Kind,
-    StatisticalProperty,
     Tier,
 )
-from verify.model.inventory import Entry, Paper, Status
+from verify.model.inventory import Entry, Paper
 from verify.model.observation import Observation
 from verify.results import InventoryRow
 
@@ -221,12 +216,10 @@ def _beside(package: ModuleType, name: str, absent: Any) -> Any:
 
 def inventory() -> list[InventoryRow]:
     """Each entry with its status; one that a claim covers is judged, one that only an observation covers observed."""
-    judged, seen = _covered(_listed()), _covered(_seen())
+    judged, seen = covered(_listed()), covered(_seen())
     needs = {claim.id: needed for claim in _listed() if (needed := needed_images(claim))}
     return [
-        _inventory_row(
-            paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs
-        )
+        inventory_row(paper, entry, judged.get((paper, entry.id), []), seen.get((paper, entry.id), []), needs)
         for paper, listed in entries().items()
         for entry in listed
     ]
@@ -266,16 +259,6 @@ def select_observations(
         o
         for o in observations()
         if (o.id in claim if claim else o.tier in runs) and (not paper or o.paper in paper)
-    )
-
-
-def intervals(listed: Iterable[AnyClaim]) -> int:
-    """Statistical intervals of these claims; two readings of one score share one, so do a property's examples."""
-    return sum(
-        sum(_intervals_at(c, point) for point in c.experiment.points)
-        if isinstance(c, Claim)
-        else int(isinstance(c, StatisticalProperty))
-        for c in listed
     )
 
 
@@ -350,64 +333,9 @@ def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, 
     if not item.entries:
         yield "cover an entry of the inventory"
     for entry in item.entries:
-        paper, name = _where(item, entry)
+        paper, name = entry_of(item, entry)
         if name not in {e.id for e in known.get(paper, ())}:
             yield f"cover known entries, not {entry}"
-
-
-def _intervals_at(claim: Claim, point: Point) -> int:
-    """Model-based claims have none in the family; a settled mean has one for the mean and one for its drift."""
-    if claim.kind in MODEL_BASED:
-        return 0
-    each = 2 if claim.kind is Kind.SETTLED else 1
-    return each * sum(len(_scores_read(claim, at)) for at in components(claim, point))
-
-
-def _scores_read(claim: Claim, point: Point) -> set[tuple[object, object]]:
-    judged = [r for r in readings(claim) if applies(claim, r, point)]
-    own = claim.inputs or claim.kind in ABSOLUTE
-    return {(r.score, r.predict if own else None) for r in judged}
-
-
-def _covered(items: Iterable[AnyClaim | Observation]) -> dict[tuple[str, str], list[str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for item in items:
-        for entry in item.entries:
-            found.setdefault(_where(item, entry), []).append(item.id)
-    return found
-
-
-def _inventory_row(
-    paper: str, entry: Entry, judged: list[str], seen: list[str], needs: Mapping[str, str]
-) -> InventoryRow:
-    status = _status(entry, bool(judged), bool(seen))
-    reason = entry.scope if judged else "" if seen else entry.reason
-    waiting = {
-        needs[name]: [n for n in judged if needs.get(n) == needs[name]] for name in judged if name in needs
-    }
-    told = [f"on {needed} alone: {', '.join(names)}" for needed, names in waiting.items()]
-    return InventoryRow(
-        paper=paper,
-        id=entry.id,
-        title=entry.title,
-        status=status,
-        reason="; ".join(filter(None, [reason, *told])),
-        claims=judged,
-        observations=seen,
-        ours=entry.ours or paper == "beyond",
-    )
-
-
-def _status(entry: Entry, judged: bool, seen: bool) -> str:
-    if judged:
-        return (Status.PARTLY if entry.scope else Status.JUDGED).value
-    return Status.OBSERVED.value if seen else entry.status
-
-
-def _where(item: AnyClaim | Observation, entry: str) -> tuple[str, str]:
-    """The paper and id of an entry: its own paper's, or ``paper/id``."""
-    paper, _, name = entry.rpartition("/")
-    return (paper or item.paper, name)
 
 
 def _cheap(claim: AnyClaim) -> bool:

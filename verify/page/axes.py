@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 
 from verify.page import wording
 from verify.page.drawing import LARGEST, Floats, Limits, finite_values
-from verify.page.letters import typeset
+from verify.page.formulas import typeset
 from verify.page.theme import PALETTE
 from verify.results import PointOutcome, Row
 from verify.results.lines import spans_decades

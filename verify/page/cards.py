@@ -15,8 +15,8 @@ from markupsafe import Markup
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES
 from verify.page import wording
 from verify.page.counts import percent
-from verify.page.inputs import called
 from verify.page.size_panels import local_slopes, mean_at
+from verify.page.vocabulary import inputs_named
 from verify.results import PointOutcome, ProfilePoint, Row, RunRecord
 
 __all__ = [
@@ -101,7 +101,7 @@ class ReadRow:
     @property
     def inputs(self) -> dict[str, float]:
         """What the prediction was made from at the point shown, by what it is."""
-        return called(self.row.claim, self.point.inputs) if self.point else {}
+        return inputs_named(self.row.claim, self.point.inputs) if self.point else {}
 
     @property
     def sensitivity(self) -> str:

@@ -1,6 +1,7 @@
 """Panels of a row that has a parameter on its axis: prediction and rivals as curves, and the deviations below.
 
-Predictions from measured inputs are known where these were measured: points then stand side by side, a bar at each.
+Predictions from measured inputs are known where these were measured, and where points have settings of their own no
+line leads from one to the next: points then stand side by side, a bar at each.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from verify.page.panel_parts import (
 from verify.page.rival_labels import MARGIN, draw_letter, draw_names, line_names, names_height, shared_lines
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row
-from verify.results.lines import known_at_points_only, on_axis, others
+from verify.results.lines import drawn_at_points_only, known_at_points_only, on_axis, others
 
 __all__ = ["curve_panel", "residual_panel"]
 
@@ -65,7 +66,7 @@ Share = Callable[[Sequence[float]], Floats]
 
 def curve_panel(row: Row) -> Panel:
     """Prediction with its margin, rivals, and the measured points."""
-    return _bars_panel(row) if known_at_points_only(row) else _lines_panel(row)
+    return _bars_panel(row) if drawn_at_points_only(row) else _lines_panel(row)
 
 
 def _lines_panel(row: Row) -> Panel:
@@ -87,7 +88,7 @@ def _lines_panel(row: Row) -> Panel:
 
 
 def _bars_panel(row: Row) -> Panel:
-    """Predictions that are known at the points only, and letters of the rivals beside them."""
+    """Predictions at the points alone, and letters of the rivals beside them."""
     logarithmic, limits = _value_axis(row)
     names = _rival_names(row)
     letters = letters_of(names)
@@ -108,7 +109,7 @@ def _bars_panel(row: Row) -> Panel:
 
 def _right(row: Row) -> float:
     """Inches to the right of the frames, which stand one below the other."""
-    return MARGIN if _rival_names(row) and not known_at_points_only(row) else 0.22
+    return MARGIN if _rival_names(row) and not drawn_at_points_only(row) else 0.22
 
 
 def _rival_names(row: Row) -> list[str]:
@@ -134,7 +135,7 @@ def _dress(axes: Axes, row: Row, limits: Limits, *, logarithmic: bool) -> None:
 def _points(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
     """What was measured, at each place."""
     for at, (point, place) in zip(x, _in_order(row), strict=True):
-        if place is not None:
+        if place is not None or drawn_at_points_only(row):
             draw_measured(axes, point, x=at, limits=limits, mark=_mark(row, place), said=tip(point))
 
 
@@ -148,7 +149,7 @@ def _in_order(row: Row) -> list[tuple[PointOutcome, int | None]]:
 def _places(axes: Axes, row: Row) -> list[float]:
     """Where the points stand on the axis, which is drawn: at their parameter, or side by side."""
     values = [float(point.parameters[row.curves[0].axis]) for point, _ in _in_order(row)]
-    if known_at_points_only(row):
+    if drawn_at_points_only(row):
         axis_of_places(axes, row.curves[0].axis, values)
         return [float(k) for k in range(len(values))]
     axis_of_parameter(axes, row)
@@ -178,13 +179,12 @@ def _half_width(row: Row, curve: Curve) -> Floats:
 
 def _bars(axes: Axes, row: Row, x: Sequence[float], limits: Limits) -> None:
     """The prediction at each point, in its band."""
-    for at, (point, place) in zip(x, _in_order(row), strict=True):
+    for at, (point, _) in zip(x, _in_order(row), strict=True):
         y, half = drawable([point.predicted]), drawable([point.margin])
-        if place is not None:
-            low, high = agreement_band(row, limits, y - half, y + half)
-            ends = [at - BAR, at + BAR]
-            axes.fill_between(ends, low, high, color=PALETTE["band"], linewidth=0)
-            axes.plot(ends, [*y, *y], color=PALETTE["theory"], lw=1.6)
+        low, high = agreement_band(row, limits, y - half, y + half)
+        ends = [at - BAR, at + BAR]
+        axes.fill_between(ends, low, high, color=PALETTE["band"], linewidth=0)
+        axes.plot(ends, [*y, *y], color=PALETTE["theory"], lw=1.6)
 
 
 def _mark(row: Row, place: int | None) -> str:
@@ -240,7 +240,7 @@ def residual_panel(row: Row) -> Panel:
         axes.axhspan(*agreement_band(row, limits), color=PALETTE["band"], linewidth=0)
         axes.axhline(0, color=PALETTE["theory"], lw=1.2)
         for at, (point, place) in zip(places, _in_order(row), strict=True):
-            x = at if known_at_points_only(row) else _dodged(axes, at, place, len(row.curves))
+            x = at if drawn_at_points_only(row) else _dodged(axes, at, place, len(row.curves))
             draw_measured(
                 axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place), said=tip(point)
             )
@@ -261,6 +261,8 @@ def _curve_key(row: Row) -> str:
     lines = [
         "bars: prediction, from what was measured beside it, and margin; marks: measured"
         if known_at_points_only(row)
+        else "bars: prediction and margin, at settings that change from point to point; marks: measured"
+        if drawn_at_points_only(row)
         else "line and band: prediction and margin; marks: measured"
     ]
     if len(row.curves) > 1:
@@ -276,7 +278,8 @@ def _curve_key(row: Row) -> str:
     hidden = [point for point, place in on_axis(row) if place is None]
     if hidden:
         more = f"{len(hidden)} more {'points' if len(hidden) > 1 else 'point'}, at other settings"
-        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}: only in the panel below")
+        where = "" if drawn_at_points_only(row) else ": only in the panel below"
+        lines.append(f"{OFF_CURVES[1]}{EN}{EN}{more}{where}")
     return "\n".join([*lines, *_verdict_key(row, several=len(row.curves) > 1 or bool(hidden))])
 
 

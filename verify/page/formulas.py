@@ -1,13 +1,13 @@
-"""LaTeX as MathML, which every browser draws by itself."""
+"""LaTeX as MathML, which every browser draws by itself, and formulas that are typed in sentences."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-__all__ = ["formula"]
+__all__ = ["formula", "lettered", "typeset"]
 
 MATHML = re.compile(r"(?:\{[^}]*\})?(?:math|m[a-z]+|semantics)$")
 ACTIVE = re.compile(r"href|src|style|class|id|on.*")
@@ -69,3 +69,83 @@ def _sized(match: re.Match[str]) -> str:
     if name in DELIMITERS:
         return f"\\{size}{DELIMITERS[name]}"
     return "\\{" if name in ("{", "lbrace") else "\\}"  # a brace by itself has no size there
+
+
+# --- in sentences
+
+_WRITTEN = (
+    "alpha beta gamma delta epsilon eps zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
+    "Gamma Delta Lambda Sigma Phi Psi Omega"
+)
+GREEK: dict[str, str] = dict(zip(_WRITTEN.split(" "), "αβγδεεζηθκλμνξπρστφχψωΓΔΛΣΦΨΩ", strict=True))
+_NAMED = "|".join(sorted(GREEK, key=len, reverse=True))
+_LETTER = re.compile(rf"(?<![A-Za-z])({_NAMED})(?![A-Za-z]|-[a-z])")
+_HATTED = re.compile(rf"(?<![A-Za-z])(?:({_NAMED})-tilde|([A-Z])hat|(H)t)(?![A-Za-z])")
+_INDEX = re.compile(
+    "(?<![A-Za-z0-9_])([A-Za-z\u0370-\u03ff][\u0302\u0303]?)(?:_{?([A-Za-z0-9]+)}?|(?<=[ηκ])([0-9]))(?![A-Za-z0-9_])"
+)
+_POWER = re.compile(r"(?<=[\w)|\]\u0300-\u036f\ue001])\^(\([^()]*\)|-?\d+(?:/\d+)?|-?\w+)")
+_MINUS = re.compile(r"(?<= )-(?= )|(?<![\w)-])-(?=[\d.(\u0370-\u03ff])|(?<=\()-(?=\w)")
+_SIGNS = {"sqrt(": "√(", "sqrt ": "√", "<=": "≤", ">=": "≥", "!=": "≠", "->": "→", "||": "‖", "sum_": "Σ_"}
+_TAGS = {"\ue000": "<sub>", "\ue001": "</sub>", "\ue002": "<sup>", "\ue003": "</sup>"}
+"""Characters of no script, which stand for tags while the text is not escaped."""
+
+_LOW = re.compile("(?:(?<=[A-Za-z\u0370-\u03ff])_|(?<=[ηκ]))([0-9]+)(?![A-Za-z0-9_])")
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def lettered(text: object) -> Markup:
+    """A sentence with its formulas as a page shows them; everything else in it is text.
+
+    >>> lettered("it is sigma_c^4 < 1, from eta_0 alpha^(2-L) - 1")
+    Markup('it is σ<sub>c</sub><sup>4</sup> &lt; 1, from η<sub>0</sub> α<sup>2−L</sup> − 1')
+    """
+    if isinstance(text, Markup):
+        return text
+    found = _indexed(_spelled(re.sub("[\ue000-\ue003]", "", str(text))))
+    found = re.sub(r"(?<=\d) %", "\u00a0%", found)
+    found = str(escape(_POWER.sub(lambda power: f"\ue002{_inner(power[1])}\ue003", found)))
+    for mark, tag in _TAGS.items():
+        found = found.replace(mark, tag)
+    return Markup(found)  # noqa: S704 - escaped above
+
+
+def typeset(text: str) -> str:
+    """The same in characters alone, for figures: digits are raised and lowered, letters keep their mark.
+
+    >>> typeset("sigma_c^2 sqrt(P) lambda_1 of kappa2 alpha^(2-L)")
+    'σ_c² √(P) λ₁ of κ₂ α^(2-L)'
+    """
+    lowered = _LOW.sub(lambda found: found[1].translate(_LOWERED), _spelled(text))
+    return re.sub(r"(?<=[\w)|])\^(-?\d+)(?![\w/])", lambda power: power[1].translate(_RAISED), lowered)
+
+
+def _spelled(text: str) -> str:
+    """Letters by their own sign, and the signs between them."""
+    text = _HATTED.sub(_accented, text)
+    text = _LETTER.sub(lambda found: GREEK[found[1]], _greek_before_an_index(text))
+    for written, sign in _SIGNS.items():
+        text = text.replace(written, sign)
+    return _MINUS.sub("−", text)
+
+
+def _accented(found: re.Match[str]) -> str:
+    """A letter with a tilde or a hat on it."""
+    greek, hatted, other = found.groups()
+    return f"{hatted}\u0302" if hatted else f"{GREEK.get(greek, other)}\u0303"
+
+
+def _greek_before_an_index(text: str) -> str:
+    """An underscore is a letter to no one but a regular expression."""
+    return re.sub(rf"(?<![A-Za-z_])({_NAMED})(?=_[A-Za-z0-9])", lambda found: GREEK[found[1]], text)
+
+
+def _indexed(text: str) -> str:
+    return _INDEX.sub(lambda found: f"{found[1]}\ue000{found[2] or found[3]}\ue001", text)
+
+
+def _inner(power: str) -> str:
+    """What is raised, without the brackets that only a keyboard needs."""
+    bare = power[1:-1] if power.startswith("(") else power
+    return bare.replace("-", "−")

@@ -10,7 +10,7 @@ from typing import Any
 from verify.model import ABSOLUTE, Kind
 from verify.page import wording
 from verify.page.drawing import Limits
-from verify.page.letters import typeset
+from verify.page.formulas import typeset
 from verify.page.wording import Placed
 from verify.results import PointOutcome, Row
 

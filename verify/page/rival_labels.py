@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 
 from verify.page import wording
 from verify.page.drawing import DASHES, Floats, Limits
-from verify.page.letters import typeset
+from verify.page.formulas import typeset
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome
 

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from verify.page import ratios, wording
+from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = ["console", "inventory_table", "observed_block", "surprise_block", "table", "tally"]
@@ -120,7 +121,7 @@ def _tally(rows: Sequence[Row]) -> str:
 
 def _counts(rows: Sequence[Row], always: Sequence[str] = ()) -> str:
     """How many rows have which verdict; none is worth a word only where it is `always` said."""
-    count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in wording.SYMBOLS}
+    count = {verdict: sum(row.verdict == verdict for row in rows) for verdict in SYMBOLS}
     expected = sum(row.verdict == row.expected == "disagrees" for row in rows)
     notes = {"disagrees": f" ({expected} expected)"}
     return ", ".join(f"{n} {v}{notes.get(v, '')}" for v, n in count.items() if n or v in always)
@@ -131,7 +132,7 @@ def _cells(row: Row, spent: str) -> list[Text]:
     point = wording.telling(row)
     rivals = wording.rival_tally(row)
     verdict = Text(
-        f"{wording.SYMBOLS[row.verdict]} {row.verdict}", style="red" if row.surprise else STYLES[row.verdict]
+        f"{SYMBOLS[row.verdict]} {row.verdict}", style="red" if row.surprise else STYLES[row.verdict]
     )
     if row.surprise and row.verdict != "broken":
         verdict.append("\n  SURPRISE", style="bold")

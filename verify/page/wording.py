@@ -17,9 +17,6 @@ from verify.model import Kind, Standing
 from verify.results import PointOutcome, RivalOutcome, Row
 
 __all__ = [
-    "KINDS",
-    "STANDINGS",
-    "SYMBOLS",
     "Headings",
     "Placed",
     "RivalTally",
@@ -45,38 +42,6 @@ __all__ = [
     "undecided",
     "unseen",
 ]
-
-SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
-"""A shape for each verdict, so that nothing hangs on colour."""
-
-STANDINGS: dict[str, str] = {
-    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
-    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
-    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
-    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
-    Standing.OURS: "what no paper says: laws of our own, and weaker bounds beside a paper's wording",
-}
-"""How what is judged stands to the papers."""
-
-KINDS: dict[str, str] = {
-    Kind.MEAN: "the mean over replicates",
-    Kind.RATIO: "the ratio of two means, both over the same replicates",
-    Kind.PROPORTION: "the share of replicates in which an event happens",
-    Kind.AT_LEAST: "the mean must not lie below the bound; only that side of the interval counts",
-    Kind.AT_MOST: "the mean must not lie above the bound; only that side of the interval counts",
-    Kind.NEVER_BELOW: "no replicate may lie below the bound; one that does is enough to refute it",
-    Kind.NEVER_ABOVE: "no replicate may lie above the bound; one that does is enough to refute it",
-    Kind.GROUPS: "a statistic of groups of replicates, such as a variance, averaged over the groups",
-    Kind.DISTRIBUTION: "the largest distance of the distribution functions, measured and predicted",
-    Kind.SETTLED: "the mean at the larger size, once a smaller one shows that it no longer moves",
-    Kind.LIMIT: "the mean extrapolated to infinite size by declared powers of the size",
-    Kind.EXPONENT: "d log mean / d log size, extrapolated to infinite size by declared powers of the size",
-    "identity": "two independent routes to one quantity, without statistics",
-    "exact property": "a statement without statistics, at parameters that hypothesis draws",
-    "property": "the mean over replicates, at parameters that hypothesis draws",
-    "check": "crashed before anything was judged",
-}
-"""What is judged in each kind of row."""
 
 EVEN = 0.9
 """From this share of the larger side on the smaller one is not said."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from verify.results.records import Curve, PointOutcome, Row
 
-__all__ = ["known_at_points_only", "on_axis", "others", "spans_decades", "strays"]
+__all__ = ["drawn_at_points_only", "known_at_points_only", "on_axis", "others", "spans_decades", "strays"]
 
 CLOSE = 1e-6
 """Largest distance of a curve from the table, as a share of the value, or of the margin where that is larger."""
@@ -26,6 +26,22 @@ def spans_decades(values: Sequence[float]) -> bool:
 def known_at_points_only(row: Row) -> bool:
     """Whether predictions were made from what was measured: between the points there is nothing to draw."""
     return any(point.inputs for point in row.points)
+
+
+def drawn_at_points_only(row: Row) -> bool:
+    """Whether there is nothing to draw between the points.
+
+    Predictions were made from what was measured, or a point has settings of its own: the line through it is that of no
+    other, and leads past the others' predictions.
+    """
+    return known_at_points_only(row) or _apart(row)
+
+
+def _apart(row: Row) -> bool:
+    """Whether a curve passes a single point, and is not that of the other points."""
+    places = [place for _, place in on_axis(row)]
+    alone = len(row.curves) > 1 and any(places.count(k) < 2 for k in range(len(row.curves)))
+    return alone and any(curve.predicted != row.curves[0].predicted for curve in row.curves)
 
 
 def others(curve: Curve) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ COARSE = 8
 
 STRAIGHT = 1 / 400
 """Part of an axis by which a line may miss: less than a pixel."""
+
+BISECTIONS = 6
+"""Of the distance of two neighbours of the grid where a formula jumps between them: less than a pixel is left."""
 
 MOST_CURVES = 3
 
@@ -261,7 +265,8 @@ def _curve(
 ) -> Curve:
     rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
     formulas = [reading.predict, *rivals.values()]
-    drawn = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas])
+    whole = isinstance(at[claim.axis], int)
+    drawn = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas], whole=whole)
     predicted, *values = zip(*drawn.values(), strict=True)
     return Curve(
         axis=claim.axis,
@@ -273,9 +278,12 @@ def _curve(
 
 
 def _bends(
-    grid: Sequence[float], kept: set[float], said: Callable[[float], list[float]]
+    grid: Sequence[float], kept: set[float], said: Callable[[float], list[float]], *, whole: bool = False
 ) -> dict[float, list[float]]:
-    """What formulas say at those places of a grid between which all of them look straight, and at those kept."""
+    """What formulas say at those places of a grid between which all of them look straight, and at those kept.
+
+    Between two neighbours of the grid are others where a formula jumps, `whole` numbers if there are no others.
+    """
     known = {i: said(x) for i, x in enumerate(grid) if i % COARSE == 0 or x in kept or i == len(grid) - 1}
     scale, decades = _extent([values[0] for values in known.values()])
     u = np.log(grid) if spans_decades([grid[0], grid[-1]]) else np.asarray(grid)
@@ -288,7 +296,30 @@ def _bends(
             share = (u[m] - u[a]) / (u[b] - u[a])
             if any(_bent(y, share, scale, decades) for y in zip(known[a], known[m], known[b], strict=True)):
                 between += [(a, m), (m, b)]
-    return {grid[i]: known[i] for i in sorted(known)}
+    bent = partial(_bent, scale=scale, decades=decades)
+    return dict(sorted(_jumps(grid, known, said, bent, whole=whole).items()))
+
+
+def _jumps(
+    grid: Sequence[float],
+    known: Mapping[int, list[float]],
+    said: Callable[[float], list[float]],
+    bent: Callable[[tuple[float, float, float], float], bool],
+    *,
+    whole: bool,
+) -> dict[float, list[float]]:
+    """Places between neighbours of a grid where a formula jumps or turns: a step is drawn as steep as it is."""
+    found = {grid[i]: known[i] for i in known}
+    between = [(grid[i], grid[i + 1], BISECTIONS) for i in known if i + 1 in known]
+    while between:
+        a, b, left = between.pop()
+        m = (a + b) // 2 if whole else (a + b) / 2
+        if left and a < m < b:
+            middle = said(m)
+            if any(bent(y, (m - a) / (b - a)) for y in zip(found[a], middle, found[b], strict=True)):
+                found[m] = middle
+                between += [(a, m, left - 1), (m, b, left - 1)]
+    return found
 
 
 def _extent(predicted: Sequence[float]) -> tuple[float, float]:

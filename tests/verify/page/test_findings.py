@@ -154,4 +154,4 @@ def test_the_findings_of_the_page_are_drawn_from_the_results_and_change_with_the
     exact = made("t1", "theorem 1")
     loose = dataclasses.replace(exact, points=[point({"dim": 3}, 2.0, 0.2, 2.04, 0.06)])
     first, second = (report.document(run([shown])) for shown in (exact, loose))
-    assert "<strong>within 0.5 %</strong>" in first and "<strong>within 5 %</strong>" in second
+    assert "<strong>within 0.5\u00a0%</strong>" in first and "<strong>within 5\u00a0%</strong>" in second

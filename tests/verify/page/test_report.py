@@ -15,10 +15,11 @@ from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import row
 from verify.claims import registry
 from verify.model import Kind, NoTheory
-from verify.page import report, theme, wording
+from verify.page import report, theme
 from verify.page.formulas import formula
 from verify.page.report import paper_pages
 from verify.page.report.contents import Contents
+from verify.page.vocabulary import KINDS
 from verify.results import Results, load, save
 from verify.running.workers import FEW, open_map
 
@@ -197,7 +198,7 @@ def test_cards_say_what_was_found(page: Page) -> None:
     assert "budget, needs about 1648" in text and "seen to differ, by less than the margin" in text
     assert "outside the calibrated laws: too skewed; what helps: judge its logarithm" in text
     assert re.search(r"an event rarer than 1 in \d+ of the replicates would not be seen", text)
-    assert "sigma_c = 0.31, gamma = 2.6" in text
+    assert "σc = 0.31, γ = 2.6" in text
     assert "losscurv report --claim granziol2022/theorem-4 --seed 20240501 --tier default" in text
 
 
@@ -367,10 +368,10 @@ def test_replicates_of_a_vector_score_are_counted_once(kinds: str) -> None:
 
 
 def test_every_kind_is_explained(kinds: str) -> None:
-    assert {kind.value for kind in Kind} < set(wording.KINDS)
-    assert wording.KINDS[Kind.LIMIT] in reading(kinds, "granziol2022/edge")
+    assert {kind.value for kind in Kind} < set(KINDS)
+    assert KINDS[Kind.LIMIT] in reading(kinds, "granziol2022/edge")
     planted = kinds[kinds.index('id="planted"') : kinds.index('id="seconds"')]
-    assert wording.KINDS[Kind.GROUPS] in planted
+    assert KINDS[Kind.GROUPS] in planted
 
 
 def test_claims_that_read_no_theory_are_counted_by_their_reason() -> None:

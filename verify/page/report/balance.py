@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-__all__ = ["beside"]
+__all__ = ["stands_left"]
 
 FIGURE = 496
 """Pixels of the width of a figure."""
@@ -20,11 +20,11 @@ ROW, CELL, HEAD, LONGEST = 10, 24, 40, 60
 """Pixels around a line of the table, letters of a point to a line, the head; longer points need the whole width."""
 
 
-def beside(figure: Markup | None, facts: Markup, points: Sequence[str]) -> bool:
+def stands_left(figure: Markup | None, facts: Markup, points: Sequence[str]) -> bool:
     """Whether less is left empty with the table under the facts, left of the figure, than with it below both.
 
     >>> tall = Markup('<svg viewBox="0 0 360 720">')
-    >>> beside(tall, Markup("<dd>short</dd>"), ["a = 1", "a = 2"]), beside(tall, Markup("<dd>short</dd>"), [])
+    >>> stands_left(tall, Markup("<dd>short</dd>"), ["a = 1", "a = 2"]), stands_left(tall, Markup("<dd>short</dd>"), [])
     (True, False)
     """
     if figure is None or len(points) < 2 or max(map(len, points)) > LONGEST:

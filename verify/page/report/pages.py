@@ -15,22 +15,22 @@ from verify.judging.campaign import campaigns
 from verify.page import plots, ratios, wording
 from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_line
-from verify.page.formulas import formula
-from verify.page.letters import lettered
+from verify.page.formulas import formula, lettered
 from verify.page.markup import template, themed
 from verify.page.report import find, findings, summary
-from verify.page.report.balance import beside
+from verify.page.report.balance import stands_left
 from verify.page.report.contents import Contents, Each, Sight
 from verify.page.report.links import ABOUT, CARDS, REPORT, Links
 from verify.page.report.sealing import classed, policy
 from verify.page.report.sources import repository, source_link
+from verify.page.vocabulary import KINDS, STANDINGS, SYMBOLS
 
 __all__ = ["one_page", "several_pages"]
 
 FOLDED = 12
 """Longer tables of points are folded."""
 
-_READINGS = [(name, name) for name in wording.STANDINGS]
+_READINGS = [(name, name) for name in STANDINGS]
 
 FEW = 3
 """More cards on a page than these are listed at its head."""
@@ -206,6 +206,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),
+        coverage=summary.coverage(results.inventory),
         census=census_line(suite.census),
         promises=[summary.sentence(promise_line(promise)) for promise in suite.promises],
         pilots=len(summary.after_pilots(results.rows)),
@@ -275,9 +276,9 @@ def _shared(contents: Contents, links: Links) -> Mapping[str, Any]:
         "suite": contents.results.suite,
         "anchors": contents.anchors,
         "folded": FOLDED,
-        "symbols": wording.SYMBOLS,
-        "kinds": wording.KINDS,
-        "standings": wording.STANDINGS,
+        "symbols": SYMBOLS,
+        "kinds": KINDS,
+        "standings": STANDINGS,
         "differing": wording.differing,
         "source": partial(source_link, repository(), str(contents.results.suite.host.get("commit", ""))),
         "shared": wording.common_parameters,
@@ -299,7 +300,7 @@ def _template(name: str) -> Template:
 _FILTERS: dict[str, Callable[..., Any]] = {
     "formula": formula,
     "letters": lettered,
-    "beside": beside,
+    "stands_left": stands_left,
     "parameters": wording.parameters,
     "measurement": wording.measurement,
     "prediction": wording.prediction,

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from verify.model import Verdict
+from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
 from verify.page.counts import chance, percent
 from verify.page.report.find import upshot
-from verify.results import PaperRow, Row, Suite
+from verify.page.vocabulary import STANDINGS
+from verify.results import InventoryRow, PaperRow, Row, Suite
 
 __all__ = [
     "Headline",
     "Margin",
     "after_pilots",
+    "coverage",
     "duration",
     "headline",
     "histories",
@@ -76,9 +79,25 @@ def headline(rows: Sequence[Row]) -> Headline:
     )
 
 
+def coverage(inventory: Sequence[InventoryRow]) -> dict[str, int]:
+    """How many statements of the papers have which status, those that are judged first; our own are not counted."""
+    counts = Counter(entry.status for entry in inventory if not entry.ours)
+    return {status: counts[status] for status in _COVERED if counts[status]}
+
+
+_COVERED = (
+    Status.JUDGED,
+    Status.PARTLY,
+    Status.OBSERVED,
+    Status.DEFINITION,
+    Status.OPEN,
+    Status.NOT_CHECKABLE,
+)
+
+
 def _standings(rows: Sequence[Row]) -> dict[str, int]:
     counts = Counter(row.standing for row in rows)
-    return {standing: counts[standing] for standing in wording.STANDINGS if counts[standing]}
+    return {standing: counts[standing] for standing in STANDINGS if counts[standing]}
 
 
 def margins(rows: Sequence[Row]) -> list[Margin]:

@@ -1,10 +1,44 @@
-"""What predictions are made from, where it is measured: the words for the scores of experiments."""
+"""Words for what the records name: verdicts, kinds, standings, and the measured inputs of predictions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["called"]
+from verify.model import Kind, Standing
+
+__all__ = ["KINDS", "STANDINGS", "SYMBOLS", "inputs_named"]
+
+SYMBOLS = {"agrees": "●", "disagrees": "◆", "undecided": "○", "broken": "✕"}
+"""A shape for each verdict, so that nothing hangs on colour."""
+
+STANDINGS: dict[str, str] = {
+    Standing.AS_STATED: "the paper's own wording, at the accuracy it claims",
+    Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
+    Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
+    Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
+    Standing.OURS: "what no paper says: laws of our own, and weaker bounds beside a paper's wording",
+}
+"""How what is judged stands to the papers."""
+
+KINDS: dict[str, str] = {
+    Kind.MEAN: "the mean over replicates",
+    Kind.RATIO: "the ratio of two means, both over the same replicates",
+    Kind.PROPORTION: "the share of replicates in which an event happens",
+    Kind.AT_LEAST: "the mean must not lie below the bound; only that side of the interval counts",
+    Kind.AT_MOST: "the mean must not lie above the bound; only that side of the interval counts",
+    Kind.NEVER_BELOW: "no replicate may lie below the bound; one that does is enough to refute it",
+    Kind.NEVER_ABOVE: "no replicate may lie above the bound; one that does is enough to refute it",
+    Kind.GROUPS: "a statistic of groups of replicates, such as a variance, averaged over the groups",
+    Kind.DISTRIBUTION: "the largest distance of the distribution functions, measured and predicted",
+    Kind.SETTLED: "the mean at the larger size, once a smaller one shows that it no longer moves",
+    Kind.LIMIT: "the mean extrapolated to infinite size by declared powers of the size",
+    Kind.EXPONENT: "d log mean / d log size, extrapolated to infinite size by declared powers of the size",
+    "identity": "two independent routes to one quantity, without statistics",
+    "exact property": "a statement without statistics, at parameters that hypothesis draws",
+    "property": "the mean over replicates, at parameters that hypothesis draws",
+    "check": "crashed before anything was judged",
+}
+"""What is judged in each kind of row."""
 
 NAMES: Mapping[str, str] = {
     "below": "forward variance of the layer below",
@@ -49,11 +83,13 @@ NAMES: Mapping[str, str] = {
 """By name alone, or within a paper or a claim where other papers and claims mean another thing by it."""
 
 
-def called(claim: str, values: Mapping[str, float]) -> dict[str, float]:
+def inputs_named(claim: str, values: Mapping[str, float]) -> dict[str, float]:
     """Measured inputs of a claim, by what they are.
 
-    >>> called("karakida2019/batch-normalised-mean", {"q1": 3.6}), called("ours/x", {"g_norm": 2.0, "own": 1.0})
-    ({'Q_1': 3.6}, {'spectral norm of G': 2.0, 'own': 1.0})
+    >>> inputs_named("karakida2019/batch-normalised-mean", {"q1": 3.6})
+    {'Q_1': 3.6}
+    >>> inputs_named("ours/x", {"g_norm": 2.0, "own": 1.0})
+    {'spectral norm of G': 2.0, 'own': 1.0}
     """
     paper = claim.partition("/")[0]
 
