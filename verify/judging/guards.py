@@ -47,6 +47,9 @@ Floats = NDArray[np.float64]
 
 OUTSIDE = "outside the calibrated laws"
 
+TOLD_FROM = 640
+"""Replicates from which on `TOGETHER` misses an intraclass correlation of 0.5 as rarely as is promised."""
+
 SKEWED = f"{OUTSIDE}: too skewed"
 FAR = f"{OUTSIDE}: one replicate far from all others"
 TOGETHER = f"{OUTSIDE}: replicates of a block move together"
@@ -56,9 +59,9 @@ REMEDIES: Mapping[str, str] = {
     "replicates help while the skewness is below 6.2",
     FAR: "more replicates help if there are others like it; else judge a bounded score, such as the share of "
     "replicates beyond a threshold",
-    TOGETHER: "no number of replicates helps: something is shared by replicates drawn together. Below some 640 "
-    "replicates even a correlation of 0.5 may go unseen, so other claims on this experiment are in doubt too: "
-    "`python -m benchmarks.blocks --claim ID` names what moves",
+    TOGETHER: "no number of replicates helps: something is shared by replicates drawn together. Below some "
+    f"{TOLD_FROM} replicates even a correlation of 0.5 may go unseen, so other claims on this experiment are in doubt "
+    "too: `python -m benchmarks.blocks --claim ID` names what moves",
 }
 """What helps where a guard stands in the way."""
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
 from verify.escapes import escaped, printable
-from verify.judging.guards import REMEDIES, unseen_rate
+from verify.judging.guards import REMEDIES, TOLD_FROM, unseen_rate
 from verify.judging.intervals import FEWEST
 from verify.judging.judge import PRINTED
 from verify.model import Kind, Standing
@@ -200,20 +200,31 @@ def undecided(point: PointOutcome) -> str:
     return f"{point.reason}; what helps: {helps}" if helps else point.reason
 
 
-def unseen(points: Sequence[PointOutcome], alpha: float) -> str:
-    """What no interval can see, at the point with the fewest replicates; empty where there are none.
+DEPENDENT = (
+    "nor replicates that depend on others drawn beside them, which only their separate streams exclude below "
+    f"{TOLD_FROM} replicates"
+)
 
+
+def unseen(points: Sequence[PointOutcome], alpha: float) -> str:
+    """What no interval and no guard can see, at the point with the fewest replicates; empty where there are none.
+
+    >>> from dataclasses import replace
     >>> from verify.results import PointOutcome
     >>> at = PointOutcome(parameters={}, verdict="agrees", predicted=2.0, margin=0.1, measured=2.0, lower=1.97,
     ...                   upper=2.03, replicates=1392)
     >>> unseen([at], 1e-3 / 1024), unseen([], 1e-3 / 1024)
     ('an event rarer than 1 in 100 of the replicates would not be seen', '')
+    >>> print(unseen([replace(at, replicates=96)], 1e-3 / 1024))
+    an event rarer than 1 in 6 of the replicates would not be seen, nor replicates that depend on others drawn beside
+    them, which only their separate streams exclude below 640 replicates
     """
     fewest = min((point.replicates for point in points), default=0)
     if fewest == 0:
         return ""
     share = max(1, math.floor(1 / unseen_rate(fewest, alpha)))
-    return f"an event rarer than 1 in {share} of the replicates would not be seen"
+    rare = f"an event rarer than 1 in {share} of the replicates would not be seen"
+    return rare if fewest >= TOLD_FROM else f"{rare}, {DEPENDENT}"
 
 
 def standing_name(row: Row) -> str:
