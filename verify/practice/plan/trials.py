@@ -51,7 +51,7 @@ class SizeTrial:
     start
         The rate to start with; None where no rung beat a constant output.
     within
-        Between which rates the best one is expected, by `uncertainty.FACTOR`, and below the rung that failed.
+        Between which rates the best one is expected, by `uncertainty.FACTOR`; never above the rung that failed.
     trains, fails
         The largest rate that should train lies from the first to below the second; None where no rung failed.
     walked
@@ -227,7 +227,7 @@ def _advised(size: int, found: Walked, short: int) -> SizeTrial:
     return SizeTrial(
         batch_size=size,
         start=start,
-        within=None if start is None else (start / FACTOR, min(start * FACTOR, fails or start * FACTOR)),
+        within=None if start is None else (start / FACTOR, start * FACTOR),
         trains=None if found.largest is None else found.largest.rate,
         fails=fails,
         walked=found,
