@@ -199,7 +199,7 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     assert len(told) == 1
     assert re.fullmatch(r"losscurv: about \d+ steps of training, \d+ s; curvature, about \d+ s", told.pop())
     assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
-    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B ")]
+    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "9"]] * 2
     assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [

@@ -99,6 +99,8 @@ class Trials:
         Of the order of the samples.
     drop_last
         Whether the short batch at the end of an epoch is left out.
+    training
+        Whether the model is in training mode.
     """
 
     problem: Problem
@@ -109,6 +111,7 @@ class Trials:
     steps: int = STEPS
     seed: int = 0
     drop_last: bool = False
+    training: bool = True
     _seconds: dict[int, float] = field(default_factory=dict)
 
     def cost(self) -> tuple[int, float]:
@@ -162,6 +165,7 @@ class Trials:
                 samples=self.problem.samples, size=size, seed=self.seed, drop_last=self.drop_last
             ),
             optimiser=lambda rate: self.optimiser.make(parameters, rate),
+            training=self.training,
         )
 
     def _of_constant(self, training: Training, start: int, stop: int) -> float:
