@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -321,6 +322,12 @@ def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
     for at in made.trials:
         assert text.count(f'<th scope="row">{at.batch_size}</th>') == 2
     assert "var(--theory)" in text
+
+
+def test_what_is_infinite_is_null_in_json(made: Plan) -> None:
+    state = dataclasses.replace(made.state, loss=math.inf)
+    found = json.loads(plan_pages.plan_json(dataclasses.replace(made, state=state)))
+    assert found["state"]["loss"] is None
 
 
 def test_a_folder_that_cannot_be_written_is_told(made: Plan, tmp_path: Path) -> None:
