@@ -57,7 +57,8 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
 
 def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
     told: list[tuple[str, float]] = []
-    plan(given, [14], directions=1, heavy=1, steps=5, tell=lambda what, share: told.append((what, share)))
+    few: dict[str, Any] = {"directions": 1, "heavy": 1, "batches": 2, "steps": 5}
+    plan(given, [2, 7, 14], tell=lambda what, share: told.append((what, share)), **few)
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert 0 == shares[0] < shares[-1] <= 1

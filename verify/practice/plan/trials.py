@@ -132,7 +132,9 @@ class Trials:
         for size, near in self._outwards():
             known = None if near is None else found[near].start and found[near].walked.best.rate
             share = self._step_seconds(size) / total if total else 0.0
-            found[size] = self._tried(size, known, partial(_share, watch, behind, share))
+            found[size] = self._tried(
+                size, known, partial(_share, watch, behind, share, self._expected(size))
+            )
             behind += self._expected(size) * share
             watch(behind)
         return tuple(found[size] for size in self.sizes)
@@ -216,8 +218,9 @@ def _last(steps: int, size: int) -> int:
     return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
 
 
-def _share(watch: Watch, behind: float, each: float, steps: int) -> None:
-    watch(behind + steps * each)
+def _share(watch: Watch, behind: float, each: float, most: float, steps: int) -> None:
+    """Steps beyond those that were expected do not count: what comes next would fall behind them."""
+    watch(behind + min(steps, most) * each)
 
 
 def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
