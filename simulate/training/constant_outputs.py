@@ -14,7 +14,10 @@ from simulate.objectives.batches import rows
 from simulate.objectives.parameters import doubled
 from simulate.objectives.reductions import Loss
 
-__all__ = ["constant_loss"]
+__all__ = ["constant_loss", "constant_output"]
+
+_NEVER = 1e-30
+"""Share of a class that is never there."""
 
 _ROUNDS, _FLAT = 200, 1e-9
 """Of the search where there is no closed form, and the slope at which it ends."""
@@ -50,13 +53,48 @@ def constant_loss(loss: Loss, outputs: Tensor, targets: Any) -> float:
     >>> round(constant_loss(nn.L1Loss(), torch.zeros(1, 1), torch.tensor([[0.0], [0.0], [3.0]])), 6)
     1.0
     """
-    if not outputs.ndim or not len(outputs):
-        raise ValueError(f"outputs must be of at least one sample, got shape {tuple(outputs.shape)}")
+    _require_samples(outputs)
     if _classifies(loss, targets):
         return _entropy(loss, outputs.shape[1], targets)
     if isinstance(loss, nn.MSELoss) and loss.reduction == "mean" and targets.shape[1:] == outputs.shape[1:]:
         return float(targets.double().var(0, correction=0).mean())
-    return _searched(loss, outputs, targets)
+    return _searched(loss, outputs, targets)[0]
+
+
+def constant_output(loss: Loss, outputs: Tensor, targets: Any) -> Tensor:
+    """Output of that loss, the same for every sample, shaped as that of one.
+
+    For a cross-entropy the logarithms of the frequencies of the classes, weighted as the loss weights them; for a
+    squared error the mean target; else what the search finds.
+
+    Parameters
+    ----------
+    loss, outputs, targets
+        As for `constant_loss`.
+
+    Raises
+    ------
+    ValueError
+        As `constant_loss`.
+
+    Examples
+    --------
+    >>> classes = torch.tensor([0, 0, 0, 1])
+    >>> constant_output(nn.CrossEntropyLoss(), torch.zeros(1, 2), classes).softmax(0)
+    tensor([0.7500, 0.2500], dtype=torch.float64)
+    """
+    _require_samples(outputs)
+    if _classifies(loss, targets):
+        logits = _shares(loss, outputs.shape[1], targets).clamp(min=_NEVER).log()
+        return logits.reshape(-1, *(1 for _ in outputs.shape[2:])).expand(outputs.shape[1:])
+    if isinstance(loss, nn.MSELoss) and loss.reduction == "mean" and targets.shape[1:] == outputs.shape[1:]:
+        return targets.double().mean(0).cpu()
+    return _searched(loss, outputs, targets)[1]
+
+
+def _require_samples(outputs: Tensor) -> None:
+    if not outputs.ndim or not len(outputs):
+        raise ValueError(f"outputs must be of at least one sample, got shape {tuple(outputs.shape)}")
 
 
 def _classifies(loss: Loss, targets: Any) -> bool:
@@ -65,21 +103,27 @@ def _classifies(loss: Loss, targets: Any) -> bool:
 
 
 def _entropy(loss: Any, classes: int, targets: Tensor) -> float:
-    kept = targets[targets != loss.ignore_index].reshape(-1)
-    counts = torch.bincount(kept.long(), minlength=classes).double().cpu()
-    counts = counts if loss.weight is None else counts * loss.weight.detach().double().cpu()
-    shares = counts[counts > 0] / counts.sum()
+    shares = _shares(loss, classes, targets)
+    shares = shares[shares > 0]
     return abs(float((shares * shares.log()).sum()))
 
 
-def _searched(loss: Loss, outputs: Tensor, targets: Any) -> float:
-    """By L-BFGS from the mean of the outputs, in double precision."""
+def _shares(loss: Any, classes: int, targets: Tensor) -> Tensor:
+    kept = targets[targets != loss.ignore_index].reshape(-1)
+    counts = torch.bincount(kept.long(), minlength=classes).double().cpu()
+    counts = counts if loss.weight is None else counts * loss.weight.detach().double().cpu()
+    return counts / counts.sum()
+
+
+def _searched(loss: Loss, outputs: Tensor, targets: Any) -> tuple[float, Tensor]:
+    """Loss and output, by L-BFGS from the mean of the outputs, in double precision."""
     criterion, wanted = doubled(loss), _double(targets)
     level = outputs.detach().double().mean(0).requires_grad_()
     search = torch.optim.LBFGS(
         [level], max_iter=_ROUNDS, tolerance_grad=_FLAT, tolerance_change=0.0, line_search_fn="strong_wolfe"
     )
     seen: list[float] = []
+    levels: list[Tensor] = []
 
     def closure() -> Tensor:
         search.zero_grad()
@@ -87,6 +131,7 @@ def _searched(loss: Loss, outputs: Tensor, targets: Any) -> float:
         if not math.isfinite(value.item()):
             raise OverflowError(value.item())
         seen.append(value.item())
+        levels.append(level.detach().clone())
         value.backward()
         return value
 
@@ -95,7 +140,8 @@ def _searched(loss: Loss, outputs: Tensor, targets: Any) -> float:
         search.step(closure)
     if not seen:
         raise ValueError("loss must be finite for a constant output, got infinity or NaN")
-    return float(np.min(seen))
+    best = int(np.argmin(seen))
+    return seen[best], levels[best].cpu()
 
 
 def _double(targets: Any) -> Any:

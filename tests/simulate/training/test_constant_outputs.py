@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.training.constant_outputs import constant_loss
+from simulate.training.constant_outputs import constant_loss, constant_output
 
 CLASSES = torch.tensor([0, 0, 0, 1, 2, 2])
 
@@ -54,6 +54,24 @@ def test_a_search_that_runs_off_keeps_what_it_has_seen() -> None:
     """A loss without a bottom, infinite from some point on."""
     found = constant_loss(lambda o, _: torch.log(10 + o.sum()), torch.zeros(1, 1), torch.zeros(4))
     assert found <= math.log(10)
+
+
+@pytest.mark.parametrize(
+    ("loss", "outputs", "targets"),
+    [
+        (nn.CrossEntropyLoss(), torch.zeros(2, 4), CLASSES),
+        (nn.CrossEntropyLoss(weight=torch.tensor([0.1, 3.0, 1.0]).double()), torch.zeros(2, 3), CLASSES),
+        (nn.CrossEntropyLoss(), torch.zeros(1, 3, 2), torch.tensor([[0, 1], [0, 1]])),
+        (nn.MSELoss(), torch.ones(1, 2), torch.tensor([[1.0, 2.0], [3.0, -2.0], [4.0, 0.0]])),
+        (nn.BCEWithLogitsLoss(), torch.zeros(1, 1), torch.tensor([[1.0], [0.0], [0.0], [0.0]])),
+    ],
+)
+def test_the_output_has_the_loss(loss: nn.Module, outputs: Tensor, targets: Tensor) -> None:
+    level = constant_output(loss, outputs, targets)
+    assert level.shape == outputs.shape[1:]
+    wanted = targets.double() if targets.is_floating_point() else targets
+    found = loss.double()(level.expand(len(targets), *level.shape), wanted)
+    assert_allclose(found, constant_loss(loss, outputs, targets), rtol=1e-7)
 
 
 def test_what_cannot_be_asked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from tests.verify.practice.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
+from verify.practice.measure import measure
+from verify.practice.measure.pages import measurement_page, measurement_text
 from verify.practice.plan import Plan, pages as plan_pages, plan
 from verify.practice.plan.uncertainty import uncertainty
 
@@ -279,14 +282,24 @@ def test_batch_sizes_must_be_given(words: list[str], capsys: Any) -> None:
 
 def test_the_picture_has_a_panel_for_each_section(made: Plan) -> None:
     tried, bracket, adam = plan_pages.plan_figure(made).axes
-    assert {"start with", "trained"} <= set(tried.get_legend_handles_labels()[1])
+    assert {"start with", "largest that trained"} <= set(tried.get_legend_handles_labels()[1])
     names = set(bracket.get_legend_handles_labels()[1])
     assert {"stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} <= names
     assert [axes.get_title(loc="left") for axes in (tried, bracket, adam)] == [
         "Trial training: SGD",
-        "SGD, linearised at these parameters",
+        "Plain SGD, linearised at these parameters",
         "Adam, in proportion to √B",
     ]
+
+
+def test_measure_says_the_same_of_full_gradients_in_the_same_words(given: Problem, made: Plan) -> None:
+    """On pages as in the terminal."""
+    found = measure(given, top=1)
+    lines = [line for line in measurement_text(found).splitlines() if line.startswith("2/λ₁(")]
+    assert [line[:7] for line in lines] == ["2/λ₁(H)", "2/λ₁(G)"]
+    assert set(lines) < set(plan_pages.plan_text(made).splitlines())
+    for page in (measurement_page(found), plan_pages.plan_page(made)):
+        assert all(escape(line) in page for line in lines)
 
 
 def test_what_was_not_asked_for_is_not_said(given: Problem) -> None:

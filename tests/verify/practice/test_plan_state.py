@@ -45,7 +45,8 @@ def test_dead_units_are_counted_over_all_passes(batch_size: int | None) -> None:
     """One that responds in any pass is alive, also of a functional relu."""
     first = nn.Linear(5, 4)
     with torch.no_grad():
-        first.bias.copy_(torch.tensor([-99.0, -99.0, 0.0, 99.0]))
+        most, next_to_it = digits_like(5)[0][:, 0].topk(2).values
+        first.bias.copy_(torch.tensor([-99.0, -99.0, -(most + next_to_it) / 2, 99.0]))
         first.weight[2] = 0.0
         first.weight[2, 0] = 1.0
     found = seen_before(given(first, nn.ReLU(), nn.Linear(4, 3), batch_size=batch_size), 1.0)

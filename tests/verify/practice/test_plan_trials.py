@@ -14,7 +14,7 @@ from torch import nn
 from tests.verify.practice.small_plans import small_network
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan, trials, words
-from verify.practice.plan.optimisers import chosen
+from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.trials import SizeTrial, Trials, short_batch
 from verify.practice.plan.uncertainty import FACTOR, uncertainty
 from verify.practice.plan.walk import Rung, Walked
@@ -123,9 +123,9 @@ def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name:
 
 
 def test_a_walk_begins_at_a_rate_of_its_optimiser() -> None:
-    assert chosen("sgd", rate=None).rate == 0.1
-    assert chosen("adam", rate=None).rate == 1e-3
-    assert chosen("adam", rate=0.5).rate == 0.5
+    assert chosen_optimiser("sgd", rate=None).rate == 0.1
+    assert chosen_optimiser("adam", rate=None).rate == 1e-3
+    assert chosen_optimiser("adam", rate=0.5).rate == 0.5
 
 
 def test_only_chosen_parameters_are_trained() -> None:
@@ -161,8 +161,21 @@ def test_where_nothing_beats_a_constant_no_rate_is_given() -> None:
     (at,) = made.trials
     assert (at.start, at.within, at.trains, at.fails) == (None, None, None, None)
     text = words.plan_text(made)
-    assert "no rate that was tried beats a constant output (1.1)" in text
+    assert "no rate that was tried beats a constant output on the same batches (1.1 on all data)" in text
     assert words.trial_table(made)[1][:4] == ["12", "none", "", "none"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dead_network_gets_no_rate_by_the_luck_of_few_labels(seed: int) -> None:
+    """Its bias learns the frequencies; batches hold others, on which the best constant's loss is other too."""
+    first = nn.Linear(3, 4)
+    with torch.no_grad():
+        first.bias.fill_(-99.0)
+    net = nn.Sequential(first, nn.ReLU(), nn.Linear(4, 3))
+    targets = (torch.arange(300) % 10).clamp(max=2)
+    made = tried(problem(net, (torch.ones(300, 3), targets)), [4], steps=60, seed=seed)
+    assert made.state.dead == 4
+    assert made.trials[0].start is None
 
 
 def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
@@ -188,9 +201,9 @@ def test_uncertainty_is_told_with_where_it_comes_from(given: Problem) -> None:
     made = tried(given, [14])
     text = words.plan_text(made)
     assert uncertainty() in text
-    assert "nothing was measured yet for your optimiser" not in text
+    assert "was not measured yet on hold-out networks" not in text
     other = words.plan_text(dataclasses.replace(made, plain=False))
-    assert "nothing was measured yet for your optimiser" in other
+    assert "was not measured yet on hold-out networks" in other
     assert "safe" not in text.lower()
 
 

@@ -14,15 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from simulate.objectives.parameters import as_found
-from simulate.training.constant_outputs import constant_loss
+from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
-from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
+from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
 from verify.practice.plan.linearised import Effort, Linearised, costs, linearised as linearise, require_effort
-from verify.practice.plan.optimisers import Factory, chosen
+from verify.practice.plan.optimisers import Factory, chosen_optimiser
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
@@ -116,14 +117,16 @@ def plan(
     """
     started = time.monotonic()
     sizes, anchor = _sizes(batch_sizes, problem.samples), anchored(adam)
-    own = chosen(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
+    own = chosen_optimiser(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
     effort = Effort(directions, heavy, batches)
     _require_asked(effort, steps, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
-    state, pass_seconds = _looked_at(problem)
-    tried = Trials(problem, own, sizes, state.constant, steps, seed, drop_last) if trials else None
-    parts = _parts(problem, state, tried, _PRODUCT * pass_seconds, sizes, effort if linearised else None)
+    constant, level = _constant(problem)
+    state = seen_before(problem, constant)
+    tried = Trials(problem, own, sizes, constant, level, steps, seed, drop_last) if trials else None
+    product = _PRODUCT * _pass_seconds(problem)
+    parts = _parts(problem, state, tried, product, sizes, effort if linearised else None)
     announce(_cost(tried, parts))
     work = Work(parts, tell)
     found = _tried(tried, work)
@@ -147,15 +150,19 @@ def plan(
     )
 
 
-def _looked_at(problem: Problem) -> tuple[State, float]:
-    """The state, and the seconds of a pass through all samples."""
+def _constant(problem: Problem) -> tuple[float, Tensor]:
+    """Loss of the best constant output, and that output."""
     with as_found(problem.model, False):
         few = problem.objective.few()
         outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
-    state = seen_before(problem, constant_loss(problem.loss, outputs, problem.targets))
+    given = problem.loss, outputs, problem.targets
+    return constant_loss(*given), constant_output(*given).to(problem.objective.dtype)
+
+
+def _pass_seconds(problem: Problem) -> float:
     started = time.monotonic()
     problem.objective.value()
-    return state, time.monotonic() - started
+    return time.monotonic() - started
 
 
 def _tried(trials: Trials | None, work: Work) -> tuple[SizeTrial, ...]:
@@ -200,7 +207,7 @@ class _Section:
 
     def _of_batches(self) -> tuple[BatchCurvature, ...]:
         with self.work.part(_BATCHES) as done:
-            return batch_curvature(self.problem, self.sizes, self.effort.batches, self.rng, done)
+            return of_batches(self.problem, self.sizes, self.effort.batches, self.rng, done)
 
 
 def _parts(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-__all__ = ["NAMES", "Chosen", "Factory", "chosen"]
+__all__ = ["NAMES", "Chosen", "Factory", "chosen_optimiser"]
 
 NAMES = ("sgd", "momentum", "adam")
 
@@ -42,7 +42,7 @@ class Chosen:
     make: Factory
 
 
-def chosen(
+def chosen_optimiser(
     optimiser: str | Factory, *, momentum: float | None = None, weight_decay: float = 0.0, rate: float | None
 ) -> Chosen:
     """An optimiser, checked.
@@ -65,7 +65,8 @@ def chosen(
 
     Examples
     --------
-    >>> chosen("momentum", rate=None).name, round(chosen("momentum", rate=None).rate, 6)
+    >>> found = chosen_optimiser("momentum", rate=None)
+    >>> found.name, found.rate
     ('SGD, momentum 0.9', 0.01)
     """
     if momentum is not None and not 0 <= momentum < 1:
@@ -111,7 +112,7 @@ def _sgd(momentum: float, weight_decay: float, rate: float | None) -> Chosen:
     return Chosen(
         name=f"SGD{f', momentum {momentum:g}' if momentum else ''}{_decay(weight_decay)}",
         plain=not momentum and not weight_decay,
-        rate=rate or _FIRST_SGD * (1 - momentum),
+        rate=rate or round(_FIRST_SGD * (1 - momentum), 9),
         make=lambda parameters, lr: SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay),
     )
 

@@ -44,7 +44,7 @@ def _draw_trials(axes: Axes, made: Plan) -> None:
         if at.within is not None:
             axes.plot([at.batch_size] * 2, at.within, color=MEASURED, lw=1.2, zorder=4)
     _marks(axes, [(at.batch_size, at.start) for at in made.trials], "start with", marker="o", ms=5)
-    _marks(axes, [(at.batch_size, at.trains) for at in made.trials], "trained", marker="_", ms=9)
+    _marks(axes, [(at.batch_size, at.trains) for at in made.trials], "largest that trained", marker="_", ms=9)
     failed = [(at.batch_size, at.fails if at.start else at.walked.best.rate) for at in made.trials]
     _marks(axes, failed, "failed", marker="x", ms=5)
     _axes(axes, _floats([at.batch_size for at in made.trials]))
@@ -73,7 +73,7 @@ def _draw_bracket(axes: Axes, found: Linearised) -> None:
     _batches(axes, found)
     _axes(axes, sizes)
     _crossover(axes, found)
-    axes.set_title("SGD, linearised at these parameters")
+    axes.set_title("Plain SGD, linearised at these parameters")
     _legend(axes)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 from verify.practice.loading import Problem
@@ -91,8 +91,8 @@ class Trials:
         Who trains what.
     sizes
         Batch sizes, ascending.
-    constant
-        Loss of the best constant output.
+    constant, level
+        Loss of the best constant output, and that output, shaped as that of one sample.
     steps
         That are looked ahead.
     seed
@@ -105,6 +105,7 @@ class Trials:
     optimiser: Chosen
     sizes: Sequence[int]
     constant: float
+    level: Tensor
     steps: int = STEPS
     seed: int = 0
     drop_last: bool = False
@@ -144,6 +145,7 @@ class Trials:
                 constant=self.constant,
                 ladder=Ladder(self.steps),
                 stride=1 if known else 2,
+                constant_at=lambda steps: self._of_constant(training, steps - _last(steps, size), steps),
                 watch=watch,
             )
         return _advised(size, found, short_batch(self.problem.samples, size, drop_last=self.drop_last))
@@ -161,6 +163,20 @@ class Trials:
             ),
             optimiser=lambda rate: self.optimiser.make(parameters, rate),
         )
+
+    def _of_constant(self, training: Training, start: int, stop: int) -> float:
+        """Mean loss of the constant output over the batches of these steps."""
+        targets, level = self.problem.targets, self.level
+        if self.problem.targets.is_floating_point():
+            level = level.to(targets.dtype)
+        level = level.to(targets.device)
+        losses = [
+            float(
+                self.problem.loss(level.expand(len(chosen), *level.shape), targets[chosen.to(targets.device)])
+            )
+            for _, chosen in training.drawn(start, stop)
+        ]
+        return sum(losses) / len(losses)
 
     def _outwards(self) -> Iterator[tuple[int, int | None]]:
         """Batch sizes, the middle one first, each with the one from whose answer it begins."""

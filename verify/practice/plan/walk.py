@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 __all__ = ["FACTOR", "Ladder", "Rung", "Walked", "walked"]
@@ -40,7 +41,7 @@ _MOST = 14
 """Rungs in one direction: a factor of 16,000."""
 
 
-class Run(Protocol):
+class Continued(Protocol):
     """Training at one rate that can be taken further, such as `simulate.training.trial_training.TrialRun`."""
 
     lost: bool
@@ -146,13 +147,14 @@ class Walked:
 
 
 def walked(
-    begin: Callable[[float], Run],
+    begin: Callable[[float], Continued],
     untrained: Callable[[int], float],
     *,
     rate: float,
     constant: float,
     ladder: Ladder,
     stride: int = 1,
+    constant_at: Callable[[int], float] | None = None,
     watch: Callable[[int], None] = lambda _: None,
 ) -> Walked:
     """Walk from a first rate.
@@ -171,6 +173,9 @@ def walked(
         How long rungs are.
     stride
         Factors of 2 at once at first: 1 where the first rate is expected to be near, 2 where nobody knows.
+    constant_at
+        Loss of that output on the last batches of a run of so many steps, whose targets are not those of all data;
+        `constant` if None.
     watch
         Called with the steps that were taken so far.
 
@@ -189,22 +194,26 @@ def walked(
     >>> found.start.rate, found.largest.rate, found.failed.rate, found.steps
     (0.4, 1.6, 3.2, 480)
     """
-    return _Walk(begin, untrained, rate, constant, ladder, watch).go(stride)
+    return _Walk(begin, untrained, rate, constant, ladder, constant_at or (lambda _: constant), watch).go(
+        stride
+    )
 
 
 class _Walk:
     def __init__(
         self,
-        begin: Callable[[float], Run],
+        begin: Callable[[float], Continued],
         untrained: Callable[[int], float],
         rate: float,
         constant: float,
         ladder: Ladder,
+        constant_at: Callable[[int], float],
         watch: Callable[[int], None],
     ) -> None:
-        self.begin, self.untrained, self.rate = begin, untrained, rate
+        self.constant_at = cache(constant_at)
+        self.begin, self._at_first, self.rate = begin, cache(untrained), rate
         self.constant, self.ladder, self.watch = constant, ladder, watch
-        self.runs, self._first = dict[int, Run](), dict[int, float]()
+        self.runs = dict[int, Continued]()
 
     def go(self, stride: int) -> Walked:
         best = self._climbed(0, stride)
@@ -289,7 +298,7 @@ class _Walk:
 
     # --- what is known of a place ---
 
-    def _run(self, place: int) -> Run:
+    def _run(self, place: int) -> Continued:
         if place not in self.runs:
             self.runs[place] = self.begin(self.rate * FACTOR**place)
             self._until(place, self.ladder.rung)
@@ -336,13 +345,9 @@ class _Walk:
             self._until(place, self.runs[like].steps)
         return self._below(run)
 
-    def _below(self, run: Run) -> bool:
-        return not run.lost and run.final() < _BEATS * min(self._at_first(run.steps), self.constant)
-
-    def _at_first(self, steps: int) -> float:
-        if steps not in self._first:
-            self._first[steps] = self.untrained(steps)
-        return self._first[steps]
+    def _below(self, run: Continued) -> bool:
+        bound = min(self._at_first(run.steps), self.constant_at(run.steps))
+        return not run.lost and run.final() < _BEATS * bound
 
     # --- what is told ---
 
