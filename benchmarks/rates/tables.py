@@ -1,0 +1,215 @@
+"""Tables of a half: what the cells have shown, and how far each rule is from the best rate and from the edge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.rates.cells import Cell
+from benchmarks.rates.records import Answer, Measured, Records
+from benchmarks.rates.rules import EDGES, LOOKS
+from benchmarks.rates.search import at_an_end, best, edge, place, rate
+
+__all__ = ["Judged", "constants", "judged", "tables"]
+
+_HEAD = ("cells", "within 1.5x", "within 2x", "worst", "above the edge", "regret <= .1", "runs a size")
+_GOOD = 0.1
+"""Of what training gains: so much may be lost."""
+
+
+class Judged(NamedTuple):
+    """A rule's answer in a cell in which something trains.
+
+    Attributes
+    ----------
+    cell, rule
+        Which.
+    ratio
+        The rate over the best one, or of a rule for the edge over the largest that trains; None without an answer.
+    edge_ratio
+        The rate over the largest that trains.
+    above
+        Whether the run at the rate does not train, and the rate is larger than the best.
+    regret
+        Loss that it costs, relative to what training gains over the better of start and constant.
+    cost
+        In runs.
+    """
+
+    cell: Cell
+    rule: str
+    ratio: float | None
+    edge_ratio: float | None
+    above: bool
+    regret: float
+    cost: float
+
+
+def judged(files: Iterable[Records]) -> list[Judged]:
+    """All answers in cells in which something trains."""
+    return [
+        _judged(records, cell, rule, answer)
+        for records in files
+        for (cell, rule), answer in records.answers.items()
+        if cell in records.cells and edge(records.cells[cell].tried) is not None
+    ]
+
+
+def _judged(records: Records, cell: Cell, rule: str, answer: Answer) -> Judged:
+    measured = records.cells[cell]
+    last = edge(measured.tried)
+    if answer.rate is None or last is None:
+        return Judged(cell, rule, None, None, False, math.inf, answer.cost)
+    least, seen = best(measured.tried), records.outcome(cell, _within(records, cell, answer.rate))
+    if seen is None:  # rules for the edge are not followed
+        regret, above = math.inf, False
+    else:
+        regret, above = regretted(measured, seen.loss), not seen.trains and answer.rate > rate(least)
+    return Judged(cell, rule, answer.rate / rate(least), answer.rate / rate(last), above, regret, answer.cost)
+
+
+def _within(records: Records, cell: Cell, wanted: float) -> int:
+    """The place of a rate, or the outermost one that was run for rules."""
+    run = [k for at, k in records.runs if at == cell] + list(records.cells[cell].tried)
+    return min(max(place(wanted), min(run)), max(run))
+
+
+def regretted(measured: Measured, loss: float) -> float:
+    """Loss beyond the best of the grid, in what that gains; below 0 where a rule's run found a better one."""
+    least = measured.tried[best(measured.tried)].loss
+    return (loss - least) / (measured.reference - least)
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def tables(files: Sequence[Records], known: Mapping[tuple[str, str], float] | None = None) -> str:
+    """As Markdown: the cells, the rules of each optimiser and state, the edge, and rules times a constant.
+
+    Parameters
+    ----------
+    files
+        Of a half.
+    known
+        Constants of rules from the design half; those of these files themselves if None.
+    """
+    rows = judged(files)
+    parts = [_cells(files)]
+    for state, optimiser in dict.fromkeys((row.cell.state, row.cell.optimiser) for row in rows):
+        chosen = [r for r in rows if (r.cell.state, r.cell.optimiser) == (state, optimiser)]
+        parts.append(_rules(f"{optimiser}, {state}", [r for r in chosen if r.rule not in EDGES]))
+    parts.append(_edges(rows))
+    parts.append(_levelled(rows, constants(rows) if known is None else known))
+    return "\n".join(parts)
+
+
+def _cells(files: Sequence[Records]) -> str:
+    cells = {cell: measured for records in files for cell, measured in records.cells.items()}
+    kinds = dict.fromkeys((c.state, c.optimiser, c.batch_size) for c in cells)
+    head = (
+        "cells",
+        "best at an end",
+        "nothing trains",
+        "edge not reached",
+        "edge / best",
+        "two seeds within 1.5x",
+    )
+    lines = []
+    for kind in kinds:
+        of = {c: m for c, m in cells.items() if (c.state, c.optimiser, c.batch_size) == kind}
+        lines.append((f"{kind[1]}, {kind[0]}, B = {kind[2]}", _cell_row(of)))
+    return _table("cells of", head, lines)
+
+
+def _cell_row(cells: Mapping[Cell, Measured]) -> list[str]:
+    training = {c: m for c, m in cells.items() if edge(m.tried) is not None}
+    ratios = [rate((edge(m.tried) or 0) - best(m.tried)) for m in training.values()]
+    return [
+        str(len(cells)),
+        str(sum(at_an_end(m.tried) for m in cells.values())),
+        str(len(cells) - len(training)),
+        str(sum(edge(m.tried) == max(m.tried) for m in training.values())),
+        f"{np.median(ratios):.2g} ({min(ratios):.2g} to {max(ratios):.2g})" if ratios else "-",
+        _share([abs(k) <= 1 for k in _seed_gaps(training)]),
+    ]
+
+
+def _seed_gaps(cells: Mapping[Cell, Measured]) -> Iterator[int]:
+    """Places between the bests of two seeds; one place is a factor of 1.41, two are 2."""
+    for one, its in cells.items():
+        for other, others in cells.items():
+            if one < other and other._replace(seed=one.seed) == one:
+                yield best(its.tried) - best(others.tried)
+
+
+def _rules(title: str, rows: Sequence[Judged]) -> str:
+    return _table(title, _HEAD, [(rule, _row(of)) for rule, of in _by_rule(rows)])
+
+
+def _row(rows: Sequence[Judged]) -> list[str]:
+    return [
+        str(len(rows)),
+        *_factors([row.ratio for row in rows]),
+        _share([row.above for row in rows]),
+        _share([row.regret <= _GOOD for row in rows]),
+        f"{np.mean([row.cost for row in rows]):.2g}",
+    ]
+
+
+def _edges(rows: Sequence[Judged]) -> str:
+    """Of plain descent at both states: who tells the largest rate that trains."""
+    plain = [row for row in rows if row.cell.optimiser == "sgd"]
+    lines = [
+        (rule, [str(len(of)), *_factors([row.edge_ratio for row in of])]) for rule, of in _by_rule(plain)
+    ]
+    return _table("largest rate that trains, sgd", _HEAD[:4], lines)
+
+
+def constants(rows: Sequence[Judged]) -> dict[tuple[str, str], float]:
+    """What each rule is to be multiplied by, by optimiser: the median of best over rule."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row.ratio is not None:
+            found.setdefault((row.cell.optimiser, row.rule), []).append(row.ratio)
+    return {key: float(1 / np.median(ratios)) for key, ratios in found.items()}
+
+
+def _levelled(rows: Sequence[Judged], known: Mapping[tuple[str, str], float]) -> str:
+    """Rules times a constant: how much of the error is the level, and how much the shape."""
+    lines = []
+    for optimiser in dict.fromkeys(row.cell.optimiser for row in rows):
+        for rule, of in _by_rule([r for r in rows if r.cell.optimiser == optimiser and r.rule not in EDGES]):
+            if (optimiser, rule) not in known:
+                continue
+            factor = known[optimiser, rule]
+            ratios = [None if row.ratio is None else factor * row.ratio for row in of]
+            lines.append((f"{optimiser}: {rule}", [f"{factor:.2g}", *_factors(ratios)]))
+    return _table("times a constant", ("constant", *_HEAD[1:4]), lines)
+
+
+def _by_rule(rows: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
+    for name in (name for look in LOOKS for name in look.names):
+        found = [row for row in rows if row.rule == name]
+        if found:
+            yield name, found
+
+
+def _factors(ratios: Sequence[float | None]) -> list[str]:
+    """Shares within 1.5 and 2, and the worst factor; no answer is a miss."""
+    off = [math.inf if ratio is None else max(ratio, 1 / ratio) for ratio in ratios]
+    given = [value for value in off if math.isfinite(value)]
+    missing = f", none in {len(off) - len(given)}" if len(given) < len(off) else ""
+    worst = f"{max(given):.2g}" if given else "-"
+    return [_share([value <= limit for value in off]) for limit in (1.5, 2.0 + 1e-9)] + [worst + missing]
+
+
+def _share(yes: Sequence[bool]) -> str:
+    return f"{np.mean(yes):.2f}" if yes else "-"
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+    lines = [[title, *head], ["---"] * (len(head) + 1), *([name, *row] for name, row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"

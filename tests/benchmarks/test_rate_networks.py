@@ -1,0 +1,79 @@
+"""The networks of the rates: two halves that are each of everything, small, drawn by a seed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks.rates import networks
+from benchmarks.rates.networks import HELD_OUT_ALONE, NETWORKS, Network, half
+from benchmarks.rates.samples import SYMBOLS, samples_of
+from simulate.training.trial_training import OPTIMISERS
+
+
+def named(network: Network) -> str:
+    return network.name
+
+
+def test_both_halves_have_every_start_source_and_family() -> None:
+    design, holdout = half("design"), half("holdout")
+    assert len(design) + len(holdout) == len(NETWORKS) >= 14
+    assert {n.start for n in design} == {n.start for n in holdout} == {"torch", "he", "edge"}
+    kinds = [{n.source.split("-")[0] for n in of} for of in (design, holdout)]
+    assert kinds == [{"digits", "images", "text"}] * 2
+    assert {n.family for n in holdout} - {n.family for n in design} == HELD_OUT_ALONE
+    assert {n.family for n in design} <= {n.family for n in holdout}
+
+
+def test_every_optimiser_is_tried_on_every_network() -> None:
+    assert set(networks.OPTIMISERS) == set(OPTIMISERS)
+
+
+def test_names_are_of_one_network_each() -> None:
+    assert len({n.name for n in NETWORKS}) == len(NETWORKS)
+
+
+def test_there_are_two_halves() -> None:
+    with pytest.raises(ValueError, match="half must be design or holdout, got 'both'"):
+        half("both")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=named)
+def test_a_network_fits_its_samples_and_hangs_on_the_seed(network: Network) -> None:
+    few = samples_of(network.source, 0, count=6)
+    before = torch.get_rng_state()
+    one, same, other = (network.built(seed).eval() for seed in (1, 1, 2))
+    assert torch.equal(before, torch.get_rng_state())
+    assert sum(p.numel() for p in one.parameters()) < 300_000
+    outputs = one(few.inputs)
+    assert outputs.shape == (6, SYMBOLS if network.source == "text" else 10)
+    assert torch.equal(outputs, same(few.inputs))
+    assert not torch.equal(outputs, other(few.inputs))
+    assert network.loss(outputs, network.targets(few.targets)).isfinite()
+
+
+def test_the_edge_is_the_he_start_with_logits_sixteen_times() -> None:
+    edge = next(n for n in NETWORKS if n.start == "edge" and n.source == "digits-8")
+    he = Network(**{**vars(edge), "start": "he"})
+    x = samples_of("digits-8", 0, count=6).inputs
+    torch.testing.assert_close(edge.built(3)(x), 16 * he.built(3)(x))
+
+
+def test_he_draws_weights_of_variance_two_over_fan_in() -> None:
+    he = next(n for n in NETWORKS if n.start == "he" and n.source == "digits-8").built(0)
+    first = next(p for p in he.parameters() if p.ndim > 1)
+    assert abs(float(first.detach().square().mean()) * first.shape[1] / 2 - 1) < 0.1
+    assert not any(p.any() for p in he.parameters() if p.ndim == 1)
+
+
+@pytest.mark.parametrize("source", ["digits-8", "digits-28", "images-16", "images-32", "text"])
+def test_seeds_draw_other_samples_of_about_one_scale(source: str) -> None:
+    one, same, other = (samples_of(source, seed, count=64) for seed in (0, 0, 1))  # type: ignore[arg-type]
+    assert torch.equal(one.inputs, same.inputs)
+    assert torch.equal(one.targets, same.targets)
+    assert not torch.equal(one.inputs, other.inputs)
+    if source != "text":
+        assert 0.8 < float(one.inputs.std()) < 1.25
+        assert int(one.targets.max()) < 10
+    else:
+        assert int(one.inputs.max()) < SYMBOLS
