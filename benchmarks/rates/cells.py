@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from benchmarks.rates.networks import NETWORKS, OPTIMISERS, Network
 from benchmarks.rates.samples import SAMPLES, samples_of
 from benchmarks.rates.search import MOST, Outcome, rate
-from simulate.training.constant_outputs import constant_loss
+from simulate.training.constant_outputs import constant_loss, constant_output
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 
 __all__ = ["FULL", "QUICK", "SIZES", "Cell", "Effort", "Ground", "State", "cells_of", "named"]
@@ -114,12 +114,18 @@ class Ground:
             return copy.deepcopy(trained)
 
     @cached_property
+    def level(self) -> Tensor:
+        """The best constant output, shaped as that of one sample."""
+        return constant_output(self.network.loss, self._outputs(), self.data[1]).float()
+
+    @cached_property
     def constant(self) -> float:
-        """Least loss of a constant output."""
-        inputs, targets = self.data
+        """Its loss on all samples."""
+        return constant_loss(self.network.loss, self._outputs(), self.data[1])
+
+    def _outputs(self) -> Tensor:
         with torch.no_grad():
-            outputs = copy.deepcopy(self.model).eval()(inputs[:2])
-        return constant_loss(self.network.loss, outputs, targets)
+            return copy.deepcopy(self.model).eval()(self.data[0][:2])
 
     def training(self, optimiser: str, batch_size: int) -> Training:
         """What runs at one batch size have in common."""
@@ -143,13 +149,19 @@ class Ground:
         with torch.no_grad():
             return float(self.network.loss(copy.deepcopy(model).eval()(inputs[:64]), targets[:64]))
 
-    def untrained(self, batch_size: int, steps: int) -> float:
-        """Loss at the start over the batches of the last tenth: what a run that learns nothing ends with."""
-        return self.training("sgd", batch_size).untrained(steps - tail(steps), steps)
+    def references(self, batch_size: int, steps: int) -> tuple[float, float]:
+        """Loss over the batches of the last tenth of a run that learns nothing, and of the best constant output."""
+        training, start = self.training("sgd", batch_size), steps - tail(steps)
+        loss, targets = self.network.loss, self.data[1]
+        of_constant = [
+            float(loss(self.level.expand(len(chosen), -1), targets[chosen]))
+            for _, chosen in training.drawn(start, steps)
+        ]
+        return training.untrained(start, steps), sum(of_constant) / len(of_constant)
 
     def outcome(
-        self, optimiser: str, batch_size: int, place: int, *, steps: int, untrained: float
+        self, optimiser: str, batch_size: int, place: int, *, steps: int, reference: float
     ) -> Outcome:
-        """A run at a place of the grid."""
+        """A run at a place of the grid, which trains if it ends below the reference."""
         loss = TrialRun(self.training(optimiser, batch_size), rate(place)).until(steps).final()
-        return Outcome(loss, loss < min(untrained, self.constant))
+        return Outcome(loss, loss < reference)

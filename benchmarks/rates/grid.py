@@ -95,13 +95,13 @@ def _group(
 def measured(ground: Ground, cell: Cell, effort: Effort, records: Records) -> Measured:
     """The grid of a cell."""
     steps = effort.horizon(cell.batch_size)
-    untrained = ground.untrained(cell.batch_size, steps)
-    run = partial(ground.outcome, cell.optimiser, cell.batch_size, steps=steps, untrained=untrained)
+    references = ground.references(cell.batch_size, steps)
+    run = partial(ground.outcome, cell.optimiser, cell.batch_size, steps=steps, reference=min(references))
     first, stride = beginning(cell, records.cells)
     tried: dict[int, Outcome] = {}
     while len(tried) < effort.most and (at := following(tried, first=first, stride=stride)) is not None:
         tried[at] = run(at)
-    return Measured(steps, untrained, ground.constant, tried)
+    return Measured(steps, *references, tried)
 
 
 def beginning(cell: Cell, known: Mapping[Cell, Measured]) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def _follow(asked: Asked, cell: Cell, records: Records) -> None:
     for at in sorted(wanted):
         if records.outcome(cell, at) is None:
             ground, steps = asked.ground, measured.steps
-            outcome = ground.outcome(cell.optimiser, size, at, steps=steps, untrained=measured.untrained)
+            outcome = ground.outcome(cell.optimiser, size, at, steps=steps, reference=measured.reference)
             records.add_run(cell, at, outcome)
 
 

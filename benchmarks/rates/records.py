@@ -22,7 +22,7 @@ class Measured(NamedTuple):
     steps
         Of each run.
     untrained, constant
-        Loss of the network as it was, on the batches of the last tenth, and of the best constant output.
+        Loss of the network as it was, and of the best constant output, on the batches of the last tenth.
     tried
         Outcomes by their place on the grid.
     """

@@ -19,8 +19,10 @@ from benchmarks.rates.cells import SIZES, Cell, Effort, Ground
 from benchmarks.rates.probe import Probe
 from benchmarks.rates.records import Answer, Measured
 from benchmarks.rates.search import best, rate
-from simulate.training.trial_training import OPTIMISERS, Training, TrialRun, tail
-from verify.practice.plan.walk import Ladder, Walked, walked
+from simulate.training.trial_training import OPTIMISERS, Training, TrialRun
+from verify.practice.loading import problem
+from verify.practice.plan.optimisers import chosen_optimiser
+from verify.practice.plan.trials import Trials
 
 __all__ = ["ANCHOR", "EDGES", "LOOKS", "Asked", "Look"]
 
@@ -35,7 +37,7 @@ FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
 EDGES = frozenset(("walk, largest that trains", "upper side of the bracket"))
 """Rules for the largest rate that trains, which nobody would start with."""
 
-_WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk, steps alone")
+_WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk over the epochs")
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
 """Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
@@ -227,37 +229,35 @@ def smoothed(losses: list[float]) -> list[float]:
 
 
 def _walk(asked: Asked) -> Answers:
-    """The walk of `losscurv plan`, from the middle batch size to the others, with and without its step back.
+    """The walk of `losscurv plan` as it is, from the middle batch size to the others, all with the same steps ahead.
 
-    It looks as far ahead as the runs of the grid go. At the smallest size, where these are epochs, another walk looks
-    ahead as many steps as at the other sizes.
+    Where the runs of the grid are epochs, another one looks ahead as far as they go.
     """
-    answers: dict[str, dict[int, Answer]] = {name: {} for name in _WALKS}
-    start = FIXED[asked.optimiser]
-    for size in SIZES:
-        found = _walked(asked, size, start, asked.effort.horizon(size))
-        short = found
-        if asked.effort.horizon(size) != asked.effort.steps:
-            short = _walked(asked, size, start, asked.effort.steps)
-        if size == ANCHOR:
-            start = found.best.rate
-        rungs = (found.start, found.start and found.best, found.largest, short.start)
-        for name, rung in zip(_WALKS, rungs, strict=True):
-            steps = (short if name == _WALKS[-1] else found).steps
-            cost = steps / asked.effort.horizon(size)
-            answers[name][size] = Answer(None if rung is None else rung.rate, cost)
+    trials = _trials(asked)
+    found = {trial.batch_size: trial for trial in trials.run()}
+    known, answers = found[ANCHOR].walked.best.rate, {name: dict[int, Answer]() for name in _WALKS}
+    for size, trial in found.items():
+        steps = asked.effort.horizon(size)
+        longer = replace(trials, steps=steps)
+        long = trial if steps == trials.steps else longer._tried(size, known, lambda _: None)
+        rates = (trial.start, trial.start and trial.walked.best.rate, trial.trains, long.start)
+        for name, at in zip(_WALKS, rates, strict=True):
+            taken = (long if name == _WALKS[-1] else trial).walked.steps
+            answers[name][size] = Answer(at, taken / steps)
     return answers
 
 
-def _walked(asked: Asked, size: int, start: float, steps: int) -> Walked:
-    training = asked.training(size)
-    return walked(
-        lambda at: TrialRun(training, at),
-        lambda steps: training.untrained(steps - tail(steps), steps),
-        rate=start,
-        constant=asked.ground.constant,
-        ladder=Ladder(steps),
-        stride=2 if size == ANCHOR else 1,
+def _trials(asked: Asked) -> Trials:
+    ground = asked.ground
+    inputs, targets = ground.data
+    return Trials(
+        problem=problem(ground.model, (inputs, targets), loss=ground.network.loss, name=ground.network.name),
+        optimiser=chosen_optimiser(asked.optimiser, rate=FIXED[asked.optimiser]),
+        sizes=sorted(SIZES),
+        constant=ground.constant,
+        level=ground.level,
+        steps=asked.effort.steps,
+        seed=ground.seed,
     )
 
 

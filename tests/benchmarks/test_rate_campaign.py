@@ -65,7 +65,7 @@ def test_what_was_found_is_not_run_again(
         raise AssertionError("run again")
 
     monkeypatch.setattr(Ground, "outcome", no_run)
-    monkeypatch.setattr(rules, "walked", no_run)
+    monkeypatch.setattr(rules, "_trials", no_run)
     list(grid.work(small, SHORT, Records(half)))
 
 
@@ -158,29 +158,42 @@ def test_the_bracket_and_theorem_4_lie_about_two_over_the_eigenvalue(small: Netw
     assert probe.theorem_4(8) < probe.theorem_4(512) <= 1.001 * most
 
 
-def test_walks_go_from_the_middle_size_and_look_ahead_as_far_as_asked(
-    small: Network, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[tuple[int, float, int]] = []
+class Told:
+    """Trials whose end is known."""
 
-    def walked(asked: Asked, size: int, start: float, steps: int) -> SimpleNamespace:
-        begun.append((size, start, steps))
-        rung = SimpleNamespace(rate=2.0 * size)
-        above = SimpleNamespace(rate=3.0 * size)
-        return SimpleNamespace(start=rung, best=above, largest=above, steps=2 * steps)
+    def __init__(self, steps: int, start: float | None = 2.0) -> None:
+        self.steps, self.start = steps, start
 
-    monkeypatch.setattr(rules, "_walked", walked)
+    def run(self) -> list[SimpleNamespace]:
+        return [self._tried(size, None, print) for size in sorted(SIZES)]
+
+    def _tried(self, size: int, known: float | None, _: object) -> SimpleNamespace:
+        start = self.start and self.start * size + (known or 0.0)
+        seen = SimpleNamespace(best=SimpleNamespace(rate=3.0 * size), steps=2 * self.steps)
+        return SimpleNamespace(batch_size=size, start=start, trains=4.0 * size, walked=seen)
+
+
+def test_a_walk_tells_what_a_plan_does_and_another_looks_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "replace", lambda told, steps: Told(steps, told.start))
     asked = Asked(None, "momentum", FULL, {}, {}, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(rules, "_trials", lambda _: Told(200))
     answers = rules._walk(asked)
-    assert begun == [(64, 0.01, 200), (512, 192.0, 200), (8, 192.0, 640), (8, 192.0, 200)]
-    assert answers["walk"][8] == Answer(16.0, 2.0)
-    assert answers["walk, steps alone"][8] == Answer(16.0, 400 / 640)
+    assert answers["walk"] == {8: Answer(16.0, 400 / 640), 64: Answer(128.0, 2.0), 512: Answer(1024.0, 2.0)}
     assert answers["walk without a step back"][512] == Answer(1536.0, 2.0)
-    monkeypatch.setattr(
-        rules, "_walked", lambda *_: SimpleNamespace(start=None, best=above, largest=None, steps=9)
-    )
-    above = SimpleNamespace(rate=0.5)
-    assert rules._walk(asked)["walk without a step back"][64] == Answer(None, 9 / 200)
+    assert answers["walk, largest that trains"][8].rate == 32.0
+    assert answers["walk over the epochs"][8] == Answer(16.0 + 192.0, 2.0)
+    assert answers["walk over the epochs"][64] == answers["walk"][64]
+    monkeypatch.setattr(rules, "_trials", lambda _: Told(200, None))
+    assert rules._walk(asked)["walk without a step back"][64] == Answer(None, 2.0)
+
+
+def test_trials_are_of_the_ground(small: Network) -> None:
+    ground = Ground(small, "start", 1)
+    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, None))  # type: ignore[arg-type]
+    assert (trials.steps, trials.seed, list(trials.sizes)) == (SHORT.steps, 1, [8, 64, 512])
+    assert trials.optimiser.rate == FIXED["momentum"]
+    assert trials.constant == ground.constant
+    assert torch.equal(trials.problem.inputs, ground.data[0])
 
 
 def test_a_search_begins_at_what_is_known() -> None:
@@ -252,10 +265,21 @@ def test_regret_counts_from_the_better_of_start_and_constant() -> None:
 
 def test_a_later_state_was_trained_and_all_runs_begin_there(small: Network) -> None:
     early, late = (Ground(small, state, 0) for state in ("start", "trained"))  # type: ignore[arg-type]
-    assert late.untrained(64, 20) < early.untrained(64, 20)
+    assert late.references(64, 20)[0] < early.references(64, 20)[0]
     before = {name: value.clone() for name, value in late.model.state_dict().items()}
-    late.outcome("sgd", 64, 0, steps=5, untrained=1.0)
+    late.outcome("sgd", 64, 0, steps=5, reference=1.0)
     assert all(torch.equal(value, before[name]) for name, value in late.model.state_dict().items())
+
+
+def test_a_run_is_held_to_a_constant_on_its_own_batches(small: Network) -> None:
+    """Over whole epochs that is the constant of all samples; over a few batches it follows their classes."""
+    ground = Ground(small, "start", 0)
+    assert ground.references(512, 20)[1] == pytest.approx(ground.constant, rel=1e-5)
+    few = ground.references(8, 10)[1]
+    assert few != pytest.approx(ground.constant, rel=1e-4)
+    assert few == pytest.approx(ground.constant, rel=0.2)
+    start = ground.references(8, 10)[0]
+    assert not ground.outcome("sgd", 8, -60, steps=10, reference=min(start, few)).trains
 
 
 def test_the_efforts_are_those_of_the_text() -> None:

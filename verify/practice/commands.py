@@ -62,6 +62,11 @@ def _add_plan(commands: Any, command: Command) -> None:
         "--drop-last", action="store_true", help="leave out the short batch at the end of an epoch"
     )
     plan.add_argument(
+        "--evaluation",
+        action="store_true",
+        help="your training keeps evaluation mode: stored statistics, no dropout",
+    )
+    plan.add_argument(
         "--no-trials", dest="trials", action="store_false", help="curvature alone, without trial training"
     )
     plan.add_argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import re
@@ -56,7 +57,8 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
 
 def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
     told: list[tuple[str, float]] = []
-    plan(given, [14], directions=1, heavy=1, steps=5, tell=lambda what, share: told.append((what, share)))
+    few: dict[str, Any] = {"directions": 1, "heavy": 1, "batches": 2, "steps": 5}
+    plan(given, [2, 7, 14], tell=lambda what, share: told.append((what, share)), **few)
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert 0 == shares[0] < shares[-1] <= 1
@@ -199,7 +201,7 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     assert len(told) == 1
     assert re.fullmatch(r"losscurv: about \d+ steps of training, \d+ s; curvature, about \d+ s", told.pop())
     assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
-    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B ")]
+    tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "9"]] * 2
     assert [table[0].split("  ")[-1].strip() for table in tables] == ["loss", "Adam √B"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
@@ -321,6 +323,12 @@ def test_the_page_needs_nothing_else_and_shows_every_rate(made: Plan) -> None:
     for at in made.trials:
         assert text.count(f'<th scope="row">{at.batch_size}</th>') == 2
     assert "var(--theory)" in text
+
+
+def test_what_is_infinite_is_null_in_json(made: Plan) -> None:
+    state = dataclasses.replace(made.state, loss=math.inf)
+    found = json.loads(plan_pages.plan_json(dataclasses.replace(made, state=state)))
+    assert found["state"]["loss"] is None
 
 
 def test_a_folder_that_cannot_be_written_is_told(made: Plan, tmp_path: Path) -> None:

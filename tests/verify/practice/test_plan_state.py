@@ -193,6 +193,16 @@ def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
     assert text.index("batch normalisation") < text.index("start with")
 
 
+def test_who_trains_in_evaluation_mode_has_the_bracket_of_it() -> None:
+    given = normalised()
+    made = plan(given, [1, 4], steps=10, batches=2, evaluation=True)
+    assert made.linearised is not None and not made.batch_curvature
+    assert not made.state.batch_statistics
+    assert_allclose(made.state.loss, given.objective.value())
+    other = plan(given, [4], steps=10, linearised=False)
+    assert other.trials[0].walked != made.trials[1].walked
+
+
 def test_a_batch_of_one_sample_has_no_statistics() -> None:
     with pytest.raises(ValueError, match="model and loss must train on batches of 1 samples, got ValueError"):
         plan(normalised(), [1, 4], steps=10, batches=2)

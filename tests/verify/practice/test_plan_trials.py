@@ -95,6 +95,19 @@ def test_the_middle_size_comes_first_and_others_begin_at_its_answer(
     assert [at.batch_size for at in found.trials] == [1, 2, 4, 7, 14]
 
 
+def test_only_the_first_walk_strides(given: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, float]] = []
+    walk = trials.walked
+
+    def watched(*args: Any, **options: Any) -> Walked:
+        seen.append((options["stride"], options["rate"]))
+        return walk(*args, **options)
+
+    monkeypatch.setattr(trials, "walked", watched)
+    made = tried(given, [7, 14], rate=0.3)
+    assert seen == [(2, 0.3), (1, made.trials[1].walked.best.rate)]
+
+
 @pytest.mark.parametrize(
     ("options", "name", "same"),
     [

@@ -55,6 +55,7 @@ def plan(
     steps: int = STEPS,
     intended: int | None = None,
     drop_last: bool = False,
+    evaluation: bool = False,
     trials: bool = True,
     linearised: bool = True,
     directions: int = DIRECTIONS,
@@ -86,6 +87,8 @@ def plan(
         Steps that training is to take in all; printed beside those that were tried.
     drop_last
         Whether trials leave out the short batch at the end of an epoch.
+    evaluation
+        Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
     trials, linearised
         Whether there are trials, and the section on the linearised dynamics.
     directions, heavy
@@ -123,8 +126,9 @@ def plan(
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
     constant, level = _constant(problem)
-    state = seen_before(problem, constant)
-    tried = Trials(problem, own, sizes, constant, level, steps, seed, drop_last) if trials else None
+    state = seen_before(problem, constant, training=not evaluation)
+    asked = Trials(problem, own, sizes, constant, level, steps, seed, drop_last, not evaluation)
+    tried = asked if trials else None
     product = _PRODUCT * _pass_seconds(problem)
     parts = _parts(problem, state, tried, product, sizes, effort if linearised else None)
     announce(_cost(tried, parts))
@@ -299,6 +303,7 @@ def run_plan(options: argparse.Namespace) -> int:
                 steps=options.steps,
                 intended=options.intended,
                 drop_last=options.drop_last,
+                evaluation=options.evaluation,
                 trials=options.trials,
                 linearised=options.linearised,
                 adam=adam,

@@ -66,7 +66,7 @@ class State:
         return self.spread < _ALIKE * self.scale
 
 
-def seen_before(problem: Problem, constant: float) -> State:
+def seen_before(problem: Problem, constant: float, *, training: bool = True) -> State:
     """Look at a network before anything is tried; it is left as found.
 
     Parameters
@@ -75,6 +75,8 @@ def seen_before(problem: Problem, constant: float) -> State:
         Model, data and loss.
     constant
         Loss of the best constant output.
+    training
+        Whether the network trains in training mode: with the statistics of batches, and dropout.
 
     Examples
     --------
@@ -89,14 +91,14 @@ def seen_before(problem: Problem, constant: float) -> State:
     (1.0, 2, 1, 1.0, 1.0)
     """
     parts = [part for part in problem.model.modules() if not isinstance(part, nn.Sequential)]
-    look = _look(problem)
+    look = _look(problem, training)
     return State(
         loss=look.loss,
         constant=constant,
         units=sum(len(alive) for alive in look.alive),
         dead=sum(int((~alive).sum()) for alive in look.alive),
-        batch_statistics=any(_of_batches(part) for part in parts),
-        dropout=any(_drops(part) for part in parts),
+        batch_statistics=training and any(_of_batches(part) for part in parts),
+        dropout=training and any(_drops(part) for part in parts),
         spread=look.spread(),
         scale=_scale(problem),
     )
@@ -152,10 +154,10 @@ class _Look(TorchFunctionMode):
         self._place += 1
 
 
-def _look(problem: Problem) -> _Look:
+def _look(problem: Problem, training: bool) -> _Look:
     objective, look = problem.objective, _Look()
     size = min(problem.batch_size or problem.samples, BATCH)
-    with as_found(problem.model, True), torch.no_grad():
+    with as_found(problem.model, training), torch.no_grad():
         for part in _several(problem.samples, size):
             look.begin()
             targets = problem.targets[part]

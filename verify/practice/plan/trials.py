@@ -51,7 +51,7 @@ class SizeTrial:
     start
         The rate to start with; None where no rung beat a constant output.
     within
-        Between which rates the best one is expected, by `uncertainty.FACTOR`, and below the rung that failed.
+        Between which rates the best one is expected, by `uncertainty.FACTOR`; never above the rung that failed.
     trains, fails
         The largest rate that should train lies from the first to below the second; None where no rung failed.
     walked
@@ -99,6 +99,8 @@ class Trials:
         Of the order of the samples.
     drop_last
         Whether the short batch at the end of an epoch is left out.
+    training
+        Whether the model is in training mode.
     """
 
     problem: Problem
@@ -109,6 +111,7 @@ class Trials:
     steps: int = STEPS
     seed: int = 0
     drop_last: bool = False
+    training: bool = True
     _seconds: dict[int, float] = field(default_factory=dict)
 
     def cost(self) -> tuple[int, float]:
@@ -129,7 +132,9 @@ class Trials:
         for size, near in self._outwards():
             known = None if near is None else found[near].start and found[near].walked.best.rate
             share = self._step_seconds(size) / total if total else 0.0
-            found[size] = self._tried(size, known, partial(_share, watch, behind, share))
+            found[size] = self._tried(
+                size, known, partial(_share, watch, behind, share, self._expected(size))
+            )
             behind += self._expected(size) * share
             watch(behind)
         return tuple(found[size] for size in self.sizes)
@@ -162,6 +167,7 @@ class Trials:
                 samples=self.problem.samples, size=size, seed=self.seed, drop_last=self.drop_last
             ),
             optimiser=lambda rate: self.optimiser.make(parameters, rate),
+            training=self.training,
         )
 
     def _of_constant(self, training: Training, start: int, stop: int) -> float:
@@ -212,8 +218,9 @@ def _last(steps: int, size: int) -> int:
     return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
 
 
-def _share(watch: Watch, behind: float, each: float, steps: int) -> None:
-    watch(behind + steps * each)
+def _share(watch: Watch, behind: float, each: float, most: float, steps: int) -> None:
+    """Steps beyond those that were expected do not count: what comes next would fall behind them."""
+    watch(behind + min(steps, most) * each)
 
 
 def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
@@ -227,7 +234,7 @@ def _advised(size: int, found: Walked, short: int) -> SizeTrial:
     return SizeTrial(
         batch_size=size,
         start=start,
-        within=None if start is None else (start / FACTOR, min(start * FACTOR, fails or start * FACTOR)),
+        within=None if start is None else (start / FACTOR, start * FACTOR),
         trains=None if found.largest is None else found.largest.rate,
         fails=fails,
         walked=found,
