@@ -127,12 +127,12 @@ LONGEST = (
     "zone",
     "fisher-width",
     "gradient",
-    "training",
     "initialisations",
-    "hutchinson",
     "gamma",
-    "excess-law",
+    "training",
     "first-layer",
+    "hutchinson",
+    "excess-law",
     "network",
 )
 """What takes longest, begun first: one of them left for the end would keep a single core busy."""

@@ -229,7 +229,7 @@ def fisher_spectrum(setting: Setting) -> list[Panel]:
 # --- the largest eigenvalue against the width -------------------------------------------------------------------
 
 WIDTHS = np.array([20, 40, 80, 160])
-TOP_DRAWS = 4
+TOP_DRAWS = 6
 OUTPUTS, LAYER_OUTPUTS = 2, 6
 """Outputs; more with layer normalisation, which leaves nothing of two."""
 

@@ -20,7 +20,7 @@ from verify.page.wording import numeral
 
 __all__ = ["EDGE_SAMPLES", "as_it_reads", "excess_law"]
 
-SAMPLES, DIM, DRAWS = 60, 50, 4
+SAMPLES, DIM, DRAWS = 60, 50, 6
 ALPHAS: Floats = np.logspace(-1, 1.5, 41)
 
 EDGE_SAMPLES = np.array([30, 100, 300, 1000])

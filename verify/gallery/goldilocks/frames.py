@@ -14,7 +14,7 @@ from verify.page.drawing import Floats, Panel
 
 __all__ = ["hutchinson"]
 
-SAMPLES, DIM, FRAMES = 40, 50, 8
+SAMPLES, DIM, FRAMES = 40, 50, 10
 PROBES, GROUPS = 40, 4
 """Probes are used in groups, each an estimate of its own."""
 

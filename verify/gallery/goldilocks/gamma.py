@@ -21,7 +21,7 @@ from verify.page.theme import PALETTE
 
 __all__ = ["gamma_curves"]
 
-SAMPLES, FRAMES = 40, 4
+SAMPLES, FRAMES = 40, 6
 DIMS = np.array([5, 10, 20, 50, 100, 200])
 RANDOM, RAYS = 600, 7
 

@@ -19,7 +19,7 @@ from verify.page.wording import numeral
 
 __all__ = ["gradient"]
 
-NETWORKS, IMAGES, NOISE, PRIORS = 3, 130, 70, 1000
+NETWORKS, IMAGES, NOISE, PRIORS = 4, 130, 70, 2000
 ALPHAS: Floats = np.logspace(-1.5, 0.5, 25)
 
 

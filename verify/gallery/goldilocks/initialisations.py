@@ -21,7 +21,7 @@ from verify.page.wording import numeral
 
 __all__ = ["initialisations"]
 
-DRAWS, SAMPLES = 100, 30
+DRAWS, SAMPLES = 150, 30
 
 
 class _Initialisation(NamedTuple):

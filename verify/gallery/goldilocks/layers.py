@@ -20,7 +20,7 @@ from verify.page.theme import PALETTE
 
 __all__ = ["first_layer"]
 
-SAMPLES, DRAWS, SHOWN = 60, 4, 2
+SAMPLES, DRAWS, SHOWN = 60, 6, 2
 SHOWN_AT = (1.0, 4.0, 16.0)
 ALPHAS: Floats = np.logspace(-1, 1.5, 18)
 DEPTH = 3

@@ -29,7 +29,7 @@ from verify.page.theme import PALETTE
 
 __all__ = ["zone_curves"]
 
-SAMPLES, DIM, DRAWS = 30, 50, 3
+SAMPLES, DIM, DRAWS = 30, 50, 5
 ALPHAS: Floats = np.logspace(-2, 2, 61)
 COARSE: Floats = np.logspace(-1.5, 1.25, 12)
 SCALES = (0.4, 3.0)
