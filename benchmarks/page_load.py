@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import statistics
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.browser import installed
+
 REPEATS = 5
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def seconds(browser: str, address: str, repeats: int) -> float:
@@ -41,9 +41,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--repeats", type=int, default=REPEATS)
     options = parser.parse_args()
-    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser is None:
-        raise SystemExit(f"one of {', '.join(BROWSERS)} must be installed, got none")
+    browser = installed()
     for page in sorted(options.folder.resolve().rglob("*.html")):
         took = seconds(browser, page.as_uri(), options.repeats) - seconds(
             browser, "about:blank", options.repeats

@@ -124,14 +124,16 @@ FEW = 3
 """Pictures that are drawn by the time the workers that could help have started."""
 
 LONGEST = (
-    "initialisations",
     "zone",
     "fisher-width",
     "gradient",
-    "hutchinson",
-    "first-layer",
-    "training",
+    "initialisations",
     "gamma",
+    "training",
+    "first-layer",
+    "hutchinson",
+    "excess-law",
+    "network",
 )
 """What takes longest, begun first: one of them left for the end would keep a single core busy."""
 

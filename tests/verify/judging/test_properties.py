@@ -336,3 +336,9 @@ def test_one_disagreeing_example_is_enough_and_stands_last(monkeypatch: pytest.M
 
 def test_public_names_exist() -> None:
     assert all(hasattr(properties, name) for name in properties.__all__)
+
+
+def test_the_claim_at_an_example_says_what_the_property_says() -> None:
+    told = dataclasses.replace(statistical(), says="A sentence.", reads="x^2")
+    at = told.claim_at(Point(n=400, flag=False))
+    assert (at.says, at.reads) == ("A sentence.", "x^2")

@@ -315,3 +315,23 @@ def test_overview_tells_model_based_rows_apart() -> None:
     names = [label.get_text() for label in axes.get_yticklabels()]
 
     assert [name.endswith("(model-based)") for name in names] == [item.model_based for item in KINDS.values()]
+
+
+def test_what_shows_through_keeps_doing_so() -> None:
+    """The area of the looks lies over band and prediction, which are seen through it."""
+    item = next(row for row in ROWS if any(len(point.looks) > 1 for point in row.points))
+    areas = re.findall(r'<use [^>]*style="([^"]*fill-opacity[^"]*)"', plots.to_svg(plots.agreement(item)))
+    assert areas and all("fill-opacity:0.16" in style for style in areas)
+
+
+def test_axes_are_called_by_words() -> None:
+    item = next(row for row in ROWS if row.curves)
+    curves = [dataclasses.replace(curve, axis="weight_variance") for curve in item.curves]
+    points = [
+        dataclasses.replace(
+            p, parameters={**p.parameters, "weight_variance": p.parameters[item.curves[0].axis]}
+        )
+        for p in item.points
+    ]
+    text = plots.to_svg(plots.agreement(dataclasses.replace(item, curves=curves, points=points)))
+    assert ">weight variance<" in text and ">weight_variance<" not in text

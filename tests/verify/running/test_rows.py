@@ -195,6 +195,19 @@ def test_a_curve_has_the_places_at_which_it_bends(
 
 
 @pytest.mark.parametrize(("axis", "grid"), GRIDS)
+def test_a_step_is_as_steep_as_it_can_be_drawn(axis: Callable[..., np.ndarray], grid: np.ndarray) -> None:
+    """And no number is looked for between whole numbers that follow each other."""
+    step = (grid[40] + grid[41]) / 2.1
+    drawn = rows._bends(grid.tolist(), set(), lambda x: [float(x > step)])
+    x, y = np.array(list(drawn)), np.array([values[0] for values in drawn.values()])
+    (k,) = np.flatnonzero(np.diff(y))
+    assert x[k] <= step < x[k + 1] and x[k + 1] - x[k] < (grid[41] - grid[40]) / 50
+
+    whole = rows._bends([float(n) for n in range(1, 98)], set(), lambda n: [float(n > 40)], whole=True)
+    assert all(n.is_integer() for n in whole) and {40.0, 41.0} <= whole.keys()
+
+
+@pytest.mark.parametrize(("axis", "grid"), GRIDS)
 def test_a_straight_line_needs_few_places_and_a_rival_that_bends_more(
     axis: Callable[..., np.ndarray], grid: np.ndarray
 ) -> None:

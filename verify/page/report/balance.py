@@ -16,7 +16,7 @@ FIGURE = 496
 FACT, LINE, ITEM, LETTERS = 7, 23, 20, 52
 """Pixels between two facts, of a line, of a line in a list, and letters that a line holds."""
 
-ROW, CELL, HEAD, LONGEST = 10, 24, 40, 60
+ROW, CELL, HEAD, LONGEST = 10, 24, 40, 90
 """Pixels around a line of the table, letters of a point to a line, the head; longer points need the whole width."""
 
 

@@ -23,7 +23,7 @@ __all__ = ["Beside", "Heading", "PaperPage", "beside", "paper_page"]
 SHEET = '<div class="sheet" tabindex="0" role="region" aria-label="Table">'
 """A table that is wider than the page can be moved in it."""
 
-WIDE = 40
+WIDE = 30
 """Characters of a formula in line."""
 
 

@@ -1,0 +1,76 @@
+"""What a browser says of pages, as far as it can be told without one."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.browser import Tab
+from benchmarks.page_check import complaints, unresolved
+
+FOLDER = Path("/reports/one")
+PAGE, OTHER = (f"{FOLDER.as_uri()}/{name}" for name in ("report.html", "cards/a.html"))
+
+
+class Silent(Tab):
+    """A tab without a browser, to which something has happened."""
+
+    def __init__(self, *events: dict) -> None:
+        super().__init__(-1, -1)
+        self.events.extend(events)
+
+
+def request(address: str) -> dict:
+    return {"method": "Network.requestWillBeSent", "params": {"request": {"url": address}}}
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (request(OTHER), None),
+        (request("data:,"), None),
+        (request("https://example.org/a.js"), "request: https://example.org/a.js"),
+        (request("file:///reports/elsewhere.css"), "request: file:///reports/elsewhere.css"),
+        (
+            {"method": "Runtime.exceptionThrown", "params": {"exceptionDetails": {"text": "no such name"}}},
+            "script: no such name",
+        ),
+        ({"method": "Runtime.consoleAPICalled", "params": {"type": "log", "args": ["x"]}}, None),
+        (
+            {"method": "Runtime.consoleAPICalled", "params": {"type": "error", "args": ["x"]}},
+            "console: ['x']",
+        ),
+        (
+            {"method": "Log.entryAdded", "params": {"entry": {"level": "error", "text": "refused"}}},
+            "log: refused",
+        ),
+        ({"method": "Page.loadEventFired", "params": {}}, None),
+    ],
+)
+def test_errors_and_requests_that_leave_the_folder_are_said(event: dict, said: str | None) -> None:
+    assert list(complaints(Silent(event), FOLDER)) == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("link", "said"),
+    [
+        (PAGE, None),
+        (f"{PAGE}#find", None),
+        (f"{PAGE}#?q=theorem", None),  # a state of the search
+        (f"{PAGE}#a%20b", None),
+        (f"{PAGE}#nowhere", "link to no place: "),
+        (f"{OTHER}#x", "link to no page: "),
+        ("https://example.org/#x", None),
+    ],
+)
+def test_links_lead_to_a_page_and_a_place_on_it(link: str, said: str | None) -> None:
+    found = list(unresolved([link, link], {PAGE: {"find", "a b"}}, FOLDER))
+    assert found == ([said + link] if said else [])
+
+
+def test_a_browser_that_has_gone_is_an_error(tmp_path: Path) -> None:
+    """Nothing is waited for that cannot come."""
+    (tmp_path / "nothing").touch()
+    out, into = (tmp_path / "nothing").open("rb"), (tmp_path / "said").open("wb")
+    with out, into, pytest.raises(RuntimeError, match="the browser has gone"):
+        Tab(into.fileno(), out.fileno()).ask("Page.enable")
+    assert (tmp_path / "said").read_bytes() == b'{"id": 1, "method": "Page.enable", "params": {}}\0'
