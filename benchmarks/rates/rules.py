@@ -24,7 +24,7 @@ from verify.practice.loading import problem
 from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.trials import Trials
 
-__all__ = ["ANCHOR", "EDGES", "LOOKS", "Asked", "Look"]
+__all__ = ["ANCHOR", "EDGES", "FIXED", "LOOKS", "Answers", "Asked", "Look", "ramp", "smoothed"]
 
 ANCHOR = 64
 """The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
