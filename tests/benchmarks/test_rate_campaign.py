@@ -139,6 +139,16 @@ def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
     assert min(losses) < losses[0]
 
 
+def test_the_optimiser_of_a_ramp_grows_with_each_step() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimiser = rules._growing(torch.optim.SGD([weight], lr=0.5), 2.0)
+    for _ in range(3):
+        weight.grad = torch.ones(1)
+        optimiser.step()
+    assert weight.item() == -(0.5 + 1.0 + 2.0)
+    assert optimiser.param_groups[0]["lr"] == 4.0
+
+
 def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
     """The largest eigenvalue, the best full step and the rate at which a step no longer lowers the loss."""
     ground = Ground(small, "start", 0)
