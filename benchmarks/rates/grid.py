@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -9,8 +10,8 @@ from functools import partial
 from benchmarks.rates.cells import SIZES, Cell, Effort, Ground, State
 from benchmarks.rates.networks import Network
 from benchmarks.rates.probe import Probe
-from benchmarks.rates.records import Measured, Records
-from benchmarks.rates.rules import EDGES, FIXED, LOOKS, Asked, Look
+from benchmarks.rates.records import Answer, Measured, Records
+from benchmarks.rates.rules import EDGES, FIXED, LOOKS, Answers, Asked, Look
 from benchmarks.rates.search import Outcome, best, edge, following, place, rate
 from simulate.training.trial_training import TrialRun
 
@@ -129,11 +130,20 @@ def _answer(asked: Asked, look: Look, records: Records) -> None:
         if (cell, name) in records.answers
     }
     if set(filed) != look.expected:
-        for name, answers in look.ask(asked).items():
+        for name, answers in _asked(asked, look).items():
             for size, answer in answers.items():
                 records.add_answer(asked.cells[size], name, answer)
                 filed[name, size] = answer
     asked.earlier.update(filed)
+
+
+def _asked(asked: Asked, look: Look) -> Answers:
+    """What a look gives; no rates where it refuses the network, as what needs single samples may."""
+    try:
+        return look.ask(asked)
+    except ValueError as error:
+        print(f"{asked.ground.network.name}: no {' and no '.join(look.names)}: {error}", file=sys.stderr)
+        return {name: {size: Answer(None, 0.0) for size in look.sizes} for name in look.names}
 
 
 def _follow(asked: Asked, cell: Cell, records: Records) -> None:

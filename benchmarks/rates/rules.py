@@ -24,7 +24,7 @@ from verify.practice.loading import problem
 from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.trials import Trials
 
-__all__ = ["ANCHOR", "EDGES", "LOOKS", "Asked", "Look"]
+__all__ = ["ANCHOR", "EDGES", "FIXED", "LOOKS", "Answers", "Asked", "Look", "ramp", "smoothed", "steepest"]
 
 ANCHOR = 64
 """The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
@@ -41,6 +41,9 @@ _WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
 """Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
+
+_UNSETTLED = 10
+"""Steps of a range test that are not looked at, as in the common tools."""
 
 Answers = Mapping[str, Mapping[int, Answer]]
 """By rule and batch size."""
@@ -200,10 +203,20 @@ def _range_test(asked: Asked) -> Answers:
     for size in SIZES:
         rates, losses = ramp(asked, size)
         cost = len(losses) / asked.effort.horizon(size)
-        steepest = rates[int(np.argmin(np.gradient(losses)))] if len(losses) > 2 else None
-        found["range test, steepest"][size] = Answer(steepest, cost)
+        found["range test, steepest"][size] = Answer(steepest(rates, losses), cost)
         found["range test, minimum / 10"][size] = Answer(rates[int(np.argmin(losses))] / 10, cost)
     return found
+
+
+def steepest(rates: list[float], losses: list[float]) -> float | None:
+    """The rate at which a smoothed loss falls fastest, beyond the first steps, whose means are of too few batches.
+
+    >>> steepest([1.0] * 10 + [2.0, 3.0, 4.0], [9.0, 1.0] + [1.0] * 8 + [1.0, 0.5, 0.4])
+    3.0
+    """
+    if len(losses) < _UNSETTLED + 2:
+        return None
+    return rates[_UNSETTLED + int(np.argmin(np.gradient(losses)[_UNSETTLED:]))]
 
 
 def ramp(asked: Asked, size: int) -> tuple[list[float], list[float]]:

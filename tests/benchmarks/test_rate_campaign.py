@@ -85,6 +85,20 @@ def test_a_look_that_was_filed_in_part_is_asked_again(tmp_path: Path) -> None:
     assert asked.earlier == {("a", size): Answer(0.5, 1.0) for size in SIZES}
 
 
+def test_a_rule_that_refuses_a_network_gives_no_rate(
+    small: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records, cells = Records(tmp_path / "a.jsonl"), {s: Cell("a", "start", "sgd", 0, s) for s in SIZES}
+    asked = Asked(Ground(small, "start", 0), "sgd", FULL, cells, {}, None)  # type: ignore[arg-type]
+
+    def ask(_: Asked) -> dict[str, dict[int, Answer]]:
+        raise ValueError("model must be convex")
+
+    grid._answer(asked, rules.Look(("a", "b"), ask, sizes=(8,)), records)
+    assert asked.earlier == {("a", 8): Answer(None, 0.0), ("b", 8): Answer(None, 0.0)}
+    assert capsys.readouterr().err == f"{small.name}: no a and no b: model must be convex\n"
+
+
 @pytest.mark.slow
 def test_rates_that_rules_give_were_run(found: Records) -> None:
     rows = judged([found])
@@ -123,6 +137,16 @@ def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
     assert len(rates) == len(losses) <= 100
     assert rates[-1] / rates[0] == pytest.approx(1e6 ** ((len(rates) - 1) / 99))
     assert min(losses) < losses[0]
+
+
+def test_the_optimiser_of_a_ramp_grows_with_each_step() -> None:
+    weight = nn.Parameter(torch.zeros(1))
+    optimiser = rules._growing(torch.optim.SGD([weight], lr=0.5), 2.0)
+    for _ in range(3):
+        weight.grad = torch.ones(1)
+        optimiser.step()
+    assert weight.item() == -(0.5 + 1.0 + 2.0)
+    assert optimiser.param_groups[0]["lr"] == 4.0
 
 
 def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> None:
