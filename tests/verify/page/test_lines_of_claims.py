@@ -1,6 +1,7 @@
 """What is drawn of every claim with a parameter on its axis: the prediction, at each point and between the points."""
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -65,7 +66,7 @@ def passes(line: tuple[np.ndarray, np.ndarray], x: float, y: float) -> bool:
     return bool(np.isclose(np.interp(x, *line), y, rtol=CLOSE, atol=0.0)) and line[0][0] <= x <= line[0][-1]
 
 
-def passed(line: tuple[np.ndarray, np.ndarray], known: list[tuple[float, float]]) -> int:
+def passed(line: tuple[np.ndarray, np.ndarray], known: Sequence[tuple[float, float]]) -> int:
     return sum(passes(line, x, y) for x, y in known)
 
 
@@ -107,9 +108,9 @@ def steepest(curve: Curve) -> list[tuple[float, float, float]]:
     wide = (np.diff(u) > (u[-1] - u[0]) / 1500) & np.isfinite(np.diff(y)) & (~whole | (np.diff(x) > 1))
     order = np.argsort(-np.abs(np.diff(y)))
     scale = np.nanmax(y) - np.nanmin(y) or np.nanmax(np.abs(y))
-    found = []
+    found: list[tuple[float, float, float]] = []
     for k in [k for k in order if wide[k]][:STEEPEST]:
-        middle = math.sqrt(x[k] * x[k + 1]) if logarithmic else (x[k] + x[k + 1]) / 2
-        middle = round(middle) if whole else middle
+        middle = float(math.sqrt(x[k] * x[k + 1]) if logarithmic else (x[k] + x[k + 1]) / 2)
+        middle = float(round(middle)) if whole else middle
         found.append((middle, float(np.interp(middle, x, y)), MISSED * float(scale)))
     return found
