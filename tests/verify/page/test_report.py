@@ -25,6 +25,7 @@ from verify.running.workers import FEW, open_map
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")
+READ = "readings judged, of claims that may be read as our copy has them and corrected"
 NOTHING: dict[str, Any] = {name: [] for name in PARTS}
 """What a run may hold, left out."""
 
@@ -179,9 +180,9 @@ def test_failed_and_broken_look_different(html: str) -> None:
 def test_the_headline_tells_what_agrees_from_what_fails_as_foreseen_and_from_surprises(page: Page) -> None:
     text = words(page)
 
-    assert "10 statements agree with experiment" in text and "2 fail, as foreseen" in text
+    assert "10 readings agree with experiment" in text and "2 fail, as foreseen" in text
     assert re.search(r"4 surprises .*vysogorets2024/eq-12, agrees was expected", text)
-    assert "16 readings judged; 1 undecided" in text and "extrapolated in size: 1 agrees." in text
+    assert f"16 {READ}; 1 undecided" in text and "extrapolated in size: 1 agrees." in text
     promised = (
         "Of the 11 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong"
     )
