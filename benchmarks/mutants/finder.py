@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 __all__ = ["Finder", "Place"]
 
@@ -233,7 +233,7 @@ class Finder(ast.NodeVisitor):
 
     def _operator(self, node: ast.expr, kind: str, old: str, new: str, left: ast.expr | None = None) -> None:
         """The sign itself, which stands after the left side."""
-        first = left if left is not None else getattr(node, "left")  # noqa: B009 - of BinOp alone
+        first = left if left is not None else cast("ast.BinOp", node).left
         if node.lineno == node.end_lineno and first.end_col_offset is not None:
             line = self._lines[node.lineno - 1]
             at = line.find(old.encode(), first.end_col_offset, node.end_col_offset)

@@ -25,7 +25,11 @@ __all__ = [
     "in_place",
     "parametric",
     "require_ready",
+    "seed_generators",
 ]
+
+_SEEDS = 2**32
+"""Seeds of numpy's old generators are below."""
 
 Leaves = tuple[Tensor, ...]
 Call = Callable[[Sequence[Tensor], Any], Any]
@@ -320,6 +324,25 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
         for module, mode in modes:
             if module.training != mode:
                 module.training = mode
+
+
+def seed_generators(seed: int) -> None:
+    """Seed what modules of others draw from, torch's, Python's and numpy's own generators; `as_found` puts them back.
+
+    Nothing of this package draws from there. To be called within `as_found` alone.
+
+    Examples
+    --------
+    >>> with as_found(None, training=False):
+    ...     seed_generators(3)
+    ...     first = torch.rand(())
+    ...     seed_generators(3)
+    ...     bool(torch.rand(()) == first)
+    True
+    """
+    torch.manual_seed(seed % _SEEDS)
+    random.seed(seed)
+    np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
 
 
 def _random_states() -> list[tuple[Callable[[Any], None], Any]]:

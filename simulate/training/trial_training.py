@@ -8,7 +8,6 @@ ones; afterwards all is as it was found.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from torch.optim import Optimizer
 
 from simulate import _checks
 from simulate.objectives.batches import placed, rows, window
-from simulate.objectives.parameters import as_found, require_ready
+from simulate.objectives.parameters import as_found, require_ready, seed_generators
 from simulate.objectives.reductions import Loss
 
 __all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "tail"]
@@ -358,10 +357,7 @@ def _outputs(model: nn.Module, inputs: Any) -> Any:
 
 def _seed(seed: int, step: int) -> None:
     """What dropout and the like draw from: at each step the same for all rates; put back when a run pauses."""
-    number = (1_000_003 * seed + step) % 2**32
-    torch.manual_seed(number)
-    random.seed(number)
-    np.random.seed(number)  # noqa: NPY002 (modules of others draw from it)
+    seed_generators((1_000_003 * seed + step) % 2**32)
 
 
 class _State(NamedTuple):

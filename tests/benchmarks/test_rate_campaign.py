@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,9 @@ from benchmarks.rates.rules import FIXED, LOOKS, Asked, ramp
 from benchmarks.rates.search import Outcome, best, place, rate
 from benchmarks.rates.tables import constants, judged, regretted, tables
 
+UNUSED: Any = None
+"""For what the rule on trial does not look at."""
+
 SHORT = Effort(6, 0, (0, 1), (("start", "sgd"), ("trained", "sgd"), ("start", "momentum")), 4)
 
 
@@ -27,7 +31,10 @@ SHORT = Effort(6, 0, (0, 1), (("start", "sgd"), ("trained", "sgd"), ("start", "m
 def small() -> Network:
     """One layer of digits."""
     network = next(n for n in NETWORKS if n.source == "digits-8")
-    layer = lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 10))  # noqa: E731
+
+    def layer() -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
+
     return Network(**{**vars(network), "module": layer, "squared": False, "start": "torch"})
 
 
@@ -71,7 +78,7 @@ def test_what_was_found_is_not_run_again(
 
 def test_a_look_that_was_filed_in_part_is_asked_again(tmp_path: Path) -> None:
     records, cells = Records(tmp_path / "a.jsonl"), {s: Cell("a", "start", "sgd", 0, s) for s in SIZES}
-    asked = Asked(None, "sgd", FULL, cells, {}, None)  # type: ignore[arg-type]
+    asked = Asked(UNUSED, "sgd", FULL, cells, {}, UNUSED)
     calls: list[int] = []
 
     def ask(_: Asked) -> dict[str, dict[int, Answer]]:
@@ -89,7 +96,7 @@ def test_a_rule_that_refuses_a_network_gives_no_rate(
     small: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     records, cells = Records(tmp_path / "a.jsonl"), {s: Cell("a", "start", "sgd", 0, s) for s in SIZES}
-    asked = Asked(Ground(small, "start", 0), "sgd", FULL, cells, {}, None)  # type: ignore[arg-type]
+    asked = Asked(Ground(small, "start", 0), "sgd", FULL, cells, {}, UNUSED)
 
     def ask(_: Asked) -> dict[str, dict[int, Answer]]:
         raise ValueError("model must be convex")
@@ -114,7 +121,7 @@ def test_rates_that_rules_give_were_run(found: Records) -> None:
 def test_a_carried_rate_has_the_ratio_of_its_rule() -> None:
     cells = {size: Cell("a", "start", "sgd", 0, size) for size in SIZES}
     measured = {s: Measured(10, 2.0, 2.3, {k: Outcome(abs(k + 2), True) for k in (-4, -2, 0)}) for s in SIZES}
-    asked = Asked(None, "sgd", FULL, cells, measured, None)  # type: ignore[arg-type]
+    asked = Asked(UNUSED, "sgd", FULL, cells, measured, UNUSED)
     for name in ("2 / E lambda_1(B)", "one step with noise scale"):
         asked.earlier.update({(name, s): Answer(s / 100, 0.3) for s in SIZES})
     asked.earlier["walk", 64] = Answer(0.125, 3.0)
@@ -131,7 +138,7 @@ def test_a_carried_rate_has_the_ratio_of_its_rule() -> None:
 
 def test_a_ramp_multiplies_the_rate_after_each_step(small: Network) -> None:
     ground = Ground(small, "start", 0)
-    asked = Asked(ground, "sgd", SHORT, {}, {}, None)  # type: ignore[arg-type]
+    asked = Asked(ground, "sgd", SHORT, {}, {}, UNUSED)
     rates, losses = ramp(asked, 64)
     assert rates[0] == pytest.approx(1e-5)
     assert len(rates) == len(losses) <= 100
@@ -199,7 +206,7 @@ class Told:
 
 def test_a_walk_tells_what_a_plan_does_and_another_looks_further(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "replace", lambda told, steps: Told(steps, told.start))
-    asked = Asked(None, "momentum", FULL, {}, {}, None)  # type: ignore[arg-type]
+    asked = Asked(UNUSED, "momentum", FULL, {}, {}, UNUSED)
     monkeypatch.setattr(rules, "_trials", lambda _: Told(200))
     answers = rules._walk(asked)
     assert answers["walk"] == {8: Answer(16.0, 400 / 640), 64: Answer(128.0, 2.0), 512: Answer(1024.0, 2.0)}
@@ -213,7 +220,7 @@ def test_a_walk_tells_what_a_plan_does_and_another_looks_further(monkeypatch: py
 
 def test_trials_are_of_the_ground(small: Network) -> None:
     ground = Ground(small, "start", 1)
-    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, None))  # type: ignore[arg-type]
+    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, UNUSED))
     assert (trials.steps, trials.seed, list(trials.sizes)) == (SHORT.steps, 1, [8, 64, 512])
     assert trials.optimiser.rate == FIXED["momentum"]
     assert trials.constant == ground.constant
@@ -288,7 +295,7 @@ def test_regret_counts_from_the_better_of_start_and_constant() -> None:
 
 
 def test_a_later_state_was_trained_and_all_runs_begin_there(small: Network) -> None:
-    early, late = (Ground(small, state, 0) for state in ("start", "trained"))  # type: ignore[arg-type]
+    early, late = (Ground(small, state, 0) for state in ("start", "trained"))
     assert late.references(64, 20)[0] < early.references(64, 20)[0]
     before = {name: value.clone() for name, value in late.model.state_dict().items()}
     late.outcome("sgd", 64, 0, steps=5, reference=1.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import random
 import sys
 import sysconfig
 import traceback
@@ -14,18 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-import numpy as np
-import torch
 from torch import nn
 
-from simulate.objectives.parameters import as_found
+from simulate.objectives.parameters import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
 __all__ = ["build", "calling", "function", "measured", "output_apart", "restored"]
-
-_LARGEST_SEED = 2**32
-"""Seeds of numpy's old generators are below."""
 
 _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
 _USED = ("torch", "numpy", "scipy")
@@ -39,9 +33,7 @@ _SHOWN = 6
 def restored(seed: int) -> Iterator[None]:
     """Draws of torch, numpy and Python from a seed; afterwards their generators are as found."""
     with as_found(None, training=False):
-        torch.manual_seed(seed % _LARGEST_SEED)
-        random.seed(seed)
-        np.random.seed(seed % _LARGEST_SEED)  # noqa: NPY002 (what the code of others draws from)
+        seed_generators(seed)
         yield
 
 
