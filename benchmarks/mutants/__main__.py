@@ -5,10 +5,12 @@
     python -m benchmarks.mutants.record --folder campaign          # into docs/mutants.md and the report page
 
 The folder holds a report of the unedited code (made first if it is not there), which lines each claim executes, and
-`mutants.jsonl` with a line per edit; a campaign that was stopped continues.
+`mutants.jsonl` with a line per edit; a campaign that was stopped continues, and one that is begun again with more
+patience tries anew what was unfinished.
 
 Edits are drawn from lines that a claim executes and that state a quantity: no refusals, tolerances or texts. An edit
-is caught if a claim comes out against its expected verdict, crashes, never ends, or is no longer let in. It is inert if
+is caught if a claim comes out against its expected verdict or as one that no replicates would decide, crashes, never
+ends, or is no longer let in. It is inert if
 nothing that claims read moves by more than rounding: no number of any row, nor, of draws, of the first sixteen
 replicates at each point. It is unfinished if the claims that execute it take longer than the patience. Survivors that
 no claim can catch have a reason in `equivalent.json`.
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import signal
 import subprocess
@@ -60,7 +63,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     preload()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # children are ended, what they found is kept
     found = campaign(
-        chosen, on_trial, asked.folder / (AGAIN if asked.again else FOUND), asked.workers, say=_say
+        chosen,
+        on_trial,
+        asked.folder / (AGAIN if asked.again else FOUND),
+        asked.workers,
+        say=_say,
+        patience=asked.patience,
     )
     if not asked.again:
         _file(
@@ -156,9 +164,13 @@ def campaign(
     *,
     say: Callable[[str], None],
     wait: float = 0.02,
+    patience: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Try what has not been tried yet, some side by side; one finding per edit, each filed when it is there."""
-    found = known(file)
+    """Try what has not been tried yet, or for want of patience not to its end, some side by side.
+
+    One finding per edit, each filed when it is there.
+    """
+    found = {name: row for name, row in known(file).items() if not _left(row, patience)}
     waiting = [edit for edit in chosen if _name(edit.json()) not in found]
     if file.exists():
         file.write_text("".join(f"{json.dumps(row)}\n" for row in found.values()))
@@ -182,6 +194,10 @@ def campaign(
             for trial in underway:
                 trial.stop()
     return [found[_name(edit.json())] for edit in chosen]
+
+
+def _left(row: dict[str, Any], patience: float) -> bool:
+    return row["outcome"] == "unfinished" and row.get("patience", math.inf) < patience
 
 
 def _name(row: dict[str, Any]) -> tuple[Any, ...]:

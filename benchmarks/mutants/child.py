@@ -20,8 +20,9 @@ import numpy as np
 
 __all__ = ["CAUGHT", "ROUNDING", "Finding", "Row", "apart", "block_effect", "five", "judge", "shift"]
 
-CAUGHT = ("disagrees", "broken", "refused", "hung")
-"""Verdicts that were not expected, checks that crash, claims that the registry does not let in or that never end."""
+CAUGHT = ("disagrees", "undecidable", "broken", "refused", "hung")
+"""Verdicts that were not expected, claims that no replicates would decide any more, checks that crash, claims that the
+registry does not let in or that never end."""
 
 ROUNDING = 1e-9
 """Numbers that have moved by less, relative to themselves, have not."""
@@ -208,6 +209,8 @@ class _Trial:
                 yield name, session.rows(self.claims[name]), ""
 
     def _catch(self, name: str, rows: Sequence[Any], refused: str) -> None:
+        from verify.running.suite import lasting_obstacle
+
         found = self.found
         if refused:
             found.outcome, found.claim, found.error = "refused", name, refused
@@ -216,6 +219,8 @@ class _Trial:
                 found.outcome, found.claim = ("broken" if row.error else "disagrees"), name
                 found.error = row.error[-300:]
             elif row.verdict == "undecided" and self._before.get(row.id, NEW).verdict != "undecided":
+                if lasting_obstacle(row):
+                    found.outcome, found.claim = "undecidable", name
                 self._undecided = self._undecided or name
 
     def _note(self, name: str, rows: Sequence[Any]) -> None:

@@ -29,8 +29,9 @@ larger, sums for means, other normalisations, comparisons the other way round.
 - *Not tried*: edits of refusals, tolerances, estimates of memory and texts, and those in code that no claim executes.
 - *Inert*: nothing that a claim reads moves by more than rounding: no number of any row, nor, of draws, of the first
   sixteen replicates at each point. Branches for other arguments, routes to the same number, steps of iterations.
-- *Caught*: a claim comes out against its expected verdict; or, counted apart too, a check crashes, never ends, or is no
-  longer let in since it could not fail.
+- *Caught*: a claim comes out against its expected verdict, or as one that no number of replicates would decide, with
+  which a report ends as with a surprise; or, counted apart too, a check crashes, never ends, or is no longer let in
+  since it could not fail.
 - *Survivors*: all others, the undecided and those that the patience of a campaign did not suffice for among them. Those
   that no claim can catch have their reason in `benchmarks/mutants/equivalent.json`; they stay in the rate. What cancels
   because both sides of a claim share the code is no reason.
@@ -61,6 +62,7 @@ def _chapter(one: Campaign) -> Iterator[str]:
     yield f"Survivors: {len(one.survivors)}, {one.unexplained} of them without a reason."
     yield ""
     yield from _survivors(one.survivors)
+    yield from _inert(one.inert)
 
 
 def _table(name: str, tallies: Mapping[str, Outcomes]) -> Iterator[str]:
@@ -87,6 +89,18 @@ def _survivors(found: Sequence[Survivor]) -> Iterator[str]:
             s.reason or "**none**",
         )
         yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _inert(found: Sequence[Survivor]) -> Iterator[str]:
+    if not found:
+        return
+    yield f"Inert: {len(found)}, one by one."
+    yield ""
+    yield "| where | stands | becomes | moves |"
+    yield "|---|---|---|---|"
+    for s in sorted(found, key=lambda s: (s.file, s.line)):
+        yield f"| {s.file}:{s.line} | {_code(s.stands)} | {_code(s.becomes)} | {s.reason.removeprefix('moves ')} |"
     yield ""
 
 

@@ -93,7 +93,13 @@ class Trial:
             found["error"] = "" if self._killed else "the process died"
         asked = len({*self._told.drawn, *self._told.judged})
         kept = {name: value for name, value in found.items() if not name.startswith("doing")}
-        return {**self.edit.json(), **kept, "asked": asked, "seconds": round(cpu, 1)}
+        return {
+            **self.edit.json(),
+            **kept,
+            "asked": asked,
+            "seconds": round(cpu, 1),
+            "patience": self._told.seconds,
+        }
 
 
 def preload() -> None:

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from queue import Empty
-from typing import Any
 
 import torch
 
-from benchmarks.rates.cells import FULL, QUICK, Effort, named
-from benchmarks.rates.grid import expected, work
+from benchmarks.rates.cells import FULL, QUICK
+from benchmarks.rates.grid import expected
 from benchmarks.rates.networks import Network, half
 from benchmarks.rates.records import Records, gathered
 from benchmarks.rates.tables import constants, judged, tables
+from benchmarks.rates.workers import pieces
 
 SETTING, TABLES = "setting.json", "tables.md"
 
@@ -97,7 +95,7 @@ def _run(asked: argparse.Namespace) -> None:
     _say(f"{len(prices)} networks, about {duration(total / asked.workers)}")
     # side by side the longest go first; one after the other the shortest, so that there is soon something to look at
     order = sorted(prices, key=lambda name: prices[name], reverse=asked.workers > 1)
-    for told, price in _pieces(order, effort, asked):
+    for told, price in pieces(order, effort, asked.folder, asked.data, asked.workers):
         passed = time.monotonic() - started
         done += price
         if passed < _AT_ONCE * done:  # read from the records
@@ -109,39 +107,6 @@ def _run(asked: argparse.Namespace) -> None:
 
 _AT_ONCE = 0.02
 """Of what a piece is guessed to take: faster ones were there before."""
-
-
-def _pieces(names: Sequence[str], effort: Effort, asked: argparse.Namespace) -> Iterator[tuple[str, float]]:
-    """What was done, as it is done, in this process or in several."""
-    if asked.workers == 1:
-        for name in names:
-            yield from work(named(name), effort, Records(asked.folder / f"{name}.jsonl"), asked.data)
-        return
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    with context.Pool(asked.workers, _prepare, (queue,)) as pool:
-        waiting = [pool.apply_async(_network, (name, effort, asked.folder, asked.data)) for name in names]
-        while not all(one.ready() for one in waiting) or not queue.empty():
-            try:
-                yield queue.get(timeout=1.0)
-            except Empty:
-                continue
-        for one in waiting:
-            one.get()
-
-
-_found: Any = None
-
-
-def _prepare(queue: Any) -> None:
-    global _found
-    _found = queue
-    torch.set_num_threads(1)
-
-
-def _network(name: str, effort: Effort, folder: Path, images: str | None) -> None:
-    for piece in work(named(name), effort, Records(folder / f"{name}.jsonl"), images):
-        _found.put(piece)
 
 
 def duration(seconds: float) -> str:

@@ -19,6 +19,7 @@ from benchmarks.mutants.edits import Edit, edits, sample
 from benchmarks.mutants.reach import ROOT
 from benchmarks.mutants.trial import Told, Trial, preload
 from verify.judging.campaign import FILE, Campaign, Outcomes, Survivor, campaigns
+from verify.judging.guards import STILL
 
 FIRST = sample(edits(ROOT, "theory/own_direction.py"), 6, 3, ROOT)
 NOTHING: dict[str, Any] = {
@@ -81,6 +82,22 @@ def test_a_finished_campaign_tries_nothing(tmp_path: Path) -> None:
     assert run(FIRST, file, lambda edit: pytest.fail(str(edit))) == (first, [])
 
 
+def test_more_patience_tries_the_unfinished_anew(tmp_path: Path) -> None:
+    file, again = tmp_path / "mutants.jsonl", list[Edit]()
+    with file.open("w") as log:
+        for edit, outcome in zip(FIRST, ("unfinished", *["inert"] * 5), strict=True):
+            log.write(json.dumps(finding(edit, outcome, patience=60.0)) + "\n")
+
+    def on_trial(edit: Edit) -> Tried:
+        again.append(edit)
+        return Tried(edit)
+
+    for patience in (60.0, 90.0):
+        campaign(FIRST, on_trial, file, 2, say=lambda _: None, wait=0.0, patience=patience)
+    assert again == FIRST[:1]
+    assert known(file)[next(iter(known(file)))]["outcome"] == "inert"
+
+
 # --- one edit
 
 
@@ -88,8 +105,12 @@ def before(verdict: str = "agrees") -> dict[str, Row]:
     return {"a": Row(verdict, [[1.0, 1.01, 1.0, 1.02, 0.1]])}
 
 
-def row(verdict: str, measured: float = 1.01, *, surprise: bool = False, error: str = "") -> SimpleNamespace:
-    point = SimpleNamespace(predicted=1.0, measured=measured, lower=1.0, upper=1.02, margin=0.1)
+def row(
+    verdict: str, measured: float = 1.01, *, surprise: bool = False, error: str = "", reason: str = ""
+) -> SimpleNamespace:
+    point = SimpleNamespace(
+        predicted=1.0, measured=measured, lower=1.0, upper=1.02, margin=0.1, reason=reason
+    )
     return SimpleNamespace(
         id="a", kind="mean", verdict=verdict, surprise=surprise, error=error, points=[point]
     )
@@ -115,7 +136,8 @@ def judged(was: str, *rows: Any, refused: str = "", blocks: float = 0.0) -> Find
         ("disagrees", lambda: judged("disagrees", row("agrees", 1.0, surprise=True))),
         ("broken", lambda: judged("agrees", row("broken", error="Traceback", surprise=True))),
         ("refused", lambda: judged("agrees", refused="have a rival far enough away")),
-        ("undecided", lambda: judged("agrees", row("undecided", 1.1))),
+        ("undecided", lambda: judged("agrees", row("undecided", 1.1, reason="budget"))),
+        ("undecidable", lambda: judged("agrees", row("undecided", 1.1, reason=STILL))),
         ("survived", lambda: judged("undecided", row("undecided", 1.1))),
     ],
 )

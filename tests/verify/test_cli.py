@@ -116,6 +116,17 @@ def test_a_run_that_decides_too_little_fails_whatever_is_selected(
     assert judged("--claim", "beyond/right-3") == 0
 
 
+def test_what_no_replicates_would_decide_fails_a_run_at_its_own_budget(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(*toy_claims.MANY_RIGHT, toy_claims.STILL)
+
+    assert judged() == 1
+    why = "more replicates would not help, so the draws are not what they were: beyond/still (zero variance)"
+    assert why in capsys.readouterr().err
+    assert judged("--replicates", "128") == 0  # one that the caller chose
+
+
 def test_a_run_too_short_for_any_verdict_is_refused(
     plant: Planter, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,7 @@ CRASHED = ("broken", "refused", "hung")
 class Outcomes:
     """How edits came out.
 
-    >>> tally = Outcomes({"disagrees": 6, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
+    >>> tally = Outcomes({"disagrees": 5, "undecidable": 1, "broken": 2, "survived": 1, "unfinished": 1, "inert": 5})
     >>> tally.tried, tally.live, tally.caught, tally.crashed, tally.rate
     (15, 10, 8, 2, 0.8)
     """
@@ -54,7 +54,7 @@ class Outcomes:
     @property
     def caught(self) -> int:
         """Those that a report would have shown."""
-        return self.counts.get("disagrees", 0) + self.crashed
+        return self.counts.get("disagrees", 0) + self.counts.get("undecidable", 0) + self.crashed
 
     @property
     def rate(self) -> float:
@@ -88,6 +88,7 @@ class Campaign:
     """The campaign of one folder.
 
     `passed` edits touch refusals, tolerances or texts, `not_executed` code that no claim executes: neither is tried.
+    `inert` ones moved nothing that claims read; the reason says by how much at most.
     """
 
     folder: str
@@ -101,6 +102,7 @@ class Campaign:
     kinds: Mapping[str, Outcomes]
     rooms: Mapping[str, Outcomes]
     survivors: tuple[Survivor, ...]
+    inert: tuple[Survivor, ...] = ()
 
     @property
     def unexplained(self) -> int:
@@ -134,4 +136,5 @@ def _campaign(raw: Mapping[str, Any]) -> Campaign:
         kinds={name: Outcomes(outcomes) for name, outcomes in raw["kinds"].items()},
         rooms={name: Outcomes(outcomes) for name, outcomes in raw["rooms"].items()},
         survivors=tuple(Survivor(**one) for one in raw["survivors"]),
+        inert=tuple(Survivor(**one) for one in raw.get("inert", ())),
     )

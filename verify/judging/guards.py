@@ -30,10 +30,13 @@ from simulate.monte_carlo import BLOCK
 __all__ = [
     "FAR",
     "FARTHEST",
+    "LASTING",
     "OUTSIDE",
+    "REFUTED",
     "REMEDIES",
     "SKEWED",
     "SKEWEST",
+    "STILL",
     "TOGETHER",
     "departure",
     "events_together",
@@ -53,6 +56,11 @@ TOLD_FROM = 640
 SKEWED = f"{OUTSIDE}: too skewed"
 FAR = f"{OUTSIDE}: one replicate far from all others"
 TOGETHER = f"{OUTSIDE}: replicates of a block move together"
+STILL = "zero variance"
+REFUTED = "order of its correction refuted"
+
+LASTING = frozenset((SKEWED, FAR, TOGETHER, STILL, REFUTED))
+"""Obstacles of the law that is drawn: claims are registered where they do not occur."""
 
 REMEDIES: Mapping[str, str] = {
     SKEWED: "judge its logarithm, the share of replicates beyond a threshold, or a statistic of groups; more "
@@ -62,6 +70,8 @@ REMEDIES: Mapping[str, str] = {
     TOGETHER: "no number of replicates helps: something is shared by replicates drawn together. Below some "
     f"{TOLD_FROM} replicates even a correlation of 0.5 may go unseen, so other claims on this experiment are in doubt "
     "too: `python -m benchmarks.blocks --claim ID` names what moves",
+    STILL: "all replicates are equal: nothing is drawn, or the quantity is deterministic and to be stated as exact",
+    REFUTED: "the correction falls with another power than declared: look at it over the sizes",
 }
 """What helps where a guard stands in the way."""
 

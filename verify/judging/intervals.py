@@ -25,7 +25,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from verify.judging.guards import SKEWED, departure
+from verify.judging.guards import SKEWED, STILL, departure
 
 __all__ = [
     "FEWEST",
@@ -146,7 +146,7 @@ def mean_interval(
             return Interval(
                 estimate=mean, lower=mean - numerical, upper=mean + numerical, numerical=numerical
             )
-        return Interval(estimate=mean, numerical=numerical, obstacle="zero variance")
+        return Interval(estimate=mean, numerical=numerical, obstacle=STILL)
     skewness = float((((values - mean) / spread) ** 3).mean())
     k = multiplier(n, alpha) if n >= fewest else math.inf
     if math.isinf(k):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point
 from verify.judging.estimands import estimated, excesses, formula_distance, slack
+from verify.judging.guards import REFUTED
 from verify.judging.intervals import FEWEST, Interval
 from verify.judging.profiles import profile
 from verify.model import (
@@ -190,8 +191,9 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
         If a score is missing or not finite.
     """
     interval, predicted, n = estimated(claim, reading.predict, reading.score, point, scores, alpha)
-    if claim.order is not None and not interval.obstacle and not _agrees(claim.order, point, scores, alpha):
-        interval = interval.blocked_by("order of its correction not confirmed")
+    if claim.order is not None and not interval.obstacle:
+        why = _unconfirmed(claim.order, point, scores, alpha)
+        interval = interval.blocked_by(why) if why else interval
     measured_inputs = claim.inputs and claim.relative and math.isfinite(predicted)
     margin = claim.margin * abs(predicted) if measured_inputs else claim.margin_at(point)
     return Judgement(
@@ -203,8 +205,11 @@ def judge(claim: Claim, reading: Reading, point: Point, scores: Scores, alpha: f
     )
 
 
-def _agrees(claim: Claim, point: Point, scores: Scores, alpha: float) -> bool:
-    return judge(claim, readings(claim)[0], point, scores, alpha).verdict is Verdict.AGREES
+def _unconfirmed(order: Claim, point: Point, scores: Scores, alpha: float) -> str:
+    """Why a limit is not known yet, or will not be: the order of its correction; empty if that agrees."""
+    verdict = judge(order, readings(order)[0], point, scores, alpha).verdict
+    why = {Verdict.AGREES: "", Verdict.DISAGREES: REFUTED}
+    return why.get(verdict, "order of its correction not confirmed")
 
 
 def _verdict(claim: Claim, interval: Interval, predicted: float, margin: float) -> Verdict:

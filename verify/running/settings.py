@@ -18,6 +18,8 @@ FULL_FACTOR = 8
 FULL_REPEATS = 4
 """The same for observations, of which eight times as many would take hours."""
 
+DEFAULT_DATA = "digits"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -31,7 +33,7 @@ class Settings:
     device: str = "cpu"
     workers: int = 1
     replicates: int | None = None
-    data: str = "digits"
+    data: str = DEFAULT_DATA
 
     def budget(self, experiment: Experiment) -> int:
         """Most replicates per point."""

@@ -16,8 +16,9 @@ from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry, roll, unread
 from verify.claims.glossary import code_of
 from verify.claims.ledger import digest
+from verify.judging.guards import LASTING
 from verify.judging.planted import PLANTED
-from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Verdict
+from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Tier, Verdict
 from verify.results import Observed, PaperRow, Results, Row, Suite
 from verify.running.census import census, promises
 from verify.running.commits import commit
@@ -25,10 +26,20 @@ from verify.running.engine import Session
 from verify.running.forecast import Costs, costs_of
 from verify.running.options import Request, require_writable
 from verify.running.replays import INTERRUPTED
+from verify.running.settings import DEFAULT_DATA
 from verify.running.store import Store, replicates_read
 from verify.running.workers import open_workers
 
-__all__ = ["collect", "commit", "doubts", "failed", "open_session", "planted_rows", "version"]
+__all__ = [
+    "collect",
+    "commit",
+    "doubts",
+    "failed",
+    "lasting_obstacle",
+    "open_session",
+    "planted_rows",
+    "version",
+]
 
 MOST_UNDECIDED = 0.05
 """Part of what was judged that may stay undecided, whatever was selected."""
@@ -158,10 +169,16 @@ def doubts(results: Results) -> list[str]:
     undecided = sum(row.verdict == Verdict.UNDECIDED for row in results.rows)
     decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
     found: list[str] = []
+    lasting = undecidable(results)
     if missed:
         found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
     if gone:
         found.append(f"claims that are registered are missing, dropped or renamed: {', '.join(gone)}")
+    if lasting:
+        told = ", ".join(f"{claim} ({reason})" for claim, reason in lasting.items())
+        found.append(
+            f"undecided, and more replicates would not help, so the draws are not what they were: {told}"
+        )
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
     elif undecided > MOST_UNDECIDED * len(results.rows):
@@ -170,6 +187,24 @@ def doubts(results: Results) -> list[str]:
             "this run decides too little"
         )
     return found
+
+
+def undecidable(results: Results) -> dict[str, str]:
+    """Claims that a run at its own budget left undecided because of the law that was drawn, each with its obstacle.
+
+    Claims are registered where no such obstacle occurs. With other data or few replicates one may.
+    """
+    suite = results.suite
+    if suite.replicates is not None or suite.tier == Tier.SMOKE or suite.data != DEFAULT_DATA:
+        return {}
+    return {row.claim: why for row in results.rows if (why := lasting_obstacle(row))}
+
+
+def lasting_obstacle(row: Row) -> str:
+    """Of a row that is undecided, why no number of replicates would decide it; empty if one may."""
+    if row.verdict != Verdict.UNDECIDED:
+        return ""
+    return next((point.reason for point in row.points if point.reason in LASTING), "")
 
 
 @cache

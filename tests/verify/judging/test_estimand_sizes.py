@@ -20,6 +20,7 @@ from tests.verify.judging.kinds_of_claims import (
     recorded,
     spread_evenly,
 )
+from verify.judging.guards import REFUTED
 from verify.judging.intervals import mean_interval
 from verify.judging.sizes import exponent_replicates, extrapolated
 from verify.model import ALPHA, Kind, Verdict
@@ -159,16 +160,18 @@ def test_sizes_and_components_must_match(kind: Kind) -> None:
         judged(tested, stray)
 
 
-@pytest.mark.parametrize(("power", "verdict"), [(-1.0, Verdict.AGREES), (-2.0, Verdict.UNDECIDED)])
-def test_a_limit_needs_the_order_of_its_correction(power: float, verdict: Verdict) -> None:
+@pytest.mark.parametrize(
+    ("power", "within", "obstacle"),
+    [(-1.0, 0.3, ""), (-2.0, 0.3, REFUTED), (-1.0, 1e-3, "order of its correction not confirmed")],
+)
+def test_a_limit_needs_the_order_of_its_correction(power: float, within: float, obstacle: str) -> None:
     at = Point(sizes=tuple(M))
-    order = claim(Kind.EXPONENT, at, terms=(1,), offset=lambda _: 3.0, predict=lambda _: power, margin=0.3)
+    order = claim(Kind.EXPONENT, at, terms=(1,), offset=lambda _: 3.0, predict=lambda _: power, margin=within)
     tested = claim(Kind.LIMIT, at, terms=(1, 2), predict=lambda _: 3.0, margin=0.1, order=order)
     found = judged(tested, noisy(3 + 5 / M - 7 / M**2, 0.01))
 
-    assert found.verdict is verdict
-    expected = "" if verdict is Verdict.AGREES else "order of its correction not confirmed"
-    assert found.interval.obstacle == expected
+    assert found.verdict is (Verdict.UNDECIDED if obstacle else Verdict.AGREES)
+    assert found.interval.obstacle == obstacle
 
 
 # --- a mean that no longer depends on size

@@ -93,9 +93,10 @@ def _contraction(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     )
     growth = (run.final / run.losses[..., 0])[0] ** (1 / (2 * STEPS))
     rate = 2 * np.array(point.times_limit) / top
+    largest = float(wide_training.sharpness(network, point.activation, subtracted=point.subtracted))
     return {
         "training": growth.numpy(),
-        "formula": learning_rates.heavy_ball_contraction(rate, 0.0, largest=top, smallest=top),
+        "formula": learning_rates.heavy_ball_contraction(rate, 0.0, largest=largest, smallest=largest),
         "limit 1 / lambda": np.abs(1 - 2 * rate * top),
         "limit 4 / lambda": np.abs(1 - rate * top / 2),
         "mean eigenvalue": np.abs(1 - rate * float(values.sum()) / point.samples / len(values)),

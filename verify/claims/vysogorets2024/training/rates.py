@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import learnable_rates
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -22,24 +22,31 @@ LADDER = {"factor": math.sqrt(2), "count": 7}
 
 
 def base_rates(block: Block, point: Point) -> Mapping[str, Any]:
-    """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images."""
+    """Exponent between two scales of the largest eta_0 = eta alpha^(L-2) at which a network learns; same images.
+
+    Also whether, at both scales, it learns at the lowest rate tried and does not at the highest.
+    """
     networks = _classifiers(block, point)
-    logs = [_log_base_rates(networks, alpha, block, point) for alpha in (point.small, point.large)]
-    return {"exponent": (logs[1] - logs[0]) / math.log(point.large / point.small)}
+    small, large = (_ladder(networks, alpha, block, point) for alpha in (point.small, point.large))
+    factor = math.log(point.large / point.small)
+    learned = np.stack([small.learned, large.learned])
+    return {
+        "exponent": np.log(large.largest / small.largest) / factor + point.depth - 2,
+        "bracketed": (learned[..., 0] & ~learned[..., -1]).all(0).astype(float),
+    }
 
 
-def _log_base_rates(networks: Any, alpha: float, block: Block, point: Point) -> Any:
+def _ladder(networks: Any, alpha: float, block: Block, point: Point) -> Any:
     import torch
 
     offsets = torch.from_numpy(np.array([rng.uniform() for rng in block.streams])).to(block.device)
-    rates = learnable_rates.largest_rates(
+    return learnable_rates.largest_rates(
         networks.scaled(alpha),
         lowest=0.35 * LADDER["factor"] ** offsets,
         target=math.log(networks.weights[-1].shape[1]) / 2,
         steps=point.steps,
         **LADDER,
     )
-    return np.log(rates) + (point.depth - 2) * math.log(alpha)
 
 
 def _classifiers(block: Block, point: Point) -> Any:
@@ -134,7 +141,31 @@ def _exponent_claim(experiment: Experiment, **its_own: Any) -> Claim:
     )
 
 
-CLAIMS: tuple[AnyClaim, ...] = (
+def _bracket_claim(claim: Claim, says: str) -> Claim:
+    return Claim(
+        id=claim.id.replace("base-rate-exponent", "base-rate-bracket"),
+        entries=("A54",),
+        source=f"ours, beside {PAPER}, appendix E, figure 8 left: a region of trainable networks",
+        passage=OURS,
+        no_theory=NoTheory.CONSTANT,
+        statement=r"P(\text{learns at } \eta_0 = 0.35\, \alpha^{L-2} c \text{ and not at } \eta_0 = 2.8\, "
+        r"\alpha^{L-2} c,\text{ at both scales}) = 1,\quad 1 \le c < \sqrt 2",
+        says=says,
+        experiment=claim.experiment,
+        kind=Kind.PROPORTION,
+        score="bracketed",
+        predict=lambda _: 1.0,
+        relative=False,
+        margin=0.1,
+        margin_reason="ten in a hundred, of events that were seen nearly always",
+        pilot="the rates 0.35 and 2.8: chosen so that they enclose the largest rates of the networks drawn first",
+        rivals={"half of the networks": lambda _: 0.5, "learning at every rate, or at none": lambda _: 0.0},
+        axis="depth",
+        quantity="share of networks whose largest rate lies in between",
+    )
+
+
+EXPONENTS: tuple[Claim, ...] = (
     _exponent_claim(
         _experiment("two-layers", 4.0, (2, 0.012, 0.3, 200)),
         says="With two layers, the largest base learning rate at which a network learns does not depend on its "
@@ -164,5 +195,17 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="the margin 0.2: rates of single networks drawn first differed by 30 %",
         rivals=DEEP_SLOPES,
         **LINEAR,
+    ),
+)
+
+CLAIMS: tuple[AnyClaim, ...] = (
+    *EXPONENTS,
+    *(
+        _bracket_claim(
+            claim,
+            f"Networks of {depths} layers learn at small base learning rates and do not at ones eight times as "
+            "large, at either initial scale.",
+        )
+        for claim, depths in zip(EXPONENTS, ("two", "three", "four and five"), strict=True)
     ),
 )
