@@ -26,6 +26,37 @@ def _add_measure(commands: Any, command: Command) -> None:
     measure.add_argument(
         "--top", type=int, metavar="N", default=10, help="eigenvalues from the top (default 10)"
     )
+    measure.add_argument(
+        "--layers",
+        action="store_true",
+        help="the Hessian layer by layer too; some 80 products for each layer",
+    )
+    measure.add_argument(
+        "--save-vectors",
+        metavar="FILE.npz",
+        help="eigenvectors of the Hessian, by the names of the parameters",
+    )
+    measure.add_argument(
+        "--probes",
+        type=int,
+        metavar="N",
+        default=20,
+        help="random vectors that estimates begin with (default 20)",
+    )
+    measure.add_argument(
+        "--tolerance",
+        type=float,
+        metavar="SHARE",
+        default=0.05,
+        help="standard error of traces and norms to go on to, as a share of them (default 0.05)",
+    )
+    measure.add_argument(
+        "--budget",
+        type=int,
+        metavar="N",
+        default=3000,
+        help="products with a vector beyond which estimates get no more probes (default 3000)",
+    )
 
 
 def _add_plan(commands: Any, command: Command) -> None:

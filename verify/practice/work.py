@@ -34,6 +34,10 @@ class Work:
         self._costs, self._tell = costs, tell
         self._total, self._behind = sum(costs.values()), 0.0
 
+    def cost(self, name: str) -> float:
+        """The guess."""
+        return self._costs[name]
+
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[float], None]]:
         """Go through one of them; what it gives is to be called with the share of it that is done."""

@@ -32,7 +32,7 @@ from tests.verify.practice.small_measurements import (
 from theory import gauss_newton
 from verify.practice import measure as measuring
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import measure, pages, zone
+from verify.practice.measure import StoppingRule, matrices, measure, pages, zone
 from verify.practice.measure.measurement import Eigenvalue, Measurement, Number, SmearedDensity
 
 Floats = NDArray[np.float64]
@@ -58,17 +58,21 @@ class Dense:
         self.first = np.linalg.eigh(self.hessian)[1][:, -1]
 
 
+PRODUCTS = StoppingRule(budget=0)
+"""No matrix is taken whole, and no probe is added."""
+
+
 @pytest.fixture(scope="module", params=["tanh", "relu"])
 def case(request: pytest.FixtureRequest) -> tuple[Problem, Measurement, Dense]:
     given = small_problem(nn.Tanh() if request.param == "tanh" else nn.ReLU())
-    return given, measure(given, top=TOP, seed=1), Dense(given)
+    return given, measure(given, top=TOP, seed=1, stopping=PRODUCTS), Dense(given)
 
 
 @pytest.fixture(autouse=True)
 def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where numbers are compared they come from `case`, which was measured before this."""
-    for name, value in {"DENSITY_STEPS": 4, "PROBES": 6, "VARIANCE_PROBES": 2}.items():
-        monkeypatch.setattr(measuring, name, value)
+    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
+    monkeypatch.setattr(measuring, "VARIANCE_PROBES", 2)
 
 
 def _excess(matrix: Floats) -> float:
@@ -193,11 +197,11 @@ def test_densities_are_near_the_smeared_eigenvalues(
 
 def test_densities_converge_to_the_smeared_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"DENSITY_PROBES": 100, "DENSITY_STEPS": 50, "SMEARING": 0.02}.items():
-        monkeypatch.setattr(measuring, name, value)
+        monkeypatch.setattr(matrices, name, value)
     values = np.linspace(-1, 2, 60)
     operator, rng = as_operator(np.diag(values)), np.random.default_rng(0)
 
-    seen = measuring._density(operator, extremes(operator, rng, largest=1, smallest=1), rng)
+    seen = matrices._estimated_density(operator, extremes(operator, rng, largest=1, smallest=1).values, rng)
 
     assert seen is not None
     errors = np.array(seen.standard_error) + np.array(seen.truncation)
@@ -218,7 +222,9 @@ def test_the_projected_excess_is_that_of_the_projected_hessian() -> None:
 def test_the_result_does_not_hang_on_the_batches() -> None:
     data = small_data()
     whole, cut = (
-        measure(problem(small_net(nn.ReLU()), data, dtype="float64", batch_size=size), top=2)
+        measure(
+            problem(small_net(nn.ReLU()), data, dtype="float64", batch_size=size), top=2, stopping=PRODUCTS
+        )
         for size in (N, 5)
     )
 

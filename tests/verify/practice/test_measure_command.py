@@ -17,14 +17,14 @@ from tests.verify.practice.small_measurements import (
 )
 from verify import cli
 from verify.practice import measure as measuring
-from verify.practice.measure import pages
+from verify.practice.measure import matrices, pages
 
 
 @pytest.fixture(autouse=True)
 def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where numbers are compared they come from `case`, which was measured before this."""
-    for name, value in {"DENSITY_STEPS": 4, "PROBES": 6, "VARIANCE_PROBES": 2}.items():
-        monkeypatch.setattr(measuring, name, value)
+    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
+    monkeypatch.setattr(measuring, "VARIANCE_PROBES", 2)
 
 
 SOURCE = """

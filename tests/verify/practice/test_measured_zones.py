@@ -27,14 +27,14 @@ from tests.verify.practice.small_measurements import (
 )
 from verify.practice import measure as measuring
 from verify.practice.loading import problem
-from verify.practice.measure import measure, pages, zone
+from verify.practice.measure import StoppingRule, matrices, measure, pages, zone
 
 
 @pytest.fixture(autouse=True)
 def _few_probes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where numbers are compared they come from `case`, which was measured before this."""
-    for name, value in {"DENSITY_STEPS": 4, "PROBES": 6, "VARIANCE_PROBES": 2}.items():
-        monkeypatch.setattr(measuring, name, value)
+    monkeypatch.setattr(matrices, "DENSITY_STEPS", 4)
+    monkeypatch.setattr(measuring, "VARIANCE_PROBES", 2)
 
 
 # --- the verdict ----------------------------------------------------------------------------------------------------
@@ -91,10 +91,7 @@ def test_the_reason_names_the_cause(ratio: float | None, softmax: zone.Softmax |
 
 
 @pytest.mark.parametrize(("scale", "cause"), [(0.03, "near uniform"), (60.0, "saturated")])
-def test_small_and_large_weights_leave_the_zone(
-    monkeypatch: pytest.MonkeyPatch, scale: float, cause: str
-) -> None:
-    monkeypatch.setattr(measuring, "PROBES", 30)
+def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> None:
     draw = torch.Generator().manual_seed(0)
     x, y = torch.randn(30, 10, generator=draw), torch.arange(30) % 5
     net = nn.Sequential(nn.Linear(10, 12, bias=False), nn.ReLU(), nn.Linear(12, 5, bias=False))
@@ -205,10 +202,7 @@ class _One(nn.Module):
 
 
 @pytest.mark.parametrize("net", [_One(), nn.Sequential(nn.Linear(1, 2), nn.Tanh(), nn.Linear(2, 1))])
-def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(
-    monkeypatch: pytest.MonkeyPatch, net: nn.Module
-) -> None:
-    monkeypatch.setattr(measuring, "PROBES", 7)
+def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(net: nn.Module) -> None:
     x = torch.linspace(-2, 2, 7, dtype=torch.float64)[:, None]
     given = problem(net, (x, x.cos()), dtype="float64")
 
@@ -231,7 +225,7 @@ def test_in_training_mode_samples_see_each_other() -> None:
     given = problem(net, small_data(), dtype="float64", training=True)
     dense = dense_hessian(given.objective).numpy()
 
-    found = measure(given, top=2)
+    found = measure(given, top=2, stopping=StoppingRule(budget=0))
 
     assert found.noise is None
     assert found.gauss_newton.trace.kind == "standard error"
@@ -267,12 +261,12 @@ def test_what_torch_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotImplementedError("the derivative of 'f' is not implemented")
 
     given = small_problem()
-    monkeypatch.setattr(measuring, "extremes", refuse)
+    monkeypatch.setattr(matrices, "extremes", refuse)
 
     with pytest.raises(
         ValueError, match="must have second derivatives, got NotImplementedError: the derivative of"
     ):
-        measure(given)
+        measure(given, stopping=StoppingRule(budget=0))
 
 
 @pytest.mark.parametrize("top", [0, 1.5, True])
@@ -286,7 +280,7 @@ def test_memory_that_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     given = small_problem()
-    monkeypatch.setattr(measuring, "extremes", full)
+    monkeypatch.setattr(matrices, "extremes", full)
 
     with pytest.raises(ValueError, match="memory must suffice, got none left; use a smaller batch size"):
-        measure(given)
+        measure(given, stopping=StoppingRule(budget=0))

@@ -6,58 +6,61 @@ Every number belongs to the parameters as they are and to the samples given.
 from __future__ import annotations
 
 import argparse
+import io
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
 from simulate.modules import sites
 from simulate.modules.hessian_variance import quadratic_forms, total_variance, variance_along
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
-from simulate.operators import CurvatureOperator, gauss_newton, h_term, hessian
+from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
-from simulate.spectra import Estimate, density, frobenius_norm, xtrace
+from simulate.spectra import Estimate, frobenius_norm
 from verify.escapes import escaped
+from verify.files import replace_files
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.measure import zone as zones
+from verify.practice.measure.layers import layer_cost, layered, layers_of
+from verify.practice.measure.lines import LINE_POINTS, loss_line
+from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix
 from verify.practice.measure.measurement import (
     Eigenvalue,
+    Layer,
+    LossLine,
     Matrix,
     Measurement,
     Number,
     SampleNoise,
-    SmearedDensity,
 )
-from verify.practice.measure.norms import frobenius
+from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 from verify.practice.work import Tell, Work, on_terminal
 from verify.running.options import require_seed, require_writable
 
-__all__ = ["measure", "run_measure"]
+__all__ = ["StoppingRule", "measure", "run_measure"]
 
-TOLERANCE = 1e-4
-"""Error bound of an eigenvalue to stop at, relative to the largest one in modulus."""
+LINES = 2
+"""Eigenvectors along which the loss is followed."""
 
-PROBES = 20
-"""Random vectors behind a trace or a norm."""
+EIGENVALUES = "eigenvalues"
+"""Name of the array beside those of the parameters."""
 
-DENSITY_STEPS, DENSITY_PROBES, DENSITY_POINTS = 32, 3, 401
-SMEARING = 0.02
-"""Width of the smeared density, as a share of the range of the spectrum."""
+Keep = Callable[[np.ndarray, np.ndarray], None]
 
 VARIANCE_PROBES = 20
 BINS = 40
-LEAST_STEPS = 300
-"""Products that Lanczos may take at least, more where many eigenvalues are asked for."""
 
 MOST_PASSES = 200
 """Backward passes that an exact trace may take, one for each output of a sample."""
@@ -73,7 +76,14 @@ _SMALLEST_PROJECTED = 10 * zones.SUBSPACE
 
 
 def measure(
-    problem: Problem, *, top: int = 10, seed: int = 0, tell: Tell = lambda _what, _share: None
+    problem: Problem,
+    *,
+    top: int = 10,
+    seed: int = 0,
+    stopping: StoppingRule | None = None,
+    layers: bool = False,
+    keep: Keep = lambda _values, _vectors: None,
+    tell: Tell = lambda _what, _share: None,
 ) -> Measurement:
     """Measure the curvature of a loss.
 
@@ -85,6 +95,12 @@ def measure(
         Eigenvalues from the top of either matrix.
     seed
         Of all random vectors.
+    stopping
+        What estimates may cost, and when they end; `StoppingRule()` if None.
+    layers
+        Whether the Hessian is measured layer by layer too.
+    keep
+        Called with eigenvalues of the Hessian (k,) and their vectors (P, k).
     tell
         Called with what is being done and the share of all that is done.
 
@@ -104,27 +120,42 @@ def measure(
     >>> [round(each.value, 9) for each in found.hessian.top], round(found.hessian.trace.value, 9)
     ([9.0, 1.0], 10.0)
     """
-    started, objective = time.monotonic(), problem.objective
+    started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(_count(top), objective.dim)
     streams = np.random.default_rng(require_seed(seed)).spawn(7)
-    spent, work = _Spent(), Work(_costs(problem, count), tell)
+    spent = _Spent(Work(_costs(problem, count, stopping.probes, layers=layers), tell))
+    by_layer: tuple[Layer, ...] = ()
     with measured():
         loss, gradient = objective.value(), objective.gradient()
-        with work.part(_TRACES):
-            whole, traces = _traces(problem, streams[0])
-        with work.part(_HESSIAN) as done:
-            first = _matrix(
-                hessian(objective), streams[1], spent.by(done, _cost(count)), count, whole, lowest=True
+        with spent.part(_TRACES):
+            whole, part = _traces(problem, spent, streams[0], stopping.probes)
+        asked = Wishes(count=count, stopping=stopping)
+        with spent.part(_HESSIAN):
+            first = found_matrix(
+                spent.on(hessian(objective)),
+                streams[1],
+                whole,
+                replace(asked, lowest=True, placed=True),
+                spent.so_far,
             )
-        with work.part(_GAUSS_NEWTON) as done:
-            second = _matrix(gauss_newton(objective), streams[2], spent.by(done, _cost(count)), count, traces)
-        with work.part(_H_TERM) as done:
-            rest = spent.by(done, PROBES)(h_term(objective))
-            remainder = frobenius_norm(rest, streams[3], probes=PROBES)
-        with work.part(_PROJECTION):
+        with spent.part(_GAUSS_NEWTON):
+            second = found_matrix(spent.on(gauss_newton(objective)), streams[2], part, asked, spent.so_far)
+        with spent.part(_H_TERM):
+            exact = first.matrix.frobenius.kind == "exact"
+            remainder = _norm_of_rest(spent.on(h_term(objective)), streams[3], stopping.probes, exact=exact)
+        if layers:
+            with spent.part(_LAYERS):
+                blocks, size = objective.blocks(), first.matrix.frobenius
+                by_layer = layered(
+                    spent.on(hessian(objective)), blocks, size, streams[6], stopping, spent.so_far
+                )
+        with spent.part(_LINES):
+            lines = _lines(objective, first, gradient)
+        with spent.part(_PROJECTION):
             seen = _projected(problem, streams[4])
-        with work.part(_NOISE):
-            noise = _noise(problem, first.vector, streams[5])
+        with spent.part(_NOISE):
+            noise = _noise(problem, first.vectors[:, 0], streams[5])
+        keep(_values(first), first.vectors)
     return Measurement(
         name=problem.name,
         parameters=objective.dim,
@@ -137,33 +168,35 @@ def measure(
         gradient_norm=_exact(float(gradient.double().norm())),
         hessian=first.matrix,
         gauss_newton=second.matrix,
-        h_term_frobenius=_estimated(remainder),
+        h_term_frobenius=remainder,
         zone=_zone(problem, first.matrix, second.matrix, remainder.value),
         projected_excess=seen,
         noise=noise,
         coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
+        layers=by_layer,
+        lines=lines,
+        short=_short(first, second, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,
     )
 
 
 _TRACES, _HESSIAN, _GAUSS_NEWTON = "traces", "Hessian", "Gauss-Newton matrix"
-_H_TERM, _PROJECTION, _NOISE = "H-term", "random subspace", "noise of the samples"
+_H_TERM, _LAYERS, _LINES = "H-term", "layers", "loss along eigenvectors"
+_PROJECTION, _NOISE = "random subspace", "noise of the samples"
 
 
-def _cost(count: int) -> float:
-    """Products that one matrix takes, a guess."""
-    return 20 + 6 * count + DENSITY_STEPS * DENSITY_PROBES + PROBES
-
-
-def _costs(problem: Problem, count: int) -> dict[str, float]:
+def _costs(problem: Problem, count: int, probes: int, *, layers: bool) -> dict[str, float]:
     few = problem.objective.dim < _SMALLEST_PROJECTED
+    each = min(cost(count, probes), problem.objective.dim)
     return {
         _TRACES: 20,
-        _HESSIAN: _cost(count),
-        _GAUSS_NEWTON: _cost(count),
-        _H_TERM: PROBES,
+        _HESSIAN: each,
+        _GAUSS_NEWTON: each,
+        _H_TERM: probes,
+        _LAYERS: layer_cost(probes) * len(layers_of(problem.objective.blocks())) if layers else 0,
+        _LINES: LINES * LINE_POINTS / 3,
         _PROJECTION: 1 if few else zones.SUBSPACE,
         _NOISE: 4 * VARIANCE_PROBES,
     }
@@ -175,26 +208,50 @@ def _count(top: Any) -> int:
     return top
 
 
+def _values(found: MeasuredMatrix) -> np.ndarray:
+    """One for each vector; the lowest is among the top ones if all were asked for."""
+    matrix = found.matrix
+    values = [each.value for each in matrix.top]
+    beyond = found.vectors.shape[1] > len(values) and matrix.lowest is not None
+    return np.array([*values, matrix.lowest.value] if beyond else values)  # type: ignore[union-attr]
+
+
+def _short(first: MeasuredMatrix, second: MeasuredMatrix, stopping: StoppingRule) -> str:
+    """What the budget did not suffice for."""
+    named = {_HESSIAN: first.short, _GAUSS_NEWTON: second.short}
+    left = ", ".join(f"{name}: {short}" for name, short in named.items() if short)
+    return left and f"{left} (budget {stopping.budget} products, tolerance {stopping.tolerance:g})"
+
+
 class _Spent:
-    """Products with vectors that were spent."""
+    """Products with vectors that were spent, and how far the part is that spends them."""
 
-    def __init__(self) -> None:
-        self.products = 0
+    def __init__(self, work: Work) -> None:
+        self.products, self._work = 0, work
+        self._done: Callable[[float], None] = lambda _: None
+        self._start, self._guess = 0, 1.0
 
-    def by(self, done: Callable[[float], None], guess: float) -> Callable[[Operator], Operator]:
-        """A way to watch operators that together take about so many products."""
-        start = self.products
+    def so_far(self) -> int:
+        """Products."""
+        return self.products
 
-        def watched(operator: Operator) -> Operator:
-            def product(vectors: torch.Tensor) -> torch.Tensor:
-                found = operator.product(vectors)
-                self.products += len(vectors)
-                done((self.products - start) / guess)
-                return found
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What is spent within belongs to it."""
+        with self._work.part(name) as done:
+            self._done, self._start, self._guess = done, self.products, self._work.cost(name)
+            yield
 
-            return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
+    def on(self, operator: Operator) -> Operator:
+        """The same operator, watched."""
 
-        return watched
+        def product(vectors: torch.Tensor) -> torch.Tensor:
+            found = operator.product(vectors)
+            self.products += len(vectors)
+            self._done((self.products - self._start) / self._guess)
+            return found
+
+        return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------
@@ -218,77 +275,42 @@ def _rate(first: Eigenvalue) -> Number | None:
     return Number(value=2 / first.value, error=2 * first.bound / first.value**2, kind="bound")
 
 
-# --- matrices ----------------------------------------------------------------------------------------------------
+# --- traces and norms --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A matrix, and its first eigenvector."""
-
-    matrix: Matrix
-    vector: np.ndarray
-
-
-def _matrix(
-    operator: Operator,
-    rng: np.random.Generator,
-    watched: Callable[[Operator], Operator],
-    count: int,
-    trace: Number,
-    *,
-    lowest: bool = False,
-) -> _Found:
-    seen = watched(operator)
-    bottom = int(lowest and count < operator.dim)
-    steps = max(LEAST_STEPS, 8 * count)
-    found = extremes(seen, rng, largest=count, smallest=bottom, tolerance=TOLERANCE, steps=steps)
-    values = [
-        Eigenvalue(value=float(v), bound=float(b), converged=bool(c))
-        for v, b, c in zip(found.values, found.bounds, found.converged, strict=True)
-    ]
-    norm = frobenius(seen, found, rng, probes=PROBES)
-    excess = zones.excess_ratio(_estimate(trace), norm)
-    matrix = Matrix(
-        top=tuple(values[:count]),
-        lowest=values[-1] if lowest else None,
-        stopped=found.stopped,
-        trace=trace,
-        frobenius=_estimated(norm),
-        excess=None if excess is None else _estimated(excess),
-        density=_density(seen, found, rng),
-    )
-    return _Found(matrix, found.vectors[:, 0])
-
-
-def _density(operator: Operator, found: Extremes, rng: np.random.Generator) -> SmearedDensity | None:
-    low, high = min(0.0, float(found.values.min())), max(0.0, float(found.values.max()))
-    width = SMEARING * (high - low)
-    if width == 0:
-        return None
-    x = np.linspace(low - 4 * width, high + 4 * width, DENSITY_POINTS)
-    steps = min(DENSITY_STEPS, operator.dim)
-    made = density(operator, x, rng, width=width, steps=steps, probes=DENSITY_PROBES)
-    return SmearedDensity(
-        x=tuple(x.tolist()),
-        value=tuple(made.value.tolist()),
-        standard_error=tuple(made.standard_error.tolist()),
-        truncation=tuple(made.truncation.tolist()),
-        width=width,
-        steps=steps,
-        probes=DENSITY_PROBES,
-    )
-
-
-def _traces(problem: Problem, rng: np.random.Generator) -> tuple[Number, Number]:
-    """Of the Hessian and of the Gauss-Newton matrix: exact where a few passes give them, else estimated."""
+def _traces(
+    problem: Problem, spent: _Spent, rng: np.random.Generator, probes: int
+) -> tuple[GrowingTrace, GrowingTrace]:
+    """Of the Hessian and of the Gauss-Newton matrix: exact where a few passes give them, else begun to be estimated."""
     objective = problem.objective
     few = _exact_trace_affordable(problem)
     if few and (both := _if_possible(trace_hessian, objective)) is not None:
-        return _exact(both), _exact(both)
+        return GrowingTrace(both, None, rng), GrowingTrace(both, None, rng)
     if few and (part := _if_possible(trace_gauss_newton, objective)) is not None:
-        rest = _xtrace(h_term(objective), rng)
-        return replace(rest, value=part + rest.value), _exact(part)
-    return _xtrace(hessian(objective), rng), _xtrace(gauss_newton(objective), rng)
+        found = GrowingTrace(part, spent.on(h_term(objective)), rng), GrowingTrace(part, None, rng)
+    else:
+        found = (
+            GrowingTrace(0.0, spent.on(hessian(objective)), rng),
+            GrowingTrace(0.0, spent.on(gauss_newton(objective)), rng),
+        )
+    for each in found:
+        each.grow(probes)
+    return found
+
+
+def _lines(objective: Objective, found: MeasuredMatrix, gradient: torch.Tensor) -> tuple[LossLine, ...]:
+    slopes = gradient.double().cpu().numpy() @ found.vectors[:, :LINES]
+    each = zip(found.vectors.T, found.matrix.top[:LINES], slopes, strict=False)
+    drawn = (loss_line(objective, vector, value, float(slope)) for vector, value, slope in each)
+    return tuple(line for line in drawn if line is not None)
+
+
+def _norm_of_rest(operator: Operator, rng: np.random.Generator, probes: int, *, exact: bool) -> Number:
+    """Frobenius norm of the H-term: from all its rows where the Hessian was had whole."""
+    if exact:
+        rows = operator.product(torch.eye(operator.dim, dtype=operator.dtype, device=operator.device))
+        return _exact(float(rows.double().norm()))
+    return _estimated(frobenius_norm(operator, rng, probes=probes))
 
 
 def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> float | None:
@@ -297,13 +319,6 @@ def _if_possible(trace: Callable[[Objective], float], objective: Objective) -> f
         return trace(objective)
     except ValueError:
         return None
-
-
-def _xtrace(operator: CurvatureOperator, rng: np.random.Generator) -> Number:
-    """Of a matrix that is not larger than the probes are many, exact."""
-    if operator.dim <= PROBES:
-        return _exact(float(operator.dense().double().trace()))
-    return _estimated(xtrace(operator, rng, probes=PROBES))
 
 
 def _exact_trace_affordable(problem: Problem) -> bool:
@@ -372,12 +387,24 @@ def run_measure(options: argparse.Namespace) -> int:
     require_seed(options.seed)
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}")
+    stopping = StoppingRule(probes=options.probes, tolerance=options.tolerance, budget=options.budget)
     folder = Path(options.output)
     with output_apart() as output:
         problem = from_options(options)
         require_writable(folder, "--output")
+        vectors = options.save_vectors and Path(options.save_vectors)
+        if vectors:
+            require_writable(vectors.parent, "--save-vectors")
         with on_terminal("measuring") as tell:
-            found = measure(problem, top=options.top, seed=options.seed, tell=tell)
+            found = measure(
+                problem,
+                top=options.top,
+                seed=options.seed,
+                stopping=stopping,
+                layers=options.layers,
+                keep=partial(_save, problem, vectors) if vectors else lambda _values, _vectors: None,
+                tell=tell,
+            )
         text = pages.measurement_json(found) if options.json else pages.measurement_text(found)
         try:
             page = pages.write_measurement(found, folder)
@@ -385,4 +412,21 @@ def run_measure(options: argparse.Namespace) -> int:
             output.write(text)
         if not options.json:
             output.write(f"page: {escaped(str(page))}\n")
+            if vectors:
+                output.write(f"eigenvectors of the Hessian: {escaped(str(vectors))}\n")
     return 0
+
+
+def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray) -> None:
+    """As an archive: one array (k, *shape) for each parameter, under its name, and the eigenvalues (k,)."""
+    objective = problem.objective
+    parts = zip(objective.blocks().items(), objective.shapes, strict=True)
+    arrays = {name: vectors[place].T.reshape(-1, *shape) for (name, place), shape in parts}
+    held = io.BytesIO()
+    np.savez(held, allow_pickle=False, **{EIGENVALUES: values, **arrays})
+    try:
+        replace_files({file: held.getvalue()})
+    except OSError as error:
+        raise ValueError(
+            f"--save-vectors must name a file that can be written, got {file}: {error.strerror or error}"
+        ) from None

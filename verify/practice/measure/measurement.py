@@ -7,7 +7,16 @@ from typing import Literal
 
 from verify.practice.measure.zone import Zone
 
-__all__ = ["Eigenvalue", "Matrix", "Measurement", "Number", "SampleNoise", "SmearedDensity"]
+__all__ = [
+    "Eigenvalue",
+    "Layer",
+    "LossLine",
+    "Matrix",
+    "Measurement",
+    "Number",
+    "SampleNoise",
+    "SmearedDensity",
+]
 
 Kind = Literal["exact", "bound", "standard error"]
 
@@ -54,7 +63,7 @@ class Matrix:
     lowest
         Smallest eigenvalue; None of the Gauss-Newton matrix, whose eigenvalues are not negative for a convex loss.
     stopped
-        Why Lanczos stopped.
+        Why Lanczos stopped; "all eigenvalues" of a matrix that was had whole.
     trace, frobenius
         Sum of the eigenvalues, root of the sum of their squares.
     excess
@@ -70,6 +79,42 @@ class Matrix:
     frobenius: Number
     excess: Number | None
     density: SmearedDensity | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """The block of the Hessian that belongs to the parameters of one layer.
+
+    Attributes
+    ----------
+    name, parameters
+        Which, and how many it has.
+    largest, trace, frobenius, excess
+        Of the block.
+    share
+        Square of its Frobenius norm over that of the whole Hessian; what all layers lack lies between them.
+    """
+
+    name: str
+    parameters: int
+    largest: Eigenvalue
+    trace: Number
+    frobenius: Number
+    share: Number
+    excess: Number | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossLine:
+    """The loss along a direction, at distances from the parameters as they are; None where it is no number.
+
+    `parabola` is what gradient and curvature there say.
+    """
+
+    curvature: float
+    distance: tuple[float, ...]
+    loss: tuple[float | None, ...]
+    parabola: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +169,12 @@ class Measurement:
         Why the loss is no mean of that of parts of the samples, in words; empty if it is.
     largest_rate
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
+    layers
+        Block by block, where asked for.
+    lines
+        The loss along the first eigenvectors of the Hessian.
+    short
+        What the budget did not suffice for, in words; empty if nothing.
     products
         Of a matrix with a vector, each over all samples; beside them are exact traces and what belongs to samples.
     """
@@ -145,5 +196,8 @@ class Measurement:
     noise: SampleNoise | None
     coupling: str
     largest_rate: Number | None
+    layers: tuple[Layer, ...]
+    lines: tuple[LossLine, ...]
+    short: str
     products: int
     seconds: float

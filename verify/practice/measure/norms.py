@@ -11,7 +11,7 @@ from simulate.eigenvalues import Extremes
 from simulate.lanczos import Operator
 from simulate.spectra import Estimate, frobenius_norm
 
-__all__ = ["frobenius"]
+__all__ = ["GrowingNorm", "frobenius"]
 
 
 def frobenius(operator: Operator, found: Extremes, rng: np.random.Generator, *, probes: int) -> Estimate:
@@ -26,14 +26,52 @@ def frobenius(operator: Operator, found: Extremes, rng: np.random.Generator, *, 
     >>> round(norm.value, 9), round(norm.standard_error, 9)
     (5.0, 0.0)
     """
-    known = torch.as_tensor(found.vectors, dtype=operator.dtype, device=operator.device)
-    beyond = Operator(
-        product=lambda rows: operator.product(rows - (rows @ known) @ known.mT),
-        dim=operator.dim,
-        dtype=operator.dtype,
-        device=operator.device,
-    )
-    rest = frobenius_norm(beyond, rng, probes=probes)
-    along = float(np.sqrt((found.values**2 + found.residuals**2).sum()))
-    value = math.hypot(along, rest.value)
-    return Estimate(value, rest.standard_error * (rest.value / value) if value else 0.0)
+    norm = GrowingNorm(operator, found, rng)
+    norm.grow(probes)
+    return norm.estimate
+
+
+class GrowingNorm:
+    """Frobenius norm of a matrix some of whose eigenvectors are known: the rest by as many probes as it takes.
+
+    Examples
+    --------
+    >>> from simulate.eigenvalues import extremes
+    >>> from simulate.lanczos import as_operator
+    >>> matrix, rng = as_operator(np.diag([4.0, 3.0, 0.0])), np.random.default_rng(0)
+    >>> norm = GrowingNorm(matrix, extremes(matrix, rng, largest=2), rng)
+    >>> norm.grow(2)
+    >>> round(norm.estimate.value, 9), round(norm.estimate.standard_error, 9)
+    (5.0, 0.0)
+    """
+
+    def __init__(self, operator: Operator, found: Extremes, rng: np.random.Generator) -> None:
+        known = torch.as_tensor(found.vectors, dtype=operator.dtype, device=operator.device)
+        self._beyond = Operator(
+            product=lambda rows: operator.product(rows - (rows @ known) @ known.mT),
+            dim=operator.dim,
+            dtype=operator.dtype,
+            device=operator.device,
+        )
+        self._along = float((found.values**2 + found.residuals**2).sum())
+        self._rng = rng
+        self._rounds: list[tuple[int, Estimate]] = []
+
+    @property
+    def probes(self) -> int:
+        """So far."""
+        return sum(count for count, _ in self._rounds)
+
+    def grow(self, probes: int) -> None:
+        """Estimate the rest by so many probes more."""
+        count = max(2, probes)
+        self._rounds.append((count, frobenius_norm(self._beyond, self._rng, probes=count)))
+
+    @property
+    def estimate(self) -> Estimate:
+        """As it is known now."""
+        square = sum(n * each.value**2 for n, each in self._rounds) / self.probes
+        # of the squares: twice the norm times its own
+        errors = [2 * each.value * each.standard_error * n for n, each in self._rounds]
+        value = math.sqrt(self._along + square)
+        return Estimate(value, math.hypot(*errors) / self.probes / (2 * value) if value else 0.0)

@@ -30,7 +30,12 @@ def measurement_json(found: Measurement) -> str:
 
 def measurement_page(found: Measurement) -> str:
     """The measurement as one page that needs nothing else."""
-    drawn = (measure_plots.density_figure(found), measure_plots.eigenvalue_figure(found))
+    drawn = (
+        measure_plots.density_figure(found),
+        measure_plots.eigenvalue_figure(found),
+        measure_plots.line_figure(found),
+        measure_plots.layer_figure(found),
+    )
     noise = found.noise
     return template("measure.html.j2").render(
         m=found,
@@ -38,6 +43,7 @@ def measurement_page(found: Measurement) -> str:
         name=escaped(found.name),
         full_gradients=list(_full_gradients(found)),
         figures=[themed(figure) for figure in drawn if figure is not None],
+        between=share_between_layers(found),
         histogram=noise and themed(measure_plots.noise_figure(noise, found.hessian.top[0])),
     )
 
@@ -65,7 +71,7 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
 
 def measurement_text(found: Measurement) -> str:
     """The measurement as lines of a terminal."""
-    lines = [*_heading(found), "", *_table(found), "", *_rest(found)]
+    lines = [*_heading(found), "", *_table(found), "", *_layers(found), *_rest(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -90,10 +96,32 @@ def _column(name: str, matrix: Matrix) -> list[str]:
     return [name, *eigenvalues, *map(value, (matrix.trace, matrix.frobenius, matrix.excess))]
 
 
+def _layers(found: Measurement) -> Iterator[str]:
+    if not found.layers:
+        return
+    names = [escaped(layer.name) for layer in found.layers]
+    width = max(len("between layers"), *map(len, names))
+    yield f"{'layer':<{width}}  {'P':>8}  {'share':>6}  {'eigenvalue 1':<24}{'trace':<24}trace / Frobenius"
+    for name, layer in zip(names, found.layers, strict=True):
+        first, trace = _eigenvalue(layer.largest), value(layer.trace)
+        share = f"{100 * layer.share.value:.1f} %"
+        yield f"{name:<{width}}  {layer.parameters:>8}  {share:>6}  {first:<24}{trace:<24}{value(layer.excess)}"
+    rest = f"{100 * share_between_layers(found):.1f} %"
+    yield f"{'between layers':<{width}}  {'':>8}  {rest:>6}  share: of the squared Frobenius norm"
+    yield ""
+
+
+def share_between_layers(found: Measurement) -> float:
+    """Share of the squared norm of the Hessian that lies outside of its diagonal blocks."""
+    return max(0.0, 1 - sum(layer.share.value for layer in found.layers))
+
+
 def _rest(found: Measurement) -> Iterator[str]:
     for name, matrix in (("Hessian", found.hessian), ("Gauss-Newton matrix", found.gauss_newton)):
         if not all(each.converged for each in matrix.top):
             yield f"{name}: Lanczos stopped at {matrix.stopped}; wide bounds are what is left"
+    if found.short:
+        yield f"not decided within the budget: {found.short}; --budget takes more"
     yield from _zone_lines(found)
     yield from _noise_lines(found)
     yield from _full_gradients(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -15,12 +16,19 @@ from numpy.typing import NDArray
 
 from verify.page import wording
 from verify.page.axes import decades, plain_ticks
-from verify.page.drawing import Panel, stack
+from verify.page.drawing import Panel, shorten, stack
 from verify.page.theme import PALETTE, STYLE
-from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, SampleNoise, SmearedDensity
+from verify.practice.measure.measurement import (
+    Eigenvalue,
+    LossLine,
+    Matrix,
+    Measurement,
+    SampleNoise,
+    SmearedDensity,
+)
 from verify.results.lines import spans_decades
 
-__all__ = ["density_figure", "eigenvalue_figure", "noise_figure"]
+__all__ = ["density_figure", "eigenvalue_figure", "layer_figure", "line_figure", "noise_figure"]
 
 _COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
 _MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
@@ -61,6 +69,25 @@ def noise_figure(noise: SampleNoise, first: Eigenvalue) -> Figure:
     return _figure([panel], "Curvature of single samples along the first eigenvector")
 
 
+def line_figure(found: Measurement) -> Figure | None:
+    """The loss along the first eigenvectors of the Hessian, and the parabola there; None without any."""
+    panels = [_panel(1.9, partial(_line, k=k, line=line), "dashed: gradient and curvature alone")
+              for k, line in enumerate(found.lines, start=1)]  # fmt: skip
+    return _figure(panels, "Loss along the first eigenvectors of the Hessian") if panels else None
+
+
+def layer_figure(found: Measurement) -> Figure | None:
+    """Largest eigenvalue of each layer, and its share of the squared Frobenius norm; None where not measured."""
+    if not found.layers:
+        return None
+    height = 0.9 + 0.22 * len(found.layers)
+    panels = [
+        _panel(height, partial(_by_layer, found=found, what="largest"), ""),
+        _panel(height, partial(_by_layer, found=found, what="share"), "the rest lies between layers"),
+    ]
+    return _figure(panels, "The Hessian layer by layer")
+
+
 def _figure(panels: list[Panel], label: str) -> Figure:
     with mpl.rc_context(STYLE):
         return stack(panels, label, "", width=_WIDTH)
@@ -96,10 +123,40 @@ def _density(axes: Axes, name: str, matrix: Matrix, seen: SmearedDensity, parame
 
 def _density_note(seen: SmearedDensity) -> str:
     width, probes = wording.numeral(seen.width, 2), f"{seen.probes} probes of {seen.steps} steps"
+    if not seen.probes:
+        return f"all {seen.steps} eigenvalues, each smeared by {width}"
     return (
         f"each eigenvalue smeared by {width}; bars: the eigenvalues found\n"
         f"band: standard error of {probes}, and what the last quarter of the steps changes"
     )
+
+
+def _line(axes: Axes, *, k: int, line: LossLine) -> None:
+    at, seen = np.array(line.distance), np.array([math.nan if y is None else y for y in line.loss])
+    axes.plot(at, seen, color=PALETTE["theory"], lw=1.5, marker="o", ms=3)
+    axes.plot(at, line.parabola, color=PALETTE["muted"], lw=1.1, ls="--")
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
+    axes.set_title(f"loss along eigenvector {k}, curvature {wording.numeral(line.curvature, 4)}")
+    axes.set_xlabel("distance from the parameters as they are")
+
+
+def _by_layer(axes: Axes, *, found: Measurement, what: str) -> None:
+    places = np.arange(len(found.layers))[::-1]
+    if what == "largest":
+        values, errors = zip(
+            *((layer.largest.value, layer.largest.bound) for layer in found.layers), strict=True
+        )
+        title = "largest eigenvalue of the layer's block"
+    else:
+        values, errors = zip(*((layer.share.value, layer.share.error) for layer in found.layers), strict=True)
+        title = "share of the squared Frobenius norm"
+    axes.barh(places, values, height=0.6, color=PALETTE["band"], ec=PALETTE["theory"], lw=0.6)
+    axes.errorbar(values, places, xerr=errors, ls="", color=PALETTE["ink"], elinewidth=1.0, capsize=2)
+    axes.set_yticks(places, [shorten(layer.name, 18) for layer in found.layers])
+    axes.set_xlim(left=min(0.0, *values))
+    plain_ticks(axes.xaxis)
+    axes.set_title(title)
 
 
 def _lowest(matrix: Matrix) -> list[Eigenvalue]:

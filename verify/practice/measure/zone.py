@@ -17,13 +17,16 @@ from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem
 
-__all__ = ["SUBSPACE", "Softmax", "Zone", "excess_ratio", "softmax", "zone_of"]
+__all__ = ["SUBSPACE", "Softmax", "Zone", "excess_ratio", "off_place", "softmax", "zone_of"]
 
 SUBSPACE = 50
 """Dimensions of the paper's subspace."""
 
 WELL, BARELY = 5.0, 2.0
 """Noise floors above which an excess is well above the noise, and below which it is none."""
+
+_SIGMAS = 2
+"""Standard errors either side within which all places are named."""
 
 _PLACES = ("outside", "at the edge", "inside")
 
@@ -108,10 +111,7 @@ def zone_of(
     >>> zone_of(Estimate(0.1, 0.05), Estimate(3.1, 0.1), 20.0, None).verdict
     'outside'
     """
-    inside = float(projected_excess(hessian.value, dim=SUBSPACE))
-    # the derivative of r sqrt(d / (d + 1 + r^2)) in r
-    slope = math.sqrt(SUBSPACE) * (SUBSPACE + 1) / (SUBSPACE + 1 + hessian.value**2) ** 1.5
-    seen, floor = Estimate(inside, slope * hessian.standard_error), float(excess_noise_floor(SUBSPACE))
+    seen, floor = _seen(hessian), float(excess_noise_floor(SUBSPACE))
     predicted = None
     if gauss_newton is not None and gauss_newton.value >= 0 and ratio is not None:
         predicted = float(hessian_excess(gauss_newton.value, frobenius_ratio=ratio))
@@ -125,6 +125,27 @@ def zone_of(
         ratio=ratio,
         softmax=sure,
     )
+
+
+def off_place(hessian: Estimate) -> float:
+    """Square of the error of the excess over that which would leave one place in the zone; at most 1 where one is left.
+
+    Examples
+    --------
+    >>> off_place(Estimate(3.0, 0.1)) < 1 < off_place(Estimate(1.1, 0.2))
+    True
+    """
+    seen, floor = _seen(hessian), float(excess_noise_floor(SUBSPACE))
+    nearest = min(abs(seen.value - edge * floor) for edge in (BARELY, WELL))
+    return (_SIGMAS * seen.standard_error / nearest) ** 2 if nearest else math.inf
+
+
+def _seen(hessian: Estimate) -> Estimate:
+    """The excess in a random subspace from that in the full space."""
+    inside = float(projected_excess(hessian.value, dim=SUBSPACE))
+    # the derivative of r sqrt(d / (d + 1 + r^2)) in r
+    slope = math.sqrt(SUBSPACE) * (SUBSPACE + 1) / (SUBSPACE + 1 + hessian.value**2) ** 1.5
+    return Estimate(inside, slope * hessian.standard_error)
 
 
 def softmax(problem: Problem) -> Softmax | None:
@@ -145,7 +166,8 @@ def softmax(problem: Problem) -> Softmax | None:
 
 
 def _verdict(seen: Estimate, floor: float) -> str:
-    low, high = (_place(seen.value + side * seen.standard_error, floor) for side in (-2, 2))
+    sides = (-_SIGMAS * seen.standard_error, _SIGMAS * seen.standard_error)
+    low, high = (_place(seen.value + side, floor) for side in sides)
     return " or ".join(_PLACES[low : high + 1])
 
 

@@ -1,0 +1,101 @@
+"""What `losscurv measure` tells beside whole matrices: layers, the loss along eigenvectors, eigenvectors to disk."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import nn
+
+from tests.simulate.models_and_data import dense_hessian
+from tests.verify.practice.small_measurements import SIGMAS, small_data, small_problem, within
+from verify import cli
+from verify.practice.measure import StoppingRule, measure, pages
+from verify.practice.measure.lines import LINE_POINTS
+
+
+@pytest.mark.parametrize("budget", [3000, 0])
+def test_layers_are_the_blocks_of_the_hessian(budget: int) -> None:
+    given = small_problem(nn.Tanh())
+    dense = dense_hessian(given.objective).numpy()
+    found = measure(given, top=2, layers=True, stopping=StoppingRule(budget=budget))
+
+    assert [(layer.name, layer.parameters) for layer in found.layers] == [("0", 24), ("2", 15)]
+    for layer, rows in zip(found.layers, (slice(0, 24), slice(24, 39)), strict=True):
+        block = dense[rows, rows]
+        assert abs(layer.largest.value - np.linalg.eigvalsh(block)[-1]) <= layer.largest.bound + 1e-12
+        within(layer.trace, float(np.trace(block)))
+        within(layer.frobenius, float(np.linalg.norm(block)))
+        share = float((np.linalg.norm(block) / np.linalg.norm(dense)) ** 2)
+        assert abs(layer.share.value - share) <= SIGMAS * layer.share.error + 1e-9
+    assert "between layers" in pages.measurement_text(found) and "Layer by layer" in pages.measurement_page(
+        found
+    )
+    off = 1 - sum(layer.share.value for layer in found.layers)
+    assert_allclose(pages.share_between_layers(found), max(off, 0.0))
+
+
+def test_without_layers_nothing_is_said_of_them() -> None:
+    found = measure(small_problem(nn.Tanh()), top=1)
+
+    assert found.layers == () and "between layers" not in pages.measurement_text(found)
+
+
+def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
+    given = small_problem(nn.Tanh())
+    vectors = np.zeros((0, 0))
+
+    def keep(_values: np.ndarray, found: np.ndarray) -> None:
+        nonlocal vectors
+        vectors = found
+
+    found = measure(given, top=3, keep=keep)
+
+    for k, line in enumerate(found.lines):
+        moved = copy.deepcopy(given.model)
+        theta = nn.utils.parameters_to_vector(moved.parameters()).detach()
+        for s, loss in zip(line.distance, line.loss, strict=True):
+            at = theta + s * torch.as_tensor(vectors[:, k].copy())
+            nn.utils.vector_to_parameters(at, moved.parameters())
+            x, y = small_data()
+            assert loss is not None
+            assert_allclose(loss, nn.functional.cross_entropy(moved(x), y).item(), rtol=1e-10)
+        near = LINE_POINTS // 2
+        assert line.distance[near] == 0 and line.loss[near] == line.parabola[near]
+        assert_allclose(np.diff(line.parabola, 2), line.curvature * line.distance[near + 1] ** 2, rtol=1e-6)
+    assert len(found.lines) == 2
+
+
+def test_vectors_are_saved_by_the_names_of_parameters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(4, 2)\n")
+    rng = np.random.default_rng(0)
+    np.savez("data.npz", x_train=rng.standard_normal((8, 4)), y_train=np.arange(8) % 2)
+    words = ["measure", "--model", "net.py:build", "--data", "data.npz", "--top", "2", "--dtype", "float64"]
+
+    assert cli.main([*words, "--save-vectors", "vectors.npz"]) == 0
+    with np.load("vectors.npz", allow_pickle=False) as saved:
+        assert {name: saved[name].shape for name in saved} == {
+            "eigenvalues": (3,), "weight": (3, 2, 4), "bias": (3, 2),
+        }  # fmt: skip
+        flat = np.concatenate([saved["weight"].reshape(3, -1), saved["bias"]], 1)
+    assert_allclose(flat @ flat.T, np.eye(3), atol=1e-9)
+
+
+def test_vectors_that_cannot_be_written_are_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(4, 2)\n")
+    np.savez("data.npz", x_train=np.ones((8, 4)), y_train=np.arange(8) % 2)
+    Path("file").write_text("")
+    words = ["measure", "--model", "net.py:build", "--data", "data.npz", "--save-vectors", "file/vectors.npz"]
+
+    assert cli.main(words) == 2
+    assert "--save-vectors" in capsys.readouterr().err

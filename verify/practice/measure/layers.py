@@ -1,0 +1,124 @@
+"""The Hessian layer by layer: what each block on its diagonal has, and what lies between the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+
+from simulate.lanczos import Operator
+from verify.practice.measure.matrices import Wishes, found_matrix
+from verify.practice.measure.measurement import Layer, Number
+from verify.practice.measure.stopping import GrowingTrace, StoppingRule
+
+__all__ = ["layer_cost", "layered", "layers_of"]
+
+_TOP = 1
+
+Places = Mapping[str, slice]
+
+
+def layers_of(blocks: Places) -> dict[str, list[slice]]:
+    """Parameters by the layer that they belong to: what stands before the last dot of their names.
+
+    Examples
+    --------
+    >>> layers_of({"0.weight": slice(0, 6), "0.bias": slice(6, 8), "scale": slice(8, 9)})
+    {'0': [slice(0, 6, None), slice(6, 8, None)], 'scale': [slice(8, 9, None)]}
+    """
+    found: dict[str, list[slice]] = {}
+    for name, place in blocks.items():
+        layer, dot, _ = name.rpartition(".")
+        found.setdefault(layer if dot else name, []).append(place)
+    return found
+
+
+def layer_cost(probes: int) -> int:
+    """Products that one layer takes at first, a guess."""
+    return 20 + 3 * probes
+
+
+def layered(
+    operator: Operator,
+    blocks: Places,
+    norm: Number,
+    rng: np.random.Generator,
+    stopping: StoppingRule,
+    spent: Callable[[], int],
+) -> tuple[Layer, ...]:
+    """Each layer in turn, by products of the whole matrix with vectors that are zero elsewhere.
+
+    Parameters
+    ----------
+    operator
+        Of the whole matrix.
+    blocks
+        Where each parameter stands, by name.
+    norm
+        Frobenius norm of the whole matrix.
+    rng
+        Of random vectors.
+    stopping
+        Of the estimates of each layer; the budget is that of all layers together.
+    spent
+        Products of the whole measurement so far.
+
+    Examples
+    --------
+    >>> from simulate.lanczos import as_operator
+    >>> matrix, norm = as_operator(np.diag([4.0, 3.0, 0.0])), Number(value=5.0, error=0.0, kind="exact")
+    >>> blocks = {"a.weight": slice(0, 1), "b.weight": slice(1, 3)}
+    >>> for layer in layered(matrix, blocks, norm, np.random.default_rng(0), StoppingRule(), lambda: 0):
+    ...     print(layer.name, layer.largest.value, layer.trace.value, round(layer.share.value, 9))
+    a 4.0 4.0 0.64
+    b 3.0 3.0 0.36
+    """
+    start = spent()
+    return tuple(_each(operator, blocks, norm, rng, stopping, lambda: spent() - start))
+
+
+def _each(
+    operator: Operator,
+    blocks: Places,
+    norm: Number,
+    rng: np.random.Generator,
+    stopping: StoppingRule,
+    spent: Callable[[], int],
+) -> Iterator[Layer]:
+    for name, places in layers_of(blocks).items():
+        inside = _within(operator, places)
+        trace = GrowingTrace(0.0, inside, rng)
+        trace.grow(stopping.probes)
+        wishes = Wishes(count=_TOP, stopping=stopping, dense=False)
+        found = found_matrix(inside, rng, trace, wishes, spent)
+        yield Layer(
+            name=name,
+            parameters=inside.dim,
+            largest=found.matrix.top[0],
+            trace=found.matrix.trace,
+            frobenius=found.matrix.frobenius,
+            share=_share(found.matrix.frobenius, norm),
+            excess=found.matrix.excess,
+        )
+
+
+def _within(operator: Operator, places: list[slice]) -> Operator:
+    """The block of these rows and columns."""
+    rows = np.concatenate([np.arange(place.start, place.stop) for place in places])
+
+    def product(vectors):  # type: ignore[no-untyped-def]
+        whole = vectors.new_zeros(len(vectors), operator.dim)
+        whole[:, rows] = vectors
+        return operator.product(whole)[:, rows]
+
+    return Operator(product=product, dim=len(rows), dtype=operator.dtype, device=operator.device)
+
+
+def _share(part: Number, whole: Number) -> Number:
+    """Of the square of the norm."""
+    if not whole.value:
+        return Number(value=0.0, error=0.0, kind="exact")
+    share = (part.value / whole.value) ** 2
+    relative = np.hypot(part.error / part.value if part.value else 0.0, whole.error / whole.value)
+    exact = part.kind == whole.kind == "exact"
+    return Number(value=share, error=2 * share * float(relative), kind="exact" if exact else "standard error")

@@ -1,0 +1,107 @@
+"""How much a measurement may cost, and when the errors of its estimates are small enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from simulate.lanczos import Operator
+from simulate.spectra import Estimate, xtrace
+from verify.practice.measure.measurement import Number
+
+__all__ = ["GrowingTrace", "StoppingRule"]
+
+_AT_ONCE = 40
+"""Probes of one estimate of a trace: each needs eight vectors at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingRule:
+    """What estimates may cost, and when they end.
+
+    Attributes
+    ----------
+    probes
+        Random vectors that a trace and a norm begin with, at least 2.
+    tolerance
+        Standard error to go on to: of a trace over the larger of trace and Frobenius norm, of that norm over itself.
+    budget
+        Products with a vector, of all matrices together, beyond which no probe is added.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not such a number.
+    """
+
+    probes: int = 20
+    tolerance: float = 0.05
+    budget: int = 3000
+
+    def __post_init__(self) -> None:
+        _require_whole("probes", self.probes, 2)
+        _require_whole("budget", self.budget, 0)
+        if not (isinstance(self.tolerance, int | float) and 0 < self.tolerance < math.inf):
+            raise ValueError(f"tolerance must be a positive number, got {self.tolerance!r}")
+
+
+def _require_whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+class GrowingTrace:
+    """A trace, of which one part may be known and the rest is estimated by XTrace with as many probes as it takes.
+
+    Estimates of several rounds are independent and weighed by their probes.
+
+    Examples
+    --------
+    >>> from simulate.lanczos import as_operator
+    >>> found = GrowingTrace(1.0, as_operator(np.diag([5.0, 3.0, 0.0, 0.0])), np.random.default_rng(0))
+    >>> found.grow(3)
+    >>> round(found.number.value, 9), found.probes
+    (9.0, 3)
+    """
+
+    def __init__(self, known: float, rest: Operator | None, rng: np.random.Generator) -> None:
+        self._known, self._rest, self._rng = known, rest, rng
+        self._rounds: list[tuple[int, Estimate]] = []
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left to be estimated."""
+        return self._rest is None
+
+    @property
+    def probes(self) -> int:
+        """So far."""
+        return sum(count for count, _ in self._rounds)
+
+    def grow(self, probes: int) -> None:
+        """Estimate the rest by so many probes more; all of it is known where the matrix is not larger."""
+        if self._rest is None:
+            return
+        if self._rest.dim <= probes:
+            rows = self._rest.product(
+                torch.eye(self._rest.dim, dtype=self._rest.dtype, device=self._rest.device)
+            )
+            self._known, self._rest = self._known + float(rows.double().trace()), None
+            return
+        while probes > 0:
+            count = max(2, min(probes, _AT_ONCE))
+            self._rounds.append((count, xtrace(self._rest, self._rng, probes=count)))
+            probes -= count
+
+    @property
+    def number(self) -> Number:
+        """As it is known now."""
+        if self._rest is None:
+            return Number(value=self._known, error=0.0, kind="exact")
+        value = sum(n * each.value for n, each in self._rounds) / self.probes
+        error = math.sqrt(sum((n * each.standard_error) ** 2 for n, each in self._rounds)) / self.probes
+        return Number(value=self._known + value, error=error, kind="standard error")
