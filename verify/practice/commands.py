@@ -154,7 +154,11 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         metavar="NAME",
         help="cross-entropy, mse, bce or pkg.module:function (default: cross-entropy for integer targets, else mse)",
     )
-    parser.add_argument("--checkpoint", metavar="FILE", help="a state_dict to load; code in it is never run")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="a state_dict to load, code in it is never run; measure takes a pattern too",
+    )
     parser.add_argument(
         "--parameters",
         action="append",

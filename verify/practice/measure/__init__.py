@@ -382,29 +382,25 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Sa
 
 def run_measure(options: argparse.Namespace) -> int:
     """``losscurv measure``: measure, write the page and the JSON, print."""
-    from verify.practice.measure import pages
+    from verify.practice.measure import pages, series
 
     require_seed(options.seed)
     if options.top < 1:
         raise ValueError(f"--top must be at least 1, got {options.top}")
     stopping = StoppingRule(probes=options.probes, tolerance=options.tolerance, budget=options.budget)
     folder = Path(options.output)
+    files = series.checkpoint_files(options.checkpoint) if options.checkpoint else []
+    if len(files) > 1:
+        return _run_series(options, files, stopping)
     with output_apart() as output:
-        problem = from_options(options)
+        problem = from_options(series.with_checkpoint(options, files[0]) if files else options)
         require_writable(folder, "--output")
         vectors = options.save_vectors and Path(options.save_vectors)
         if vectors:
             require_writable(vectors.parent, "--save-vectors")
+        keep = partial(_save, problem, vectors) if vectors else _forget
         with on_terminal("measuring") as tell:
-            found = measure(
-                problem,
-                top=options.top,
-                seed=options.seed,
-                stopping=stopping,
-                layers=options.layers,
-                keep=partial(_save, problem, vectors) if vectors else lambda _values, _vectors: None,
-                tell=tell,
-            )
+            found = _measured(options, problem, stopping, keep, tell)
         text = pages.measurement_json(found) if options.json else pages.measurement_text(found)
         try:
             page = pages.write_measurement(found, folder)
@@ -415,6 +411,53 @@ def run_measure(options: argparse.Namespace) -> int:
             if vectors:
                 output.write(f"eigenvectors of the Hessian: {escaped(str(vectors))}\n")
     return 0
+
+
+def _run_series(options: argparse.Namespace, files: list[Path], stopping: StoppingRule) -> int:
+    """One checkpoint after the other; what was measured before an interruption or an error is written all the same."""
+    from verify.practice.measure import series
+
+    folder, found = Path(options.output), list[series.Checkpoint]()
+    if options.save_vectors:
+        raise ValueError(f"--save-vectors must go with one checkpoint, got {len(files)}")
+    with output_apart() as output:
+        require_writable(folder, "--output")
+        try:
+            with on_terminal("measuring") as tell:
+                for k, (file, at) in enumerate(zip(files, series.places(files), strict=True)):
+                    problem = from_options(series.with_checkpoint(options, file))
+                    part = partial(_part, tell, escaped(file.name), k, len(files))
+                    each = _measured(options, problem, stopping, _forget, part)
+                    found.append(series.Checkpoint(file=str(file), at=at, found=each))
+        finally:
+            if found:
+                page = series.write_series(found, folder)
+                output.write(series.series_json(found) if options.json else series.series_text(found))
+                if not options.json:
+                    output.write(f"page: {escaped(str(page))}\n")
+    return 0
+
+
+def _part(tell: Tell, name: str, place: int, count: int, what: str, share: float) -> None:
+    tell(f"{name}, {what}", (place + share) / count)
+
+
+def _forget(_values: np.ndarray, _vectors: np.ndarray) -> None:
+    """Nothing is kept."""
+
+
+def _measured(
+    options: argparse.Namespace, problem: Problem, stopping: StoppingRule, keep: Keep, tell: Tell
+) -> Measurement:
+    return measure(
+        problem,
+        top=options.top,
+        seed=options.seed,
+        stopping=stopping,
+        layers=options.layers,
+        keep=keep,
+        tell=tell,
+    )
 
 
 def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray) -> None:

@@ -17,7 +17,15 @@ from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.measure import plots as measure_plots
 from verify.practice.measure.measurement import Eigenvalue, Matrix, Measurement, Number
 
-__all__ = ["measurement_json", "measurement_page", "measurement_text", "write_measurement"]
+__all__ = [
+    "measurement_json",
+    "measurement_page",
+    "measurement_text",
+    "plain_record",
+    "share_between_layers",
+    "value",
+    "write_measurement",
+]
 
 VERSION = 1
 """Of the JSON."""
@@ -25,7 +33,7 @@ VERSION = 1
 
 def measurement_json(found: Measurement) -> str:
     """The measurement as JSON."""
-    return json.dumps({"version": VERSION, **_plain_record(found)}, indent=1, allow_nan=False) + "\n"
+    return json.dumps({"version": VERSION, **plain_record(found)}, indent=1, allow_nan=False) + "\n"
 
 
 def measurement_page(found: Measurement) -> str:
@@ -186,7 +194,7 @@ def _plain(number: float, digits: int = 5) -> str:
     return wording.numeral(number, digits, plain=True)
 
 
-def _plain_record(found: Measurement) -> dict[str, Any]:
+def plain_record(found: Measurement) -> dict[str, Any]:
     """Estimates by name too."""
     return asdict(
         found, dict_factory=lambda items: {k: v._asdict() if isinstance(v, Estimate) else v for k, v in items}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,14 @@ from verify.practice.measure.measurement import (
 )
 from verify.results.lines import spans_decades
 
-__all__ = ["density_figure", "eigenvalue_figure", "layer_figure", "line_figure", "noise_figure"]
+__all__ = [
+    "density_figure",
+    "eigenvalue_figure",
+    "layer_figure",
+    "line_figure",
+    "noise_figure",
+    "series_figure",
+]
 
 _COLOURS = {"Hessian": PALETTE["theory"], "Gauss-Newton matrix": PALETTE["disagrees"]}
 _MARKS = {"Hessian": "o", "Gauss-Newton matrix": "s"}
@@ -86,6 +93,64 @@ def layer_figure(found: Measurement) -> Figure | None:
         _panel(height, partial(_by_layer, found=found, what="share"), "the rest lies between layers"),
     ]
     return _figure(panels, "The Hessian layer by layer")
+
+
+def series_figure(found: Sequence[tuple[float, Measurement]]) -> Figure:
+    """Curvature through training: loss, first eigenvalues, excess of positive curvature."""
+    at = np.array([place for place, _ in found])
+    panels = [
+        _panel(1.7, partial(_through, at=at, rows=_losses(found), title="loss"), ""),
+        _panel(2.1, partial(_through, at=at, rows=_firsts(found), title="first eigenvalue; 2 over it is the rate "
+               "at which full gradients turn unstable"), ""),
+        _panel(1.7, partial(_through, at=at, rows=_excesses(found), title="trace over Frobenius norm of the Hessian"),
+               "bars: standard error"),
+    ]  # fmt: skip
+    return _figure(panels, "Curvature through training")
+
+
+Rows = list[tuple[str, list[float], list[float]]]
+"""Name, values, errors."""
+
+
+def _losses(found: Sequence[tuple[float, Measurement]]) -> Rows:
+    return [("", [m.loss.value for _, m in found], [0.0] * len(found))]
+
+
+def _firsts(found: Sequence[tuple[float, Measurement]]) -> Rows:
+    return [
+        (name, [m.top[0].value for m in matrices], [m.top[0].bound for m in matrices])
+        for name, matrices in (
+            ("Hessian", [m.hessian for _, m in found]),
+            ("Gauss-Newton matrix", [m.gauss_newton for _, m in found]),
+        )
+    ]
+
+
+def _excesses(found: Sequence[tuple[float, Measurement]]) -> Rows:
+    each = [m.hessian.excess for _, m in found]
+    values = [math.nan if e is None else e.value for e in each]
+    return [("", values, [0.0 if e is None else e.error for e in each])]
+
+
+def _through(axes: Axes, *, at: NDArray[Any], rows: Rows, title: str) -> None:
+    for name, values, errors in rows:
+        colour = _COLOURS.get(name, PALETTE["theory"])
+        axes.errorbar(
+            at, values, yerr=errors, color=colour, lw=1.3, marker=_MARKS.get(name, "o"), ms=4, capsize=2,
+            label=name or None,
+        )  # fmt: skip
+    if spans_decades([value for _, values, _ in rows for value in values if value > 0]) and all(
+        value > 0 for _, values, _ in rows for value in values
+    ):
+        axes.set_yscale("log")
+        decades(axes.yaxis, *axes.get_ylim())
+    else:
+        plain_ticks(axes.yaxis)
+    plain_ticks(axes.xaxis)
+    axes.set_title(title)
+    axes.set_xlabel("checkpoint, by the number in its name")
+    if len(rows) > 1:
+        axes.legend(frameon=False, fontsize=8.0, labelcolor=PALETTE["muted"])
 
 
 def _figure(panels: list[Panel], label: str) -> Figure:
