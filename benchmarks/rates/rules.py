@@ -37,7 +37,7 @@ FIXED = {"sgd": 0.1, "momentum": 0.01, "adam": 1e-3}
 EDGES = frozenset(("walk, largest that trains", "upper side of the bracket"))
 """Rules for the largest rate that trains, which nobody would start with."""
 
-_WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk over the epochs")
+_WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk of fewer steps")
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
 """Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
@@ -242,25 +242,23 @@ def smoothed(losses: list[float]) -> list[float]:
 
 
 def _walk(asked: Asked) -> Answers:
-    """The walk of `losscurv plan` as it is, from the middle batch size to the others, all with the same steps ahead.
+    """The walk of `losscurv plan` as it is, from the middle batch size to the others.
 
-    Where the runs of the grid are epochs, another one looks ahead as far as they go.
+    Another one takes as many steps at small batch sizes as at large ones.
     """
-    trials = _trials(asked)
-    found = {trial.batch_size: trial for trial in trials.run()}
-    known, answers = found[ANCHOR].walked.best.rate, {name: dict[int, Answer]() for name in _WALKS}
-    for size, trial in found.items():
-        steps = asked.effort.horizon(size)
-        longer = replace(trials, steps=steps)
-        long = trial if steps == trials.steps else longer._tried(size, known, lambda _: None)
-        rates = (trial.start, trial.start and trial.walked.best.rate, trial.trains, long.start)
+    trials, fewer = _trials(asked, asked.effort.horizon), _trials(asked, lambda _: asked.effort.steps)
+    short = {trial.batch_size: trial for trial in fewer.run()}
+    answers = {name: dict[int, Answer]() for name in _WALKS}
+    for trial in trials.run():
+        size, fast = trial.batch_size, short[trial.batch_size]
+        rates = (trial.start, trial.start and trial.walked.best.rate, trial.trains, fast.start)
         for name, at in zip(_WALKS, rates, strict=True):
-            taken = (long if name == _WALKS[-1] else trial).walked.steps
-            answers[name][size] = Answer(at, taken / steps)
+            taken = (fast if name == _WALKS[-1] else trial).walked.steps
+            answers[name][size] = Answer(at, taken / asked.effort.horizon(size))
     return answers
 
 
-def _trials(asked: Asked) -> Trials:
+def _trials(asked: Asked, ahead: Callable[[int], int]) -> Trials:
     ground = asked.ground
     inputs, targets = ground.data
     return Trials(
@@ -269,7 +267,7 @@ def _trials(asked: Asked) -> Trials:
         sizes=sorted(SIZES),
         constant=ground.constant,
         level=ground.level,
-        steps=asked.effort.steps,
+        steps={size: ahead(size) for size in SIZES},
         seed=ground.seed,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +19,10 @@ from benchmarks.rates.networks import NETWORKS, Network
 from benchmarks.rates.probe import Probe
 from benchmarks.rates.records import Answer, Measured, Records
 from benchmarks.rates.rules import FIXED, LOOKS, Asked, ramp
+from benchmarks.rates.samples import SAMPLES
 from benchmarks.rates.search import Outcome, best, place, rate
 from benchmarks.rates.tables import constants, judged, regretted, tables
+from verify.practice.plan.trials import looked_ahead
 
 UNUSED: Any = None
 """For what the rule on trial does not look at."""
@@ -192,36 +195,41 @@ def test_the_bracket_and_theorem_4_lie_about_two_over_the_eigenvalue(small: Netw
 class Told:
     """Trials whose end is known."""
 
-    def __init__(self, steps: int, start: float | None = 2.0) -> None:
-        self.steps, self.start = steps, start
+    def __init__(self, ahead: Callable[[int], int], start: float | None = 2.0) -> None:
+        self.ahead, self.start = ahead, start
 
     def run(self) -> list[SimpleNamespace]:
-        return [self._tried(size, None, print) for size in sorted(SIZES)]
+        return [self._tried(size) for size in sorted(SIZES)]
 
-    def _tried(self, size: int, known: float | None, _: object) -> SimpleNamespace:
-        start = self.start and self.start * size + (known or 0.0)
-        seen = SimpleNamespace(best=SimpleNamespace(rate=3.0 * size), steps=2 * self.steps)
+    def _tried(self, size: int) -> SimpleNamespace:
+        steps = self.ahead(size)
+        seen = SimpleNamespace(best=SimpleNamespace(rate=3.0 * size), steps=2 * steps)
+        start = self.start and self.start * steps
         return SimpleNamespace(batch_size=size, start=start, trains=4.0 * size, walked=seen)
 
 
-def test_a_walk_tells_what_a_plan_does_and_another_looks_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "replace", lambda told, steps: Told(steps, told.start))
+def test_a_walk_tells_what_a_plan_does_and_another_takes_fewer_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Asked(UNUSED, "momentum", FULL, {}, {}, UNUSED)
-    monkeypatch.setattr(rules, "_trials", lambda _: Told(200))
+    monkeypatch.setattr(rules, "_trials", lambda _, ahead: Told(ahead))
     answers = rules._walk(asked)
-    assert answers["walk"] == {8: Answer(16.0, 400 / 640), 64: Answer(128.0, 2.0), 512: Answer(1024.0, 2.0)}
+    assert answers["walk"] == {8: Answer(1280.0, 2.0), 64: Answer(400.0, 2.0), 512: Answer(400.0, 2.0)}
     assert answers["walk without a step back"][512] == Answer(1536.0, 2.0)
     assert answers["walk, largest that trains"][8].rate == 32.0
-    assert answers["walk over the epochs"][8] == Answer(16.0 + 192.0, 2.0)
-    assert answers["walk over the epochs"][64] == answers["walk"][64]
-    monkeypatch.setattr(rules, "_trials", lambda _: Told(200, None))
+    assert answers["walk of fewer steps"][8] == Answer(400.0, 400 / 640)
+    assert answers["walk of fewer steps"][64] == answers["walk"][64]
+    monkeypatch.setattr(rules, "_trials", lambda _, ahead: Told(ahead, None))
     assert rules._walk(asked)["walk without a step back"][64] == Answer(None, 2.0)
+
+
+def test_a_plan_looks_ahead_as_far_as_the_grid() -> None:
+    assert [looked_ahead(size, SAMPLES) for size in SIZES] == [FULL.horizon(size) for size in SIZES]
 
 
 def test_trials_are_of_the_ground(small: Network) -> None:
     ground = Ground(small, "start", 1)
-    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, UNUSED))
-    assert (trials.steps, trials.seed, list(trials.sizes)) == (SHORT.steps, 1, [8, 64, 512])
+    trials = rules._trials(Asked(ground, "momentum", SHORT, {}, {}, UNUSED), SHORT.horizon)
+    assert trials.steps == {size: SHORT.horizon(size) for size in SIZES}
+    assert (trials.seed, list(trials.sizes)) == (1, [8, 64, 512])
     assert trials.optimiser.rate == FIXED["momentum"]
     assert trials.constant == ground.constant
     assert torch.equal(trials.problem.inputs, ground.data[0])

@@ -84,7 +84,10 @@ def _add_plan(commands: Any, command: Command) -> None:
         "--rate", type=float, metavar="RATE", help="where trials begin, such as the one that you use now"
     )
     plan.add_argument(
-        "--steps", type=int, metavar="N", default=200, help="of training that trials look ahead (default 200)"
+        "--steps",
+        type=int,
+        metavar="N",
+        help="of training that trials look ahead (default 200, or 5 epochs of at most 5120 samples if that is more)",
     )
     plan.add_argument(
         "--intended", type=int, metavar="N", help="steps that your training takes, to be told beside them"

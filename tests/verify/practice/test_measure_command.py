@@ -78,7 +78,9 @@ def test_the_command_prints_a_table_and_writes_a_page_that_stands_alone(
     assert re.search(rf"^eigenvalue 1 +{re.escape(first)} ± ", out, re.MULTILINE)
     assert out.endswith(f"page: {Path('there') / 'measure.html'}\n")
     assert "building" not in out and "running" not in out
-    assert first.replace("-", "−") in page and page.count("<svg") == 4  # densities, eigenvalues, loss along them, noise
+    assert (
+        first.replace("-", "−") in page and page.count("<svg") == 4
+    )  # densities, eigenvalues, loss along them, noise
     assert not re.search(r'(src|href)="(?!#|data:)', page)
 
 

@@ -81,6 +81,7 @@ def test_the_middle_size_comes_first_and_others_begin_at_its_answer(
         walked = Walked(start=rung, best=rung, largest=rung, failed=None, rungs=(rung,))
         return SizeTrial(
             batch_size=size,
+            ahead=20,
             start=rate if size != 2 else None,
             within=(0.1, 0.2),
             trains=rate,

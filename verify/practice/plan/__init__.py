@@ -27,7 +27,7 @@ from verify.practice.plan.optimisers import Factory, chosen_optimiser
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
-from verify.practice.plan.trials import STEPS, SizeTrial, Trials
+from verify.practice.plan.trials import SizeTrial, Trials, looked_ahead
 from verify.practice.work import Tell, Work, on_terminal
 from verify.running.options import require_seed, require_writable
 
@@ -52,7 +52,7 @@ def plan(
     momentum: float | None = None,
     weight_decay: float = 0.0,
     rate: float | None = None,
-    steps: int = STEPS,
+    steps: int | None = None,
     intended: int | None = None,
     drop_last: bool = False,
     evaluation: bool = False,
@@ -82,7 +82,8 @@ def plan(
     rate
         Where the walk begins at the middle batch size; a usual one if None.
     steps
-        That trials look ahead: a rung has 0.3 of them, a continued one 0.5, one on a plateau up to twice as many.
+        That trials look ahead: a rung has 0.3 of them, a continued one 0.5, one on a plateau up to twice as many. If
+        None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
     intended
         Steps that training is to take in all; printed beside those that were tried.
     drop_last
@@ -127,7 +128,8 @@ def plan(
     _require_plain(problem)
     constant, level = _constant(problem)
     state = seen_before(problem, constant, training=not evaluation)
-    asked = Trials(problem, own, sizes, constant, level, steps, seed, drop_last, not evaluation)
+    ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
+    asked = Trials(problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation)
     tried = asked if trials else None
     product = _PRODUCT * _pass_seconds(problem)
     parts = _parts(problem, state, tried, product, sizes, effort if linearised else None)
@@ -143,7 +145,6 @@ def plan(
         state=state,
         optimiser=own.name,
         plain=own.plain,
-        steps=steps,
         intended=intended,
         trials=found,
         linearised=curvature,
@@ -256,9 +257,11 @@ def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
     return tuple(sorted(int(size) for size in given))
 
 
-def _require_asked(effort: Effort, steps: int, intended: int | None, trials: bool, linearised: bool) -> None:
+def _require_asked(
+    effort: Effort, steps: int | None, intended: int | None, trials: bool, linearised: bool
+) -> None:
     require_effort(effort)
-    if steps < 1:
+    if steps is not None and steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     if intended is not None and intended < 1:
         raise ValueError(f"intended must be at least 1, got {intended}")

@@ -24,8 +24,8 @@ class Plan:
         Of the network before any rate was tried.
     optimiser, plain
         That was tried, and whether it is SGD without momentum and weight decay.
-    steps, intended
-        That were looked ahead, and that training is to take in all; None if nobody said.
+    intended
+        Steps that training is to take in all; None if nobody said.
     trials
         One for each batch size, ascending; none if they were not asked for.
     linearised
@@ -44,7 +44,6 @@ class Plan:
     state: State
     optimiser: str
     plain: bool
-    steps: int
     intended: int | None
     trials: tuple[SizeTrial, ...]
     linearised: Linearised | None

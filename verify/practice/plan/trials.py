@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,10 +17,14 @@ from verify.practice.plan.optimisers import Chosen
 from verify.practice.plan.uncertainty import FACTOR
 from verify.practice.plan.walk import Ladder, Walked, walked
 
-__all__ = ["STEPS", "SizeTrial", "Trials", "short_batch"]
+__all__ = ["STEPS", "SizeTrial", "Trials", "looked_ahead", "short_batch"]
 
 STEPS = 200
-"""That are looked ahead where nobody says."""
+"""That are looked ahead where nobody says, at least."""
+
+_SEEN, _EPOCHS = 5120, 5
+"""Samples that are looked ahead where nobody says, or so many epochs if these are fewer: 200 steps of small batches see
+so little that noise decides between rates."""
 
 _FIRST, _LATER = 3.0, 2.2
 """Guesses: steps at the first batch size and at each other one, over those that are looked ahead."""
@@ -46,8 +50,8 @@ class SizeTrial:
 
     Attributes
     ----------
-    batch_size
-        B.
+    batch_size, ahead
+        B, and the steps that were looked ahead.
     start
         The rate to start with; None where no rung beat a constant output.
     within
@@ -61,6 +65,7 @@ class SizeTrial:
     """
 
     batch_size: int
+    ahead: int
     start: float | None
     within: tuple[float, float] | None
     trains: float | None
@@ -81,6 +86,17 @@ def short_batch(samples: int, size: int, *, drop_last: bool = False) -> int:
     return rest if not drop_last and rest < _SHORT * size else 0
 
 
+def looked_ahead(size: int, samples: int) -> int:
+    """Steps that trials look ahead where nobody says: 200, or five epochs, of 5120 samples at most, if that is more.
+
+    Examples
+    --------
+    >>> looked_ahead(64, 50_000), looked_ahead(8, 50_000), looked_ahead(8, 600), looked_ahead(8, 100)
+    (200, 640, 375, 200)
+    """
+    return max(STEPS, -(-min(_SEEN, _EPOCHS * samples) // size))
+
+
 @dataclass
 class Trials:
     """Training at several batch sizes, ready to be timed and run.
@@ -94,7 +110,7 @@ class Trials:
     constant, level
         Loss of the best constant output, and that output, shaped as that of one sample.
     steps
-        That are looked ahead.
+        That are looked ahead, by batch size.
     seed
         Of the order of the samples.
     drop_last
@@ -108,7 +124,7 @@ class Trials:
     sizes: Sequence[int]
     constant: float
     level: Tensor
-    steps: int = STEPS
+    steps: Mapping[int, int]
     seed: int = 0
     drop_last: bool = False
     training: bool = True
@@ -148,12 +164,13 @@ class Trials:
                 lambda steps: training.untrained(steps - _last(steps, size), steps),
                 rate=known or self.optimiser.rate,
                 constant=self.constant,
-                ladder=Ladder(self.steps),
+                ladder=Ladder(self.steps[size]),
                 stride=1 if known else 2,
                 constant_at=lambda steps: self._of_constant(training, steps - _last(steps, size), steps),
                 watch=watch,
             )
-        return _advised(size, found, short_batch(self.problem.samples, size, drop_last=self.drop_last))
+        short = short_batch(self.problem.samples, size, drop_last=self.drop_last)
+        return _advised(size, self.steps[size], found, short)
 
     def _training(self, size: int) -> Training:
         model = self.problem.model
@@ -194,7 +211,7 @@ class Trials:
             yield self.sizes[place], self.sizes[place + 1]
 
     def _expected(self, size: int) -> float:
-        return (_FIRST if size == self.sizes[len(self.sizes) // 2] else _LATER) * self.steps
+        return (_FIRST if size == self.sizes[len(self.sizes) // 2] else _LATER) * self.steps[size]
 
     def _step_seconds(self, size: int) -> float:
         if size not in self._seconds:
@@ -228,11 +245,12 @@ def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
     return [known[name] for name in names]
 
 
-def _advised(size: int, found: Walked, short: int) -> SizeTrial:
+def _advised(size: int, ahead: int, found: Walked, short: int) -> SizeTrial:
     start = None if found.start is None else found.start.rate
     fails = None if found.failed is None else found.failed.rate
     return SizeTrial(
         batch_size=size,
+        ahead=ahead,
         start=start,
         within=None if start is None else (start / FACTOR, start * FACTOR),
         trains=None if found.largest is None else found.largest.rate,

@@ -109,7 +109,7 @@ def trial_table(made: Plan) -> Table:
 def _trial_row(made: Plan, at: SizeTrial) -> list[str]:
     rung = at.walked.start or at.walked.best
     within = "" if at.within is None else _interval(*at.within)
-    steps = f"{rung.steps}/{made.steps if made.intended is None else made.intended}"
+    steps = f"{rung.steps}/{at.ahead if made.intended is None else made.intended}"
     loss = "lost" if rung.loss is None else numeral(rung.loss, 3)
     return [str(at.batch_size), _rate(at.start), within, _largest(at), _failed(at), steps, loss]
 
@@ -141,7 +141,7 @@ def trial_notes(made: Plan) -> Iterator[str]:
     yield (
         "largest that should train: between a rung that ended 1 % below the start and the best constant output, on"
         " the same batches, and the next one, which did not; in"
-        f" {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of that of 200 steps"
+        f" {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of that of all the steps looked ahead"
     )
     yield _ahead(made)
     yield from _short(made.trials)
@@ -172,7 +172,7 @@ def _unbeaten(state: State, at: SizeTrial) -> str:
 def _ahead(made: Plan) -> str:
     line = "steps: of the rung to start with, over "
     if made.intended is None:
-        return f"{line}the {made.steps} looked ahead; longer training may want another rate"
+        return f"{line}those looked ahead; longer training may want another rate"
     return f"{line}the {made.intended} that you intend: what comes later was not seen"
 
 
