@@ -218,6 +218,18 @@ def test_a_straight_line_needs_few_places_and_a_rival_that_bends_more(
     assert len(straight) <= 27 < len(bent)
 
 
+@pytest.mark.parametrize(("axis", "grid"), GRIDS)
+def test_beside_a_prediction_of_0_a_rival_is_drawn_to_its_own_scale(
+    axis: Callable[..., np.ndarray], grid: np.ndarray
+) -> None:
+    """Which then gives no scale, by which every other formula would bend at every place."""
+    drawn = rows._bends(grid.tolist(), set(), lambda x: [0.0, float(axis(x)) ** 2])
+    assert 2 < len(drawn) <= len(grid)
+    scale = np.ptp([float(axis(x)) ** 2 for x in grid])
+    between = np.interp(axis(grid), axis(np.array(list(drawn))), [values[1] for values in drawn.values()])
+    assert np.abs(between - axis(grid) ** 2).max() < 2 * rows.STRAIGHT * scale
+
+
 @pytest.mark.parametrize(
     "formula", [lambda p: math.sqrt(p.scale - 3.6), lambda p: float(np.log(p.scale - 3.6))]
 )
