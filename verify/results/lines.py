@@ -9,7 +9,6 @@ from typing import Any
 from verify.results.records import Curve, PointOutcome, Row
 
 __all__ = [
-    "as_drawn",
     "drawn_at_points_only",
     "known_at_points_only",
     "on_axis",
@@ -21,18 +20,6 @@ __all__ = [
 
 CLOSE = 1e-6
 """Largest distance of a curve from the table, as a share of the value, or of the margin where that is larger."""
-
-DIGITS = 7
-"""Of the numbers of a curve, fewer than which would miss the table by more than `CLOSE`; a picture shows four."""
-
-
-def as_drawn(value: float) -> float:
-    """A number to the digits of a curve; those of the table and of all that a verdict rests on are not cut.
-
-    >>> as_drawn(0.1234567890123), as_drawn(-98765432.1), as_drawn(float("inf"))
-    (0.1234568, -98765430.0, inf)
-    """
-    return float(f"{value:.{DIGITS}g}")
 
 
 def same_line(one: Curve, other: Curve) -> bool:

@@ -17,7 +17,7 @@ from verify.judging.judge import PRINTED, Reading, passage
 from verify.judging.power import claim_power
 from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Verdict
 from verify.results import Curve, PointOutcome, Row
-from verify.results.lines import as_drawn, spans_decades, strays
+from verify.results.lines import spans_decades, strays
 
 if TYPE_CHECKING:
     from verify.running.settings import Settings
@@ -35,6 +35,9 @@ STRAIGHT = 1 / 400
 
 BISECTIONS = 6
 """Of the distance of two neighbours of the grid where a formula jumps between them: less than a pixel is left."""
+
+SHOWN = 7
+"""Digits of a curve: fewer would miss the table, which is to be met to a millionth; a picture shows four."""
 
 MOST_CURVES = 3
 
@@ -228,8 +231,8 @@ def _measured_curve(
         axis=claim.axis,
         at=dict(at),
         x=[float(x) for x in mine],
-        predicted=[as_drawn(o.predicted) for o in mine.values()],
-        rivals={name: list(map(as_drawn, values)) for name, values in {**rivals, **said}.items()},
+        predicted=[_as_drawn(o.predicted) for o in mine.values()],
+        rivals={name: list(map(_as_drawn, values)) for name, values in {**rivals, **said}.items()},
     )
 
 
@@ -258,7 +261,7 @@ def _grid(values: Sequence[float]) -> list[float]:
     if all(isinstance(value, int) for value in values):
         between = np.unique(np.clip(np.round(between), math.ceil(start), math.floor(end)))
         return sorted({*between.tolist(), *map(float, values)})
-    return sorted({*map(as_drawn, between.tolist()), *map(float, values)})
+    return sorted({*map(_as_drawn, between.tolist()), *map(float, values)})
 
 
 def _curve(
@@ -273,8 +276,8 @@ def _curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),
         x=list(found),
-        predicted=list(map(as_drawn, predicted)),
-        rivals={name: list(map(as_drawn, column)) for name, column in zip(rivals, values, strict=True)},
+        predicted=list(map(_as_drawn, predicted)),
+        rivals={name: list(map(_as_drawn, column)) for name, column in zip(rivals, values, strict=True)},
     )
 
 
@@ -316,7 +319,7 @@ def _jumps(
     between = [(grid[i], grid[i + 1], BISECTIONS) for i in known if i + 1 in known]
     while between:
         a, b, left = between.pop()
-        m = (a + b) // 2 if whole else as_drawn((a + b) / 2)
+        m = (a + b) // 2 if whole else _as_drawn((a + b) / 2)
         if left and a < m < b:
             middle = said(m)
             if any(bent(y, (m - a) / (b - a)) for y in zip(found[a], middle, found[b], strict=True)):
@@ -344,6 +347,11 @@ def _bent(y: tuple[float, float, float], share: float, scale: float, decades: fl
     if not decades or min(y) <= 0:
         return False
     return abs(math.log(left) + share * math.log(right / left) - math.log(middle)) > STRAIGHT * decades
+
+
+def _as_drawn(value: float) -> float:
+    """A number to the digits of a curve; those of the table and of all that a verdict rests on are not cut."""
+    return float(f"{value:.{SHOWN}g}")
 
 
 def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:

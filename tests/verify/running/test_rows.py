@@ -10,7 +10,6 @@ import pytest
 from simulate.monte_carlo import Point, SerialExecutor
 from verify.model import Claim, Experiment, Kind, Tier, Verdict
 from verify.results import Row
-from verify.results.lines import as_drawn
 from verify.running import rows
 from verify.running.engine import Session, Settings
 from verify.running.rows import combine, rerun_command
@@ -162,7 +161,7 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
         curve.x, curve.rivals["complex"], curve.rivals["as our copy reads"], strict=True
     ):
         assert math.isnan(value) if x < 5 else value == pytest.approx(math.sqrt(x - 5))
-        assert twice == as_drawn(2 * x)
+        assert twice == rows._as_drawn(2 * x)
     assert set(printed.curves[0].rivals) == {"corrected"}
     assert rows_of(axis="")[0].curves == []
 
