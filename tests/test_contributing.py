@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -11,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from verify.results import load
 
 ROOT = Path(__file__).parents[1]
 COPIED = (
@@ -60,9 +61,9 @@ def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
     name = "granziol2022/second-moment"
     run(house, "verify.cli", "report", "--claim", name, "--tier", "smoke", "--report-dir", "report")
 
-    (row,) = json.loads((house / "report" / "results.json").read_text(encoding="utf-8"))["rows"]
-    assert (row["id"], row["verdict"]) == (name, "agrees")
-    assert {rival["name"] for p in row["points"] for rival in p["rivals"] if rival["rejected"]} == {
+    (row,) = load(house / "report" / "results.json").rows
+    assert (row.id, row.verdict) == (name, "agrees")
+    assert {rival.name for p in row.points for rival in p.rivals if rival.rejected} == {
         "the limit",
         "no diagonal",
     }

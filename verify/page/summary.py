@@ -113,11 +113,16 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     )
     parts = (
         ("holds", found.holds),
-        ("misprint", found.misprints) if found.misprints else ("fails", found.fails),
+        ("misprint", found.misprints) if found.misprints else ("fails", _stated(found)),
     )
     parts += (("networks", [f for f in found.networks if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
     return [said if rows else f"{found.paper}: observed", *shown]
+
+
+def _stated(found: PaperFindings) -> list[Finding]:
+    """What does not hold as the paper states it; where there is none, what fails otherwise."""
+    return found.fails[0].listed if found.fails else []
 
 
 def _finding(sort: str, finding: Finding) -> list[str]:

@@ -14,6 +14,7 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from verify.files import replace_files
+from verify.results.layout import FULL, TABLES, laid_out, needed, text
 from verify.results.lines import strays
 from verify.results.records import (
     SCHEMA,
@@ -32,7 +33,7 @@ NOT_FINITE = ("nan", "inf", "-inf")
 """What has no number in JSON and is written as a string."""
 
 LARGEST_FILE = 1 << 26
-"""Bytes; a run of every claim writes less than a hundredth of this."""
+"""Bytes; a run of every claim writes less than a twentieth of this."""
 
 MOST_ITEMS, DEEPEST = 10_000, 16
 """Limits of one list or dictionary, and of the nesting in a free field: no run comes near them."""
@@ -63,8 +64,7 @@ def save(results: Results, path: Path) -> None:
 
 def dumps(results: Results) -> str:
     """The results as JSON text, with their digest; NaN and infinity are strings there."""
-    plain = _plain(asdict(results)) | {"sha256": results.sha256 or _digest(results)}
-    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+    return text(_plain(laid_out(results)) | {"sha256": results.sha256 or _digest(results)})
 
 
 def edited(results: Results) -> bool:
@@ -74,7 +74,7 @@ def edited(results: Results) -> bool:
 
 def _digest(results: Results) -> str:
     """Of what the file says, however it is laid out."""
-    return hashlib.sha256(canonical(replace(results, sha256="")).encode()).hexdigest()
+    return hashlib.sha256(canonical(laid_out(replace(results, sha256=""))).encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:
@@ -115,8 +115,9 @@ def load(path: Path) -> Results:
         raise ValueError(f"results file {path} is corrupt: not JSON; run losscurv report again") from None
     except TypeError as error:
         raise ValueError(f"results file {path} is corrupt: {error}; run losscurv report again") from None
-    if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
-        raise ValueError(f"results file {path} must have schema {SCHEMA}; run losscurv report again")
+    if not isinstance(raw, dict) or raw.get("schema") not in range(FULL, SCHEMA + 1):
+        known = f"{FULL} or {SCHEMA}"
+        raise ValueError(f"results file {path} must have schema {known}; run losscurv report again")
     try:
         return _decoded(Results, raw, "results")
     except (TypeError, OverflowError, RecursionError) as error:
@@ -150,6 +151,8 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
         return None if value is None else _decoded(inner[0], value, where)
     if is_dataclass(plain):
         return _record(plain, value, where)
+    if plain is list and inner[0] in TABLES and isinstance(value, dict):
+        value = _untabled(inner[0], value, where)
     if plain is float:
         value = _number(value)
     if plain is Any:
@@ -168,6 +171,20 @@ def _decoded(kind: Any, value: Any, where: str) -> Any:
     )
 
 
+def _untabled(kind: Any, table: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """A table of the file as a record for each of its lines."""
+    types = _types(kind)
+    if table.keys() != types.keys():
+        raise TypeError(f"{where} must have the fields {_listed(types)}")
+    for name, column in table.items():
+        if not isinstance(column, list):
+            raise TypeError(f"{where}.{name} must be a list, got a {type(column).__name__}")
+        _require_few(column, f"{where}.{name}")
+    if len({len(column) for column in table.values()}) > 1:
+        raise TypeError(f"{where} must have as many values of each field")
+    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
+
+
 def _listed(names: Mapping[str, Any]) -> str:
     """The first names of many: a message fits a few lines."""
     shown = list(names)[:_NAMED]
@@ -176,7 +193,7 @@ def _listed(names: Mapping[str, Any]) -> str:
 
 def _record(kind: Any, value: Any, where: str) -> Any:
     types = _types(kind)
-    if not isinstance(value, dict) or value.keys() != types.keys():
+    if not isinstance(value, dict) or not needed(kind) <= value.keys() <= types.keys():
         raise TypeError(f"{where} must have the fields {_listed(types)}")
     made = kind(**{name: _decoded(types[name], item, f"{where}.{name}") for name, item in value.items()})
     for problem in _problems(made):

@@ -8,10 +8,31 @@ from typing import Any
 
 from verify.results.records import Curve, PointOutcome, Row
 
-__all__ = ["drawn_at_points_only", "known_at_points_only", "on_axis", "others", "spans_decades", "strays"]
+__all__ = [
+    "drawn_at_points_only",
+    "known_at_points_only",
+    "on_axis",
+    "others",
+    "same_line",
+    "spans_decades",
+    "strays",
+]
 
 CLOSE = 1e-6
 """Largest distance of a curve from the table, as a share of the value, or of the margin where that is larger."""
+
+
+def same_line(one: Curve, other: Curve) -> bool:
+    """Whether two curves are one line, but for their digits: compared where both have a place, of which there is one.
+
+    How many places a line takes to look smooth is nothing that a verdict rests on.
+    """
+    if one.rivals.keys() != other.rivals.keys():
+        return False
+    places = {x: i for i, x in enumerate(other.x)}
+    pairs = [(i, places[x]) for i, x in enumerate(one.x) if x in places]
+    lines = [(one.predicted, other.predicted), *((one.rivals[k], other.rivals[k]) for k in one.rivals)]
+    return bool(pairs) and all(_same(a[i], b[j], 0.0) for a, b in lines for i, j in pairs)
 
 
 def spans_decades(values: Sequence[float]) -> bool:

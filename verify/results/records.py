@@ -32,7 +32,7 @@ __all__ = [
     "Violation",
 ]
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the file's layout; results.schema.json is checked against it in the tests."""
 
 

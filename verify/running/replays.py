@@ -1,4 +1,4 @@
-"""A repeated run beside the recorded one: all that the seed fixes is compared, to the last bit."""
+"""A repeated run beside the recorded one: all that a verdict rests on is compared, to the last bit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
-from verify.results import Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
+from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
+from verify.results.lines import same_line
 
 __all__ = ["INTERRUPTED", "replay_differences"]
 
@@ -14,7 +15,7 @@ INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
 
 _SETTINGS = ("seed", "tier", "device", "data", "replicates", "alpha", "family_error")
-_ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin", "curves")
+_ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin")
 _FIRST = ("measured", "replicates", "predicted", "margin", "verdict")
 _POINT = (*_FIRST, *(f.name for f in fields(PointOutcome) if f.name not in _FIRST))
 _TABLE = ("replicates", "along", "columns", "groups")
@@ -30,8 +31,9 @@ def replay_differences(
     """What a repeated run has otherwise than the recorded one, a line each.
 
     Compared are the settings, the scores by their hash, and of every row the verdicts, predictions, margins, measured
-    values and all else that its points and curves hold; of observations the tables. What is there in one of the two
-    runs only is a difference too. What was not asked for, or not reached before an interruption, is not compared.
+    values and all else that its points hold, and the lines drawn through them, but for rounding; of observations the
+    tables. What is there in one of the two runs only is a difference too. What was not asked for, or not reached before
+    an interruption, is not compared.
 
     Parameters
     ----------
@@ -104,7 +106,16 @@ def _row_change(recorded: Row, again: Row) -> str:
     )
     where = ", at point {}" if len(pairs) > 1 else ""
     told = next((f"{name} {change}{where.format(i)}" for name, i, change in changes if change), "")
-    return told or _field_change(recorded, again, _ROW)
+    return told or _field_change(recorded, again, _ROW) or _line_change(recorded.curves, again.curves)
+
+
+def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:
+    """Layouts differ in the digits and places of a curve, which no verdict rests on: what is compared is the line."""
+    settings = [canonical([(curve.axis, curve.at) for curve in curves]) for curves in (recorded, again)]
+    pairs = zip(recorded, again, strict=False)
+    if settings[0] == settings[1] and all(same_line(one, other) for one, other in pairs):
+        return ""
+    return f"curves {_change(recorded, again)}"
 
 
 def _field_change(recorded: Any, again: Any, names: Sequence[str]) -> str:

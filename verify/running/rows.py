@@ -36,6 +36,9 @@ STRAIGHT = 1 / 400
 BISECTIONS = 6
 """Of the distance of two neighbours of the grid where a formula jumps between them: less than a pixel is left."""
 
+SHOWN = 7
+"""Digits of a curve: fewer would miss the table, which is to be met to a millionth; a picture shows four."""
+
 MOST_CURVES = 3
 
 Found = Mapping[Reading, list[PointOutcome]]
@@ -228,8 +231,8 @@ def _measured_curve(
         axis=claim.axis,
         at=dict(at),
         x=[float(x) for x in mine],
-        predicted=[o.predicted for o in mine.values()],
-        rivals={**rivals, **said},
+        predicted=[_as_drawn(o.predicted) for o in mine.values()],
+        rivals={name: list(map(_as_drawn, values)) for name, values in {**rivals, **said}.items()},
     )
 
 
@@ -257,7 +260,8 @@ def _grid(values: Sequence[float]) -> list[float]:
         between = np.linspace(start, end, CURVE_POINTS)
     if all(isinstance(value, int) for value in values):
         between = np.unique(np.clip(np.round(between), math.ceil(start), math.floor(end)))
-    return sorted({*between.tolist(), *(float(value) for value in values)})
+        return sorted({*between.tolist(), *map(float, values)})
+    return sorted({*map(_as_drawn, between.tolist()), *map(float, values)})
 
 
 def _curve(
@@ -266,14 +270,14 @@ def _curve(
     rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
     formulas = [reading.predict, *rivals.values()]
     whole = isinstance(at[claim.axis], int)
-    drawn = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas], whole=whole)
-    predicted, *values = zip(*drawn.values(), strict=True)
+    found = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas], whole=whole)
+    predicted, *values = zip(*found.values(), strict=True)
     return Curve(
         axis=claim.axis,
         at=dict(_setting(claim, at)),
-        x=list(drawn),
-        predicted=list(predicted),
-        rivals={name: list(column) for name, column in zip(rivals, values, strict=True)},
+        x=list(found),
+        predicted=list(map(_as_drawn, predicted)),
+        rivals={name: list(map(_as_drawn, column)) for name, column in zip(rivals, values, strict=True)},
     )
 
 
@@ -286,6 +290,8 @@ def _bends(
     """
     known = {i: said(x) for i, x in enumerate(grid) if i % COARSE == 0 or x in kept or i == len(grid) - 1}
     scale, decades = _extent([values[0] for values in known.values()])
+    if not scale:  # a prediction of 0 everywhere: what stands beside it has one
+        scale, _ = _extent([y for values in known.values() for y in values])
     u = np.log(grid) if spans_decades([grid[0], grid[-1]]) else np.asarray(grid)
     between = list(pairwise(sorted(known)))
     while between:
@@ -313,7 +319,7 @@ def _jumps(
     between = [(grid[i], grid[i + 1], BISECTIONS) for i in known if i + 1 in known]
     while between:
         a, b, left = between.pop()
-        m = (a + b) // 2 if whole else (a + b) / 2
+        m = (a + b) // 2 if whole else _as_drawn((a + b) / 2)
         if left and a < m < b:
             middle = said(m)
             if any(bent(y, (m - a) / (b - a)) for y in zip(found[a], middle, found[b], strict=True)):
@@ -341,6 +347,11 @@ def _bent(y: tuple[float, float, float], share: float, scale: float, decades: fl
     if not decades or min(y) <= 0:
         return False
     return abs(math.log(left) + share * math.log(right / left) - math.log(middle)) > STRAIGHT * decades
+
+
+def _as_drawn(value: float) -> float:
+    """A number to the digits of a curve; those of the table and of all that a verdict rests on are not cut."""
+    return float(f"{value:.{SHOWN}g}")
 
 
 def _value(claim: Claim, formula: Any, at: Point, x: float) -> float:

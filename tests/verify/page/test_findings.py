@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.page import report
-from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.page.report.findings import how_closely, how_far, misprints, paper_findings
+from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
 
 AUTHORS = "Granziol, Zohren and Roberts (2022)"
@@ -126,6 +128,114 @@ def test_a_misprint_says_what_replaces_it_and_a_surprise_is_no_finding() -> None
     assert misprint.words == "A square is missing."
     assert misprint.measure == "corrected: within 0.5 %; as our copy reads: 4 times too large"
     assert [f.target for f in found.holds] == ["row/granziol2022/m"] and found.fails == []
+
+
+def misprinted(number: int, **changes: Any) -> list[Row]:
+    """A formula as our copy reads, which fails, and the one that replaces it."""
+    claim, source = f"granziol2022/m{number}", changes.pop("source", f"theorem {number}")
+    return [
+        made(f"m{number}", source, claim=claim, standing="corrected", reading="corrected"),
+        made(f"m{number} [as our copy reads]", source, claim=claim, standing="misprint", points=WRONG,
+             expected="disagrees", verdict="disagrees",
+             finding=f"As our copy reads, square {number} is missing; P says so. More words.", **changes),
+    ]  # fmt: skip
+
+
+def test_every_misprint_says_what_the_error_is() -> None:
+    rows = [row for number in range(1, 6) for row in misprinted(number)]
+    (found,) = paper_findings(run(rows))
+    assert [f.words for f in found.misprints] == [
+        f"As our copy reads, square {k} is missing; P says so. More words." for k in (1, 2, 3)
+    ]
+    assert [(f.on, f.words, f.measure) for f in found.other_misprints] == [
+        (f"Theorem {k}", f"square {k} is missing; P says so.", "") for k in (4, 5)
+    ]
+    html = report.document(run(rows))
+    assert all(f"</a>: square {k} is missing; P says so." in html for k in (4, 5))
+
+
+def test_the_counts_of_misprints_add_up() -> None:
+    rows = [row for number in range(1, 5) for row in misprinted(number)]
+    rows += misprinted(5, source="theorem 4, eq. (9)")
+    rows += misprinted(6)[1:]  # nothing is judged beside it
+    rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
+    assert misprints(run(rows)) == (6, 5, 7, 5)
+    assert misprints(run(rows[:1])) is None
+    (said,) = re.findall("Misprints, counted: .*?</p>", report.document(run(rows)))
+    assert re.sub("<[^>]*>", "", said) == (
+        "Misprints, counted: 6 readings fail as our copy has them, one for each of the 5 statements that the findings "
+        "list and 1 more at the same statements; 7 corrected formulas agree, 5 beside such a reading and 2 in place of "
+        "a wording that is not judged apart."
+    )
+
+
+def failing(name: str, standing: str, **changes: Any) -> Row:
+    wrong = {"points": WRONG, "expected": "disagrees", "verdict": "disagrees", "finding": f"Words on {name}."}
+    return made(name, f"theorem {name}", standing=standing, **{**wrong, **changes})
+
+
+def test_what_is_tried_outside_its_condition_stands_apart_from_what_does_not_hold() -> None:
+    told = {"as strong as stated": 1, "outside its range": 5, "ours": 2}
+    rows = [failing(f"{standing[0]}{k}", standing) for standing, n in told.items() for k in range(n)]
+    (found,) = paper_findings(run(rows))
+    assert {sort.standing: sort.readings for sort in found.fails} == told
+    assert [len(sort.listed) for sort in found.fails] == [1, 3, 2]
+    html = report.document(run(rows))
+    for heading in ("Does not hold as stated", "no error of the paper", "Of our own, and does not hold"):
+        assert f"{heading}</h4>" in html
+    assert (
+        html.index("as stated</h4>") < html.index("Words on a0.") < html.index("no error of the paper</h4>")
+    )
+    assert html.index("no error of the paper</h4>") < html.index("Words on o0.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "basis"),
+    [
+        ({}, "sampled"),
+        ({"kind": "property"}, "sampled"),
+        ({"kind": "scaling exponent", "model_based": True}, "model-based"),
+        ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 3e-13, 0.0)]}, "exact"),
+        ({"kind": "exact property", "points": [point({}, 0.0, 1e-9, 0.0, 0.0)]}, "exact"),
+    ],
+)
+def test_every_line_says_what_its_verdict_rests_on(changes: dict[str, Any], basis: str) -> None:
+    (found,) = paper_findings(run([made("t1", "theorem 1", **changes)]))
+    assert [f.basis for f in found.holds] == [basis]
+    assert f"</strong> <em>{basis}</em>" in report.document(run([made("t1", "theorem 1", **changes)]))
+    (wrong,) = paper_findings(run([failing("w", "misprint", **changes)]))
+    assert [f.basis for f in wrong.misprints] == [basis]
+
+
+def test_what_fails_on_networks_names_the_network_and_the_data_of_its_number() -> None:
+    told = {"data": "digits", "replicate": "one tanh network"}
+    points = [
+        point({"dim": 3, "steps": 10, "network": "LeNet-5"}, 8.0, 0.08, 2.0, 0.01),
+        point({"dim": 3, "steps": 40, "network": "LeNet-300"}, 3.0, 0.03, 2.0, 0.01),
+    ]
+    (found,) = paper_findings(run([failing("n", "as strong as stated", points=points, **told)]))
+    (first,) = found.fails[0].listed
+    assert first.measure == "4 times too large"
+    assert first.where == "one tanh network (data: digits; steps = 10, LeNet-5)"
+    assert f"</strong>, on {first.where} <em>" in report.document(
+        run([failing("n", "as strong as stated", points=points, **told)])
+    )
+
+
+def test_tables_of_networks_name_the_case_of_each_number() -> None:
+    table = next(made for made in sample().observations if made.id == "granziol2022/batches")
+    (found,) = paper_findings(dataclasses.replace(run([]), rows=[], observations=[table]))
+    (line,) = found.networks
+    column = next(k for k, column in enumerate(table.columns) if column.ratio)
+    cells = [(row.cells[column].mean, group, row.at) for group in table.groups for row in group.rows]
+    known = [cell for cell in cells if math.isfinite(cell[0])]
+    for value, group, at in (min(known, key=lambda c: c[0]), max(known, key=lambda c: c[0])):
+        told = re.search(rf"{numeral(value, 2)} \(([^)]*)\)", line.measure)
+        assert told and told[1].endswith(f"{table.axis} {numeral(at, 3)}")
+        assert all(word in told[1] for word in group.parameters.values() if isinstance(word, str)) or (
+            len({repr(other.parameters) for other in table.groups}) == 1
+        )
+    assert line.where.startswith(table.replicate) and table.data in line.where and line.basis == "reported"
 
 
 def test_what_is_open_and_judged_in_part_is_named() -> None:

@@ -28,6 +28,10 @@ MISSED = 0.02
 """Of what a line spans, by which it may miss the formula between two of its places."""
 
 
+PLACES = 350
+"""Of a line with five steps, each as steep as it is drawn."""
+
+
 def drawn_claims() -> list[Claim]:
     listed = (claim for claim in registry.claims() if isinstance(claim, Claim))
     return [claim for claim in listed if claim.axis and not claim.inputs and not claim.along]
@@ -97,6 +101,17 @@ def test_between_the_points_a_line_is_the_formula(claim_id: str) -> None:
             for x, y, off in steepest(curve):
                 said = rows._value(claim, reading.predict, at, x)
                 assert not math.isfinite(said) or abs(said - y) <= off, (row.id, x, y, said)
+
+
+@pytest.mark.parametrize("claim_id", [claim.id for claim in drawn_claims()])
+def test_no_line_has_more_places_than_a_picture_shows(claim_id: str) -> None:
+    """And none has more digits: the places between the points make up most of a results file otherwise."""
+    for row in rows_of(claim_id):
+        for curve in row.curves:
+            assert len(curve.x) <= PLACES, row.id
+            between = set(curve.x) - {float(point.parameters[curve.axis]) for point in row.points}
+            numbers = [*between, *curve.predicted, *(y for values in curve.rivals.values() for y in values)]
+            assert all(float(f"{y:.7g}") == y for y in numbers if math.isfinite(y)), row.id
 
 
 def steepest(curve: Curve) -> list[tuple[float, float, float]]:

@@ -297,7 +297,7 @@ def first_row(raw: Any) -> Any:
         (lambda raw: raw["observations"][0].update(replicates=-1), "replicates must be at least 0"),
         (lambda raw: first_row(raw).update(cells=[]), "have one cell for each of its columns in every row"),
         (lambda raw: raw["observations"][0].update(columns=[]), "have one cell for each of its columns"),
-        (lambda raw: first_row(raw)["cells"][0].update(mean="high"), "mean must be a float"),
+        (lambda raw: first_row(raw)["cells"]["mean"].__setitem__(0, "high"), "mean must be a float"),
         (lambda raw: first_row(raw).update(at=None), "have a place for each of its rows or for none"),
         (lambda raw: first_row(raw).update(at="nan"), "have a place for each of its rows or for none"),
         (lambda raw: first_row(raw).update(at=1e200), "all of a size that can be drawn"),

@@ -16,6 +16,7 @@ from verify.results import (
     dumps,
     load,
 )
+from verify.results.layout import FULL
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_what_is_no_json_is_corrupt(tmp_path: Path, content: bytes) -> None:
     "content", ["[]", "null", "3", '"text"', "{}", '{"schema": 0}', '{"schema": "3"}', '{"schema": 3}']
 )
 def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
-    refused(tmp_path, content.encode(), f"must have schema {SCHEMA}; run losscurv report again")
+    refused(tmp_path, content.encode(), f"must have schema {FULL} or {SCHEMA}; run losscurv report again")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,14 @@ def test_another_layout_is_named(tmp_path: Path, content: str) -> None:
         (("rows", 0, "points", 0, "replicates"), 1.5, r"points\[0\].replicates must be a int"),
         (("rows", 0, "points", 0, "parameters"), [], r"points\[0\].parameters must be a dict"),
         (("rows", 0, "points", 0, "inputs"), {"y": "z"}, r"points\[0\].inputs.y must be a float"),
+        (
+            ("rows", 0, "points", 0, "looks"),
+            {"measured": []},
+            "looks must have the fields replicates, measured",
+        ),
+        (("rows", 0, "points", 0, "looks", "upper"), 3, "looks.upper must be a list, got a int"),
+        (("rows", 0, "points", 0, "looks", "upper"), [1.0], "looks must have as many values of each field"),
+        (("rows", 0, "points", 0, "looks", "replicates", 1), "x", r"looks\[1\].replicates must be a int"),
         (("rows", 0, "curves"), [{"axis": "x"}], r"curves\[0\] must have the fields axis"),
         (("suite", "seed"), "7", "results.suite.seed must be a int"),
         (("suite", "replicates"), "7", "results.suite.replicates must be a int"),
@@ -79,6 +88,10 @@ def test_a_missing_field_is_corrupt(tmp_path: Path) -> None:
         raw = json.loads(dumps(sample()))
         del raw[part]
         refused(tmp_path, raw, "is corrupt: results must have the fields")
+    for part in ("verdict", "measured", "lower"):
+        raw = json.loads(dumps(sample()))
+        del raw["rows"][0]["points"][0][part]
+        refused(tmp_path, raw, r"is corrupt: .*points\[0\] must have the fields")
 
 
 def test_nesting_in_a_free_field_is_no_crash(tmp_path: Path) -> None:

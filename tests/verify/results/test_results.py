@@ -1,6 +1,7 @@
 """The results file: what goes in comes out, half a file is never seen, and anything else is one clear error."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
@@ -41,6 +42,7 @@ from verify.results import (
     load,
     save,
 )
+from verify.results.layout import FULL, TABLES, needed
 from verify.results.records import WORDS
 from verify.running.engine import Session, Settings
 
@@ -134,6 +136,72 @@ def test_the_file_is_plain_json(tmp_path: Path) -> None:
     assert text.endswith("}\n")
 
 
+# --- layout
+
+
+def written_in_full(made: Results) -> dict[str, Any]:
+    """As the layout before this one wrote it: every field of every record, and the digest over them."""
+    full = finite(dataclasses.asdict(dataclasses.replace(made, schema=FULL, sha256="")))
+    said = json.dumps(numbers_of(full), sort_keys=True, separators=(",", ":"))
+    return full | {"sha256": hashlib.sha256(said.encode()).hexdigest()}
+
+
+def finite(raw: Any) -> Any:
+    """What JSON has no number for as a string."""
+    if isinstance(raw, dict):
+        return {key: finite(value) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [finite(value) for value in raw]
+    return str(raw) if isinstance(raw, float) and not math.isfinite(raw) else raw
+
+
+def test_a_file_of_the_layout_before_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
+    path, full = tmp_path / "results.json", written_in_full(sample())
+    path.write_text(json.dumps(full, indent=1))
+    made = load(path)
+    assert not edited(made) and made.schema == FULL == SCHEMA - 1
+    assert same(dataclasses.replace(made, schema=SCHEMA, sha256=""), sample())
+    save(made, path)
+    assert json.loads(path.read_text()) == json.loads(json.dumps(full))
+
+    place(full, ("rows", 0, "points", 0, "measured"), 0.25)
+    path.write_text(json.dumps(full))
+    assert edited(load(path))
+
+
+def test_what_holds_its_default_is_not_said_and_many_records_are_a_table() -> None:
+    look = {"replicates": 3, "measured": 0.1, "lower": 0.0, "upper": 0.2}
+    made = with_point(outcome(looks=[Look(**look), Look(**look)], skewness=-0.0))
+    (row,) = json.loads(dumps(made))["rows"]
+    assert row["points"] == [
+        {"parameters": {}, "verdict": "agrees", "predicted": 0.1, "margin": 0.1, "measured": 0.1, "lower": 0.1,
+         "upper": 0.1, "skewness": -0.0, "looks": {name: [value, value] for name, value in look.items()}}
+    ]  # fmt: skip
+    assert "curves" not in row and "error" not in row and row["verdict"] == "agrees"
+
+
+def test_a_row_is_a_line() -> None:
+    lines = dumps(sample()).splitlines()
+    rows = [json.loads(line.removesuffix(",")) for line in lines if line.startswith('{"id":"')]
+    judged = [row["id"] for row in rows if "claim" in row]
+    assert judged == [row.id for row in (*sample().rows, *sample().planted)]
+
+
+def test_a_file_is_small(planted: Results) -> None:
+    """Bytes of a row without its points and curves, and of a point, at most; what a file adds to them is little."""
+    rows = [row for made in (planted, sample()) for row in json.loads(dumps(made))["rows"]]
+    points = [point for row in rows for point in row.get("points", [])]
+    assert len(rows) > 30 and len(points) > 80
+    assert size([{**row, "points": [], "curves": []} for row in rows]) < 850 * len(rows)
+    assert size(points) < 740 * len(points)
+    whole = json.loads(dumps(planted))
+    assert len(dumps(planted)) < 1.01 * size(whole) + 10
+
+
+def size(raw: Any) -> int:
+    return len(json.dumps(raw, separators=(",", ":")))
+
+
 # --- schema
 
 
@@ -171,8 +239,19 @@ def test_results_keep_to_the_schema(planted: Results) -> None:
 def test_the_schema_names_every_field_and_no_other(name: str | None, record: type) -> None:
     part = LAYOUT["$defs"][name] if name else LAYOUT
     fields = [f.name for f in dataclasses.fields(record)]
-    assert list(part["properties"]) == part["required"] == fields
+    assert list(part["properties"]) == fields
+    assert part["required"] == [field for field in fields if field in needed(record)]
     assert part["additionalProperties"] is False
+    tables = [part["properties"][field].get("type") == "array" for field in fields]
+    assert all(tables) or record not in TABLES
+
+
+@pytest.mark.parametrize(("name", "record"), [("point", PointOutcome), ("row", Row), ("curve", Curve)])
+def test_the_schema_says_what_a_field_holds_that_is_left_out(name: str, record: type) -> None:
+    for field in dataclasses.fields(record):
+        made = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        said = LAYOUT["$defs"][name]["properties"][field.name].get("default", dataclasses.MISSING)
+        assert said == made and type(said) is type(made), field.name
 
 
 def test_the_schema_names_every_word_of_the_model() -> None:

@@ -84,6 +84,40 @@ def test_a_replay_compares_what_was_to_be_judged(recorded: Results, field: str, 
     assert line.startswith(f"{recorded.rows[0].id}: {field} ")
 
 
+CURVE = Curve(
+    axis="x", at={"dim": [3]}, x=[1.0, 2.0, 3.0], predicted=[0.5, 1 / 3, 7e-9], rivals={"r": [math.nan, 1, 2]}
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "differ"),
+    [
+        ({}, False),
+        ({"predicted": [0.5, 0.3333333, 7e-9]}, False),  # to the digits of a file
+        ({"x": [1.0, 1.5, 3.0], "predicted": [0.5, 0.4, 7e-9]}, False),  # other places between the points
+        ({"at": {"dim": (3,)}}, False),
+        ({"predicted": [0.5, 0.33333, 7e-9]}, True),
+        ({"predicted": [0.5, 1 / 3, 7.1e-9]}, True),
+        ({"rivals": {"r": [math.nan, 1, 2.001]}}, True),
+        ({"rivals": {"r": [1, 1, 2]}}, True),
+        ({"rivals": {"other": [math.nan, 1, 2]}}, True),
+        ({"x": [1.1, 2.1, 3.1]}, True),
+        ({"axis": "y"}, True),
+        ({"at": {"dim": [4]}}, True),
+    ],
+)
+def test_a_replay_compares_the_lines_of_curves_and_not_their_digits_and_places(
+    recorded: Results, changes: dict[str, Any], differ: bool
+) -> None:
+    before, now = (
+        edit(recorded, curves=[CURVE]),
+        edit(recorded, curves=[dataclasses.replace(CURVE, **changes)]),
+    )
+    lines = replays.replay_differences(before, now)
+    assert [line.startswith(f"{recorded.rows[0].id}: curves ") for line in lines] == [True] * differ
+    assert replays.replay_differences(before, edit(recorded, curves=[]))
+
+
 def test_a_replay_misses_rows_and_runs_and_finds_new_ones(recorded: Results) -> None:
     fewer = dataclasses.replace(recorded, rows=recorded.rows[1:], runs=recorded.runs[1:], sha256="")
     name, run = recorded.rows[0].id, recorded.runs[0]

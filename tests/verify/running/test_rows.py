@@ -161,7 +161,7 @@ def test_curves_show_theory_rivals_and_the_other_reading_with_gaps_where_undefin
         curve.x, curve.rivals["complex"], curve.rivals["as our copy reads"], strict=True
     ):
         assert math.isnan(value) if x < 5 else value == pytest.approx(math.sqrt(x - 5))
-        assert twice == 2 * x
+        assert twice == rows._as_drawn(2 * x)
     assert set(printed.curves[0].rivals) == {"corrected"}
     assert rows_of(axis="")[0].curves == []
 
@@ -215,6 +215,18 @@ def test_a_straight_line_needs_few_places_and_a_rival_that_bends_more(
     straight = rows._bends(places, {places[11]}, lambda x: [1 + float(axis(x))])
     bent = rows._bends(places, {places[11]}, lambda x: [1 + float(axis(x)), 9 * float(axis(x)) ** 2])
     assert len(straight) <= 27 < len(bent)
+
+
+@pytest.mark.parametrize(("axis", "grid"), GRIDS)
+def test_beside_a_prediction_of_0_a_rival_is_drawn_to_its_own_scale(
+    axis: Callable[..., np.ndarray], grid: np.ndarray
+) -> None:
+    """Which then gives no scale, by which every other formula would bend at every place."""
+    drawn = rows._bends(grid.tolist(), set(), lambda x: [0.0, float(axis(x)) ** 2])
+    assert 2 < len(drawn) <= len(grid)
+    scale = np.ptp([float(axis(x)) ** 2 for x in grid])
+    between = np.interp(axis(grid), axis(np.array(list(drawn))), [values[1] for values in drawn.values()])
+    assert np.abs(between - axis(grid) ** 2).max() < 2 * rows.STRAIGHT * scale
 
 
 @pytest.mark.parametrize(

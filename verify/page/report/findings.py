@@ -16,36 +16,71 @@ from verify.model.inventory import Status
 from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
+from verify.page.report.on_networks import case, ran_on, seen
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
-__all__ = ["Finding", "PaperFindings", "corrections", "how_closely", "how_far", "paper_findings"]
+__all__ = [
+    "Failing",
+    "Finding",
+    "Misprints",
+    "PaperFindings",
+    "corrections",
+    "how_closely",
+    "how_far",
+    "misprints",
+    "paper_findings",
+]
 
 MOST, FAILURES = 5, 3
 """Findings on the first page, of what holds and of what fails; the others are counted, with a link to all."""
+
+FAILING = (Standing.AS_STATED, Standing.CORRECTED, Standing.OUTSIDE, Standing.OURS)
+"""What fails and is no misprint, sort by sort: a reading outside the paper's own condition is no error of the paper."""
 
 TIMES = 2.0
 """From here on a ratio reads better as a factor than in percent."""
 
 
 class Finding(NamedTuple):
-    """A sentence of what was found: on what, in words, by how much, and the row, table or entry that it leads to."""
+    """A sentence of what was found: on what, in words, by how much, and the row, table or entry that it leads to.
+
+    `basis` is what its verdict rests on, or that it has none, and `where` the network and data of its number.
+    """
 
     on: str
     words: str
     measure: str
     target: str
+    basis: str = ""
+    where: str = ""
+
+
+class Failing(NamedTuple):
+    """The first findings of one sort that fails, and how many readings of it there are."""
+
+    standing: str
+    listed: list[Finding]
+    readings: int
+
+
+class Misprints(NamedTuple):
+    """How many readings are misprinted, and of how many statements; how many corrected ones agree, and beside which."""
+
+    readings: int
+    statements: int
+    corrected: int
+    beside: int
 
 
 class PaperFindings(NamedTuple):
-    """What was found on one paper; each list holds the first few, with the number of all."""
+    """What was found on one paper; `holds` and `fails` have the first few, with the number of all."""
 
     paper: str
     holds: list[Finding]
     all_hold: int
     misprints: list[Finding]
     other_misprints: list[Finding]
-    fails: list[Finding]
-    all_fail: int
+    fails: list[Failing]
     networks: list[Finding]
     judged_on_networks: tuple[int, int]
     partly: list[Finding]
@@ -66,33 +101,59 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
     entries = [entry for entry in results.inventory if entry.paper == paper]
     titles, places = {e.id: e.title for e in entries}, {e.id: k for k, e in enumerate(entries)}
     hold = [row for row in rows if row.verdict == row.expected == Verdict.AGREES]
-    fail = [row for row in rows if row.verdict == row.expected == Verdict.DISAGREES]
-    misprints = _first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
-    others = _first([row for row in fail if row.standing != Standing.MISPRINT], results, places)
+    fail = [row for row in rows if _foreseen(row)]
+    misprinted = _first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
     real = [row for row in rows if row.data]
-    seen = [made for made in results.observations if made.paper == paper and not made.error]
+    tables = [made for made in results.observations if made.paper == paper and not made.error]
     beside = corrections(rows)
 
     def failure(row: Row) -> Finding:
         words = row.finding or _words(row, titles)
-        return Finding(_place(row, results), words, _failure(row, beside), f"row/{row.id}")
+        where = _where(row) if row.data else ""
+        return Finding(
+            _place(row, results), words, _failure(row, beside), f"row/{row.id}", _basis(row), where
+        )
+
+    def failing(standing: str) -> Failing:
+        rows = [row for row in fail if row.standing == standing]
+        return Failing(
+            standing, [failure(row) for row in _first(rows, results, places)[:FAILURES]], len(rows)
+        )
 
     return PaperFindings(
         paper=paper,
         holds=_unlike(
-            Finding(_place(row, results), _words(row, titles), how_closely(row), f"row/{row.id}")
+            Finding(_place(row, results), _words(row, titles), how_closely(row), f"row/{row.id}", _basis(row))
             for row in _first(hold, results, places)
         )[:most],
         all_hold=len(hold),
-        misprints=[failure(row) for row in misprints[:FAILURES]],
-        other_misprints=[failure(row) for row in misprints[FAILURES:]],
-        fails=[failure(row) for row in others[:FAILURES]],
-        all_fail=len(others),
-        networks=_observed(seen, most),
+        misprints=[failure(row) for row in misprinted[:FAILURES]],
+        other_misprints=[_in_a_phrase(failure(row)) for row in misprinted[FAILURES:]],
+        fails=[found for found in map(failing, FAILING) if found.readings],
+        networks=_observed(tables, most),
         judged_on_networks=(sum(row.verdict == row.expected for row in real), len(real)),
         partly=[_entry(entry) for entry in entries if entry.status == Status.PARTLY],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
     )
+
+
+def misprints(results: Results) -> Misprints | None:
+    """How the counts of misprints fit together; None without any.
+
+    Readings of one numbered statement stand as one finding, as they do in `paper_findings`.
+    """
+    wrong = [row for row in results.rows if _foreseen(row) and row.standing == Standing.MISPRINT]
+    right = [
+        row for row in results.rows if row.standing == Standing.CORRECTED and row.verdict == Verdict.AGREES
+    ]
+    claims = {row.claim for row in wrong}
+    statements = sum(len(found.misprints) + len(found.other_misprints) for found in paper_findings(results))
+    beside = sum(row.claim in claims for row in right)
+    return Misprints(len(wrong), statements, len(right), beside) if wrong else None
+
+
+def _foreseen(row: Row) -> bool:
+    return row.verdict == row.expected == Verdict.DISAGREES
 
 
 def _unlike(listed: Iterable[Finding]) -> list[Finding]:
@@ -140,21 +201,30 @@ def how_far(row: Row) -> str:
 
     A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ.
     """
-    wrong = [p for p in row.points if p.verdict == Verdict.DISAGREES]
-    if not wrong:
+    point = _farthest(row)
+    if point is None:
         return ""
     if row.kind in EXACT:
-        off = max(p.measured for p in wrong)
+        off = point.measured
         return f"off by {percent(off)}" if off < 1 and row.kind == "identity" else "fails outright"
     if row.kind in BOUNDS_EVERY_REPLICATE:
-        return f"broken in {percent(max(p.measured for p in wrong))} of the replicates"
-    point = _worst(wrong, lambda p: ratios.off_by(_over(p)) if row.relative else _off(p))
+        return f"broken in {percent(point.measured)} of the replicates"
     over = _over(point)
     if not row.relative or not 0 < over < math.inf:
         return f"{wording.numeral(point.predicted, 3)} where {wording.numeral(point.measured, 3)} is measured"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {'large' if over > 1 else 'small'}"
     return f"{percent(abs(over - 1))} too {'large' if over > 1 else 'small'}"
+
+
+def _farthest(row: Row) -> PointOutcome | None:
+    """The point at which a row that fails is farthest off."""
+    wrong = [p for p in row.points if p.verdict == Verdict.DISAGREES]
+    if not wrong:
+        return None
+    if row.kind in EXACT or row.kind in BOUNDS_EVERY_REPLICATE:
+        return _worst(wrong, lambda p: p.measured)
+    return _worst(wrong, lambda p: ratios.off_by(_over(p)) if row.relative else _off(p))
 
 
 # --- which come first
@@ -211,6 +281,27 @@ def _words(row: Row, titles: Mapping[str, str]) -> str:
     return said or row.quantity or row.claim.partition("/")[2]
 
 
+def _basis(row: Row) -> str:
+    """What a verdict rests on."""
+    return "exact" if row.kind in EXACT else "model-based" if row.model_based else "sampled"
+
+
+def _where(row: Row) -> str:
+    """The network and data of a number: those of the point that is farthest off, where there are several."""
+    point = _farthest(row)
+    one_of = case(wording.differing(point, row.points)) if point and len(row.points) > 1 else ""
+    return ran_on(row.replicate, row.data, one_of)
+
+
+def _in_a_phrase(finding: Finding) -> Finding:
+    """What the error is, in the first sentence of its words; that our copy reads so is said by the heading."""
+    said = _AS_READ.sub("", re.split(r"(?<=\.)\s+(?=[A-Z])", finding.words)[0])
+    return finding._replace(words=said, measure="", where="")
+
+
+_AS_READ = re.compile(r"^As our copy reads,? ")
+
+
 def _failure(row: Row, beside: Mapping[str, Row]) -> str:
     """How exactly the statement that replaces it holds, and how far off it is itself."""
     instead = beside.get(row.claim)
@@ -226,32 +317,14 @@ def _entry(entry: InventoryRow) -> Finding:
     return Finding(entry.id, entry.title, entry.reason, f"entry/{entry.paper}/{entry.id}")
 
 
-def _observed(seen: Sequence[Observed], most: int) -> list[Finding]:
+def _observed(tables: Sequence[Observed], most: int) -> list[Finding]:
     """Tables on real networks, those with ratios first: where theory is farthest off, and where it is nearest."""
-    found = []
-    for made in sorted(seen, key=lambda made: not ratios.ratio_columns(made)):
-        columns = ratios.ratio_columns(made)
-        said = [f"{heading} {_reach(values)}" for heading, values in _telling(columns)]
-        measure = f"predicted over measured: {'; '.join(said)}" if said else ""
-        found.append(Finding("", made.title, measure, f"observed/{made.id}"))
-    return found[:most]
-
-
-def _telling(columns: Mapping[str, Sequence[float]]) -> list[tuple[str, Sequence[float]]]:
-    """The first column, which is the paper's, and the one that stays nearest to 1."""
-    listed = list(columns.items())
-    if len(listed) < 2:
-        return listed
-    nearest = min(listed[1:], key=lambda column: ratios.off_by(ratios.worst(column[1])))
-    return [listed[0], nearest]
-
-
-def _reach(values: Sequence[float]) -> str:
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
-        return "no number"
-    low, high = wording.numeral(min(known), 2), wording.numeral(max(known), 2)
-    return low if low == high else f"{low} to {high}"
+    listed = sorted(tables, key=lambda made: not ratios.ratio_columns(made))
+    told = ((made, seen(made)) for made in listed[:most])
+    return [
+        Finding("", made.title, said.measure, f"observed/{made.id}", "reported", said.where)
+        for made, said in told
+    ]
 
 
 # --- numbers

@@ -203,6 +203,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         links,
         edited=changed,
         headline=summary.headline(results.rows),
+        misprints=findings.misprints(results),
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),

@@ -1,0 +1,87 @@
+"""How a run stands in its file: briefly, and a line for each row, so that files can be compared line by line.
+
+What holds its default is left out, and records that come in their thousands stand as tables: a field, then its values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, fields, is_dataclass
+from functools import cache
+from typing import Any
+
+from verify.results.records import Look, ProfilePoint, Results, RivalOutcome, Spread, Violation
+
+__all__ = ["FULL", "TABLES", "laid_out", "needed", "text"]
+
+FULL = 7
+"""The last layout that has every field of every record; such files are read, and written again as they are."""
+
+TABLES = (Look, ProfilePoint, RivalOutcome, Spread, Violation)
+"""Records of single values that come in their thousands."""
+
+
+def laid_out(results: Results) -> dict[str, Any]:
+    """A run as its file has it, all fields of the run itself and of its records those that say something."""
+    return asdict(results) if results.schema <= FULL else _brief(results)
+
+
+def _brief(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return _table(value) if value and isinstance(value[0], TABLES) else [_brief(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _brief(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        unsaid, told = _defaults(type(value)), ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {
+            name: _brief(item) for name, item in told if name not in unsaid or not _same(item, unsaid[name])
+        }
+    return value
+
+
+def _table(records: Sequence[Any]) -> dict[str, list[Any]]:
+    return {f.name: [getattr(record, f.name) for record in records] for f in fields(records[0])}
+
+
+def _same(value: Any, default: Any) -> bool:
+    """-0.0 is not 0.0 here."""
+    return value == default and repr(value) == repr(default)
+
+
+@cache
+def _defaults(kind: type) -> dict[str, Any]:
+    """What a file need not say of a record; of the run itself it says all."""
+    made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in fields(kind)}
+    return {name: value for name, value in made.items() if value is not MISSING and kind is not Results}
+
+
+@cache
+def needed(kind: type) -> frozenset[str]:
+    """The fields that a file must say of a record."""
+    return frozenset(f.name for f in fields(kind)) - _defaults(kind).keys()
+
+
+def text(plain: Mapping[str, Any]) -> str:
+    r"""JSON with a line for each item of its lists and for each of its other parts.
+
+    >>> print(text({"a": [1, {"b": 2}], "c": {"d": []}}), end="")
+    {
+    "a":[
+    1,
+    {"b":2}
+    ],
+    "c":{"d":[]}
+    }
+    """
+    return "{\n" + ",\n".join(f"{_line(name)}:{_lines(value)}" for name, value in plain.items()) + "\n}\n"
+
+
+def _lines(value: Any) -> str:
+    if not isinstance(value, list) or not value:
+        return _line(value)
+    return "[\n" + ",\n".join(map(_line, value)) + "\n]"
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
