@@ -165,6 +165,7 @@ DRIVER = textwrap.dedent("""
     measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
+    registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
     registry.claims, registry.observations = lambda: (toy_claims.RIGHT,), tuple
     roll.ledgers, suite.PLANTED, suite._derivations = dict, (), list
 
