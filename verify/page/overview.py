@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -72,7 +73,7 @@ def _places(axes: Axes, rows: Sequence[Row]) -> Iterator[tuple[float, Row]]:
 
 def _foot(rows: Sequence[Row]) -> float:
     """A little below the last row."""
-    return -len(rows) - 0.9 * len({row.paper for row in rows}) - 0.6
+    return -len(rows) - 0.9 * len(list(groupby(row.paper for row in rows))) - 0.6
 
 
 def _overview_limit(points: Sequence[PointOutcome]) -> float:
