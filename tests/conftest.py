@@ -41,7 +41,12 @@ def _seeded() -> None:
     """A network that a test does not draw by a generator of its own is the same in every run."""
     import torch
 
-    torch.manual_seed(int(os.environ.get("LOSSCURV_TEST_SEED", "0")))
+    seed = int(os.environ.get("LOSSCURV_TEST_SEED", "0"))
+    torch.default_generator.manual_seed(seed)
+    if (
+        torch.cuda.is_available()
+    ):  # torch.manual_seed would else write down the whole stack, a millisecond each time
+        torch.cuda.manual_seed_all(seed)
 
 
 @pytest.fixture(scope="session")

@@ -43,12 +43,31 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(house: Path, *words: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(house)}
+NAME = "granziol2022/second-moment"
+ASKED = "second-moment or fits_its_family or every_statistical_claim or where_each_entry or sent_to_a_worker"
+BOTH = """
+import json, sys
+import pytest
+
+tests, report = json.load(sys.stdin)
+status = pytest.main(tests)  # first: it would load what the report uses
+from verify import cli
+sys.exit(status or cli.main(report))
+"""
+"""In one process: each would load the libraries and admit all claims anew."""
+
+
+@pytest.fixture(scope="module")
+def told(house: Path) -> str:
+    """What the report of the claim and the tests on it print, which both end well."""
+    report = ["report", "--claim", NAME, "--tier", "smoke", "--workers", "1", "--report-dir", "report"]
+    files = ["tests/verify/claims/test_registry.py", "tests/verify/claims/test_mutants.py"]
+    tests = ["-q", "-p", "no:cacheprovider", *files, "-k", ASKED]
     done = subprocess.run(
-        [sys.executable, "-m", *words],
+        [sys.executable, "-c", BOTH],
+        input=json.dumps([tests, report]),
         cwd=house,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(house)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -57,24 +76,16 @@ def run(house: Path, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.usefixtures("told")
 def test_the_claim_is_judged_in_the_smoke_tier(house: Path) -> None:
-    name = "granziol2022/second-moment"
-    run(house, "verify.cli", "report", "--claim", name, "--tier", "smoke", "--report-dir", "report")
-
     (row,) = load(house / "report" / "results.json").rows
-    assert (row.id, row.verdict) == (name, "agrees")
+    assert (row.id, row.verdict) == (NAME, "agrees")
     assert {rival.name for p in row.points for rival in p.rivals if rival.rejected} == {
         "the limit",
         "no diagonal",
     }
 
 
-def test_all_that_is_asked_of_a_claim_holds(house: Path) -> None:
+def test_all_that_is_asked_of_a_claim_holds(told: str) -> None:
     """Admission with all others, the family of intervals, a closed form, mutants told apart, a home on the map."""
-    asked = (
-        "second-moment or fits_its_family or every_statistical_claim or where_each_entry or sent_to_a_worker"
-    )
-    files = ("tests/verify/claims/test_registry.py", "tests/verify/claims/test_mutants.py")
-    told = run(house, "pytest", "-q", "-p", "no:cacheprovider", *files, "-k", asked)
-
     assert int(re.findall(r"(\d+) passed", told)[0]) >= 8

@@ -340,7 +340,11 @@ def seed_generators(seed: int) -> None:
     ...     bool(torch.rand(()) == first)
     True
     """
-    torch.manual_seed(seed % _SEEDS)
+    torch.default_generator.manual_seed(seed % _SEEDS)
+    if (
+        torch.cuda.is_available()
+    ):  # torch.manual_seed would else write down the whole stack, for a device to come
+        torch.cuda.manual_seed_all(seed % _SEEDS)
     random.seed(seed)
     np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,6 +29,8 @@ def draw_overview(axes: Axes, rows: Sequence[Row]) -> None:
     points = [point for row in rows for point in row.points]
     limit = _overview_limit(points)
     axes.set_xscale("symlog", linthresh=1.0, linscale=1.0)
+    axes.set_xlim(-limit * 1.3, limit * 1.3)  # first: limits that are open are found anew with every line
+    axes.set_ylim(_foot(rows), -0.4)
     axes.axvspan(-1, 1, color=PALETTE["band"], linewidth=0)
     axes.axvline(0, color=PALETTE["theory"], lw=1.0)
     ticks: list[float] = []
@@ -49,7 +52,6 @@ def draw_overview(axes: Axes, rows: Sequence[Row]) -> None:
     axes.xaxis.set_major_locator(FixedLocator([-v for v in reversed(outer)] + [0.0] + outer))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(tick_text))
-    axes.set_xlim(-limit * 1.3, limit * 1.3)
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("(measured − predicted) / margin")
 
@@ -67,7 +69,11 @@ def _places(axes: Axes, rows: Sequence[Row]) -> Iterator[tuple[float, Row]]:
         else:
             place -= 1.0
         yield place, row
-    axes.set_ylim(place - 0.6, -0.4)
+
+
+def _foot(rows: Sequence[Row]) -> float:
+    """A little below the last row."""
+    return -len(rows) - 0.9 * len(list(groupby(row.paper for row in rows))) - 0.6
 
 
 def _overview_limit(points: Sequence[PointOutcome]) -> float:

@@ -335,3 +335,10 @@ def test_axes_are_called_by_words() -> None:
     ]
     text = plots.to_svg(plots.agreement(dataclasses.replace(item, curves=curves, points=points)))
     assert ">weight variance<" in text and ">weight_variance<" not in text
+
+
+def test_the_overview_ends_just_below_its_last_row() -> None:
+    axes = Figure().add_subplot()
+    rows = [*sample().rows, *(dataclasses.replace(row, paper="another") for row in sample().rows[:3])]
+    draw_overview(axes, rows)
+    assert axes.get_ylim() == pytest.approx((min(axes.get_yticks()) - 0.6, -0.4))

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,33 +151,46 @@ ENDS = {
 """What no results can come of, and the line."""
 
 DRIVER = textwrap.dedent("""
-    import atexit, contextlib, json, os, sys
+    import atexit, contextlib, json, os, signal, sys
     import rich.progress, torch.fx.experimental.symbolic_shapes  # found late, which takes each child a second
-    import verify.practice.plan, verify.page.terminal
+    import torch._dynamo, simulate.data, verify.practice.plan, verify.page.terminal, verify.page.report
+    from tests.verify import toy_claims
     from verify import cli
+    from verify.claims import registry, roll
     from verify.practice import measure
     from verify.practice.measure import pages
     from verify.practice.plan import pages as plan_pages
+    from verify.running import suite
 
     measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
+    registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
+    registry.claims, registry.observations = lambda: (toy_claims.RIGHT,), tuple
+    roll.ledgers, suite.PLANTED, suite._derivations = dict, (), list
 
-    def child(words, folder):
+    def child(folder, words, err):
+        signal.alarm(300)
         os.chdir(folder)
-        for number, name in ((1, "out"), (2, "err")):
-            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT), number)
+        read, unheard = os.pipe()
+        os.close(read)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open("out", os.O_WRONLY | os.O_CREAT), 1)
+        os.dup2(unheard if err == "pipe" else os.open(err, os.O_WRONLY | os.O_CREAT), 2)
+        os.close(unheard)
         sys.argv = ["losscurv", *words]
         status = cli.main()
+        if err != "err":
+            sys.exit(status)
         atexit._run_exitfuncs()
         with contextlib.suppress(Exception):
             sys.stdout.flush()
         os._exit(status)  # taking the interpreter apart, as sys.exit goes on to, takes longer than all else
 
-    for folder, words in json.load(sys.stdin):
+    while line := sys.stdin.readline():
         process = os.fork()
         if process == 0:
-            child(words, folder)
+            child(*json.loads(line))
         print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """)
 
@@ -188,30 +201,41 @@ class Ended(NamedTuple):
     err: list[str]
 
 
-def ended(folder: Path, builds: dict[str, str], words: list[str]) -> dict[str, Ended]:
+Losscurv = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def losscurv() -> Iterator[Losscurv]:
+    """A command in a folder, forked off one process: its status; messages go to `err`, a file or a closed pipe."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", DRIVER],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
+        text=True,
+        env=environment,
+    ) as process:
+
+        def run(folder: Path, words: list[str], err: str = "err") -> int:
+            assert process.stdin and process.stdout and process.stderr
+            print(json.dumps([str(folder), words, err]), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+            assert line, process.stderr.read()
+            return int(line)
+
+        yield run
+
+
+def ended(losscurv: Losscurv, folder: Path, builds: dict[str, str], words: list[str]) -> dict[str, Ended]:
     """What came of a command for each of these models."""
-    tasks = []
+    found = {}
     for name, build in builds.items():
         place = folder / name.replace(" ", "-")
         place.mkdir()
         (place / "net.py").write_text(f"{SOURCE}\nhere = os.getpid()\nbuild = {build}\n")
         np.savez(place / "data.npz", x=np.eye(6, 3) + 1, y=np.arange(6) % 2)
-        tasks.append((str(place), [*words, "--model", "net.py:build", "--data", "data.npz", "--json"]))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps(tasks),
-        capture_output=True,
-        text=True,
-        env=environment,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr
-    statuses = map(int, run.stdout.split())
-    return {
-        name: Ended(status, (place := Path(task[0]) / "out").read_text(), _lines(place.with_name("err")))
-        for name, status, task in zip(builds, statuses, tasks, strict=True)
-    }
+        status = losscurv(place, [*words, "--model", "net.py:build", "--data", "data.npz", "--json"])
+        found[name] = Ended(status, (place / "out").read_text(), _lines(place / "err"))
+    return found
 
 
 def _lines(path: Path) -> list[str]:
@@ -219,9 +243,9 @@ def _lines(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+def measured(losscurv: Losscurv, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
     builds = {**PLAIN, **{name: build for name, (build, _) in ENDS.items()}}
-    return ended(tmp_path_factory.mktemp("measured"), builds, ["measure", "--top", "1"])
+    return ended(losscurv, tmp_path_factory.mktemp("measured"), builds, ["measure", "--top", "1"])
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -251,11 +275,11 @@ def test_an_end_of_others_is_one_line_and_status_2(measured: dict[str, Ended], n
     assert err[0].startswith("losscurv: ") and ENDS[name][1] in err[0]
 
 
-def test_a_plan_keeps_the_same_rules(tmp_path: Path) -> None:
+def test_a_plan_keeps_the_same_rules(losscurv: Losscurv, tmp_path: Path) -> None:
     builds = {name: PLAIN[name] for name in ("prints in forward", "forks")}
     builds |= {name: ENDS[name][0] for name in ("exits in forward", "leaves in forward")}
 
-    found = ended(tmp_path, builds, ["plan", "--batch-sizes", "2", "--steps", "10"])
+    found = ended(losscurv, tmp_path, builds, ["plan", "--batch-sizes", "2", "--steps", "10"])
 
     assert [found[name].status for name in builds] == [0, 0, 2, 2]
     assert all(json.loads(found[name].out)["samples"] == 6 for name in list(builds)[:2])
@@ -368,16 +392,26 @@ def test_a_stream_that_is_closed_leads_nowhere(closing: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["/dev/full", ">(true)"])
-def test_who_does_not_listen_to_messages_still_gets_results_and_status(where: str) -> None:
+def test_who_does_not_listen_to_messages_still_gets_the_status(where: str) -> None:
     command = f"""
         losscurv() {{ '{sys.executable}' -m verify.cli "$@"; }}
         losscurv claims --status nonsense 2> {where}; echo $?
         losscurv report --tier nonsense 2> {where}; echo $?
         losscurv plot nowhere 2> {where}; echo $?
-        losscurv report --claim vysogorets2024/softmax-rank --workers 1 --report-dir out > /dev/null 2> {where}
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     run = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
 
     assert run.stdout.split() == ["2", "2", "2"] and run.stderr == ""
-    assert run.returncode == 0 and Path("out/report.html").exists()
+
+
+@pytest.mark.parametrize("where", ["err", "/dev/full", "pipe"])
+def test_who_does_not_listen_to_messages_still_gets_results(
+    where: str, losscurv: Losscurv, tmp_path: Path
+) -> None:
+    """Of a report of one claim, to the end of its interpreter."""
+    words = ["report", "--workers", "1", "--report-dir", "out-dir"]
+
+    assert losscurv(tmp_path, words, err=where) == 0
+    assert "1 agrees" in Path("out").read_text() and Path("out-dir/report.html").exists()
+    assert where != "err" or "1 worker, cpu" in Path("err").read_text()
