@@ -213,7 +213,7 @@ EDGE = Experiment(
     replicate="one Gaussian matrix at each size",
     simulate=noise_edge,
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
-    budget=8192,
+    budget=4096,
     seconds=8.0,
 )
 

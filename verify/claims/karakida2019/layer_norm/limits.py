@@ -86,7 +86,7 @@ SQUARES = Experiment(
             widths=(8, 16, 32, 64, 128),
         ),
     ),
-    budget=4608,
+    budget=3072,
     seconds=9.0,
 )
 

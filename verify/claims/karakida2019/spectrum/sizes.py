@@ -92,8 +92,8 @@ RAYLEIGH = Experiment(
     replicate="one network with its inputs at each width",
     simulate=largest_over_rayleigh,
     points=(Point(widths=(16, 32, 64, 128, 256), **RELU),),
-    budget=1280,
-    seconds=20.0,
+    budget=640,
+    seconds=10.0,
     special=GROWTH.special,
 )
 

@@ -57,7 +57,7 @@ GROWING = Experiment(
             outputs=4,
         ),
     ),
-    budget=1792,
+    budget=896,
     seconds=11.0,
 )
 

@@ -273,7 +273,7 @@ FIXED_SAMPLES = Experiment(
     replicate=REALISED.replicate,
     simulate=subtracted_eigenvalues,
     points=(Point(**{**FIGURE_2, "depth": 2}, widths=(16, 32, 64, 128, 256), samples=4),),
-    budget=3072,
+    budget=1536,
     seconds=7.0,
 )
 
