@@ -25,8 +25,8 @@ ActivationLike = str | Nonlinearity | Sequence[str | Nonlinearity]
 
 
 def _step(left: float) -> Callable[[Tensor], Tensor]:
-    # full_like: a scalar inside where() would be single precision
-    return lambda u: torch.where(u > 0, torch.ones_like(u), torch.full_like(u, left))
+    # tensors of one number: a scalar inside where() would be single precision
+    return lambda u: torch.where(u > 0, u.new_ones(()), u.new_full((), left))
 
 
 def _softplus(u: Tensor) -> Tensor:

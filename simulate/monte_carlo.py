@@ -7,6 +7,7 @@ so more replicates only append, the number of workers does not matter, and one r
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import importlib
 import json
@@ -293,7 +294,7 @@ def open_executor(workers: int, address: str | None = None) -> Iterator[Executor
     else:
         # spawn: torch and BLAS threads do not survive a fork
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_end_with_parent)
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_worker)
         try:
             yield pool
         finally:
@@ -356,6 +357,26 @@ def _hand_over(remote: Any, local: Future[Any]) -> None:
         local.set_result(remote.result())
     except BaseException as error:  # a cancellation among them, which is no plain exception here
         local.set_exception(error)
+
+
+_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
+"""Names of mallopt(3), from malloc.h."""
+
+_KEPT_BYTES = 1 << 29
+"""Of memory no longer used that a worker keeps for its next block."""
+
+
+def _begin_worker() -> None:
+    _end_with_parent()
+    _keep_freed_memory()
+
+
+def _keep_freed_memory() -> None:
+    """Large arrays handed back to the system and taken anew are cleared page by page: up to a third of a block."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # where the C library is another
+        tune = ctypes.CDLL(None).mallopt
+        tune(_MMAP_MAX, 0)
+        tune(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _end_with_parent() -> None:

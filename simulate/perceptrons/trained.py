@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from simulate import _checks, _softmax, activations
+from simulate import _checks, activations
 from simulate.networks import Mlp
 from simulate.objectives import Objective
 from simulate.perceptrons import _flat
@@ -125,19 +125,31 @@ def _gradient(
     parts = _flat.matrices_and_biases(widths, theta)
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
     function, derivative = activations.nonlinearity(activation)
+    inputs, own = inputs.mT.contiguous(), classes[None]
 
     def gradient(theta: Tensor) -> Tensor:
         weights, biases = parts(theta)
-        below, pre = [inputs], list[Tensor]()
+        below, pre = (
+            [inputs],
+            list[Tensor](),
+        )  # a row for each unit: rows as long as the samples are many go fastest
         for i, weight in enumerate(weights):
-            pre.append(torch.addmm(biases[i], below[-1], weight.mT) if biases else below[-1] @ weight.mT)
+            pre.append(torch.addmm(biases[i][:, None], weight, below[-1]) if biases else weight @ below[-1])
             if i + 1 < len(weights):
                 below.append(function(pre[-1]))
-        rate, found = _softmax.residuals(pre[-1], classes) / len(inputs), list[Tensor]()
+        rate, found = _residuals(pre[-1], own) / inputs.shape[1], list[Tensor]()
         for i in reversed(range(len(weights))):
-            found += [rate.sum(0), (rate.mT @ below[i]).flatten()][not biases :]
+            found += [rate.sum(1), (rate @ below[i].mT).flatten()][not biases :]
             if i:
-                rate = rate @ weights[i] * derivative(pre[i - 1])
+                slope = 1 - below[i].square() if activation == "tanh" else derivative(pre[i - 1])
+                rate = weights[i].mT @ rate * slope
         return torch.cat(found[::-1])
 
     return gradient
+
+
+def _residuals(logits: Tensor, own: Tensor) -> Tensor:
+    """As `simulate._softmax.residuals`, classes (1, N) along the columns of logits (K, N)."""
+    powers = (logits - logits.amax(0)).exp_()
+    others = (powers / powers.sum(0)).scatter_(0, own, 0.0)
+    return others.scatter(0, own, -others.sum(0, keepdim=True))

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pickle
+import platform
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -307,6 +308,22 @@ def test_a_process_pool_ends_with_its_context() -> None:
         assert pool.submit(abs, -1).result() == 1
     with pytest.raises(RuntimeError, match="after shutdown"):
         pool.submit(abs, -1)
+
+
+def faults_of_an_array(size: int) -> int:
+    """Pages that the second of two equal arrays, the first of which is gone, is given by the system."""
+    import resource
+
+    torch.ones(size, dtype=torch.uint8)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    torch.ones(size, dtype=torch.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")
+def test_workers_keep_the_memory_of_large_arrays(two_workers: Executor) -> None:
+    """64 MiB are 16384 pages."""
+    assert two_workers.submit(faults_of_an_array, 1 << 26).result() < 1000
 
 
 def test_serial_executor_hands_errors_to_the_caller() -> None:

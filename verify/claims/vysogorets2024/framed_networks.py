@@ -17,6 +17,7 @@ __all__ = [
     "lenet_5",
     "lenet_300_100",
     "log_ratio",
+    "log_ratio_and_excess",
     "lower_crossing",
     "uniform_norms",
     "upper_crossing",
@@ -104,7 +105,18 @@ def uniform_norms(net: Any, order: float | str = 2) -> tuple[float, float]:
 def log_ratio(net: Any, alphas: Floats) -> Floats:
     """Logarithm of |G'|_2 / |Ht'|_2 at these scales, also where G is below the range of float64."""
     g_term, log_scale = net.scaled_g_term(alphas)
-    g_norm, h_norm = (curvature.spectral_norm(m).log() for m in (g_term, net.h_term(alphas)))
+    return _log_ratio(g_term, log_scale, net.h_term(alphas))
+
+
+def log_ratio_and_excess(net: Any, alphas: Floats) -> tuple[Floats, Floats]:
+    """The same and the excess of the Hessian, from one computation of both terms."""
+    (g_term, log_scale), h_term = net.scaled_g_term(alphas), net.h_term(alphas)
+    hessian = g_term * log_scale.exp()[:, None, None] + h_term
+    return _log_ratio(g_term, log_scale, h_term), curvature.positive_excess(hessian).numpy(force=True)
+
+
+def _log_ratio(g_term: Any, log_scale: Any, h_term: Any) -> Floats:
+    g_norm, h_norm = (curvature.spectral_norm(m).log() for m in (g_term, h_term))
     return (g_norm + log_scale - h_norm).numpy(force=True)
 
 

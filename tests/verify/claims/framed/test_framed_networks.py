@@ -93,6 +93,18 @@ def test_a_crossing_beyond_the_grid_is_the_nearest_scale_on_it() -> None:
     assert framed.upper_crossing(net, inside) == inside[-1]
 
 
+def test_the_excess_beside_the_ratio_is_that_of_the_hessian() -> None:
+    """At the last scale G is below the range of float64: the ratio still has a number, the excess that of Ht."""
+    net, alphas = perceptron(), np.array([0.3, 1.0, 4.0, 1e3])
+    ratio, excess = framed.log_ratio_and_excess(net, alphas)
+    terms = net.terms(alpha=alphas)
+    g_norm, h_norm = (torch.linalg.matrix_norm(m, 2) for m in terms)
+    assert g_norm[-1] == 0
+    assert_allclose(ratio[:-1], (g_norm / h_norm).log()[:-1], rtol=1e-10)
+    assert np.isfinite(ratio[-1])
+    assert_allclose(excess, curvature.positive_excess(terms.hessian), rtol=1e-10)
+
+
 def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     def edge(samples: int) -> float:
         rng = np.random.default_rng(4)
