@@ -158,11 +158,11 @@ DRIVER = textwrap.dedent("""
     from verify import cli
     from verify.claims import registry, roll
     from verify.practice import measure
-    from verify.practice.measure import pages
+    from verify.practice.measure import matrices, pages
     from verify.practice.plan import pages as plan_pages
     from verify.running import suite
 
-    measure.PROBES = measure.VARIANCE_PROBES = measure.DENSITY_STEPS = measure.DENSITY_PROBES = 2
+    measure.VARIANCE_PROBES = matrices.DENSITY_STEPS = matrices.DENSITY_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
     registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
