@@ -106,7 +106,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     exec(module, space)
     torch.manual_seed(0)
     net = space["build"]()
-    torch.save(net.state_dict(), tmp_path / "net.pt")
+    (tmp_path / "run").mkdir()
+    for place in ("net.pt", "run/step-1.pt", "run/step-2.pt"):
+        torch.save(net.state_dict(), tmp_path / place)
     x, y = np.random.default_rng(0).normal(size=(80, 784)).astype(np.float32), np.arange(80) % 10
     np.savez(tmp_path / "data.npz", x_train=x, y_train=y)
     small = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Tanh(), torch.nn.Linear(4, 3))

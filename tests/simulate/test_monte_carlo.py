@@ -311,13 +311,18 @@ def test_a_process_pool_ends_with_its_context() -> None:
 
 
 def faults_of_an_array(size: int) -> int:
-    """Pages that the second of two equal arrays, the first of which is gone, is given by the system."""
+    """Fewest pages that one of equal arrays, each of which is gone before the next, is given by the system.
+
+    Not those of the second alone: something small may have come to lie where it would have fitted.
+    """
     import resource
 
-    torch.ones(size, dtype=torch.uint8)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(size, dtype=torch.uint8)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    found: list[int] = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        torch.ones(size, dtype=torch.uint8)
+        found.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    return min(found)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries are left as they are")

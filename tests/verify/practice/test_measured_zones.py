@@ -252,8 +252,8 @@ def test_progress_is_told_and_never_goes_back() -> None:
 
     shares = [share for _, share in told]
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
-    assert [*dict(told)] == ["traces", "Hessian", "Gauss-Newton matrix", "H-term", "random subspace",
-                             "noise of the samples"]  # fmt: skip
+    assert [*dict(told)] == ["traces", "Hessian", "Gauss-Newton matrix", "H-term", "loss along eigenvectors",
+                             "random subspace", "noise of the samples"]  # fmt: skip
 
 
 def test_what_torch_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,7 +227,7 @@ def test_json_is_what_is_written(
     (trial,) = found["trials"]
     assert trial["batch_size"] == 9
     assert trial["walked"]["rungs"]
-    assert (found["steps"], found["intended"]) == (10, 90)
+    assert (trial["ahead"], found["intended"]) == (10, 90)
     assert found["state"]["constant"] > 0
     assert found["uncertainty"] == uncertainty()
 
