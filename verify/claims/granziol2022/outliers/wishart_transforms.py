@@ -140,6 +140,24 @@ def t_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
     }
 
 
+CUT = 1e-12
+"""Height above the cut, in units of x."""
+
+
+def density_of_transform(_: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Density of Wishart noise, and the imaginary part of its transform just above the cut."""
+    law = law_at(point)
+    low, high = law.edges
+    x = low + (high - low) * np.array(point.shares)
+    above = law.stieltjes(x * (1 + CUT * 1j))
+    return {
+        "density": law.pdf(x),
+        "imaginary part": -above.imag / np.pi,
+        "without pi": -above.imag,
+        "of the samples' law": law.pdf(x) * max(point.ratio, 1 / point.ratio),
+    }
+
+
 CLAIMS: tuple[AnyClaim, ...] = (
     *(
         Claim(
@@ -230,5 +248,23 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason=QUADRATURE,
         seconds=0.2,
         quantity="outlier in the multiplicative model",
+    ),
+    Identity(
+        id="granziol2022/wishart-density-of-transform",
+        entries=("B-B3",),
+        source=f"ours, beside {PAPER}, eqs. (51) and (52)",
+        statement=r"\rho(x) = -\tfrac{1}{\pi}\, \mathrm{Im}\, S(x + i 0)",
+        says="The density of Wishart noise is the imaginary part of its Stieltjes transform at the cut, over pi, "
+        "with fewer and with more dimensions than samples.",
+        passage=OURS,
+        routes=density_of_transform,
+        points=(
+            Point(variance=1.3, ratio=0.4, shares=(0.07, 0.41, 0.88)),
+            Point(variance=0.7, ratio=2.6, shares=(0.07, 0.41, 0.88)),
+        ),
+        tolerance=1e-9,
+        tolerance_reason="the height above the cut, 1e-12 of x, moves the density by some 1e-11",
+        seconds=0.1,
+        quantity="density of eigenvalues",
     ),
 )
