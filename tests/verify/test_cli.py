@@ -6,6 +6,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from verify import results
 from verify.claims import registry
 from verify.cli import main
 from verify.heartbeat import Heartbeat
+from verify.judging.guards import SKEWED, TOGETHER
 from verify.page import report
 from verify.results import load
 from verify.running import suite
@@ -122,9 +124,27 @@ def test_what_no_replicates_would_decide_fails_a_run_at_its_own_budget(
     plant(*toy_claims.MANY_RIGHT, toy_claims.STILL)
 
     assert judged() == 1
-    why = "more replicates would not help, so the draws are not what they were: beyond/still (zero variance)"
+    why = "more replicates would not help, so these are not the draws of when they were declared: beyond/still (zero variance)"
     assert why in capsys.readouterr().err
     assert judged("--replicates", "128") == 0  # one that the caller chose
+
+
+@pytest.mark.parametrize(
+    ("reason", "skewness", "lasts"),
+    [
+        (SKEWED, 7.0, True),
+        (SKEWED, 4.0, False),
+        (SKEWED, None, False),
+        (TOGETHER, 0.0, True),
+        ("budget", 0.0, False),
+    ],
+)
+def test_skewed_replicates_may_be_helped_by_more(reason: str, skewness: float | None, *, lasts: bool) -> None:
+    point = SimpleNamespace(reason=reason, skewness=skewness)
+    row: Any = SimpleNamespace(verdict="undecided", points=[point])
+    assert suite.lasting_obstacle(row) == (reason if lasts else "")
+    row.verdict = "agrees"
+    assert suite.lasting_obstacle(row) == ""
 
 
 def test_a_run_too_short_for_any_verdict_is_refused(

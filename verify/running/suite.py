@@ -16,10 +16,10 @@ from simulate.monte_carlo import SerialExecutor
 from verify.claims import registry, roll, unread
 from verify.claims.glossary import code_of
 from verify.claims.ledger import digest
-from verify.judging.guards import LASTING
+from verify.judging.guards import LASTING, SKEWED, SKEWEST
 from verify.judging.planted import PLANTED
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Tier, Verdict
-from verify.results import Observed, PaperRow, Results, Row, Suite
+from verify.results import Observed, PaperRow, PointOutcome, Results, Row, Suite
 from verify.running.census import census, promises
 from verify.running.commits import commit
 from verify.running.engine import Session
@@ -177,7 +177,7 @@ def doubts(results: Results) -> list[str]:
     if lasting:
         told = ", ".join(f"{claim} ({reason})" for claim, reason in lasting.items())
         found.append(
-            f"undecided, and more replicates would not help, so the draws are not what they were: {told}"
+            f"undecided, and more replicates would not help, so these are not the draws of when they were declared: {told}"
         )
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
@@ -204,7 +204,13 @@ def lasting_obstacle(row: Row) -> str:
     """Of a row that is undecided, why no number of replicates would decide it; empty if one may."""
     if row.verdict != Verdict.UNDECIDED:
         return ""
-    return next((point.reason for point in row.points if point.reason in LASTING), "")
+    return next((point.reason for point in row.points if _lasts(point)), "")
+
+
+def _lasts(point: PointOutcome) -> bool:
+    """Of skewed replicates more may help as long as the skewness is one that is judged at all."""
+    helped = point.reason == SKEWED and abs(point.skewness or 0.0) <= SKEWEST
+    return point.reason in LASTING and not helped
 
 
 @cache
