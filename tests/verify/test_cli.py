@@ -124,7 +124,7 @@ def test_what_no_replicates_would_decide_fails_a_run_at_its_own_budget(
     plant(*toy_claims.MANY_RIGHT, toy_claims.STILL)
 
     assert judged() == 1
-    why = "more replicates would not help, so these are not the draws of when they were declared: beyond/still (zero variance)"
+    why = "so draws are others than when it was declared: beyond/still (zero variance)"
     assert why in capsys.readouterr().err
     assert judged("--replicates", "128") == 0  # one that the caller chose
 

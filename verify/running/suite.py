@@ -177,7 +177,7 @@ def doubts(results: Results) -> list[str]:
     if lasting:
         told = ", ".join(f"{claim} ({reason})" for claim, reason in lasting.items())
         found.append(
-            f"undecided, and more replicates would not help, so these are not the draws of when they were declared: {told}"
+            f"undecided, and more replicates would not help, so draws are others than when it was declared: {told}"
         )
     if results.suite.census.asked and not decided:
         found.append("no verdict was decided: this run shows nothing")
