@@ -9,12 +9,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from simulate import networks
+from simulate.matrices import populations
 from simulate.modules.hessian_variance import quadratic_forms, variance_along
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import perceptron_objective
 from verify.claims.beyond import network_observations, networks as observed
+from verify.claims.granziol2022.networks.bounds_of_batches import outside_bounds
 from verify.claims.granziol2022.networks.exact import _copies
 from verify.claims.granziol2022.networks.typical_batches import typical_batches
 from verify.model.observation import Observation
@@ -149,3 +151,15 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
         (found["theorem_4_for_one_sample"] - fourth) / tops.std(ddof=1),
         rtol=2e-2,
     )
+
+
+def test_matrices_without_a_direction_of_positive_curvature_are_turned() -> None:
+    point = Point(samples=6, dim=3, batch_size=4, semidefinite=False)
+    means = [
+        populations.symmetric_matrices(np.random.default_rng(seed), 6, 3).mean(axis=0) for seed in range(200)
+    ]
+    negative = [seed for seed, mean in enumerate(means) if np.linalg.eigvalsh(mean)[-1] <= 0]
+
+    assert negative
+    assert all(outside_bounds(np.random.default_rng(seed), point) == 0.0 for seed in negative)
+    assert any(outside_bounds(np.random.default_rng(seed), point, upper=0.5) > 0 for seed in negative)

@@ -56,6 +56,10 @@ def outside_bounds(
     matrices = populations.symmetric_matrices(rng, point.samples, point.dim)
     if point.semidefinite:
         matrices = matrices @ matrices
+    elif np.linalg.eigvalsh(matrices.mean(axis=0))[-1] <= 0:
+        matrices = (
+            -matrices
+        )  # directions are those of positive curvature of the mean, and one in forty 3 x 3 ones has none
     drawn = populations.every_batch(point.samples, min(point.batch_size, point.samples))
     tops = np.linalg.eigvalsh(matrices[drawn].mean(axis=1))[:, -1]
     found = own_direction.batch_bounds(law_of_samples(matrices), drawn, semidefinite=point.semidefinite)
