@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -44,11 +45,14 @@ def pieces(
     queue = context.Queue()
     with ProcessPoolExecutor(workers, context, _prepare, (queue,)) as pool:
         waiting = [pool.submit(_network, name, effort, folder, images) for name in names]
-        while not all(one.done() for one in waiting) or not queue.empty():
-            try:
-                yield queue.get(timeout=1.0)
-            except Empty:
-                continue
+        try:
+            while not all(one.done() for one in waiting) or not queue.empty():
+                with suppress(Empty):
+                    yield queue.get(timeout=1.0)
+        except BaseException:  # the pool would wait for the networks that are under way
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
         for one in waiting:
             one.result()
 
