@@ -152,8 +152,8 @@ def density_of_transform(_: np.random.Generator, point: Point) -> Mapping[str, A
     above = law.stieltjes(x * (1 + CUT * 1j))
     return {
         "density": law.pdf(x),
-        "imaginary part": -above.imag / np.pi,
-        "without pi": -above.imag,
+        "imaginary part": -np.imag(above) / np.pi,
+        "without pi": -np.imag(above),
         "of the samples' law": law.pdf(x) * max(point.ratio, 1 / point.ratio),
     }
 
