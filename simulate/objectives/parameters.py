@@ -341,9 +341,8 @@ def seed_generators(seed: int) -> None:
     True
     """
     torch.default_generator.manual_seed(seed % _SEEDS)
-    if (
-        torch.cuda.is_available()
-    ):  # torch.manual_seed would else write down the whole stack, for a device to come
+    # not torch.manual_seed, which without a device writes down the whole stack for one to come
+    if torch.cuda.is_available():
         torch.cuda.manual_seed_all(seed % _SEEDS)
     random.seed(seed)
     np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)

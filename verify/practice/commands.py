@@ -193,9 +193,9 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    from verify.practice import measure
+    from verify.practice.measure.command import run_measure
 
-    return measure.run_measure(options)
+    return run_measure(options)
 
 
 def _plan(options: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from tests.verify.practice.small_measurements import (
 )
 from verify import cli
 from verify.practice import measure as measuring
-from verify.practice.measure import matrices, pages
+from verify.practice.measure import command, matrices, pages
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def test_an_interrupt_ends_the_command(
     def interrupt(*_: Any, **__: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(measuring, "measure", interrupt)
+    monkeypatch.setattr(command, "measure", interrupt)
 
     assert cli.main(WORDS) == 130
     assert capsys.readouterr().err.endswith("losscurv: interrupted\n")

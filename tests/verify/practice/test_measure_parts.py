@@ -14,7 +14,7 @@ from torch import nn
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_problem, within
 from verify import cli
-from verify.practice.measure import StoppingRule, measure, pages
+from verify.practice.measure import StoppingRule, command, measure, pages
 from verify.practice.measure.lines import LINE_POINTS
 
 
@@ -99,3 +99,30 @@ def test_vectors_that_cannot_be_written_are_refused_before_anything_is_measured(
 
     assert cli.main(words) == 2
     assert "--save-vectors" in capsys.readouterr().err
+
+
+def test_vectors_that_find_no_room_take_nothing_else_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "replace_files", full)
+    Path("net.py").write_text("from torch import nn\ndef build():\n    return nn.Linear(4, 2)\n")
+    np.savez("data.npz", x_train=np.eye(8, 4), y_train=np.arange(8) % 2)
+    words = ["measure", "--model", "net.py:build", "--data", "data.npz", "--save-vectors", "vectors.npz"]
+
+    assert cli.main(words) == 2
+    told = capsys.readouterr()
+    assert "eigenvalue 1" in told.out and Path("losscurv-measure/measure.json").exists()
+    assert "--save-vectors must name a file that can be written" in told.err
+
+
+def test_layers_that_the_budget_leaves_open_are_named() -> None:
+    found = measure(
+        small_problem(nn.Tanh()), top=1, layers=True, stopping=StoppingRule(budget=0, tolerance=1e-6)
+    )
+
+    assert all(layer.short for layer in found.layers)
+    assert "layer 0: errors of its trace or norm" in found.short

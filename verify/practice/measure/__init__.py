@@ -5,15 +5,11 @@ Every number belongs to the parameters as they are and to the samples given.
 
 from __future__ import annotations
 
-import argparse
-import io
 import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +24,8 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
-from verify.escapes import escaped
-from verify.files import replace_files
-from verify.practice.loading import Problem, from_options
-from verify.practice.loading.foreign import measured, output_apart
+from verify.practice.loading import Problem
+from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
 from verify.practice.measure.layers import layer_cost, layered, layers_of
 from verify.practice.measure.lines import LINE_POINTS, loss_line
@@ -46,18 +40,16 @@ from verify.practice.measure.measurement import (
     SampleNoise,
 )
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
-from verify.practice.work import Tell, Work, on_terminal
-from verify.running.options import require_seed, require_writable
+from verify.practice.work import Tell, Work
+from verify.running.options import require_seed
 
-__all__ = ["StoppingRule", "measure", "run_measure"]
+__all__ = ["Keep", "StoppingRule", "measure"]
 
 LINES = 2
 """Eigenvectors along which the loss is followed."""
 
-EIGENVALUES = "eigenvalues"
-"""Name of the array beside those of the parameters."""
-
 Keep = Callable[[np.ndarray, np.ndarray], None]
+"""Takes eigenvalues and their vectors."""
 
 VARIANCE_PROBES = 20
 BINS = 40
@@ -176,7 +168,7 @@ def measure(
         largest_rate=_rate(first.matrix.top[0]),
         layers=by_layer,
         lines=lines,
-        short=_short(first, second, stopping),
+        short=_short(first, second, by_layer, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,
     )
@@ -212,13 +204,17 @@ def _values(found: MeasuredMatrix) -> np.ndarray:
     """One for each vector; the lowest is among the top ones if all were asked for."""
     matrix = found.matrix
     values = [each.value for each in matrix.top]
-    beyond = found.vectors.shape[1] > len(values) and matrix.lowest is not None
-    return np.array([*values, matrix.lowest.value] if beyond else values)  # type: ignore[union-attr]
+    if matrix.lowest is not None and found.vectors.shape[1] > len(values):
+        values.append(matrix.lowest.value)
+    return np.array(values)
 
 
-def _short(first: MeasuredMatrix, second: MeasuredMatrix, stopping: StoppingRule) -> str:
+def _short(
+    first: MeasuredMatrix, second: MeasuredMatrix, layers: tuple[Layer, ...], stopping: StoppingRule
+) -> str:
     """What the budget did not suffice for."""
     named = {_HESSIAN: first.short, _GAUSS_NEWTON: second.short}
+    named |= {f"layer {layer.name}": layer.short for layer in layers}
     left = ", ".join(f"{name}: {short}" for name, short in named.items() if short)
     return left and f"{left} (budget {stopping.budget} products, tolerance {stopping.tolerance:g})"
 
@@ -375,101 +371,3 @@ def _noise(problem: Problem, vector: np.ndarray, rng: np.random.Generator) -> Sa
         edges=tuple(edges.tolist()),
         counts=tuple(counts.tolist()),
     )
-
-
-# --- at the command line -----------------------------------------------------------------------------------------
-
-
-def run_measure(options: argparse.Namespace) -> int:
-    """``losscurv measure``: measure, write the page and the JSON, print."""
-    from verify.practice.measure import pages, series
-
-    require_seed(options.seed)
-    if options.top < 1:
-        raise ValueError(f"--top must be at least 1, got {options.top}")
-    stopping = StoppingRule(probes=options.probes, tolerance=options.tolerance, budget=options.budget)
-    folder = Path(options.output)
-    files = series.checkpoint_files(options.checkpoint) if options.checkpoint else []
-    if len(files) > 1:
-        return _run_series(options, files, stopping)
-    with output_apart() as output:
-        problem = from_options(series.with_checkpoint(options, files[0]) if files else options)
-        require_writable(folder, "--output")
-        vectors = options.save_vectors and Path(options.save_vectors)
-        if vectors:
-            require_writable(vectors.parent, "--save-vectors")
-        keep = partial(_save, problem, vectors) if vectors else _forget
-        with on_terminal("measuring") as tell:
-            found = _measured(options, problem, stopping, keep, tell)
-        text = pages.measurement_json(found) if options.json else pages.measurement_text(found)
-        try:
-            page = pages.write_measurement(found, folder)
-        finally:  # a full disk does not take away what was measured
-            output.write(text)
-        if not options.json:
-            output.write(f"page: {escaped(str(page))}\n")
-            if vectors:
-                output.write(f"eigenvectors of the Hessian: {escaped(str(vectors))}\n")
-    return 0
-
-
-def _run_series(options: argparse.Namespace, files: list[Path], stopping: StoppingRule) -> int:
-    """One checkpoint after the other; what was measured before an interruption or an error is written all the same."""
-    from verify.practice.measure import series
-
-    folder, found = Path(options.output), list[series.Checkpoint]()
-    if options.save_vectors:
-        raise ValueError(f"--save-vectors must go with one checkpoint, got {len(files)}")
-    with output_apart() as output:
-        require_writable(folder, "--output")
-        try:
-            with on_terminal("measuring") as tell:
-                for k, (file, at) in enumerate(zip(files, series.places(files), strict=True)):
-                    problem = from_options(series.with_checkpoint(options, file))
-                    part = partial(_part, tell, escaped(file.name), k, len(files))
-                    each = _measured(options, problem, stopping, _forget, part)
-                    found.append(series.Checkpoint(file=str(file), at=at, found=each))
-        finally:
-            if found:
-                page = series.write_series(found, folder)
-                output.write(series.series_json(found) if options.json else series.series_text(found))
-                if not options.json:
-                    output.write(f"page: {escaped(str(page))}\n")
-    return 0
-
-
-def _part(tell: Tell, name: str, place: int, count: int, what: str, share: float) -> None:
-    tell(f"{name}, {what}", (place + share) / count)
-
-
-def _forget(_values: np.ndarray, _vectors: np.ndarray) -> None:
-    """Nothing is kept."""
-
-
-def _measured(
-    options: argparse.Namespace, problem: Problem, stopping: StoppingRule, keep: Keep, tell: Tell
-) -> Measurement:
-    return measure(
-        problem,
-        top=options.top,
-        seed=options.seed,
-        stopping=stopping,
-        layers=options.layers,
-        keep=keep,
-        tell=tell,
-    )
-
-
-def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray) -> None:
-    """As an archive: one array (k, *shape) for each parameter, under its name, and the eigenvalues (k,)."""
-    objective = problem.objective
-    parts = zip(objective.blocks().items(), objective.shapes, strict=True)
-    arrays = {name: vectors[place].T.reshape(-1, *shape) for (name, place), shape in parts}
-    held = io.BytesIO()
-    np.savez(held, allow_pickle=False, **{EIGENVALUES: values, **arrays})
-    try:
-        replace_files({file: held.getvalue()})
-    except OSError as error:
-        raise ValueError(
-            f"--save-vectors must name a file that can be written, got {file}: {error.strerror or error}"
-        ) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
+from torch import Tensor
 
 from simulate.lanczos import Operator
 from verify.practice.measure.matrices import Wishes, found_matrix
@@ -12,8 +13,6 @@ from verify.practice.measure.measurement import Layer, Number
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
 
 __all__ = ["layer_cost", "layered", "layers_of"]
-
-_TOP = 1
 
 Places = Mapping[str, slice]
 
@@ -73,40 +72,33 @@ def layered(
     a 4.0 4.0 0.64
     b 3.0 3.0 0.36
     """
-    start = spent()
-    return tuple(_each(operator, blocks, norm, rng, stopping, lambda: spent() - start))
-
-
-def _each(
-    operator: Operator,
-    blocks: Places,
-    norm: Number,
-    rng: np.random.Generator,
-    stopping: StoppingRule,
-    spent: Callable[[], int],
-) -> Iterator[Layer]:
+    start, found = spent(), list[Layer]()
     for name, places in layers_of(blocks).items():
         inside = _within(operator, places)
         trace = GrowingTrace(0.0, inside, rng)
         trace.grow(stopping.probes)
-        wishes = Wishes(count=_TOP, stopping=stopping, dense=False)
-        found = found_matrix(inside, rng, trace, wishes, spent)
-        yield Layer(
-            name=name,
-            parameters=inside.dim,
-            largest=found.matrix.top[0],
-            trace=found.matrix.trace,
-            frobenius=found.matrix.frobenius,
-            share=_share(found.matrix.frobenius, norm),
-            excess=found.matrix.excess,
+        wishes = Wishes(count=1, stopping=stopping, dense=False)
+        block = found_matrix(inside, rng, trace, wishes, lambda: spent() - start)
+        found.append(
+            Layer(
+                name=name,
+                parameters=inside.dim,
+                largest=block.matrix.top[0],
+                trace=block.matrix.trace,
+                frobenius=block.matrix.frobenius,
+                share=_share(block.matrix.frobenius, norm),
+                excess=block.matrix.excess,
+                short=block.short,
+            )
         )
+    return tuple(found)
 
 
 def _within(operator: Operator, places: list[slice]) -> Operator:
     """The block of these rows and columns."""
     rows = np.concatenate([np.arange(place.start, place.stop) for place in places])
 
-    def product(vectors):  # type: ignore[no-untyped-def]
+    def product(vectors: Tensor) -> Tensor:
         whole = vectors.new_zeros(len(vectors), operator.dim)
         whole[:, rows] = vectors
         return operator.product(whole)[:, rows]

@@ -93,6 +93,8 @@ class Layer:
         Of the block.
     share
         Square of its Frobenius norm over that of the whole Hessian; what all layers lack lies between them.
+    short
+        What the budget did not suffice for, in words; empty if nothing.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Layer:
     frobenius: Number
     share: Number
     excess: Number | None
+    short: str
 
 
 @dataclass(frozen=True, kw_only=True)
