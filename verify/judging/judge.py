@@ -46,6 +46,7 @@ __all__ = [
     "passage",
     "readings",
     "replicates_fixed",
+    "rivals",
     "separation",
 ]
 
@@ -229,8 +230,13 @@ def outcome(
     scores: Scores,
     trail: Sequence[Judgement],
     alpha: float,
+    *,
+    later: Judgement | None = None,
 ) -> PointOutcome:
-    """The record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it."""
+    """The record of a judgement: interval in its parts, rivals, inputs, and the judgements that led to it.
+
+    Rivals are told apart by a `later` judgement where the verdict fell before they could be.
+    """
     interval, n = judged.interval, judged.replicates
     used = {name: column[:n] for name, column in scores.items()}
     reason, needed = _undecided(claim, judged) if judged.verdict is Verdict.UNDECIDED else ("", None)
@@ -253,9 +259,8 @@ def outcome(
         offset_resolved=_offset_resolved(claim, judged),
         slack=slack(claim, reading.predict, str(reading.score), point, used) if bound else None,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
-        rivals=[_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
-        if reading.label != PRINTED
-        else [],
+        rivals=rivals(claim, point, scores, later or judged, alpha) if reading.label != PRINTED else [],
+        rivals_replicates=later.replicates if later else 0,
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=_violations(claim, reading, point, used),
         profile=profile(claim, reading.predict, str(reading.score), point, used, alpha)
@@ -290,6 +295,12 @@ def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
         lower=interval.lower,
         upper=interval.upper,
     )
+
+
+def rivals(claim: Claim, point: Point, scores: Scores, judged: Judgement, alpha: float) -> list[RivalOutcome]:
+    """What comes out for each rival, on the replicates of a judgement of the reading that the suite stands behind."""
+    used = {name: column[: judged.replicates] for name, column in scores.items()}
+    return [_rival(claim, name, point, used, judged, alpha) for name in claim.rivals]
 
 
 def _rival(

@@ -81,12 +81,16 @@ class Placed(Protocol):
 
 
 class RivalTally(NamedTuple):
-    """How many rivals a run rejects, and how far the nearest of them is from the theory, in margins."""
+    """How many rivals a run rejects, how far the nearest of them is from the theory, in margins, and those missed.
+
+    `later` are the replicates it took where the verdict needed fewer.
+    """
 
     rejected: int
     total: int
     nearest: float
     missed: tuple[str, ...]
+    later: int = 0
 
 
 def numeral(value: float, digits: int = 4, *, plain: bool = False) -> str:
@@ -260,7 +264,9 @@ def rival_tally(row: Row) -> RivalTally:
         if rival.name not in best or _size(rival.margins) > _size(best[rival.name].margins):
             best[rival.name] = rival
     nearest = min((_size(rival.margins) for rival in best.values()), default=math.inf)
-    return RivalTally(len(rejected), len(best), nearest, tuple(name for name in best if name not in rejected))
+    missed = tuple(name for name in best if name not in rejected)
+    later = max((point.rivals_replicates for point in row.points), default=0)
+    return RivalTally(len(rejected), len(best), nearest, missed, later)
 
 
 def common_parameters(points: Sequence[Placed]) -> dict[str, Any]:

@@ -80,7 +80,8 @@ class PointOutcome:
     """One claim at one set of parameters.
 
     `statistical`, `numerical` and `size_model` are the parts of the half-width; `needed` estimates the replicates an
-    undecided claim still asks for; `slack` is what was measured over its bound. For identities `measured` is the
+    undecided claim still asks for; `slack` is what was measured over its bound; `rivals_replicates` tells by how many
+    replicates rivals were told apart where the verdict needed fewer. For identities `measured` is the
     relative difference of the two routes, `predicted` is 0 and `margin` the tolerance.
     """
 
@@ -102,6 +103,7 @@ class PointOutcome:
     slack: float | None = None
     inputs: dict[str, float] = field(default_factory=dict[str, float])
     rivals: list[RivalOutcome] = field(default_factory=list[RivalOutcome])
+    rivals_replicates: int = 0
     looks: list[Look] = field(default_factory=list[Look])
     violations: list[Violation] = field(default_factory=list[Violation])
     profile: list[ProfilePoint] = field(default_factory=list[ProfilePoint])

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from simulate.monte_carlo import BLOCK, Point, Scores
 from verify.judging.estimands import components
-from verify.judging.judge import Judgement, Reading, applies, judge, outcome, readings, replicates_fixed
+from verify.judging.judge import (
+    Judgement,
+    Reading,
+    applies,
+    judge,
+    outcome,
+    readings,
+    replicates_fixed,
+    rivals,
+)
 from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
 from verify.results import PointOutcome, Row
 from verify.running.pump import Draws, Pump, traceback_of
@@ -50,12 +59,32 @@ class Sampled:
         """The rows of one claim, one for each of its readings."""
         mine = self._claims[claim.id]
         _finish(mine.runs, self._pump)
+        self._tell_apart(mine, claim)
         failed = next((error for run in mine.runs if (error := run.error_of(claim))), "")
         if failed:
             return [broken_row(claim, failed, self._settings)]
         seconds = sum(run.seconds for run in mine.runs)
         found = {r: [o for run in mine.runs for o in run.outcomes(claim, r)] for r in mine.readings}
         return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
+
+    def _tell_apart(self, mine: _Prepared, claim: Claim) -> None:
+        """Draw on where a claim agrees and yet a rival stands everywhere, until none does or the budget ends.
+
+        The guards stand in the way of a rival's own interval for longer: its deviations are larger and more skewed.
+        """
+        trials = [(run, trial) for run in mine.runs for trial in run.trials_of(claim, mine.readings[0])]
+        while all(trial.agrees for _, trial in trials):
+            missed = set(claim.rivals).difference(*(trial.told_apart(run.scores) for run, trial in trials))
+            going = [
+                (run, trial, n) for run, trial in trials if missed and (n := run.next_look(trial.last_look))
+            ]
+            for run, _, n in going:
+                run.draw_on(n)
+            _finish([run for run, _, _ in going], self._pump)
+            if not going or any(run.error for run, _, _ in going):
+                return
+            for run, trial, n in going:
+                trial.look_on(run.scores, n)
 
     def _prepared(self, claim: Claim, alpha: float) -> _Prepared:
         judged = readings(claim)
@@ -123,7 +152,19 @@ class _Trial:
     fixed: int | None = None
     trail: list[Judgement] = field(default_factory=list[Judgement])
     judgement: Judgement | None = None
+    later: Judgement | None = None
     error: str = ""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether that is the verdict, and nothing crashed."""
+        return bool(self.judgement) and self.judgement.verdict is Verdict.AGREES and not self.error
+
+    @property
+    def last_look(self) -> int:
+        """Replicates of the last judgement, 0 before the first."""
+        last = self.later or self.judgement
+        return last.replicates if last else 0
 
     @property
     def settled(self) -> bool:
@@ -135,7 +176,7 @@ class _Trial:
     def look(self, scores: Scores) -> None:
         """Judge on all replicates so far; a crashing prediction breaks its own claim and no other."""
         try:
-            mine = at_component(self.claim, self.run_at, scores, self.component)
+            mine = self._mine(scores)
             if self.fixed is not None:
                 mine = {name: column[: self.fixed] for name, column in mine.items()}
                 if len(next(iter(mine.values()))) < self.fixed:
@@ -145,12 +186,40 @@ class _Trial:
         except Exception as error:
             self.error = traceback_of(error)
 
+    def look_on(self, scores: Scores, n: int) -> None:
+        """Judge again on n replicates, for the rivals: the verdict stays."""
+        try:
+            mine = {name: column[:n] for name, column in self._mine(scores).items()}
+            self.later = judge(self.claim, self.reading, self.point, mine, self.alpha)
+        except Exception as error:
+            self.error = traceback_of(error)
+
+    def told_apart(self, scores: Scores) -> set[str]:
+        """Rivals that the last judgement excludes."""
+        last = self.later or self._judged()
+        found = rivals(self.claim, self.point, self._mine(scores), last, self.alpha)
+        return {rival.name for rival in found if rival.rejected}
+
     def outcome(self, scores: Scores) -> PointOutcome:
         """The record of the judgement."""
+        return outcome(
+            self.claim,
+            self.reading,
+            self.point,
+            self._judged(),
+            self._mine(scores),
+            self.trail,
+            self.alpha,
+            later=self.later,
+        )
+
+    def _judged(self) -> Judgement:
         if self.judgement is None:
             raise RuntimeError(f"{self.claim.id} has not been judged at {self.point}")
-        mine = at_component(self.claim, self.run_at, scores, self.component)
-        return outcome(self.claim, self.reading, self.point, self.judgement, mine, self.trail, self.alpha)
+        return self.judgement
+
+    def _mine(self, scores: Scores) -> Scores:
+        return at_component(self.claim, self.run_at, scores, self.component)
 
 
 class Run(Draws):
@@ -163,7 +232,7 @@ class Run(Draws):
         super().__init__(experiment.id, experiment.simulate, point, settings.device, BLOCK, most)
         self.experiment, self.expected = experiment, experiment.seconds
         self.trials: list[_Trial] = []
-        self._looks = list(tried_at)
+        self._tried_at, self._looks = tuple(tried_at), list(tried_at)
         self._ask()
 
     def add(self, claim: Claim, judged: Sequence[Reading], alpha: float) -> None:
@@ -193,8 +262,17 @@ class Run(Draws):
         except Exception as error:  # breaks the claims on this run and no others
             self.fail(error)
             return
-        self._looks.pop(0)
+        self._looks = [n for n in self._looks if n > self.replicates]
         self._ask()
+
+    def next_look(self, replicates: int) -> int | None:
+        """The number of replicates at which a verdict is tried after so many; None where the budget ends."""
+        return next((n for n in self._tried_at if n > replicates), None)
+
+    def draw_on(self, replicates: int) -> None:
+        """Ask for so many though all is decided, unless they are there."""
+        if replicates > self.replicates:
+            self.done, self.wanted = False, replicates
 
     def _ask(self) -> None:
         self.done = not self._looks or all(trial.settled for trial in self.trials)
@@ -204,10 +282,13 @@ class Run(Draws):
         """What broke the experiment or the claim's own formulas, if anything did."""
         return self.error or next((t.error for t in self.trials if t.claim is claim and t.error), "")
 
+    def trials_of(self, claim: Claim, reading: Reading) -> list[_Trial]:
+        """One reading of a claim, at each component."""
+        return [t for t in self.trials if t.claim is claim and t.reading.label == reading.label]
+
     def outcomes(self, claim: Claim, reading: Reading) -> list[PointOutcome]:
         """What one reading of a claim came to, at each component."""
-        mine = [t for t in self.trials if t.claim is claim and t.reading.label == reading.label]
-        return [trial.outcome(self.scores) for trial in mine]
+        return [trial.outcome(self.scores) for trial in self.trials_of(claim, reading)]
 
 
 def at_component(claim: Claim, point: Point, scores: Scores, index: int) -> Scores:

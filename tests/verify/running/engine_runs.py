@@ -116,3 +116,31 @@ def identity(theory: str = "eigenvalues", rivals: tuple[str, ...] = ("twice",), 
         "tolerance_reason": "rounding",
     }
     return Identity(**{**plain, **changes})
+
+
+def _two_inputs(block: Block, _: Point) -> dict[str, np.ndarray]:
+    x = np.stack([rng.standard_normal(2) for rng in block.streams])
+    return {"score": x[:, 0], "near": x[:, 0] + 0.1 * x[:, 1], "far": np.exp(1.2 * x[:, 1])}
+
+
+SKEWED_RIVAL = Claim(
+    id="paper/skewed-rival",
+    entries=("A1",),
+    source="a paper",
+    statement="x = y",
+    experiment=Experiment(
+        id="paper/two-inputs",
+        replicate="two normals",
+        simulate=_two_inputs,
+        points=(Point(a=1), Point(a=2)),
+        budget=4096,
+    ),
+    score="score",
+    inputs={"near": lambda _: 1.0, "far": lambda _: 5.0},
+    predict=lambda p: p.near,
+    margin=0.1,
+    relative=False,
+    margin_reason="a test",
+    rivals={"the skewed one": lambda p: p.far},
+)
+"""Decided at once, while the interval of its rival, a lognormal variable, is blocked at first."""

@@ -16,6 +16,7 @@ from tests.verify.running.engine_runs import (
     MEAN,
     POINTS,
     SETTINGS,
+    SKEWED_RIVAL,
     claim,
     identity,
     run,
@@ -40,6 +41,35 @@ def columns(
     return {
         name: np.concatenate([np.asarray(block[name], dtype=float) for block in blocks]) for name in blocks[0]
     }
+
+
+# --- rivals
+
+
+def test_replicates_go_on_until_a_rival_is_told_apart_and_the_verdict_stays() -> None:
+    row = run(SKEWED_RIVAL)[0]
+    alone = judge_claim(SKEWED_RIVAL, SETTINGS, SerialExecutor())
+    assert [p.verdict for p in row.points] == ["agrees", "agrees"]
+    assert not any(rival.rejected for p in alone for rival in p.rivals)
+    assert any(rival.rejected for p in row.points for rival in p.rivals)
+    for mine, before in zip(row.points, alone, strict=True):
+        assert mine.rivals_replicates > mine.replicates == before.replicates and mine.looks == before.looks
+        assert (mine.lower, mine.upper, mine.measured) == (before.lower, before.upper, before.measured)
+
+
+def test_what_rivals_need_beyond_the_verdict_ends_with_the_budget() -> None:
+    few = dataclasses.replace(SETTINGS, replicates=112)
+    row = run(SKEWED_RIVAL, settings=few)[0]
+    assert row.verdict == "agrees" and not any(rival.rejected for p in row.points for rival in p.rivals)
+    assert [p.rivals_replicates for p in row.points] == [112, 112]
+
+
+def test_replicates_for_rivals_do_not_depend_on_what_else_is_drawn(two_workers: Executor) -> None:
+    other = dataclasses.replace(SKEWED_RIVAL, id="paper/longer", margin=0.004, rivals={})
+    both = session(
+        other, SKEWED_RIVAL, settings=dataclasses.replace(SETTINGS, workers=2), executor=two_workers
+    )
+    assert timeless([both.rows(t) for t in (other, SKEWED_RIVAL)][1]) == timeless(run(SKEWED_RIVAL))
 
 
 # --- sameness
