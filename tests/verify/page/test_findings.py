@@ -161,11 +161,10 @@ def test_the_counts_of_misprints_add_up() -> None:
     rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
     assert misprints(run(rows)) == (6, 5, 7, 5)
     assert misprints(run(rows[:1])) is None
-    (said,) = re.findall("Misprints, counted: .*?</p>", report.document(run(rows)))
-    assert re.sub("<[^>]*>", "", said) == (
-        "Misprints, counted: 6 readings fail as our copy has them, one for each of the 5 statements that the findings "
-        "list and 1 more at the same statements; 7 corrected formulas agree, 5 beside such a reading and 2 in place of "
-        "a wording that is not judged apart."
+    (said,) = re.findall("Misprinted\\? .*?</p>", report.document(run(rows)))
+    assert re.sub("<[^>]*>", "", said).startswith(
+        "Misprinted? 5 statements are wrong as our copy reads, named in the findings and tested in 6 readings, all of "
+        "which fail; 7 corrected formulas agree, 2 of them where the misprint is one of words."
     )
 
 
@@ -222,6 +221,28 @@ def test_what_fails_on_networks_names_the_network_and_the_data_of_its_number() -
     )
 
 
+def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -> None:
+    real = {"data": "digits", "replicate": "one tanh network"}
+    rows = [
+        made("t4", "theorem 4, eq. (9)", says="Four."),
+        made("t4-n", "theorem 4, eq. (9), on networks", **real),
+        failing("4", "outside its range", **real),
+        made("t5", "theorem 5", says="Five."),
+        made("t5-n", "theorem 5, on networks", **real),
+        made("t6", "theorem 6", says="Six."),
+    ]
+    (found,) = paper_findings(run(rows))
+    assert [(f.on, f.networks) for f in found.holds] == [
+        ("Theorem 4, eq. (9)", "on networks 1 of 2 readings agree, at worst 4 times too large"),
+        ("Theorem 5", "on networks 1 of 1 readings agree"),
+        ("Theorem 6", ""),
+    ]
+    assert found.judged_on_networks == (2, 1, 3)
+    html = report.document(run(rows))
+    assert "<em>sampled</em>; on networks 1 of 2 readings agree, at worst 4 times too large" in html
+    assert "3 readings judged on real data</a>: 2 agree, 1 fails as foreseen</span>" in html
+
+
 def test_tables_of_networks_name_the_case_of_each_number() -> None:
     table = next(made for made in sample().observations if made.id == "granziol2022/batches")
     (found,) = paper_findings(dataclasses.replace(run([]), rows=[], observations=[table]))
@@ -243,8 +264,12 @@ def test_what_is_open_and_judged_in_part_is_named() -> None:
         entry("B1", status="open", reason="needs a cluster"),
         entry("B2", status="partly judged", reason="squares alone"),
         entry("B3", status="definition"),
+        entry("B4", status="observed", reason="no number is claimed"),
     ]
     (found,) = paper_findings(run([made("a", "theorem 1")], listed))
+    assert [(f.on, f.measure) for f in found.reported] == [("B4", "no number is claimed")]
+    html = report.document(run([made("a", "theorem 1")], listed))
+    assert "Reported on networks, not judged: <a" in html and "2 are" not in html
     assert [(f.on, f.measure) for f in found.unjudged] == [("B1", "needs a cluster")]
     assert [(f.on, f.target) for f in found.partly] == [("B2", "entry/granziol2022/B2")]
 

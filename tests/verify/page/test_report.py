@@ -25,7 +25,10 @@ from verify.running.workers import FEW, open_map
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")
-READ = "readings judged, of claims that may be read as our copy has them and corrected"
+READ = (
+    "readings judged: a statement is tested by one claim or more, and a claim is read as our copy has it, "
+    "corrected, or both"
+)
 NOTHING: dict[str, Any] = {name: [] for name in PARTS}
 """What a run may hold, left out."""
 

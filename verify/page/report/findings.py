@@ -44,7 +44,8 @@ TIMES = 2.0
 class Finding(NamedTuple):
     """A sentence of what was found: on what, in words, by how much, and the row, table or entry that it leads to.
 
-    `basis` is what its verdict rests on, or that it has none, and `where` the network and data of its number.
+    `basis` is what its verdict rests on, or that it has none, and `where` the network and data of its number;
+    `networks` is what the same statement comes to on real networks.
     """
 
     on: str
@@ -53,6 +54,7 @@ class Finding(NamedTuple):
     target: str
     basis: str = ""
     where: str = ""
+    networks: str = ""
 
 
 class Failing(NamedTuple):
@@ -73,7 +75,10 @@ class Misprints(NamedTuple):
 
 
 class PaperFindings(NamedTuple):
-    """What was found on one paper; `holds` and `fails` have the first few, with the number of all."""
+    """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
+
+    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all.
+    """
 
     paper: str
     holds: list[Finding]
@@ -82,9 +87,10 @@ class PaperFindings(NamedTuple):
     other_misprints: list[Finding]
     fails: list[Failing]
     networks: list[Finding]
-    judged_on_networks: tuple[int, int]
+    judged_on_networks: tuple[int, int, int]
     partly: list[Finding]
     unjudged: list[Finding]
+    reported: list[Finding]
 
 
 def paper_findings(results: Results, most: int = MOST) -> list[PaperFindings]:
@@ -123,17 +129,29 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
     return PaperFindings(
         paper=paper,
         holds=_unlike(
-            Finding(_place(row, results), _words(row, titles), how_closely(row), f"row/{row.id}", _basis(row))
+            Finding(
+                _place(row, results),
+                _words(row, titles),
+                how_closely(row),
+                f"row/{row.id}",
+                _basis(row),
+                networks=_elsewhere(row, results),
+            )
             for row in _first(hold, results, places)
         )[:most],
         all_hold=len(hold),
         misprints=[failure(row) for row in misprinted[:FAILURES]],
         other_misprints=[_in_a_phrase(failure(row)) for row in misprinted[FAILURES:]],
         fails=[found for found in map(failing, FAILING) if found.readings],
-        networks=_observed(tables, most),
-        judged_on_networks=(sum(row.verdict == row.expected for row in real), len(real)),
+        networks=_observed(tables),
+        judged_on_networks=(
+            sum(row.verdict == row.expected == Verdict.AGREES for row in real),
+            sum(_foreseen(row) for row in real),
+            len(real),
+        ),
         partly=[_entry(entry) for entry in entries if entry.status == Status.PARTLY],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
+        reported=[_entry(entry) for entry in entries if entry.status == Status.OBSERVED],
     )
 
 
@@ -317,10 +335,33 @@ def _entry(entry: InventoryRow) -> Finding:
     return Finding(entry.id, entry.title, entry.reason, f"entry/{entry.paper}/{entry.id}")
 
 
-def _observed(tables: Sequence[Observed], most: int) -> list[Finding]:
+def _elsewhere(row: Row, results: Results) -> str:
+    """What a statement that holds of a model comes to on real networks, where readings of it are judged there."""
+    statement = _statement(_place(row, results))
+    real = [
+        other
+        for other in results.rows
+        if other.paper == row.paper and other.data and _statement(_place(other, results)) == statement
+    ]
+    if row.data or not real:
+        return ""
+    agree = sum(other.verdict == Verdict.AGREES for other in real)
+    wrong = [other for other in real if _foreseen(other) and other.relative]
+    worst = max(wrong, key=_factor, default=None)
+    said = f"on networks {agree} of {len(real)} readings agree"
+    return f"{said}, at worst {how_far(worst)}" if worst else said
+
+
+def _factor(row: Row) -> float:
+    """By how much a formula that fails is off, at its worst point."""
+    point = _farthest(row)
+    return ratios.off_by(_over(point)) if point else 0.0
+
+
+def _observed(tables: Sequence[Observed]) -> list[Finding]:
     """Tables on real networks, those with ratios first: where theory is farthest off, and where it is nearest."""
     listed = sorted(tables, key=lambda made: not ratios.ratio_columns(made))
-    told = ((made, seen(made)) for made in listed[:most])
+    told = ((made, seen(made)) for made in listed)
     return [
         Finding("", made.title, said.measure, f"observed/{made.id}", "reported", said.where)
         for made, said in told
