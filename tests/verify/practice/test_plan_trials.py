@@ -207,7 +207,7 @@ def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
 
 def test_steps_stand_over_those_that_are_intended(given: Problem) -> None:
     plain, meant = tried(given, [14]), tried(given, [14], intended=5000)
-    assert [words.trial_table(made)[1][5] for made in (plain, meant)] == ["10/20", "10/5000"]
+    assert [words.trial_table(made)[1][5] for made in (plain, meant)] == ["12/20", "12/5000"]
     assert "over the 5000 that you intend" in words.plan_text(meant)
 
 

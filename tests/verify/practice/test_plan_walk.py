@@ -75,11 +75,23 @@ def test_there_is_no_step_back_to_what_does_not_train() -> None:
     assert found.start is not None and found.start.rate == found.best.rate == pytest.approx(0.4)
 
 
-def test_the_best_three_are_taken_further_and_may_change_places() -> None:
-    """After 60 steps the higher rate leads, after 100 the lower one."""
-    found = go(lambda rate, steps: min(0.5 + 0.1 * abs(math.log2(rate / (0.4 if steps <= 60 else 0.2))), 0.9))
+def test_the_best_two_are_taken_further_and_may_change_places() -> None:
+    """After a rung the higher rate leads, later the lower one."""
+    found = go(
+        lambda rate, steps: min(
+            0.5 + 0.1 * abs(math.log2(rate / (0.4 if steps <= LADDER.rung else 0.2))), 0.9
+        )
+    )
     assert found.start is not None and found.start.rate == pytest.approx(0.2)
-    assert [r.rate for r in found.rungs if r.steps >= LADDER.longer] == pytest.approx([0.2, 0.4, 0.8])
+    assert [r.rate for r in found.rungs if r.steps >= LADDER.longer] == pytest.approx([0.2, 0.4])
+
+
+@pytest.mark.parametrize(("behind", "rate"), [(0.02, 0.4), (0.03, 0.2)])
+def test_of_two_that_hardly_differ_the_higher_is_taken(behind: float, rate: float) -> None:
+    """A gain of 0.5 and a twentieth of it: 0.025."""
+    losses = {0.1: 0.8, 0.2: 0.5, 0.4: 0.5 + behind, 0.8: 0.9}
+    found = go(lambda at, _: losses.get(round(at, 3), 0.95))
+    assert found.start is not None and found.start.rate == pytest.approx(rate)
 
 
 def test_a_dead_network_never_counts_as_trained() -> None:
@@ -135,9 +147,9 @@ def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
     """A high rate leads on the plateau and is lost after it; a low one comes late."""
 
     def law(rate: float, steps: int) -> float:
-        if rate > 0.3 and steps > 100:
-            return math.inf
-        return 0.98 - 0.01 * math.log2(rate) / 10 if steps <= 100 else 0.3 + abs(math.log2(rate / 0.05)) / 10
+        if steps <= LADDER.longer:
+            return 0.98 - 0.01 * math.log2(rate) / 10
+        return math.inf if rate > 0.3 else 0.3 + abs(math.log2(rate / 0.05)) / 10
 
     found = go(law)
     assert found.start is not None and found.start.rate == pytest.approx(0.05)
@@ -148,7 +160,7 @@ def test_on_a_plateau_runs_go_on_until_it_ends() -> None:
 def test_a_rung_that_ends_above_the_start_has_failed() -> None:
     found = go(lambda rate, _: 0.9 if rate > 0.3 else 0.2, start=0.8)
     assert found.failed is not None and found.failed.rate == pytest.approx(0.4)
-    assert found.failed.fate() == "loss 0.9 after 100 steps"
+    assert found.failed.fate() == "loss 0.9 after 120 steps"
 
 
 def test_without_an_end_no_rung_has_failed() -> None:
@@ -167,4 +179,4 @@ def test_steps_are_counted_and_watched() -> None:
         watch=seen.append,
     )
     assert seen == sorted(seen) and seen[-1] == found.steps
-    assert found.steps <= 2.5 * LADDER.horizon
+    assert found.steps <= 3.5 * LADDER.horizon

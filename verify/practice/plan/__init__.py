@@ -82,7 +82,7 @@ def plan(
     rate
         Where the walk begins at the middle batch size; a usual one if None.
     steps
-        That trials look ahead: a rung has 0.3 of them, a continued one 0.5, one on a plateau up to twice as many. If
+        That trials look ahead: a rung has half of them, a continued one 0.6, one on a plateau up to twice as many. If
         None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
     intended
         Steps that training is to take in all; printed beside those that were tried.

@@ -26,7 +26,7 @@ _SEEN, _EPOCHS = 5120, 5
 """Samples that are looked ahead where nobody says, or so many epochs if these are fewer: 200 steps of small batches see
 so little that noise decides between rates."""
 
-_FIRST, _LATER = 3.0, 2.2
+_FIRST, _LATER = 3.0, 2.6
 """Guesses: steps at the first batch size and at each other one, over those that are looked ahead."""
 
 _TIMED = 2

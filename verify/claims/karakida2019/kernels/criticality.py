@@ -303,7 +303,7 @@ FIXED_POINTS = Identity(
     ),
     tolerance=1e-4,
     tolerance_reason=f"steps of {SMALL:g} are not yet none; the fixed points themselves agree to 1e-12",
-    seconds=0.2,
+    seconds=4.0,
     quantity="variance, correlation and their slopes, deep inside",
 )
 
