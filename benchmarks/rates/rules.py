@@ -22,6 +22,7 @@ from benchmarks.rates.search import best, rate
 from simulate.training.trial_training import OPTIMISERS, Training, TrialRun
 from verify.practice.loading import problem
 from verify.practice.plan.optimisers import chosen_optimiser
+from verify.practice.plan.planned import along_power
 from verify.practice.plan.trials import Trials
 
 __all__ = ["ANCHOR", "EDGES", "FIXED", "LOOKS", "Answers", "Asked", "Look", "ramp", "smoothed", "steepest"]
@@ -38,6 +39,8 @@ EDGES = frozenset(("walk, largest that trains", "upper side of the bracket"))
 """Rules for the largest rate that trains, which nobody would start with."""
 
 _WALKS = ("walk", "walk without a step back", "walk, largest that trains", "walk of fewer steps")
+
+_BETWEEN = "walk at 8 and 512, by a power between"
 
 _RAMP, _LOW, _HIGH, _SMOOTHING, _RAN_OFF = 100, 1e-4, 1e2, 0.9, 4.0
 """Range test: steps, first and last rate over that of `FIXED`, and how losses are averaged and where it stops."""
@@ -298,6 +301,16 @@ def _carried_to(asked: Asked, size: int, rule: str, anchor: tuple[float | None, 
     return Answer(known * there.rate / here.rate, total)
 
 
+def _between(asked: Asked) -> Answers:
+    """What the walk gives at the sizes to either side, along a power of B."""
+    low, high = (asked.earlier["walk", size] for size in (min(SIZES), max(SIZES)))
+    cost = (low.cost + high.cost) / 2
+    if low.rate is None or high.rate is None:
+        return {_BETWEEN: {ANCHOR: Answer(None, cost)}}
+    rate = along_power((min(SIZES), low.rate), (max(SIZES), high.rate), ANCHOR)
+    return {_BETWEEN: {ANCHOR: Answer(rate, cost)}}
+
+
 LOOKS = (
     Look(("one rate",), _fixed),
     Look(("linear from the best at 64", "square root from the best at 64"), _scaled, sizes=_OTHERS),
@@ -313,5 +326,6 @@ LOOKS = (
         ("sgd",),
         _OTHERS,
     ),
+    Look((_BETWEEN,), _between, sizes=(ANCHOR,)),
 )
 """In the order in which they are asked: some need answers of others."""

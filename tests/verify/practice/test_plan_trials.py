@@ -221,6 +221,20 @@ def test_uncertainty_is_told_with_where_it_comes_from(given: Problem) -> None:
     assert "safe" not in text.lower()
 
 
+def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> None:
+    made = tried(given, [1, 4, 14])
+    found = {at.batch_size: at for at in made.trials}
+    at = [dataclasses.replace(found[size], start=rate) for size, rate in ((1, 0.1), (4, 0.4), (14, None))]
+    made = dataclasses.replace(made, trials=tuple(at))
+    assert_allclose([made.start_at(size) for size in (1, 2, 4)], [0.1, 0.2, 0.4])
+    assert "start with a rate that goes as B^1 from 1 to 4; beyond them nothing is said" in words.plan_text(made)
+    for size in (14, 8, 20):
+        with pytest.raises(ValueError, match=f"batch size must lie among those with a rate, 1, 4, got {size}"):
+            made.start_at(size)
+    alone = dataclasses.replace(made, trials=made.trials[:1])
+    assert alone.segments == () and "beyond them" not in words.plan_text(alone)
+
+
 def test_the_cost_is_told_before_the_start(given: Problem) -> None:
     order: list[str] = []
     tried(given, [7], announce=order.append, tell=lambda what, _: order.append(what))

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 from verify.practice.plan.batch_curvature import BatchCurvature
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "SizeRate", "along_power", "power"]
+
+SizeRate = tuple[int, float]
+"""A batch size and a rate."""
+
+
+def power(one: SizeRate, other: SizeRate) -> float:
+    """Exponent of the batch size by which the rate goes from one to the other.
+
+    >>> power((16, 0.1), (256, 0.4))
+    0.5
+    """
+    return math.log(other[1] / one[1]) / math.log(other[0] / one[0])
+
+
+def along_power(one: SizeRate, other: SizeRate, batch_size: int) -> float:
+    """The rate at another size along that power.
+
+    >>> along_power((1, 1.0), (4, 4.0), 2)
+    2.0
+    """
+    return one[1] * (batch_size / one[0]) ** power(one, other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +74,40 @@ class Plan:
     not_linearised: str
     seconds: float
     seed: int
+
+    def start_at(self, batch_size: int) -> float:
+        """The rate to start with at a batch size between two that were tried: along a power of B from one to the other.
+
+        Raises
+        ------
+        ValueError
+            If no trial at or on either side of the size found a rate: beyond those that were tried no power holds.
+
+        Examples
+        --------
+        A plan is made by `verify.practice.plan.plan`; of rates 0.1 at B = 16 and 0.4 at B = 256:
+
+        >>> along_power((16, 0.1), (256, 0.4), 64)
+        0.2
+        """
+        for at in self.trials:
+            if at.batch_size == batch_size and at.start is not None:
+                return at.start
+        for below, above in self.segments:
+            if below[0] < batch_size < above[0]:
+                return along_power(below, above, batch_size)
+        known = ", ".join(str(at.batch_size) for at in self.trials if at.start is not None) or "none"
+        raise ValueError(f"batch size must lie among those with a rate, {known}, got {batch_size}")
+
+    @property
+    def segments(self) -> tuple[tuple[SizeRate, SizeRate], ...]:
+        """Neighbouring batch sizes that both have a rate to start with."""
+        each = [(at.batch_size, at.start) for at in self.trials]
+        return tuple(
+            ((b, rate), (c, other))
+            for (b, rate), (c, other) in pairwise(each)
+            if rate is not None and other is not None
+        )
 
     @property
     def trial_steps(self) -> int:
