@@ -227,9 +227,13 @@ def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> 
     at = [dataclasses.replace(found[size], start=rate) for size, rate in ((1, 0.1), (4, 0.4), (14, None))]
     made = dataclasses.replace(made, trials=tuple(at))
     assert_allclose([made.start_at(size) for size in (1, 2, 4)], [0.1, 0.2, 0.4])
-    assert "start with a rate that goes as B^1 from 1 to 4; beyond them nothing is said" in words.plan_text(made)
+    assert "start with a rate that goes as B^1 from 1 to 4; beyond them nothing is said" in words.plan_text(
+        made
+    )
     for size in (14, 8, 20):
-        with pytest.raises(ValueError, match=f"batch size must lie among those with a rate, 1, 4, got {size}"):
+        with pytest.raises(
+            ValueError, match=f"batch size must lie among those with a rate, 1, 4, got {size}"
+        ):
             made.start_at(size)
     alone = dataclasses.replace(made, trials=made.trials[:1])
     assert alone.segments == () and "beyond them" not in words.plan_text(alone)

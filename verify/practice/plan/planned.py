@@ -11,16 +11,16 @@ from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 
-__all__ = ["Plan", "SizeRate", "along_power", "power"]
+__all__ = ["Plan", "SizeRate", "along_power", "power_between"]
 
 SizeRate = tuple[int, float]
 """A batch size and a rate."""
 
 
-def power(one: SizeRate, other: SizeRate) -> float:
+def power_between(one: SizeRate, other: SizeRate) -> float:
     """Exponent of the batch size by which the rate goes from one to the other.
 
-    >>> power((16, 0.1), (256, 0.4))
+    >>> power_between((16, 0.1), (256, 0.4))
     0.5
     """
     return math.log(other[1] / one[1]) / math.log(other[0] / one[0])
@@ -32,7 +32,7 @@ def along_power(one: SizeRate, other: SizeRate, batch_size: int) -> float:
     >>> along_power((1, 1.0), (4, 4.0), 2)
     2.0
     """
-    return one[1] * (batch_size / one[0]) ** power(one, other)
+    return one[1] * (batch_size / one[0]) ** power_between(one, other)
 
 
 @dataclass(frozen=True, kw_only=True)

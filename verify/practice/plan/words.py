@@ -9,7 +9,7 @@ from verify.escapes import escaped
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.plan.linearised import Linearised
-from verify.practice.plan.planned import Plan, power
+from verify.practice.plan.planned import Plan, power_between
 from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
@@ -151,7 +151,8 @@ def trial_notes(made: Plan) -> Iterator[str]:
 def _between(made: Plan) -> Iterator[str]:
     """How the rate goes with the batch size, for sizes that were not tried."""
     told = [
-        f"as B^{numeral(power(one, other), 2)} from {one[0]} to {other[0]}" for one, other in made.segments
+        f"as B^{numeral(power_between(one, other), 2)} from {one[0]} to {other[0]}"
+        for one, other in made.segments
     ]
     if told:
         yield f"batch sizes between these: start with a rate that goes {', '.join(told)}; beyond them nothing is said"
