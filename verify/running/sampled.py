@@ -19,7 +19,7 @@ from verify.judging.judge import (
     outcome,
     readings,
     replicates_fixed,
-    rivals,
+    rival_outcomes,
 )
 from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
 from verify.results import PointOutcome, Row
@@ -197,7 +197,7 @@ class _Trial:
     def told_apart(self, scores: Scores) -> set[str]:
         """Rivals that the last judgement excludes."""
         last = self.later or self._judged()
-        found = rivals(self.claim, self.point, self._mine(scores), last, self.alpha)
+        found = rival_outcomes(self.claim, self.point, self._mine(scores), last, self.alpha)
         return {rival.name for rival in found if rival.rejected}
 
     def outcome(self, scores: Scores) -> PointOutcome:
