@@ -59,6 +59,8 @@ def _law(p: Point) -> Semicircle | MarchenkoPastur | CompoundFreePoisson:
     return CompoundFreePoisson(rate=p.samples / p.dim, jumps=p.variance * p.dim / p.samples)
 
 
+NOT_ON_RECORD = "the margin: whether matrices had been drawn before it was set is not on record"
+
 MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/law-moments",
@@ -73,6 +75,7 @@ MOMENT_CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda p: _law(p).moment(p.order),
         margin=0.02,
         margin_reason="finite size is O(1/P), 1.2 % of the fourth moment at these sizes",
+        pilot=NOT_ON_RECORD,
         rivals={
             "noise 2 % too large": lambda p: _law(p).moment(p.order) * 1.02**p.order,
             "moment of one order more": lambda p: _law(p).moment(p.order + 1),
@@ -163,6 +166,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         predict=_outlier_variance,
         margin=0.1,
         margin_reason=A_VARIANCE,
+        pilot=NOT_ON_RECORD,
         rivals={
             "first order only": lambda p: 2 / p.dims[0],
             "of the edge": _edge_variance,
@@ -183,6 +187,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         predict=_edge_variance,
         margin=0.1,
         margin_reason=A_VARIANCE,
+        pilot=NOT_ON_RECORD,
         rivals={
             "complex matrices": lambda p: 0.8132 * p.dims[0] ** (-4 / 3),
             "a quarter more": lambda p: 1.25 * _edge_variance(p),
