@@ -66,6 +66,7 @@ BIASES = Claim(
 
 # --- weights -------------------------------------------------------------------------------------------------
 
+
 def kaiming_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moment of the outputs of a perceptron as `simulate.networks` draws it."""
     import torch
