@@ -1,4 +1,4 @@
-"""Edits that no claim can catch, each with the reason: `equivalent.json`, written by hand.
+"""Edits that no claim could catch, each with the reason: `equivalent.json`, written by hand.
 
 A reason begins with its class. What cancels because two sides of a claim share the code is no reason: such a claim
 assumes what it judges, and is to be mended.
@@ -11,6 +11,7 @@ assumes what it judges, and is to be mended.
 | route | the line chooses between two routes to one number, or cuts work in parts |
 | reported | the number stands in a table that nothing judges |
 | setting | another network, matrix or start is drawn, and what is claimed is claimed of that one too |
+| since | it survived the campaign, and a claim that is newer catches it: it was planted again and seen |
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from benchmarks.mutants.edits import Edit
 __all__ = ["CLASSES", "FILE", "listed", "problems", "reason"]
 
 FILE = Path(__file__).with_name("equivalent.json")
-CLASSES = ("identity", "accuracy", "margin", "route", "reported", "setting")
+CLASSES = ("identity", "accuracy", "margin", "route", "reported", "setting", "since")
 
 Listed = list[dict[str, str]]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
+from simulate.perceptrons import per_sample
 from theory import batch_hessian, own_direction
 from verify.claims.granziol2022 import PAPER
 from verify.model import OURS, AnyClaim, ExactProperty, Identity
@@ -21,10 +22,16 @@ Floats = NDArray[np.float64]
 
 
 def element_variances(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
-    """Variance of the elements of matrices, and the mean over all unit vectors that probes of Algorithm 1 estimate."""
+    """Variance of the elements of matrices, and what Algorithm 1 gives with a whole basis for its probes.
+
+    The mean over an orthonormal basis is that over all unit vectors, which random probes estimate.
+    """
+    import torch
+
     matrices = populations.symmetric_matrices(rng, point.dataset_size, point.dim) + np.eye(point.dim)
-    squares = (matrices**2).sum((1, 2)).mean() - (matrices.mean(axis=0) ** 2).sum()
-    total = float(squares) / point.dim
+    basis = np.linalg.qr(rng.standard_normal((point.dim, point.dim)))[0]
+    pieces = per_sample.algorithm_1_probes(torch.from_numpy(matrices), basis)
+    total = float((pieces.mean_square - pieces.square_of_mean).mean())
     predicted = batch_hessian.element_variance(total, dim=point.dim)
     return {
         "over the samples": matrices.var(axis=0).mean(),

@@ -14,7 +14,7 @@ from simulate import eigenvalues, operators, perceptrons
 from simulate.matrices import populations
 from simulate.monte_carlo import Point
 from simulate.perceptrons import per_sample, sample_products, trained
-from theory import batch_hessian, own_direction
+from theory import batch_hessian, loss_change, own_direction
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import formulas, law_of, noise_of, perceptron
 from verify.claims.granziol2022 import PAPER
@@ -130,6 +130,45 @@ def _pairs(rng: np.random.Generator, point: Point) -> Floats:
     return found
 
 
+def tops_of_batches(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Top eigenvalue of each batch of a partition, from products with samples and from all elements."""
+    network = perceptron(rng, point)
+    samples = sample_products.PerceptronSamples(*network, matrix=point.matrix)
+    batches = perceptrons.own_direction.partitions(rng, point.samples, point.batch_size, 1)
+    matrices = _matrices(network, point.matrix)
+    return {
+        "by Lanczos": perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-7),
+        "of the mean matrix": np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1],
+        "mean over the samples": np.linalg.eigvalsh(matrices)[:, -1][batches].mean(axis=1),
+        "of the data set": np.repeat(np.linalg.eigvalsh(matrices.mean(axis=0))[-1], len(batches)),
+    }
+
+
+ADAM = 1e-8
+"""Its damping."""
+
+
+def first_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Change of a network's loss in Adam's first step, whose preconditioner is the size of each gradient element."""
+    network = perceptron(rng, point)
+    widths, theta, x, labels = network
+    moved = trained.trained(widths, theta, x, labels, steps=1, rate=point.rate)
+    gradient = trained.perceptron_objective(*network).gradient().numpy()
+    hessian = _matrices(network, "hessian").mean(axis=0)
+    sizes = np.diag(np.abs(gradient) + ADAM)
+    return {
+        "change of the loss": float(
+            trained.loss(widths, moved, x, labels) - trained.loss(widths, theta, x, labels)
+        ),
+        "second order": loss_change.quadratic_change(point.rate, gradient, hessian, preconditioner=sizes),
+        "first order": -point.rate * np.abs(gradient).sum(),
+        "without the half": loss_change.quadratic_change(
+            point.rate, gradient, 2 * hessian, preconditioner=sizes
+        ),
+        "plain step": loss_change.quadratic_change(point.rate, gradient, hessian),
+    }
+
+
 def all_but_one(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """How far batches of all samples but one lie above the data set; every image is there many times."""
     matrices = _matrices(perceptron(rng, point), point.matrix)
@@ -218,6 +257,46 @@ CLAIMS: tuple[AnyClaim, ...] = (
         seconds=3.0,
         smoke=False,
         data="digits",
+    ),
+    Identity(
+        id="granziol2022/tops-of-batches",
+        entries=("B1",),
+        source="ours, for the batches of section 8.1: products with samples in place of matrices",
+        passage=OURS,
+        no_theory=NoTheory.MEASURED,
+        statement=r"\lambda_1(H_B) = \lambda_{\max}\Big(\frac1B \sum_{i \in B} H_i\Big)\quad \text{batch by batch}",
+        says="The top eigenvalue of each batch of a network's images, found by products with single samples' Hessians, "
+        "is that of their mean matrix.",
+        routes=tops_of_batches,
+        points=(
+            Point(matrix="hessian", steps=0, samples=42, batch_size=6, images="digits"),
+            Point(matrix="gauss-newton", steps=30, samples=40, batch_size=4, images="digits"),
+        ),
+        tolerance=1e-8,
+        tolerance_reason="Lanczos to a residual of 1e-7, whose square is the error of an eigenvalue",
+        seconds=0.3,
+        data="digits",
+        quantity="top eigenvalue of each batch",
+    ),
+    Identity(
+        id="granziol2022/first-step-of-adam",
+        entries=("B52",),
+        source=f"ours: {PAPER}, eq. (26), sign corrected, on a network",
+        passage=OURS,
+        statement=r"\theta' = \theta - a A^{-1} g,\ A = \mathrm{diag}\,(|g| + \delta):\quad L(\theta') - L(\theta) = "
+        r"-a\, g^\top A^{-1} g + \tfrac{a^2}{2} g^\top A^{-1} H A^{-1} g + O(a^3)",
+        says="Adam's first step changes a network's loss as the quadratic form of a preconditioned step says, the "
+        "preconditioner the size of each gradient element plus the damping.",
+        routes=first_step,
+        points=(
+            Point(steps=0, samples=48, rate=1e-4, images="digits"),
+            Point(steps=25, samples=40, rate=1e-4, images="digits"),
+        ),
+        tolerance=1e-5,
+        tolerance_reason="the third order, some ten times the square of the rate: 1e-7",
+        seconds=0.3,
+        data="digits",
+        quantity="change of the loss in one step",
     ),
     Identity(
         id="beyond/own-directions-full-batch",

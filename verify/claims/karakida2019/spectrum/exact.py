@@ -16,10 +16,10 @@ from verify.claims.karakida2019 import PAPER
 from verify.model import OURS, AnyClaim, ExactProperty, Identity
 from verify.model.domains import Between, Many, OneOf
 
-__all__ = ["CLAIMS"]
+__all__ = ["CLAIMS", "output_gradients"]
 
 
-def _gradients(network: Any, activation: str) -> Any:
+def output_gradients(network: Any, activation: str) -> Any:
     """Derivatives of all outputs at all samples of one network by all parameters, (C T, P), by autograd."""
     import torch
 
@@ -50,7 +50,7 @@ def _beyond(rng: np.random.Generator, point: Point, rank: int) -> float:
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
-    gradients = _gradients(network, point.activation)
+    gradients = output_gradients(network, point.activation)
     dual = fisher_gram.fisher_eigenvalues(fisher_gram.gram(network, point.activation))[0]
     spectra = dual, torch.linalg.eigvalsh(gradients.mT @ gradients / point.samples)
     return max(_excess(values.flip(0), rank) for values in spectra)

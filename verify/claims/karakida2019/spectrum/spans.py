@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram, gradient_span
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.small_networks import SMALL, small_network
+from verify.claims.karakida2019.spectrum.exact import output_gradients
 from verify.claims.karakida2019.spectrum.spectrum import network_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
 
@@ -103,6 +107,34 @@ def _one_large(p: Point) -> float:
     k = _kappas(p)
     rest = k.difference / ((p.samples - 1) * k.kappa2 + k.kappa1)
     return (1 + (p.outputs - 1) * rest) / p.outputs
+
+
+def shared_directions(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """Overlap and squared cosines of both spans, from the Gram matrix and from the vectors of all parameters."""
+    import torch
+
+    network = small_network(rng, point)
+    outputs = point.widths[-1]
+    rows = output_gradients(network, point.activation)
+    vectors = torch.linalg.eigh(rows.mT @ rows).eigenvectors
+    gradients = rows.reshape(outputs, point.samples, -1)
+    found = gradient_span.top_span(fisher_gram.gram(network, point.activation))
+    mean, top = gradients.mean(1), vectors[:, -outputs:]
+    return {
+        "from the Gram matrix": torch.cat([found.overlap, found.cosines[0].flatten()]),
+        "from the vectors": _shared(top, mean),
+        "gradients of one sample": _shared(top, gradients[:, 0]),
+        "any vectors": _shared(vectors[:, :outputs], mean),
+    }
+
+
+def _shared(vectors: Any, gradients: Any) -> Any:
+    """Tr P_v P_g / C, and the squared cosine of each of the orthonormal vectors (P, C) and each gradient (C, P)."""
+    import torch
+
+    basis = torch.linalg.qr(gradients.mT).Q
+    cosines = (torch.nn.functional.normalize(gradients, dim=1) @ vectors).square().mT
+    return torch.cat([(vectors.mT @ basis).square().sum()[None] / len(gradients), cosines.flatten()])
 
 
 ORDERS = "the orders at issue are 1/2 and 1: less than half the way between them"
@@ -270,6 +302,23 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin_reason=ORDERS,
         rivals={"do not align": lambda _: 0.0, "faster": lambda _: -1.0},
         quantity="sine of the angle between the span of the C top eigenvectors and that of the mean gradients",
+    ),
+    Identity(
+        id="karakida2019/span-of-small-networks",
+        entries=("C19",),
+        source=f"ours, for theorem 3.1 of {PAPER}: J J' in place of J' J",
+        passage=OURS,
+        no_theory=NoTheory.MEASURED,
+        statement=r"v_j = J^\top a_j / \lvert J^\top a_j\rvert:\quad \mathrm{tr}\, P_v P_g \text{ and } "
+        r"\cos^2(v_j, E[\nabla f_k]) \text{ from } J J^\top \text{ alone}",
+        says="In any network, what the top Fisher eigenvectors share with the outputs' mean gradients is in the "
+        "gradients' inner products: overlap of the spans, and every squared cosine.",
+        routes=shared_directions,
+        points=SMALL,
+        tolerance=1e-9,
+        tolerance_reason="eigenvectors in float64, over gaps of a hundredth of the largest eigenvalue or more",
+        seconds=0.1,
+        quantity="overlap and squared cosines of eigenvectors and mean gradients",
     ),
     Claim(
         id="karakida2019/eigenvectors-keep-apart",

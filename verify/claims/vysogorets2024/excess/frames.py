@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, NoTheory
 
 __all__ = ["CLAIMS"]
 
@@ -171,6 +171,64 @@ LENET_CLAIMS: tuple[AnyClaim, ...] = (
     ),
 )
 
+# --- the two variances of the random model -------------------------------------------------------------------
+
+
+def two_spreads(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+    """sigma_c and sigma_e of a small network, from inner products of its logit gradients and from their elements."""
+    import torch
+    from torch import nn
+
+    source = data.opened(point.images, (1, 4, 4))
+    images = data.sample(source, rng, point.samples).flat()
+    network = networks.Mlp((16, *point.hidden, source.classes), rng=rng)
+    x, _ = images.tensors("cpu")
+    weights = {name: w.detach() for name, w in network.named_parameters()}
+
+    def logits(weights: dict[str, Any]) -> Any:
+        return torch.func.functional_call(network, weights, (x,))
+
+    rows = torch.func.jacrev(logits)(weights)
+    gradients = torch.cat([rows[name].flatten(2) for name in weights], dim=2)
+    within = float(gradients.var(0, correction=1).mean())
+    between = float(gradients.mean(0).square().mean())
+    found = logit_kernel.logit_kernel(nn.Sequential(network), x).scales()
+    n = point.samples
+    return {
+        "by inner products": np.array([found.sigma_c, found.sigma_e]),
+        "element by element": _spreads(between - within / n, within),
+        "divided by N": _spreads(between - within / n, within * (n - 1) / n),
+        "spread of the means not taken off": _spreads(between, within),
+        "per parameter and class": _spreads(between - within / n, within * source.classes),
+    }
+
+
+def _spreads(means: float, residuals: float) -> Any:
+    return np.sqrt([means, residuals])
+
+
+SPREADS = Identity(
+    id="vysogorets2024/two-spreads",
+    entries=("A29",),
+    source=f"ours, for the fit of the random model of section 4 of {PAPER}",
+    passage=OURS,
+    no_theory=NoTheory.MEASURED,
+    statement=r"\sigma_e^2 = \frac{1}{P K (N - 1)} \sum_{nk} \lVert \nabla z_{nk} - \bar c_k\rVert^2,\quad "
+    r"\sigma_c^2 = \frac{1}{P K} \sum_k \lVert \bar c_k\rVert^2 - \frac{\sigma_e^2}{N}",
+    says="The two variances of the random model, fitted to a network, are the unbiased ones of its logit gradients' "
+    "elements: within classes, and between them with the noise of the means taken off.",
+    routes=two_spreads,
+    points=(
+        Point(images="digits", hidden=(8,), samples=5),
+        Point(images="digits", hidden=(7, 6), samples=20),
+    ),
+    tolerance=1e-12,
+    tolerance_reason="an identity in float64",
+    seconds=0.1,
+    data="digits",
+    quantity="fitted deviations of class means and residuals",
+)
+
 # --- the H-term alone ----------------------------------------------------------------------------------------
 
 
@@ -236,4 +294,4 @@ NOISE_CLAIM = Claim(
     quantity="squared excess of the projected H-term",
 )
 
-CLAIMS: tuple[AnyClaim, ...] = (*LENET_CLAIMS, NOISE_CLAIM)
+CLAIMS: tuple[AnyClaim, ...] = (*LENET_CLAIMS, SPREADS, NOISE_CLAIM)

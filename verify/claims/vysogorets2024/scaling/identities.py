@@ -24,6 +24,7 @@ __all__ = [
     "frame_of",
     "on_both",
     "softmax_covariances",
+    "terms_of",
 ]
 
 NETWORKS = ("LeNet-300-100", "LeNet-5")
