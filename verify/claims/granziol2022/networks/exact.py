@@ -148,7 +148,7 @@ ADAM = 1e-8
 """Its damping."""
 
 
-def first_step(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
+def first_step_of_adam(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
     """Change of a network's loss in Adam's first step, whose preconditioner is the size of each gradient element."""
     network = perceptron(rng, point)
     widths, theta, x, labels = network
@@ -287,7 +287,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"-a\, g^\top A^{-1} g + \tfrac{a^2}{2} g^\top A^{-1} H A^{-1} g + O(a^3)",
         says="Adam's first step changes a network's loss as the quadratic form of a preconditioned step says, the "
         "preconditioner the size of each gradient element plus the damping.",
-        routes=first_step,
+        routes=first_step_of_adam,
         points=(
             Point(steps=0, samples=48, rate=1e-4, images="digits"),
             Point(steps=25, samples=40, rate=1e-4, images="digits"),

@@ -22,7 +22,7 @@ __all__ = ["CLAIMS"]
 # --- biases --------------------------------------------------------------------------------------------------
 
 
-def first_layer(block: Block, point: Point) -> Mapping[str, Any]:
+def biases_of_a_layer(block: Block, point: Point) -> Mapping[str, Any]:
     """Second moment of the first pre-activations, most of it that of the biases."""
     network = signals.wide_network(
         block,
@@ -45,7 +45,7 @@ BIASES = Claim(
     experiment=Experiment(
         id="karakida2019/first-layer",
         replicate="one layer with its inputs",
-        simulate=first_layer,
+        simulate=biases_of_a_layer,
         points=(Point(inputs=20, units=2500, samples=3, weight_variance=0.3, bias_variance=1.7),),
         budget=1024,
         seconds=0.5,
