@@ -202,6 +202,7 @@ def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
     made = tried(problem(net, (x, y), dtype="float64"), [4])
     assert made.trials[0].start is None
     assert "no rate that was tried brings the loss below that of the parameters" in words.plan_text(made)
+    assert uncertainty() not in words.plan_text(made)
     assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
 
 

@@ -136,13 +136,17 @@ def _failed(at: SizeTrial) -> str:
 def trial_notes(made: Plan) -> Iterator[str]:
     """What the rates mean, and what is wrong with some of them."""
     yield from _refusals(made)
-    yield f"start with: uncertain by a factor of {FACTOR:g} ({uncertainty()})"
-    yield f"tried with {made.optimiser}, from the parameters as they are{_unmeasured(made)}"
-    yield (
-        "largest that should train: between a rung that ended 1 % below the start and the best constant output, on"
-        " the same batches, and the next one, which did not; in"
-        f" {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of that of all the steps looked ahead"
-    )
+    given = any(at.start is not None for at in made.trials)
+    if given:
+        yield f"start with: uncertain by a factor of {FACTOR:g} ({uncertainty()})"
+    yield f"tried with {made.optimiser}, from the parameters as they are{_unmeasured(made) if given else ''}"
+    if given:
+        yield (
+            "largest that should train: between a rung that ended 1 % below the start and the best constant output,"
+            " on the same batches, and the next one, which did not; in"
+            f" {round(100 * EDGE_WITHIN)} % of the hold-out cells within {FACTOR:g}x of that of all the steps looked"
+            " ahead"
+        )
     yield from _between(made)
     yield _ahead(made)
     yield from _short(made.trials)
