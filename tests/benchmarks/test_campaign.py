@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.mutants import record, tables
+from benchmarks.mutants import equivalent, record, tables
 from benchmarks.mutants.__main__ import campaign, known
 from benchmarks.mutants.child import CAUGHT, Finding, Row, _Trial, shift
 from benchmarks.mutants.edits import Edit, edits, sample
@@ -204,6 +205,22 @@ def test_an_error_in_a_law_is_caught_and_its_absence_is_not() -> None:
         found.append(row)
 
     assert [(row["outcome"], row["run"]) for row in found] == [("survived", 1), ("disagrees", 1)]
+
+
+SINCE = [entry for entry in equivalent.listed() if entry["reason"].startswith("since: ")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", SINCE, ids=lambda entry: f"{entry['file']}: {entry['becomes']}")
+def test_a_newer_claim_catches_what_is_said_to_be_caught_since(entry: dict[str, str], tmp_path: Path) -> None:
+    preload()
+    (edit,) = (e for e in edits(ROOT, entry["file"]) if equivalent.reason(e, ROOT, [entry]))
+    (claim,) = re.findall(r"caught by (\S+),", entry["reason"])
+    trial = Trial(edit, Told([], [claim], {}, {}, tmp_path, 60.0))
+    while (found := trial.poll()) is None:
+        time.sleep(0.01)
+
+    assert (found["outcome"], found["claim"]) == ("disagrees", claim)
 
 
 # --- what is kept and shown
