@@ -19,7 +19,7 @@ FACTOR = 2.0
 WITHIN = (0.73, 0.86)
 REGRET, REGRETTED = 0.1, 0.91
 EDGE_WITHIN = 0.95
-SOURCE = "from the pilot: 13 hold-out networks, plain SGD, 200 steps"
+SOURCE = "pilot, shorter rungs: 13 hold-out networks, SGD, 200 steps"
 
 
 def uncertainty() -> str:
@@ -28,7 +28,7 @@ def uncertainty() -> str:
     Examples
     --------
     >>> print(uncertainty())
-    from the pilot: 13 hold-out networks, plain SGD, 200 steps, within 2x in 73 to 86 %, regret at most .1 in 91 %
+    pilot, shorter rungs: 13 hold-out networks, SGD, 200 steps, within 2x in 73 to 86 %, regret at most .1 in 91 %
     """
     low, high = (round(100 * share) for share in WITHIN)
     regret = f"{REGRET:g}".removeprefix("0")
