@@ -102,6 +102,4 @@ def follow(
             break
     rows = chain.locked(chain.pairs(_LEADING, 0)).rows
     rows = rows / rows.norm(dim=1, keepdim=True)
-    return Followed(
-        unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows
-    )
+    return Followed(unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows)

@@ -20,7 +20,9 @@ from tests.verify.practice.watch.small_watchers import (
     free,
     images,
     net,
+    require_eigenvalue,
     require_top,
+    spectrum,
     top,
     train,
 )
@@ -29,22 +31,28 @@ from verify.practice.watch import CurvatureRecord
 
 @pytest.mark.parametrize("decay", [0.0, 0.2])
 def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step(decay: float) -> None:
-    """Of the fixed samples and of the batch, with the decay that is part of the gradient."""
+    """Of the fixed samples and of the batch, with the decay that is part of the gradient.
+
+    A residual bounds the distance to an eigenvalue, which is a neighbour of the largest now and then, never above it.
+    """
     model, data = net(), batches(23)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5, weight_decay=decay)
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, samples=images(), clock=free)
+    largest, apart = [], []
 
     def look(found: CurvatureRecord) -> None:
-        require_top(found.eigenvalue, found.error, top(model, images(), added=decay))
-        require_top(found.batch_eigenvalue, found.batch_error, top(model, data[found.step - 1], added=decay))
+        fixed, batch = (spectrum(model, given, added=decay) for given in (images(), data[found.step - 1]))
+        largest.append(require_eigenvalue(found.eigenvalue, found.error, fixed))
+        largest.append(require_eigenvalue(found.batch_eigenvalue, found.batch_error, batch))
+        apart.append(batch[-1] / fixed[-1] - 1)
 
     train(watcher, model, optimizer, data, look=look)
 
     assert [found.step for found in watcher.records] == list(range(1, 24))
-    seen = [(found.eigenvalue, found.batch_eigenvalue) for found in watcher.records]
-    assert all(abs(one - other) > 0.02 * other for one, other in seen)  # none would pass for the other
-    warm = [found.products for found in watcher.records[6:10]]
-    assert max(warm) < watcher.records[0].products
+    assert sum(largest) >= len(largest) - 1
+    assert np.median(apart) > 0.05  # one would not pass for the other
+    warm = [found.products for found in watcher.records if (found.step - 1) % 5]
+    assert np.mean(warm) < watcher.records[0].products
 
 
 def test_batch_statistics_are_those_of_training_and_dropout_is_on() -> None:
@@ -95,7 +103,7 @@ def test_parameters_that_begin_to_train_are_followed() -> None:
     require_top(found.eigenvalue, found.error, top(model, images()))
 
 
-def test_an_eigenvalue_that_overtakes_is_found_at_the_fifth_measurement() -> None:
+def test_an_eigenvalue_that_overtakes_is_found_by_the_next_fresh_start() -> None:
     """Its vector is orthogonal to the old one: no start from that leads to it but by chance."""
     model = nn.utils.skip_init(nn.Linear, 400, 1, bias=False, dtype=torch.float64)
     nn.init.zeros_(model.weight)
@@ -112,7 +120,7 @@ def test_an_eigenvalue_that_overtakes_is_found_at_the_fifth_measurement() -> Non
         require_top(watcher.step().eigenvalue, 0.05, 4.0)
     scales[1] = 4.4
     found = [watcher.step().eigenvalue for _ in range(5)]
-    assert abs(found[-1] - 4.4) < 0.05 or abs(max(found) - 4.4) < 0.05
+    assert all(abs(each - 4.4) < 0.05 for each in found[2:])  # the first and the sixth start at random
 
 
 def test_mean_over_batches_is_that_of_the_latest() -> None:
@@ -151,7 +159,7 @@ def test_noise_scale_is_that_of_the_gradients_of_single_samples() -> None:
     model, (inputs, targets), count = net(), images(), 400
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=count, clock=free)
-    train(watcher, model, optimizer, batches(count))
+    train(watcher, model, optimizer, batches(count, size=64))
 
     each = torch.stack([flat_gradient(model, inputs[[i]], targets[[i]]) for i in range(len(inputs))])
     square, variance = float(each.mean(0).square().sum()), float(each.var(0, correction=0).sum())
@@ -174,7 +182,7 @@ def test_without_batches_the_samples_are_measured_alone() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     found = losscurv.watch(optimizer, model, LOSS, samples=data).step()
     require_top(found.eigenvalue, found.error, top(model, data))
-    assert_allclose(found.loss, float(LOSS(model(data[0]), data[1])), rtol=1e-12)
+    assert_allclose(found.loss, LOSS(model(data[0]), data[1]).item(), rtol=1e-12)
     assert found.samples == 24 and found.batch_eigenvalue is None and found.noise_scale is None
     assert found.passes == found.products + 1
 
