@@ -1,7 +1,7 @@
 """A watcher as a callback of Lightning and of transformers, neither of which is imported here.
 
 Their classes of callbacks are taken from the library that the program has imported by then; without it the callback is
-an object with the one method that is called here, fit for a trainer of one's own.
+an object with the methods that are called here, fit for a trainer of one's own.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ class _Watching:
 class _Lightning(_Watching):
     def __init__(self, make: Make, batch: Callable[[Any], tuple[Any, Any]]) -> None:
         super().__init__()
-        self._make, self._batch, self._steps = make, batch, -1
+        self._make, self._batch, self._steps = make, batch, 0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Remember how many steps were done before."""
+        self._steps = trainer.global_step
 
     def on_train_batch_end(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import re
 import warnings
@@ -28,6 +29,11 @@ def watched(**options: Any) -> tuple[Watcher, nn.Module]:
     return losscurv.watch(torch.optim.SGD(model.parameters(), lr=0.1), model, LOSS, **options), model
 
 
+def train_on(watcher: Watcher, data: Any) -> None:
+    for batch in data:
+        watcher.step(*batch)
+
+
 @pytest.mark.parametrize(("cost", "rarely"), [(0.0, 10), (0.4, 10), (2.0, 39)])
 def test_interval_stretches_until_the_share_is_kept(cost: float, rarely: int) -> None:
     """Steps of a second, and measurements of `cost`: cost / (cost + interval) is at most 5 %."""
@@ -40,7 +46,7 @@ def test_interval_stretches_until_the_share_is_kept(cost: float, rarely: int) ->
             at.append(step)
             shares.append(pace.measured(CPU)[1])
             pace.written()
-    gaps = [later - one for one, later in zip(at, at[1:], strict=False)]
+    gaps = [later - one for one, later in itertools.pairwise(at)]
     assert at[0] == 1 and min(gaps) >= 10
     assert all(share <= 0.05 + 1e-9 for share in shares[1:])
     assert sum(gaps[1:]) / len(gaps[1:]) <= rarely + 1
@@ -115,8 +121,7 @@ def test_a_full_disk_is_one_warning_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "_append", full)
         with pytest.warns(UserWarning, match=r"No space left on device; training goes on") as caught:
-            watcher.step(*data[1])
-            watcher.step(*data[2])
+            train_on(watcher, data[1:3])
         assert len(caught) == 1 and file.read_bytes() == held
     watcher.step(*data[3])
     assert [each.step for each in read_records(file)] == [1, 2, 3, 4]

@@ -22,7 +22,7 @@ def test_picture_shows_what_was_measured_and_is_written(tmp_path: Path) -> None:
     train(watcher, model, optimizer, data)
 
     axes = watcher.figure().axes
-    middle = next(each for each in axes if "eigenvalue" in each.get_title())
+    middle = next(each for each in axes if "eigenvalue" in each.get_title("left"))
     lines = {str(line.get_label()): line for line in middle.get_lines()}
     values = [record.eigenvalue for record in watcher.records]
     assert_allclose(lines["λ₁(H), fixed samples"].get_ydata(), values)
@@ -30,7 +30,7 @@ def test_picture_shows_what_was_measured_and_is_written(tmp_path: Path) -> None:
 
     watcher.save(tmp_path / "curvature.png")
     assert imread(tmp_path / "curvature.png").std() > 0.01
-    with pytest.raises(ValueError, match="format|must"):
+    with pytest.raises(ValueError, match="xyz"):
         watcher.save(tmp_path / "curvature.xyz")
 
 
@@ -40,7 +40,7 @@ def test_what_is_missing_is_a_gap_and_divergence_a_line() -> None:
         CurvatureRecord(step=2, outcome="diverged: the loss is nan", loss=math.nan),
     ]
     axes = watch_figure(records).axes
-    assert not any("noise" in each.get_title() for each in axes)
+    assert not any("noise" in each.get_title("left") for each in axes)
     assert any(line.get_label() == "diverged" for each in axes for line in each.get_lines())
 
 
