@@ -8,6 +8,7 @@
                        `empirical_fisher`
 `extremes`             their extreme eigenvalues, with bounds
 `measure`              the curvature of a network of one's own, with errors; `plan` its learning rates
+`watch`                curvature beside 2 over the rate while it trains
 `CurvatureSchedule`    learning rate and momentum from the curvature while it trains
 `report`               the claims judged anew, or some of them; `plot` one of them as a figure
 =====================  ====================================================================================
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from verify.practice.measure import measure
     from verify.practice.plan import plan
     from verify.practice.schedule import CurvatureSchedule
+    from verify.practice.watch import watch
     from verify.reporting import plot, report
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "plot",
     "report",
     "theory",
+    "watch",
 ]
 
 _ROOMS = {
@@ -61,6 +64,7 @@ _ROOMS = {
     "plan": "verify.practice.plan",
     "plot": "verify.reporting",
     "report": "verify.reporting",
+    "watch": "verify.practice.watch",
 }
 
 

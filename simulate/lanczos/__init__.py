@@ -9,16 +9,19 @@ What a user asks of a spectrum stands above: density, trace and norm in `simulat
 `simulate.eigenvalues`.
 """
 
+from simulate.lanczos.followed import Followed, follow
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import AnyMatrix, Operator, Product, as_operator, one_by_one
 
 __all__ = [
     "AnyMatrix",
+    "Followed",
     "Operator",
     "Product",
     "Quadrature",
     "Tridiagonal",
     "as_operator",
+    "follow",
     "one_by_one",
     "quadrature",
     "tridiagonal",

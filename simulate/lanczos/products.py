@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "numbers",
     "one_by_one",
     "row_lengths",
+    "unit_of",
 ]
 
 EXHAUSTED = 64
@@ -151,6 +153,17 @@ def row_lengths(rows: Tensor) -> Tensor:
     largest = rows.abs().amax(dim=1, keepdim=True)
     unit = largest.masked_fill(largest == 0, 1.0)
     return (rows / unit).norm(dim=1) * unit[:, 0]
+
+
+def unit_of(products: Tensor) -> float:
+    """A power of two near the largest of them: in it squares neither overflow nor vanish.
+
+    Examples
+    --------
+    >>> unit_of(torch.tensor([1e-30, -5.0])), unit_of(torch.zeros(2))
+    (4.0, 1.0)
+    """
+    return math.ldexp(1.0, math.frexp(float(products.abs().max()) or 1.0)[1] - 1)
 
 
 def numbers(tensor: Tensor) -> Floats:

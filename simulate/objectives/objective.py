@@ -26,7 +26,7 @@ from simulate.objectives.batches import (
     window,
 )
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.parameters import Leaves, as_found, in_mode, in_place, parametric
+from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode, in_place, parametric
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
 __all__ = ["Objective", "Reduction"]
@@ -96,11 +96,7 @@ class Objective:
         training: bool = False,
         chunk: int | None = None,
     ) -> None:
-        found = parametric(model, parameters)
-        self.names, self._own, self._call = found.names, found.parameters, found.call
-        self.fixed, self.state = found.fixed, found.state
-        self.originals = tuple(zip(found.names, found.originals, strict=True))
-        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+        self._copy(parametric(model, parameters))
         self._runs_again: bool | None = None
         self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
@@ -118,6 +114,12 @@ class Objective:
             )
         self._take(data)
 
+    def _copy(self, found: Parametric) -> None:
+        self.names, self._own, self._call = found.names, found.parameters, found.call
+        self.fixed, self.state = found.fixed, found.state
+        self.originals = tuple(zip(found.names, found.originals, strict=True))
+        self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+
     def _take(self, data: Any) -> None:
         self.data, self._tally = repeatable(data), None
         with as_found(self.model, self.training):
@@ -131,6 +133,34 @@ class Objective:
         """The same loss on other data, at the same parameters."""
         other = copy.copy(self)
         other._take(data)
+        return other
+
+    def renewed(self) -> Objective:
+        """The same loss on the same data, at the values that the module has now, as between two steps of training.
+
+        What model and loss were asked once is not asked again: neither `require_sound` nor `coupling`.
+
+        Raises
+        ------
+        ValueError
+            If the objective is of a function, whose parameters are those that were given, or the parameters are no
+            longer finite.
+
+        Examples
+        --------
+        >>> model = nn.utils.skip_init(nn.Linear, 1, 1, bias=False)
+        >>> _ = model.weight.data.fill_(1.0)
+        >>> objective = Objective(model, nn.MSELoss(), (torch.ones(3, 1), torch.zeros(3, 1)))
+        >>> _ = model.weight.data.fill_(2.0)
+        >>> objective.value(), objective.renewed().value()
+        (1.0, 4.0)
+        """
+        if self.model is None:
+            raise ValueError(
+                "model must be a module to be measured anew, got a function; build another objective"
+            )
+        other = copy.copy(self)
+        other._copy(parametric(self.model, list(self.names)))
         return other
 
     @property

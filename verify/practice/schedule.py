@@ -31,6 +31,7 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import pair, repeatable
 from simulate.operators import gauss_newton
 from theory.learning_rates import momentum
+from verify.practice.moved import moved_groups
 from verify.practice.ritz_values import ritz_spectrum, with_decay, without_bulk
 
 __all__ = ["CurvatureReading", "CurvatureSchedule"]
@@ -168,7 +169,7 @@ class CurvatureSchedule:
         self._iteration = 0
         self.last: CurvatureReading | None = None
         _nesterov(optimizer)
-        _moved(optimizer, model)
+        moved_groups(optimizer, model)
 
     def step(self, batch: Any) -> None:
         """Count a step; before every `every`-th, measure the curvature of this batch (inputs, targets) and set rates.
@@ -204,7 +205,8 @@ class CurvatureSchedule:
         self._iteration, self._options, self.last = iteration, options, reading
 
     def _measured(self, batch: Any) -> CurvatureReading:
-        nesterov, decay = _nesterov(self._optimizer), _moved(self._optimizer, self._model)
+        nesterov, moved = _nesterov(self._optimizer), moved_groups(self._optimizer, self._model)
+        decay = {name: float(group["weight_decay"]) for name, group in moved.items()}
         options = self._options
         objective = Objective(
             self._model,
@@ -342,23 +344,6 @@ def _nesterov(optimizer: Any) -> bool:
     if len({bool(group["nesterov"]) for group in groups}) > 1:
         raise ValueError("optimizer must have nesterov in all parameter groups or in none, got both")
     return bool(groups[0]["nesterov"])
-
-
-def _moved(optimizer: torch.optim.Optimizer, model: Any) -> dict[str, float]:
-    """Names of the parameters that the optimiser moves, with their weight decay."""
-    if not isinstance(model, nn.Module):
-        raise ValueError(f"model must be a module, got {type(model).__name__}")
-    held = {p: float(group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]}
-    known = dict(model.named_parameters())
-    strangers = len(held) - sum(p in held for p in known.values())
-    if strangers:
-        raise ValueError(
-            f"optimizer must hold parameters of the model only, got {strangers} of something else"
-        )
-    moved = {name: held[p] for name, p in known.items() if p in held and p.requires_grad}
-    if not moved:
-        raise ValueError("optimizer must hold a parameter that requires a gradient, got none")
-    return moved
 
 
 def _for_a_mean(loss: Any, data: Any) -> Any:

@@ -124,6 +124,20 @@ def test_gradients_are_taken_where_the_user_records_none() -> None:
         assert torch.equal(hessian(objective) @ torch.ones(objective.dim), product)
 
 
+def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
+    model = perceptron()
+    objective = Objective(model, LOSS, [(X, Y)])
+    before = objective.gradient()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(1.5)
+    renewed, built = objective.renewed(), Objective(model, LOSS, [(X, Y)])
+    assert torch.equal(renewed.gradient(), built.gradient()) and renewed.value() == built.value()
+    assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
+    with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
+        Objective(lambda p, x: x @ p[0], LOSS, [(X, Y)], parameters=[torch.ones(4, 3)]).renewed()
+
+
 def test_what_is_measured_belongs_to_the_parameters_as_they_were() -> None:
     model = perceptron()
     objective = Objective(model, LOSS, (X, Y))

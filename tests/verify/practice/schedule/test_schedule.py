@@ -10,7 +10,7 @@ from torch import nn
 
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-from tests.verify.practice.small_schedules import EIGENVALUES, descend, line, rates, read, sgd
+from tests.verify.practice.schedule.small_schedules import EIGENVALUES, descend, line, rates, read, sgd
 from theory.learning_rates import momentum as formulas
 from verify.practice.schedule import CurvatureSchedule
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
-from tests.verify.practice.small_schedules import descend, line, rates, read, sgd
+from tests.verify.practice.schedule.small_schedules import descend, line, rates, read, sgd
 from verify.practice.schedule import CurvatureSchedule
 
 

@@ -1,0 +1,49 @@
+"""The picture: what is drawn, where there are gaps, and what a file can be."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from matplotlib.image import imread
+from numpy.testing import assert_allclose
+
+import losscurv
+from tests.verify.practice.watch.small_watchers import LOSS, batches, free, net, train
+from verify.practice.watch import CurvatureRecord, watch_figure
+
+
+def test_picture_shows_what_was_measured_and_is_written(tmp_path: Path) -> None:
+    model, data = net(), batches(6)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
+    train(watcher, model, optimizer, data)
+
+    axes = watcher.figure().axes
+    middle = next(each for each in axes if "eigenvalue" in each.get_title("left"))
+    lines = {str(line.get_label()): line for line in middle.get_lines()}
+    values = [record.eigenvalue for record in watcher.records]
+    assert_allclose(lines["λ₁(H), fixed samples"].get_ydata(), values)
+    assert_allclose(lines["2 / rate"].get_ydata(), [4.0] * 6)
+
+    watcher.save(tmp_path / "curvature.png")
+    assert imread(tmp_path / "curvature.png").std() > 0.01
+    with pytest.raises(ValueError, match="xyz"):
+        watcher.save(tmp_path / "curvature.xyz")
+
+
+def test_what_is_missing_is_a_gap_and_divergence_a_line() -> None:
+    records = [
+        CurvatureRecord(step=1, outcome="measured", loss=1.0, eigenvalue=2.0, error=0.1),
+        CurvatureRecord(step=2, outcome="diverged: the loss is nan", loss=math.nan),
+    ]
+    axes = watch_figure(records).axes
+    assert not any("noise" in each.get_title("left") for each in axes)
+    assert any(line.get_label() == "diverged" for each in axes for line in each.get_lines())
+
+
+def test_nothing_is_no_picture() -> None:
+    with pytest.raises(ValueError, match="records must hold at least one measurement, got none"):
+        watch_figure([])

@@ -1,0 +1,227 @@
+"""What a watcher measures: against dense Hessians and gradients of single samples."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+import losscurv
+from simulate.objectives import Objective
+from simulate.operators import hessian
+from tests.verify.practice.watch.small_watchers import (
+    LOSS,
+    batches,
+    free,
+    images,
+    net,
+    require_eigenvalue,
+    require_top,
+    spectrum,
+    top,
+    train,
+)
+from verify.practice.watch import CurvatureRecord
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.2])
+def test_eigenvalues_are_those_of_the_dense_hessians_at_every_step(decay: float) -> None:
+    """Of the fixed samples and of the batch, with the decay that is part of the gradient.
+
+    A residual bounds the distance to an eigenvalue, which is a neighbour of the largest now and then, never above it.
+    """
+    model, data = net(), batches(23)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5, momentum=0.5, weight_decay=decay)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, samples=images(), clock=free)
+    largest, apart = [], []
+
+    def look(found: CurvatureRecord) -> None:
+        fixed, batch = (spectrum(model, given, added=decay) for given in (images(), data[found.step - 1]))
+        largest.append(require_eigenvalue(found.eigenvalue, found.error, fixed))
+        largest.append(require_eigenvalue(found.batch_eigenvalue, found.batch_error, batch))
+        apart.append(batch[-1] / fixed[-1] - 1)
+
+    train(watcher, model, optimizer, data, look=look)
+
+    assert [found.step for found in watcher.records] == list(range(1, 24))
+    assert sum(largest) >= len(largest) - 1
+    assert np.median(apart) > 0.05  # one would not pass for the other
+    warm = [found.products for found in watcher.records if (found.step - 1) % 5]
+    assert np.mean(warm) < watcher.records[0].products
+
+
+def test_batch_statistics_are_those_of_training_and_dropout_is_on() -> None:
+    model, data = net(mixing=True), batches(4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
+    train(watcher, model, optimizer, data)
+    model[3].p = 0.0
+    without = losscurv.watch(optimizer, model, LOSS, every=1, samples=data[0], clock=free)
+
+    found, on = without.step(*data[3]), watcher.records[-1]
+
+    require_top(found.eigenvalue, found.error, top(model, data[0], training=True))
+    require_top(found.batch_eigenvalue, found.batch_error, top(model, data[3], training=True))
+    assert abs(found.eigenvalue / top(model, data[0]) - 1) > 0.05
+    assert on.batch_eigenvalue is not None and abs(on.batch_eigenvalue / found.batch_eigenvalue - 1) > 0.05
+
+
+def test_mode_can_be_chosen() -> None:
+    model, data = net(mixing=True), batches(1)[0]
+    model[1].eval()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    found = losscurv.watch(optimizer, model, LOSS, training=False).step(*data)
+    require_top(found.eigenvalue, found.error, top(model, data))
+    with pytest.raises(ValueError, match="model must be in one mode, got '1' in another than the whole"):
+        losscurv.watch(optimizer, model, LOSS).step(*data)
+
+
+def test_frozen_parameters_are_left_out() -> None:
+    model, data = net(), batches(1)[0]
+    model[0].weight.requires_grad_(False)
+    optimizer = torch.optim.SGD([model[0].weight, model[0].bias], lr=0.5)
+
+    found = losscurv.watch(optimizer, model, LOSS).step(*data)
+
+    matrix = hessian(Objective(model, LOSS, [data], parameters=["0.bias"])).dense()
+    require_top(found.eigenvalue, found.error, float(torch.linalg.eigvalsh(matrix)[-1]))
+    assert not model[0].weight.requires_grad and model[2].weight.requires_grad
+
+
+def test_parameters_that_begin_to_train_are_followed() -> None:
+    model, data = net(), batches(2)
+    optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, samples=images(), clock=free)
+    watcher.step(*data[0])
+    optimizer.add_param_group({"params": list(model[2].parameters())})
+    found = watcher.step(*data[1])
+    require_top(found.eigenvalue, found.error, top(model, images()))
+
+
+def test_an_eigenvalue_that_overtakes_is_found_by_the_next_fresh_start() -> None:
+    """Its vector is orthogonal to the old one: no start from that leads to it but by chance."""
+    model = nn.utils.skip_init(nn.Linear, 400, 1, bias=False, dtype=torch.float64)
+    nn.init.zeros_(model.weight)
+    scales = torch.zeros(400, dtype=torch.float64)
+    scales[0] = 4.0
+
+    def loss(outputs: Tensor, _: Any) -> Tensor:
+        return (scales * outputs[:, 0].square()).sum() / 2
+
+    inputs = torch.eye(400, dtype=torch.float64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    watcher = losscurv.watch(optimizer, model, loss, every=1, samples=(inputs, inputs), clock=free)
+    for _ in range(3):
+        require_top(watcher.step().eigenvalue, 0.05, 4.0)
+    scales[1] = 4.4
+    found = [watcher.step().eigenvalue for _ in range(5)]
+    assert all(abs(each - 4.4) < 0.05 for each in found[2:])  # the first and the sixth start at random
+
+
+def test_mean_over_batches_is_that_of_the_latest() -> None:
+    model, data = net(), batches(7)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=3, clock=free)
+    train(watcher, model, optimizer, data)
+
+    latest: deque[float] = deque(maxlen=3)
+    for found in watcher.records:
+        latest.append(found.batch_eigenvalue)
+        assert_allclose(found.mean_batch_eigenvalue, np.mean(latest), rtol=1e-12)
+        assert found.batches == len(latest)
+    assert_allclose(found.mean_batch_error, np.std(latest, ddof=1) / 3**0.5, rtol=1e-12)
+    assert watcher.records[0].mean_batch_error is None
+
+
+def flat_gradient(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
+    slopes = torch.autograd.grad(LOSS(model(inputs), targets), list(model.parameters()))
+    return torch.cat([slope.reshape(-1) for slope in slopes])
+
+
+def test_noise_of_a_batch_is_told_by_its_halves() -> None:
+    model, (inputs, targets) = net(), batches(1, size=11)[0]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    found = losscurv.watch(optimizer, model, LOSS).step(inputs, targets)
+
+    one, other = flat_gradient(model, inputs[:6], targets[:6]), flat_gradient(model, inputs[6:], targets[6:])
+    assert_allclose(found.gradient_square, one @ other, rtol=1e-9)
+    assert_allclose(found.gradient_variance, (one - other).square().sum() / (1 / 6 + 1 / 5), rtol=1e-9)
+
+
+def test_noise_scale_is_that_of_the_gradients_of_single_samples() -> None:
+    """Parameters that stand still, and batches with replacement: the means are those of the population."""
+    model, (inputs, targets), count = net(), images(), 400
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=count, clock=free)
+    train(watcher, model, optimizer, batches(count, size=64))
+
+    each = torch.stack([flat_gradient(model, inputs[[i]], targets[[i]]) for i in range(len(inputs))])
+    square, variance = float(each.mean(0).square().sum()), float(each.var(0, correction=0).sum())
+    for name, exact in (("gradient_square", square), ("gradient_variance", variance)):
+        seen = np.array([getattr(found, name) for found in watcher.records])
+        error = seen.std(ddof=1) / count**0.5
+        assert error < 0.1 * exact and abs(seen.mean() - exact) < 3 * error
+    assert_allclose(watcher.records[-1].noise_scale, variance / square, rtol=0.25)
+
+
+def test_few_samples_have_no_halves() -> None:
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = losscurv.watch(optimizer, model, LOSS).step(*batches(1, size=3)[0])
+    assert found.outcome == "measured" and found.gradient_square is None and found.noise_scale is None
+
+
+def test_without_batches_the_samples_are_measured_alone() -> None:
+    model, data = net(), images(24)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = losscurv.watch(optimizer, model, LOSS, samples=data).step()
+    require_top(found.eigenvalue, found.error, top(model, data))
+    assert_allclose(found.loss, LOSS(model(data[0]), data[1]).item(), rtol=1e-12)
+    assert found.samples == 24 and found.batch_eigenvalue is None and found.noise_scale is None
+    assert found.passes == found.products + 1
+
+
+def test_the_first_batch_is_followed_if_nothing_else_is() -> None:
+    model, data = net(), batches(3)
+    held = [(inputs.clone(), targets.clone()) for inputs, targets in data]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    watcher = losscurv.watch(optimizer, model, LOSS, every=1, clock=free)
+    train(watcher, model, optimizer, data)
+    data[0][0].zero_()  # what a loader writes over
+    require_top(watcher.records[-1].eigenvalue, watcher.records[-1].error, top(model, held[0]))
+    optimizer.param_groups[0]["lr"] = 0.0
+    found = watcher.step(*held[1])
+    require_top(found.eigenvalue, found.error, top(model, held[0]))
+
+
+class Answer(nn.Module):
+    """A model that returns more than a tensor, and takes inputs by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        return {"logits": self.inner(x)}
+
+
+def test_outputs_can_be_picked_from_what_a_model_returns() -> None:
+    model, (inputs, targets) = Answer(), batches(1)[0]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    watcher = losscurv.watch(optimizer, model, LOSS, outputs=lambda answer: answer["logits"])
+    found = watcher.step({"x": inputs}, targets)
+    require_top(found.eigenvalue, found.error, top(model.inner, (inputs, targets)))
+
+
+def test_arrays_of_numpy_and_single_precision() -> None:
+    model, (inputs, targets) = net().float(), batches(1)[0]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    found = losscurv.watch(optimizer, model, LOSS).step(inputs.numpy(), targets.numpy().astype(np.int32))
+    exact = top(model.double(), (inputs, targets))
+    assert abs(found.eigenvalue - exact) <= found.error + 1e-5 * exact

@@ -1,0 +1,152 @@
+"""A watcher as a callback of Lightning and of transformers, neither of which is imported here.
+
+Their classes of callbacks are taken from the library that the program has imported by then; without it the callback is
+an object with the methods that are called here, fit for a trainer of one's own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.optim import Optimizer
+
+from verify.practice.watch.record import CurvatureRecord
+from verify.practice.watch.watcher import Watcher
+
+__all__ = ["lightning_callback", "trainer_callback"]
+
+Make = Callable[[Optimizer, nn.Module], Watcher]
+
+
+def lightning_callback(
+    make: Make,
+    *,
+    batch: Callable[[Any], tuple[Any, Any]] = lambda batch: (batch[0], batch[1]),
+    base: type | None = None,
+) -> Any:
+    """A callback for the ``Trainer`` of Lightning, which measures in ``on_train_batch_end``.
+
+    Parameters
+    ----------
+    make
+        From the optimiser and the ``LightningModule`` to a watcher, called after the first batch: such as
+        ``lambda optimizer, module: losscurv.watch(optimizer, module, loss, every=100)``.
+    batch
+        Inputs and targets of a batch; its first two parts unless told.
+    base
+        Class to inherit from; ``Callback`` of the Lightning that is imported if None.
+
+    Returns
+    -------
+    A callback with `watcher`, None before the first batch, and `records`. With several processes the first alone
+    measures. A module with several optimisers is refused by a ``ValueError`` at its first batch.
+    """
+    base = base or _imported("Callback", "lightning.pytorch", "pytorch_lightning")
+    return _instance("LightningWatch", _Lightning, base)(make, batch)
+
+
+def trainer_callback(make: Make, *, base: type | None = None) -> Any:
+    """A callback for the ``Trainer`` of transformers, which measures in ``on_step_end``.
+
+    That trainer shows its callbacks no batch: curvature is that of the samples that the watcher is made with.
+
+    Parameters
+    ----------
+    make
+        From the optimiser and the model to a watcher, called after the first step: such as ``lambda optimizer, model:
+        losscurv.watch(optimizer, model, loss, samples=(inputs, labels), outputs=lambda out: out.logits)``.
+    base
+        Class to inherit from; ``TrainerCallback`` of transformers, if that is imported, if None.
+
+    Returns
+    -------
+    A callback with `watcher`, None before the first step, and `records`. With several processes the first alone
+    measures.
+    """
+    return _instance("TrainerWatch", _Trainer, base or _imported("TrainerCallback", "transformers"))(make)
+
+
+class _Watching:
+    """What both have in common: a watcher that is made once there is a trainer."""
+
+    watcher: Watcher | None = None
+
+    @property
+    def records(self) -> tuple[CurvatureRecord, ...]:
+        """Of the watcher so far."""
+        return () if self.watcher is None else self.watcher.records
+
+
+class _Lightning(_Watching):
+    def __init__(self, make: Make, batch: Callable[[Any], tuple[Any, Any]]) -> None:
+        super().__init__()
+        self._make, self._batch, self._steps = make, batch, 0
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+        """Remember how many steps were done before."""
+        self._steps = trainer.global_step
+
+    def on_train_batch_end(
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,  # noqa: ARG002
+        batch: Any,
+        batch_idx: int,  # noqa: ARG002
+        *others: Any,  # noqa: ARG002
+    ) -> None:
+        """Measure, if it is time to and the optimiser has stepped: not between batches that are accumulated."""
+        if not trainer.is_global_zero or trainer.global_step == self._steps:
+            return
+        self._steps = trainer.global_step
+        if self.watcher is None:
+            if len(trainer.optimizers) != 1:
+                raise ValueError(
+                    f"module must have one optimizer to be watched, got {len(trainer.optimizers)}"
+                )
+            self.watcher = self._make(_plain(trainer.optimizers[0]), pl_module)
+        self.watcher.step(*self._batch(batch))
+
+
+class _Trainer(_Watching):
+    def __init__(self, make: Make) -> None:
+        super().__init__()
+        self._make = make
+
+    def on_step_end(
+        self,
+        args: Any,  # noqa: ARG002
+        state: Any,
+        control: Any,  # noqa: ARG002
+        *,
+        model: Any = None,
+        optimizer: Any = None,
+        **others: Any,  # noqa: ARG002
+    ) -> None:
+        """Measure, if it is time to."""
+        if not state.is_world_process_zero:
+            return
+        if self.watcher is None:
+            self.watcher = self._make(_plain(optimizer), model)
+        self.watcher.step()
+
+
+def _plain(optimizer: Any) -> Any:
+    """What Lightning and accelerate wrap."""
+    while not type(optimizer).__module__.startswith("torch.") and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
+    return optimizer
+
+
+def _imported(name: str, *modules: str) -> type:
+    for module in modules:
+        if module in sys.modules:
+            return getattr(sys.modules[module], name)
+    return object
+
+
+def _instance(name: str, watching: type, base: type) -> type:
+    return type(name, (watching,) if base is object else (watching, base), {})

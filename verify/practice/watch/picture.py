@@ -1,0 +1,149 @@
+"""What a watcher has found as a picture: loss, eigenvalues beside their limit, noise scale, against the steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from verify.page.axes import decades, plain_ticks
+from verify.page.drawing import Panel, stack
+from verify.page.theme import PALETTE, STYLE
+from verify.practice.watch.record import CurvatureRecord
+from verify.results.lines import spans_decades
+
+__all__ = ["watch_figure"]
+
+_WIDTH = 6.2
+
+Records = Sequence[CurvatureRecord]
+Value = Callable[[CurvatureRecord], float | None]
+
+
+def watch_figure(records: Records) -> Figure:
+    """Loss on top; below it the largest eigenvalues beside their limit; the noise scale, where it was measured.
+
+    Raises
+    ------
+    ValueError
+        If there is no record.
+    """
+    if not records:
+        raise ValueError("records must hold at least one measurement, got none")
+    panels = [
+        _panel(1.5, lambda axes: _loss(axes, records)),
+        _panel(2.5, lambda axes: _eigenvalues(axes, records), 0.35),
+    ]
+    if any(each.preconditioned is not None for each in records):
+        panels.append(_panel(2.0, lambda axes: _preconditioned(axes, records), 0.35))
+    if any(each.noise_scale is not None for each in records):
+        panels.append(_panel(1.5, lambda axes: _noise(axes, records)))
+    last = records[-1]
+    with mpl.rc_context(STYLE):
+        return stack(
+            panels,
+            "Curvature through training",
+            f"losscurv · measuring took {100 * last.share:.1f} % of the time",
+            _WIDTH,
+        )
+
+
+def _panel(height: float, draw: Callable[[Axes], None], more: float = 0.0) -> Panel:
+    return Panel(height, draw, left=0.82, bottom=0.5 + more)
+
+
+def _loss(axes: Axes, records: Records) -> None:
+    _line(axes, records, lambda r: r.loss, "", marker="o", ms=2.5)
+    _finish(axes, records, "loss of the batch, after its step")
+
+
+def _eigenvalues(axes: Axes, records: Records) -> None:
+    _line(
+        axes,
+        records,
+        lambda r: r.eigenvalue,
+        "λ₁(H), fixed samples",
+        marker="o",
+        ms=2.5,
+        error=lambda r: r.error,
+    )
+    _line(
+        axes, records, lambda r: r.mean_batch_eigenvalue, "E λ₁(H_B), batches", colour="disagrees", marker="s", ms=2.5,
+        error=lambda r: r.mean_batch_error,
+    )  # fmt: skip
+    _line(axes, records, lambda r: r.batch_eigenvalue, "", colour="disagrees", ls="", marker=".", ms=3.0)
+    _limit(axes, records, "eigenvalue")
+    _finish(axes, records, "largest eigenvalue of the Hessian")
+
+
+def _preconditioned(axes: Axes, records: Records) -> None:
+    _line(
+        axes, records, lambda r: r.preconditioned, "fixed samples", marker="o", ms=2.5,
+        error=lambda r: r.preconditioned_error,
+    )  # fmt: skip
+    _limit(axes, records, "preconditioned")
+    _finish(axes, records, "largest eigenvalue, scaled as the steps of the optimiser")
+
+
+def _noise(axes: Axes, records: Records) -> None:
+    _line(axes, records, lambda r: r.noise_scale, "", marker="o", ms=2.5)
+    _finish(axes, records, "gradient noise scale, in samples")
+
+
+def _limit(axes: Axes, records: Records, of: str) -> None:
+    notes = {each.limit_note for each in records if each.limit_of == of}
+    label = notes.pop() if len(notes) == 1 else "limit of the rate"
+    _line(axes, records, lambda r: r.limit if r.limit_of == of else None, label, colour="ink", ls="--")
+
+
+def _line(
+    axes: Axes,
+    records: Records,
+    value: Value,
+    label: str,
+    *,
+    colour: str = "theory",
+    ls: str = "-",
+    marker: str = "",
+    ms: float = 0.0,
+    error: Value | None = None,
+) -> None:
+    """A curve with gaps where there is nothing, and the band of its error."""
+    at = np.array([float(each.step) for each in records])
+    values = _numbers(records, value)
+    if np.isnan(values).all():
+        return
+    if error is not None:
+        errors = np.nan_to_num(_numbers(records, error))
+        axes.fill_between(at, values - errors, values + errors, color=PALETTE[colour], alpha=0.2, lw=0)
+    axes.plot(at, values, color=PALETTE[colour], lw=1.3, ls=ls, marker=marker, ms=ms, label=label or None)
+
+
+def _numbers(records: Records, value: Value) -> np.ndarray:
+    found = [value(each) for each in records]
+    return np.array([math.nan if each is None or not math.isfinite(each) else each for each in found])
+
+
+def _finish(axes: Axes, records: Records, title: str) -> None:
+    shown = [float(y) for line in axes.get_lines() for y in np.ravel(line.get_ydata())]
+    positive = [y for y in shown if math.isfinite(y)]
+    if positive and min(positive) > 0 and spans_decades(positive):
+        axes.set_yscale("log")
+        axes.set_ylim(min(positive) / 1.3, max(positive) * 1.3)
+        decades(axes.yaxis, *axes.get_ylim())
+    else:
+        plain_ticks(axes.yaxis)
+    for place, each in enumerate(record for record in records if record.diverged):
+        axes.axvline(each.step, color=PALETTE["broken"], lw=1.0, label=None if place else "diverged")
+    plain_ticks(axes.xaxis, whole=True)
+    axes.set_title(title)
+    axes.set_xlabel("steps of the optimiser")
+    if axes.get_legend_handles_labels()[1]:
+        axes.legend(
+            loc="upper left", bbox_to_anchor=(-0.02, -0.3 if axes.bbox.height < 1 else -0.22), ncols=3, frameon=False,
+            fontsize=7.8, labelcolor=PALETTE["muted"], handlelength=2.2, columnspacing=1.4,
+        )  # fmt: skip
