@@ -85,7 +85,7 @@ class _Lightning(_Watching):
         super().__init__()
         self._make, self._batch, self._steps = make, batch, 0
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (names are the library's)
         """Remember how many steps were done before."""
         self._steps = trainer.global_step
 

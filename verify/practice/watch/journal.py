@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from pathlib import Path
+from typing import BinaryIO
 
 from verify.practice.watch.record import CurvatureRecord, record_of
 
@@ -70,10 +71,9 @@ class Journal:
                 raise
 
 
-def _ends_a_line(file: object, end: int) -> bool:
-    file.seek(end - 1)  # type: ignore[attr-defined]
-    last = file.read(1)  # type: ignore[attr-defined]
-    return last == b"\n"
+def _ends_a_line(file: BinaryIO, end: int) -> bool:
+    file.seek(end - 1)
+    return file.read(1) == b"\n"
 
 
 def read_records(file: str | os.PathLike[str], *, run: int = -1) -> tuple[CurvatureRecord, ...]:

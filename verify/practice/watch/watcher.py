@@ -137,8 +137,9 @@ def watch(
     if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
         got = ", ".join(sorted(map(str, kinds)))
         raise ValueError(f"parameters must be all float32 or all float64 to have their curvature, got {got}")
-    if getattr(loss, "reduction", "mean") not in ("mean", "batchmean"):
-        raise ValueError(f"loss must be a mean over the samples of a batch, got reduction={loss.reduction!r}")  # type: ignore[attr-defined]
+    reduction = getattr(loss, "reduction", "mean")
+    if reduction not in ("mean", "batchmean"):
+        raise ValueError(f"loss must be a mean over the samples of a batch, got reduction={reduction!r}")
     if samples is not None and (not isinstance(samples, tuple | list) or len(samples) != 2):
         raise ValueError(f"samples must be a pair (inputs, targets), got {type(samples).__name__}")
     return Watcher(optimizer, model, loss, options, samples, file, outputs, clock)
