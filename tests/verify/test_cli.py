@@ -28,7 +28,10 @@ from verify.running.options import OPTIONS, requested, require_writable
 __all__ = ["elsewhere", "plant"]
 
 COMMANDS = ("report", "claims", "estimate", "plot", "gallery", "replay", "measure", "plan", "bench")
-READ = "readings judged, of claims that may be read as our copy has them and corrected"
+READ = (
+    "readings judged: a statement is tested by one claim or more, and a claim is read as our copy has it, "
+    "corrected, or both"
+)
 
 
 def test_as_expected_is_status_0_and_leaves_a_report(

@@ -46,7 +46,6 @@ __all__ = [
     "passage",
     "readings",
     "replicates_fixed",
-    "rival_outcomes",
     "separation",
 ]
 
@@ -259,9 +258,7 @@ def outcome(
         offset_resolved=_offset_resolved(claim, judged),
         slack=slack(claim, reading.predict, str(reading.score), point, used) if bound else None,
         inputs={name: float(used[name].mean()) for name in claim.inputs},
-        rivals=rival_outcomes(claim, point, scores, later or judged, alpha)
-        if reading.label != PRINTED
-        else [],
+        rivals=_rivals(claim, point, scores, later or judged, alpha) if reading.label != PRINTED else [],
         rivals_replicates=later.replicates if later else 0,
         looks=[_look(claim, judged, earlier) for earlier in trail],
         violations=_violations(claim, reading, point, used),
@@ -299,7 +296,7 @@ def _look(claim: Claim, judged: Judgement, earlier: Judgement) -> Look:
     )
 
 
-def rival_outcomes(
+def _rivals(
     claim: Claim, point: Point, scores: Scores, judged: Judgement, alpha: float
 ) -> list[RivalOutcome]:
     """What comes out for each rival, on the replicates of a judgement of the reading that the suite stands behind."""

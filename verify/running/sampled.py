@@ -19,7 +19,6 @@ from verify.judging.judge import (
     outcome,
     readings,
     replicates_fixed,
-    rival_outcomes,
 )
 from verify.model import SPANS_SIZES, AnyClaim, Claim, Experiment, Verdict
 from verify.results import PointOutcome, Row
@@ -153,6 +152,7 @@ class _Trial:
     trail: list[Judgement] = field(default_factory=list[Judgement])
     judgement: Judgement | None = None
     later: Judgement | None = None
+    recorded: PointOutcome | None = None
     error: str = ""
 
     @property
@@ -190,28 +190,29 @@ class _Trial:
         """Judge again on n replicates, for the rivals: the verdict stays."""
         try:
             mine = {name: column[:n] for name, column in self._mine(scores).items()}
-            self.later = judge(self.claim, self.reading, self.point, mine, self.alpha)
+            self.later, self.recorded = judge(self.claim, self.reading, self.point, mine, self.alpha), None
         except Exception as error:
             self.error = traceback_of(error)
 
     def told_apart(self, scores: Scores) -> set[str]:
         """Rivals that the last judgement excludes."""
-        last = self.later or self._judged()
-        found = rival_outcomes(self.claim, self.point, self._mine(scores), last, self.alpha)
-        return {rival.name for rival in found if rival.rejected}
+        return {rival.name for rival in self.outcome(scores).rivals if rival.rejected}
 
     def outcome(self, scores: Scores) -> PointOutcome:
-        """The record of the judgement."""
-        return outcome(
-            self.claim,
-            self.reading,
-            self.point,
-            self._judged(),
-            self._mine(scores),
-            self.trail,
-            self.alpha,
-            later=self.later,
-        )
+        """The record of the last judgement, made once for each."""
+        if self.recorded is None:
+            mine = self._mine(scores)
+            self.recorded = outcome(
+                self.claim,
+                self.reading,
+                self.point,
+                self._judged(),
+                mine,
+                self.trail,
+                self.alpha,
+                later=self.later,
+            )
+        return self.recorded
 
     def _judged(self) -> Judgement:
         if self.judgement is None:
@@ -262,7 +263,7 @@ class Run(Draws):
         except Exception as error:  # breaks the claims on this run and no others
             self.fail(error)
             return
-        self._looks = [n for n in self._looks if n > self.replicates]
+        self._looks = [n for n in self._looks if n > self.wanted]
         self._ask()
 
     def next_look(self, replicates: int) -> int | None:
