@@ -47,7 +47,9 @@ def watch_figure(records: Records) -> Figure:
         return stack(
             panels,
             "Curvature through training",
-            f"losscurv · measuring took {100 * last.share:.1f} % of the time",
+            f"losscurv · measuring took {100 * last.share:.1f} % of the time"
+            if len(records) > 1
+            else "losscurv",
             _WIDTH,
         )
 
