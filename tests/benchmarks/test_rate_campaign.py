@@ -164,7 +164,7 @@ def test_curvature_of_one_layer_is_that_of_its_dense_hessian(small: Network) -> 
     ground = Ground(small, "start", 0)
     probe = Probe(ground)
     inputs, targets = ground.data
-    layer = ground.model[1]  # type: ignore[index]
+    layer = ground.model[1]
 
     def loss(weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return nn.functional.cross_entropy(inputs.flatten(1) @ weight.T + bias, targets)

@@ -35,7 +35,7 @@ def test_names_are_of_one_network_each() -> None:
 
 def test_there_are_two_halves() -> None:
     with pytest.raises(ValueError, match="half must be design or holdout, got 'both'"):
-        half("both")  # type: ignore[arg-type]
+        half("both")
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=named)
@@ -68,7 +68,7 @@ def test_he_draws_weights_of_variance_two_over_fan_in() -> None:
 
 @pytest.mark.parametrize("source", ["digits-8", "digits-28", "images-16", "images-32", "text"])
 def test_seeds_draw_other_samples_of_about_one_scale(source: str) -> None:
-    one, same, other = (samples_of(source, seed, count=64) for seed in (0, 0, 1))  # type: ignore[arg-type]
+    one, same, other = (samples_of(source, seed, count=64) for seed in (0, 0, 1))
     assert torch.equal(one.inputs, same.inputs)
     assert torch.equal(one.targets, same.targets)
     assert not torch.equal(one.inputs, other.inputs)

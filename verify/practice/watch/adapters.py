@@ -85,7 +85,7 @@ class _Lightning(_Watching):
         super().__init__()
         self._make, self._batch, self._steps = make, batch, 0
 
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (names are the library's)
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002 (as the library calls it)
         """Remember how many steps were done before."""
         self._steps = trainer.global_step
 
@@ -93,10 +93,10 @@ class _Lightning(_Watching):
         self,
         trainer: Any,
         pl_module: Any,
-        outputs: Any,  # noqa: ARG002
+        outputs: Any,  # noqa: ARG002 (as the library calls it)
         batch: Any,
-        batch_idx: int,  # noqa: ARG002
-        *others: Any,  # noqa: ARG002
+        batch_idx: int,  # noqa: ARG002 (as the library calls it)
+        *others: Any,  # noqa: ARG002 (as the library calls it)
     ) -> None:
         """Measure, if it is time to and the optimiser has stepped: not between batches that are accumulated."""
         if not trainer.is_global_zero or trainer.global_step == self._steps:
@@ -118,13 +118,13 @@ class _Trainer(_Watching):
 
     def on_step_end(
         self,
-        args: Any,  # noqa: ARG002
+        args: Any,  # noqa: ARG002 (as the library calls it)
         state: Any,
-        control: Any,  # noqa: ARG002
+        control: Any,  # noqa: ARG002 (as the library calls it)
         *,
         model: Any = None,
         optimizer: Any = None,
-        **others: Any,  # noqa: ARG002
+        **others: Any,  # noqa: ARG002 (as the library calls it)
     ) -> None:
         """Measure, if it is time to."""
         if not state.is_world_process_zero:

@@ -28,7 +28,7 @@ def end(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[Any]:
     moments = [v for state in optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)]
     tensors = [*model.state_dict().values(), *moments, *(p.grad for p in model.parameters())]
     modes = [(module.training, p.requires_grad) for module in model.modules() for p in module.parameters()]
-    return [*tensors, torch.rand(3), torch.tensor(modes), torch.tensor([random.random(), np.random.rand()])]  # noqa: NPY002
+    return [*tensors, torch.rand(3), torch.tensor(modes), torch.tensor([random.random(), np.random.rand()])]  # noqa: NPY002 (what modules of others draw from)
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
@@ -39,7 +39,7 @@ def test_training_with_a_watcher_is_training_without_one(name: str, given: bool)
         model, data = net(mixing=True), batches(12)
         optimizer = OPTIMISERS[name](model.parameters())
         random.seed(3)
-        np.random.seed(3)  # noqa: NPY002
+        np.random.seed(3)  # noqa: NPY002 (what modules of others draw from)
         samples = images() if given else None
         watcher = (
             losscurv.watch(optimizer, model, LOSS, every=2, samples=samples, clock=free) if watched else None

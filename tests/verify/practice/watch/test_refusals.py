@@ -44,7 +44,7 @@ def test_optimisers_that_need_a_closure() -> None:
     with pytest.raises(ValueError, match="optimizer must step without a closure, got LBFGS"):
         losscurv.watch(torch.optim.LBFGS(model.parameters()), model, LOSS)
     with pytest.raises(ValueError, match="optimizer must be one of torch, got Sequential"):
-        losscurv.watch(model, model, LOSS)  # pyright: ignore[reportArgumentType]
+        losscurv.watch(model, model, LOSS)
 
 
 def test_models_that_cannot_be_watched() -> None:
