@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from benchmarks.rates.cells import Ground
 from benchmarks.rates.samples import SAMPLES
 from simulate.eigenvalues import extremes
+from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
 from simulate.objectives.parameters import as_found
 from simulate.operators import gauss_newton, hessian
@@ -23,7 +24,7 @@ from theory import learning_rates
 from theory.batch_hessian import element_variance
 from verify.practice.loading import problem
 from verify.practice.measure.norms import frobenius
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket, sample_matrices
+from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 
 __all__ = ["Probe", "threshold"]
 
@@ -132,11 +133,11 @@ class Probe:
             name=self.ground.network.name,
         )
         top = extremes(gauss_newton(few.objective), self.rng, largest=_DIRECTIONS, tolerance=_RITZ, steps=60)
-        grams = sample_matrices(few)
-        bracket = measured_bracket(few, top, grams.largest, self.rng, heavy=_HEAVY)
+        found = sample_directions(few.objective, top.vectors, self.rng, heavy=_HEAVY)
+        bracket = measured_bracket(top, found, few.unit)
         whole = frobenius(gauss_newton(few.objective), top, self.rng, probes=_PROBES)
         self.spent += _SINGLE * (_BACKWARD * (top.products + _PROBES + _DIRECTIONS + _HEAVY) + 10)
-        spread = float(grams.squares.mean()) - whole.value**2
+        spread = few.unit**2 * float(found.grams.squares.mean()) - whole.value**2
         return replace(bracket, samples=SAMPLES), max(spread, 0.0) * _SINGLE / (_SINGLE - 1)
 
     def theorem_4(self, size: int) -> float:

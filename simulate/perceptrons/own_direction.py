@@ -22,10 +22,10 @@ from simulate import _checks, _memory
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator, Product
 from simulate.lanczos.gauss import chains
+from simulate.modules.sample_directions import SampleStatistics
 from simulate.perceptrons.sample_products import Samples
 
 __all__ = [
-    "SampleStatistics",
     "TopPairs",
     "batch_tops",
     "partitions",
@@ -58,18 +58,6 @@ class TopPairs(NamedTuple):
     residuals: Tensor
 
 
-class SampleStatistics(NamedTuple):
-    """Per sample, and means over pairs of samples; see `statistics`."""
-
-    eigenvalues: Floats
-    projected: Floats
-    squared: Floats
-    largest: Floats
-    overlaps: Floats
-    background: float
-    spread: float
-
-
 def statistics(
     samples: Samples, vectors: Tensor, pairs: TopPairs, rng: np.random.Generator, *, probes: int = 12
 ) -> SampleStatistics:
@@ -87,13 +75,6 @@ def statistics(
         Chooses the samples whose own directions are probed.
     probes
         Own directions e_i probed on all samples j != i.
-
-    Returns
-    -------
-    eigenvalues (k,), the Rayleigh quotients of V; projected V'H_iV and squared V'H_i^2V, both (N, k, k); largest l_i
-    (N,); overlaps V'u_i (N, k); background, the mean of e_i'H_je_i; and spread, the mean of |(1 - VV')H_je_i|^2 less
-    the square of the background. e_i is the part of u_i outside of V, of length one. Without any such part, or with
-    one sample, background and spread are 0.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from simulate.lanczos import Operator, tridiagonal
 
-__all__ = ["RitzInterval", "RitzSpectrum", "ritz_spectrum", "with_decay", "without_bulk"]
+__all__ = ["RitzInterval", "RitzSpectrum", "ritz_spectrum", "scaled", "with_decay", "without_bulk"]
 
 Floats = NDArray[np.float64]
 
@@ -89,3 +89,12 @@ def with_decay(matrix: Operator, shapes: Sequence[torch.Size], decay: Sequence[f
     sizes = torch.tensor([shape.numel() for shape in shapes])
     diagonal = torch.tensor(decay, dtype=matrix.dtype).repeat_interleave(sizes).to(matrix.device)
     return replace(matrix, product=lambda vectors: matrix(vectors) + diagonal * vectors)
+
+
+def scaled(matrix: Operator, shapes: Sequence[torch.Size], scaling: Sequence[Tensor]) -> Operator:
+    """D^(1/2) A D^(1/2), with the diagonal D of each parameter shaped like it, or one number."""
+    parts = [
+        part.to(matrix.device).expand(shape).flatten() for part, shape in zip(scaling, shapes, strict=True)
+    ]
+    root = torch.cat(parts).to(matrix.dtype).sqrt()
+    return replace(matrix, product=lambda vectors: root * matrix(root * vectors))

@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.modules import sample_grams, sites
+from simulate.modules import sample_grams, sample_parts, sites
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.modules.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from simulate.objectives import Batch, Objective
@@ -97,7 +97,7 @@ def test_windows_of_samples_change_nothing(name: str, window: int, monkeypatch: 
     objective, cut = case(name).objective(), case(name).objective(chunk=2)
     whole = sample_grams.sample_grams(objective)
     assert_alike(sample_grams.sample_grams(cut), whole, 1e-12)
-    monkeypatch.setattr(sample_grams, "_WINDOW", window)
+    monkeypatch.setattr(sample_parts, "_WINDOW", window)
     assert_alike(sample_grams.sample_grams(objective), whole, 1e-12)
     assert_allclose(trace_gauss_newton(objective), objective.share * whole.traces.sum(), rtol=1e-12)
 
@@ -167,7 +167,7 @@ def test_parameters_that_act_elsewhere_for_one_sample_only_are_found_there(
     expected = dense(objective)
     assert_alike(sample_grams.sample_grams(objective), expected)
     assert_allclose(trace_gauss_newton(objective), expected.traces.mean(), rtol=1e-12)
-    monkeypatch.setattr(sample_grams, "_WINDOW", 0)
+    monkeypatch.setattr(sample_parts, "_WINDOW", 0)
     assert_alike(sample_grams.sample_grams(objective), expected)
 
 

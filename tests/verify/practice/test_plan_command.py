@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     other = plan(given, [2], seed=6, **few)
     assert other.linearised is not None and first.linearised is not None
-    assert other.linearised.rates[0].eigenvalue != first.linearised.rates[0].eigenvalue
+    assert other.linearised.rates[0].batch != first.linearised.rates[0].batch
     assert other.trials[0].walked != first.trials[0].walked
 
 
@@ -67,9 +67,9 @@ def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
         "top of the Gauss-Newton matrix",
         "top of the Hessian",
         "single samples",
-        "trial directions",
         "noise of the samples",
-        "batches",
+        "noise of gradients",
+        "limits of the optimizer",
     ]
 
 
@@ -149,7 +149,7 @@ def _line() -> nn.Module:
         ),
         (lambda o, y: ((o - o.mean(0)) ** 2).mean(), False, "each for itself, for a plan, got another"),
         (lambda o, y: (y * (o - y) ** 2).sum() / y.sum(), False, "each for itself, for a plan, got another"),
-        (lambda o, y: -((o - y) ** 2).mean(), False, "model must have curvature along some direction"),
+        (lambda o, y: -((o - y) ** 2).mean(), False, "loss must be convex in the outputs"),
         (lambda o, y: ((o - y) ** 2 * (y - 1.5)).mean(), False, "loss must be convex in the .* use float64"),
     ],
 )
@@ -286,7 +286,12 @@ def test_the_picture_has_a_panel_for_each_section(made: Plan) -> None:
     tried, bracket, adam = plan_pages.plan_figure(made).axes
     assert {"start with", "largest that trained"} <= set(tried.get_legend_handles_labels()[1])
     names = set(bracket.get_legend_handles_labels()[1])
-    assert {"stable below, unstable above", "2 / Theorem 4", "2 / E λ₁(B)", "crossover within"} <= names
+    assert {
+        "stable below, unstable above",
+        "2 / Theorem 4",
+        "2 / E λ₁(B), eight of ten batches",
+        "crossover within",
+    } <= names
     assert [axes.get_title(loc="left") for axes in (tried, bracket, adam)] == [
         "Trial training: SGD",
         "Plain SGD, linearised at these parameters",

@@ -22,8 +22,15 @@ from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
-from verify.practice.plan.linearised import Effort, Linearised, costs, linearised as linearise, require_effort
-from verify.practice.plan.optimisers import Factory, chosen_optimiser
+from verify.practice.plan.linearised import (
+    Effort,
+    Linearised,
+    batch_cost,
+    costs,
+    linearised as linearise,
+    require_effort,
+)
+from verify.practice.plan.optimisers import Chosen, Factory, chosen_optimiser
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
@@ -95,7 +102,8 @@ def plan(
     directions, heavy
         Trial directions of its bracket: eigenvectors of all samples, and of single samples with large eigenvalues.
     batches
-        Random batches of each size whose largest eigenvalue is measured, at least 2.
+        Random batches of each size whose largest eigenvalue is measured, at least 2: of networks with batch
+        normalisation, others have the law of `verify.practice.plan.batch_law`.
     adam
         A good rate of Adam and its batch size, for the square-root rule.
     tell
@@ -132,11 +140,11 @@ def plan(
     asked = Trials(problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation)
     tried = asked if trials else None
     product = _PRODUCT * _pass_seconds(problem)
-    parts = _parts(problem, state, tried, product, sizes, effort if linearised else None)
+    parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
     announce(_cost(tried, parts))
     work = Work(parts, tell)
     found = _tried(tried, work)
-    section = _Section(problem, sizes, effort, rng, work, anchor)
+    section = _Section(problem, own, sizes, effort, rng, work, anchor)
     curvature, of_batches, why = section.measured(state, linearised, must=not trials)
     return Plan(
         name=problem.name,
@@ -183,13 +191,14 @@ class _Section:
     def __init__(
         self,
         problem: Problem,
+        own: Chosen,
         sizes: Sequence[int],
         effort: Effort,
         rng: np.random.Generator,
         work: Work,
         anchor: Anchor | None,
     ) -> None:
-        self.problem, self.sizes, self.effort = problem, sizes, effort
+        self.problem, self.own, self.sizes, self.effort = problem, own, sizes, effort
         self.rng, self.work, self.anchor = rng, work, anchor
 
     def measured(
@@ -208,7 +217,7 @@ class _Section:
             return None, (), str(error)
 
     def _linearised(self) -> Linearised:
-        return linearise(self.problem, self.sizes, self.effort, self.rng, self.work, self.anchor)
+        return linearise(self.problem, self.own, self.sizes, self.effort, self.rng, self.work, self.anchor)
 
     def _of_batches(self) -> tuple[BatchCurvature, ...]:
         with self.work.part(_BATCHES) as done:
@@ -217,6 +226,7 @@ class _Section:
 
 def _parts(
     problem: Problem,
+    own: Chosen,
     state: State,
     trials: Trials | None,
     product: float,
@@ -227,8 +237,8 @@ def _parts(
     parts = {} if trials is None else {_TRIALS: trials.cost()[1]}
     if effort is None:
         return parts
-    units = costs(problem, sizes, effort)
-    units = {_BATCHES: 2 * units["batches"]} if state.batch_statistics else units
+    of_batches = {_BATCHES: 2 * batch_cost(problem, sizes, effort)}
+    units = of_batches if state.batch_statistics else costs(own, sizes, effort)
     return parts | {name: product * count for name, count in units.items()}
 
 

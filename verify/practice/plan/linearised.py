@@ -6,7 +6,6 @@ Evaluation mode, single samples: a network that normalises by the statistics of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,29 +15,42 @@ from numpy.typing import NDArray
 
 from simulate.eigenvalues import Extremes, extremes
 from simulate.lanczos import Operator
+from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.modules.sample_grams import SampleGrams
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
 from verify.practice.measure.norms import frobenius
-from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket, sample_matrices
+from verify.practice.plan.batch_law import BatchLaw
+from verify.practice.plan.gradient_noise import GradientNoise, NoiseScales, gradient_noise
+from verify.practice.plan.optimisers import Chosen
+from verify.practice.plan.own_limits import OwnLimits, own_limits
+from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.plan.rules import Anchor, BatchRates, rates_at
 from verify.practice.work import Work
 
-__all__ = ["Effort", "Linearised", "costs", "drawn_batches", "linearised", "require_effort"]
+__all__ = ["Effort", "Linearised", "batch_cost", "costs", "drawn_batches", "linearised", "require_effort"]
 
-_STEPS_FIRST, _STEPS_EACH, _GRAMS, _PROBES = 20, 5, 10, 8
-"""Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one; and
-probes of a norm."""
+_STEPS_FIRST, _STEPS_EACH, _PASSES = 20, 5, 10
+"""Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one."""
 
-_RITZ = 1e-2
-"""Relative error that Lanczos may leave in the eigenvalue of a batch, which batches scatter by more than that."""
+_PROBES = 8
+"""Of a norm."""
+
+_OWN = 12
+"""Directions of single samples that others are measured along."""
+
+_NOISY, _NOISE_SIZE = 16, 32
+"""Batches that the noise of gradients is measured on, and their size at most."""
 
 Integers = NDArray[np.int64]
 
 
 class Effort(NamedTuple):
-    """Trial directions (eigenvectors of all samples, single samples with large eigenvalues), batches of each size."""
+    """Trial directions (eigenvectors of all samples, single samples with large eigenvalues), batches of each size.
+
+    The last is for networks with batch statistics, see `batch_curvature`.
+    """
 
     directions: int
     heavy: int
@@ -66,6 +78,10 @@ class Linearised:
         Batch sizes between which the largest stable rate passes half of 2/lambda_1.
     crossover_along_top
         The same from the first eigenvector alone.
+    noise
+        Of the gradients of single samples.
+    own
+        Limits of one's own optimiser, full gradients.
     anchor
         Of Adam's rule.
     products
@@ -79,12 +95,15 @@ class Linearised:
     rates: tuple[BatchRates, ...]
     crossover: tuple[float, float]
     crossover_along_top: float
+    noise: NoiseScales
+    own: OwnLimits
     anchor: Anchor | None
     products: float
 
 
 def linearised(
     problem: Problem,
+    own: Chosen,
     sizes: Sequence[int],
     effort: Effort,
     rng: np.random.Generator,
@@ -97,6 +116,8 @@ def linearised(
     ----------
     problem
         A loss that is a mean over samples and convex in the outputs, in evaluation mode.
+    own
+        One's own optimiser.
     sizes
         Batch sizes, ascending, each from 1 to the number of samples.
     effort
@@ -116,10 +137,12 @@ def linearised(
     _require_separable(problem)
     study = _Study(problem, sizes, effort, rng, work)
     top, sharpest = study.top(), study.sharpest()
-    grams = study.grams()
-    bracket, variance = study.bracket(top, grams), study.variance(top, grams)
-    dim = problem.objective.dim
-    rates = tuple(rates_at(n, batch, bracket, variance, anchor, dim) for n, batch in study.batches(bracket))
+    samples = study.samples(top)
+    bracket, variance = measured_bracket(top, samples, problem.unit), study.variance(top, samples.grams)
+    law, dim = BatchLaw(samples.statistics, problem.unit), problem.objective.dim
+    rates = tuple(rates_at(n, law.at(n, rng), bracket, variance, anchor, dim) for n in sizes)
+    noise = study.noise()
+    limits = study.limits(own, float(sharpest.values[0]), noise)
     return Linearised(
         bracket=bracket,
         hessian=float(sharpest.values[0]),
@@ -128,6 +151,8 @@ def linearised(
         rates=rates,
         crossover=bracket.crossover(),
         crossover_along_top=bracket.crossover_along_top(),
+        noise=noise.scales,
+        own=limits,
         anchor=anchor,
         products=study.products,
     )
@@ -156,47 +181,49 @@ class _Study:
         with self.work.part("top of the Hessian") as done:
             return self._extremes(hessian(self.objective), 1, done)
 
-    def grams(self) -> SampleGrams:
+    def samples(self, top: Extremes) -> SampleDirections:
         with self.work.part("single samples"):
-            return sample_matrices(self.problem)
-
-    def bracket(self, top: Extremes, grams: SampleGrams) -> MeasuredBracket:
-        with self.work.part("trial directions") as done:
-            return measured_bracket(
-                self.problem, top, grams.largest, self.rng, heavy=self.effort.heavy, watch=done
+            return sample_directions(
+                self.objective,
+                top.vectors,
+                self.rng,
+                probes=_OWN,
+                heavy=min(self.effort.heavy, self.problem.samples),
             )
+
+    def noise(self) -> GradientNoise:
+        size = max(1, min(_NOISE_SIZE, self.problem.samples // 2))
+        with self.work.part("noise of gradients") as done:
+            found = gradient_noise(
+                self.problem,
+                drawn_batches(self.rng, self.problem.samples, size, _NOISY),
+                done,
+                batches=_NOISY,
+            )
+        self.products += _NOISY
+        return found
+
+    def limits(self, own: Chosen, sharpest: float, noise: GradientNoise) -> OwnLimits:
+        with self.work.part("limits of the optimizer") as done:
+            found = own_limits(self.problem, own, self.sizes, sharpest, noise, self.rng, done)
+        self.products += found.products
+        return found
 
     def variance(self, top: Extremes, grams: SampleGrams) -> Estimate:
         """Mean over the samples of |G_i - G|_F^2, divisor N - 1: |G_i|_F^2 exact, |G|_F^2 in part from probes."""
+        unit = self.problem.unit
         with self.work.part("noise of the samples"):
             whole = frobenius(gauss_newton(self.objective), top, self.rng, probes=_PROBES)
         self.products += _PROBES
         factor = self.problem.samples / (self.problem.samples - 1)
-        spread = float(grams.squares.mean()) - whole.value**2
+        spread = unit**2 * float(grams.squares.mean()) - whole.value**2
         return Estimate(factor * max(spread, 0.0), factor * 2 * whole.value * whole.standard_error)
-
-    def batches(self, bracket: MeasuredBracket) -> Iterator[tuple[int, Estimate]]:
-        """Batch sizes, each with the mean of the largest eigenvalue."""
-        with self.work.part("batches") as done:
-            for place, size in enumerate(self.sizes, start=1):
-                whole = size == self.problem.samples
-                yield size, Estimate(bracket.largest, 0.0) if whole else self._of_batches(size)
-                done(place / len(self.sizes))
 
     def _extremes(self, matrix: Operator, count: int, done: Callable[[float], None]) -> Extremes:
         guess = _STEPS_EACH * count + _STEPS_FIRST
         found = extremes(matrix, self.rng, largest=count, progress=lambda products, _: done(products / guess))
         self.products += found.products
         return found
-
-    def _of_batches(self, size: int) -> Estimate:
-        values = []
-        for chosen in drawn_batches(self.rng, self.problem.samples, size, self.effort.batches):
-            matrix = gauss_newton(self.problem.batch_objective(chosen))
-            found = extremes(matrix, self.rng, largest=1, tolerance=_RITZ)
-            self.products += found.products * size / self.problem.samples
-            values.append(float(found.values[0]))
-        return Estimate(float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values))))
 
 
 def drawn_batches(rng: np.random.Generator, samples: int, size: int, count: int) -> Iterator[Integers]:
@@ -209,18 +236,21 @@ def drawn_batches(rng: np.random.Generator, samples: int, size: int, count: int)
         order = order[size:]
 
 
-def costs(problem: Problem, sizes: Sequence[int], effort: Effort) -> dict[str, float]:
+def costs(own: Chosen, sizes: Sequence[int], effort: Effort) -> dict[str, float]:
     """Guesses of the parts in products with the matrix of all samples."""
-    samples = problem.samples
-    heavy = min(effort.heavy, samples)
     return {
         "top of the Gauss-Newton matrix": _STEPS_EACH * effort.directions + _STEPS_FIRST,
         "top of the Hessian": _STEPS_EACH + _STEPS_FIRST,
-        "single samples": _GRAMS,
-        "trial directions": 2.0 * (effort.directions + heavy) + _STEPS_FIRST * heavy / samples,
+        "single samples": _PASSES + effort.directions + effort.heavy + _OWN,
         "noise of the samples": _PROBES,
-        "batches": sum(effort.batches * _STEPS_FIRST * size / samples for size in sizes),
+        "noise of gradients": _NOISY,
+        "limits of the optimizer": 1.0 if own.plain else 10.0 * len(sizes),
     }
+
+
+def batch_cost(problem: Problem, sizes: Sequence[int], effort: Effort) -> float:
+    """The same of the curvature of batches, see `batch_curvature`."""
+    return sum(effort.batches * _STEPS_FIRST * size / problem.samples for size in sizes)
 
 
 def require_effort(effort: Effort) -> None:

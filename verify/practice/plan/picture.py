@@ -114,12 +114,11 @@ def _floats(sizes: Sequence[int]) -> Floats:
 
 
 def _batches(axes: Axes, found: Linearised) -> None:
-    axes.errorbar(
-        _sizes(found),
-        [at.sharpness.value for at in found.rates],
-        yerr=[2 * at.sharpness.standard_error for at in found.rates],
-        ls="", marker="s", ms=3.5, mew=0, elinewidth=1.2, color=PALETTE["rival"], label="2 / E λ₁(B)", zorder=4,
-    )  # fmt: skip
+    sizes, color = _sizes(found), PALETTE["rival"]
+    ends = np.array([(2 / at.batch.high, 2 / at.batch.low) for at in found.rates]).T
+    axes.vlines(sizes, *ends, color=color, lw=1.2, zorder=4)
+    middle, label = [at.sharpness.value for at in found.rates], "2 / E λ₁(B), eight of ten batches"
+    axes.plot(sizes, middle, ls="", marker="s", ms=3.5, mew=0, color=color, label=label, zorder=4)
 
 
 def _crossover(axes: Axes, found: Linearised) -> None:

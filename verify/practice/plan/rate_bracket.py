@@ -16,27 +16,19 @@ name                symbol                      meaning
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulate.eigenvalues import Extremes, extremes
-from simulate.modules.hessian_variance import quadratic_forms
-from simulate.modules.sample_grams import SampleGrams, sample_grams
-from simulate.operators import gauss_newton
+from simulate.eigenvalues import Extremes
+from simulate.modules.sample_directions import SampleDirections
 from theory import learning_rates
 from theory.learning_rates import RateBracket
-from verify.practice.loading import Problem
 
-__all__ = ["MeasuredBracket", "measured_bracket", "sample_matrices", "square_bound"]
+__all__ = ["MeasuredBracket", "measured_bracket", "square_bound"]
 
 Floats = NDArray[np.float64]
-Watch = Callable[[float], None]
-
-_AT_ONCE = 10
-"""Directions in one go: all of them would fill the memory where there are many parameters."""
 
 _ROUNDING = 1e-4
 """Quadratic forms below zero by less than this, relative to the largest, are rounding."""
@@ -145,87 +137,36 @@ class MeasuredBracket:
         )
 
 
-def measured_bracket(
-    problem: Problem,
-    top: Extremes,
-    weights: Floats,
-    rng: np.random.Generator,
-    *,
-    heavy: int,
-    watch: Watch = lambda _: None,
-) -> MeasuredBracket:
+def measured_bracket(top: Extremes, found: SampleDirections, unit: float) -> MeasuredBracket:
     """Statistics of the samples along the eigenvectors `top` of G and along those of the heaviest samples.
 
     Parameters
     ----------
-    problem
-        A loss that is convex in the outputs.
     top
         Largest eigenpairs of G.
-    weights
-        Largest eigenvalue of every G_i, (N,), of `sample_matrices`.
-    rng
-        Source of the starts of Lanczos.
-    heavy
-        How many samples.
-    watch
-        Called with the share that is done.
+    found
+        What the samples do along these, and along those of the heavy samples.
+    unit
+        Factor that makes the mean over the samples G: `Problem.unit`.
 
     Raises
     ------
     ValueError
-        If the loss has no curvature, or is not convex in the outputs.
+        If the loss has no curvature.
     """
-    order = np.argsort(weights)[::-1]
-    chosen = [int(i) for i in order[:heavy] if weights[i] > 0]
-    names = [f"v{k + 1}" for k in range(top.vectors.shape[1])] + [f"sample {i}" for i in chosen]
-    parts, done = [], 0
-    for block in _blocks(problem, top.vectors, chosen, rng):
-        parts.append(problem.unit * quadratic_forms(problem.objective, block, matrix="gauss_newton"))
-        done += block.shape[1]
-        watch(done / len(names))
-    forms = np.concatenate(parts, axis=1)
-    _require_convex(forms)
+    names = [f"v{k + 1}" for k in range(top.vectors.shape[1])] + [f"sample {i}" for i in found.heavy]
+    inside = np.diagonal(found.statistics.projected, axis1=1, axis2=2)
+    forms = unit * np.concatenate([inside, found.forms], axis=1)
     means, variances = forms.mean(0), forms.var(0, ddof=1) if len(forms) > 1 else np.zeros(forms.shape[1])
+    if not means.max() > 0:
+        raise ValueError("model must have curvature along some direction, got a Gauss-Newton matrix of zero")
     curved = np.flatnonzero(means > _ROUNDING * means.max())
     return MeasuredBracket(
         samples=len(forms),
         largest=float(top.values[0]),
         bound=float(top.bounds[0]),
-        heaviest=float(weights[order[0]]),
+        heaviest=float(unit * found.grams.largest.max()),
         curvatures=tuple(means[curved].tolist()),
         variances=tuple(variances[curved].tolist()),
         directions=tuple(names[k] for k in curved),
     )
-
-
-def sample_matrices(problem: Problem) -> SampleGrams:
-    """Numbers of the G_i, scaled so that their mean is G also where the loss is a mean over parts of a sample."""
-    found = sample_grams(problem.objective)
-    unit = problem.unit
-    return SampleGrams(unit * found.traces, unit * found.largest, unit**2 * found.squares)
-
-
-def _blocks(
-    problem: Problem, eigenvectors: Floats, chosen: Sequence[int], rng: np.random.Generator
-) -> Iterator[Floats]:
-    for start in range(0, eigenvectors.shape[1], _AT_ONCE):
-        yield eigenvectors[:, start : start + _AT_ONCE]
-    for start in range(0, len(chosen), _AT_ONCE):
-        yield np.stack([_own(problem, i, rng) for i in chosen[start : start + _AT_ONCE]], axis=1)
-
-
-def _own(problem: Problem, sample: int, rng: np.random.Generator) -> Floats:
-    """The first eigenvector of the matrix of one sample."""
-    matrix = gauss_newton(problem.batch_objective([sample]))
-    return extremes(matrix, rng, largest=1).vectors[:, 0]
-
-
-def _require_convex(forms: Floats) -> None:
-    if not forms.max() > 0:
-        raise ValueError("model must have curvature along some direction, got a Gauss-Newton matrix of zero")
-    if forms.min() < -_ROUNDING * forms.max():
-        raise ValueError(
-            "loss must be convex in the outputs of the model, got Gauss-Newton matrices that are not positive"
-            " semidefinite; where a saturated softmax leaves rounding only, use float64"
-        )

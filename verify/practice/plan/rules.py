@@ -9,6 +9,7 @@ from typing import NamedTuple
 from simulate.spectra import Estimate
 from theory import learning_rates
 from theory.batch_hessian import element_variance
+from verify.practice.plan.batch_law import BatchEigenvalue
 from verify.practice.plan.rate_bracket import MeasuredBracket
 
 __all__ = ["Anchor", "BatchRates", "anchored", "rates_at"]
@@ -33,10 +34,10 @@ class BatchRates:
         SGD is stable in the mean square below the first and not above the second.
     deciding
         The direction that gives the upper one: an eigenvector of the Gauss-Newton matrix, or that of a sample.
-    eigenvalue
-        Mean of the largest Gauss-Newton eigenvalue over random batches, with its standard error.
+    batch
+        Largest Gauss-Newton eigenvalue of random batches.
     sharpness
-        2 over that, the rate at which full steps on one batch alone would be stable.
+        2 over its mean, the rate at which full steps on one batch alone would be stable.
     theorem_4
         2 over the eigenvalue of Theorem 4, with the error that the probes leave.
     adam
@@ -47,7 +48,7 @@ class BatchRates:
     lower: float
     upper: float
     deciding: str
-    eigenvalue: Estimate
+    batch: BatchEigenvalue
     sharpness: Estimate
     theorem_4: Estimate
     adam: float | None
@@ -70,7 +71,12 @@ def anchored(adam: tuple[float, int] | None) -> Anchor | None:
 
 
 def rates_at(
-    size: int, batch: Estimate, bracket: MeasuredBracket, variance: Estimate, anchor: Anchor | None, dim: int
+    size: int,
+    batch: BatchEigenvalue,
+    bracket: MeasuredBracket,
+    variance: Estimate,
+    anchor: Anchor | None,
+    dim: int,
 ) -> BatchRates:
     """All rates at one batch size.
 
@@ -79,7 +85,7 @@ def rates_at(
     size
         B, from 1 to the number of samples.
     batch
-        Mean of the largest eigenvalue over batches of this size.
+        Largest eigenvalue of batches of this size.
     bracket, variance
         Statistics of the samples, and the mean over them of |G_i - G|_F^2.
     anchor
@@ -106,8 +112,8 @@ def rates_at(
         lower=float(lower),
         upper=float(upper),
         deciding=bracket.deciding(size),
-        eigenvalue=batch,
-        sharpness=Estimate(2 / batch.value, 2 * batch.standard_error / batch.value**2),
+        batch=batch,
+        sharpness=Estimate(2 / batch.mean.value, 2 * batch.mean.standard_error / batch.mean.value**2),
         theorem_4=Estimate(low, abs(high - low)),
         adam=None if anchor is None else _adam(anchor, size),
     )

@@ -8,6 +8,7 @@ from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
+from verify.practice.plan.gradient_noise import NoiseScales
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan, power_between
 from verify.practice.plan.rules import BatchRates
@@ -226,20 +227,36 @@ def batch_table(made: Plan) -> Table:
 
 def _bracket_table(found: Linearised) -> Table:
     adam = ["Adam √B"] * (found.anchor is not None)
-    head = ["B", "stable below", "unstable above", "decided by", "2/E λ₁(B)", "Theorem 4", *adam]
-    return [head, *(_row(at) for at in found.rates)]
+    own = ["Adam, frozen"] * found.own.scaled
+    head = [
+        "B",
+        "stable below",
+        "unstable above",
+        "decided by",
+        "2/E λ₁(B)",
+        "λ₁(B)",
+        "Theorem 4",
+        *own,
+        *adam,
+    ]
+    limits = found.own.rates if found.own.scaled else [None] * len(found.rates)
+    return [head, *(_row(at, limit, found.own.scaled) for at, limit in zip(found.rates, limits, strict=True))]
 
 
-def _row(at: BatchRates) -> list[str]:
-    rules = [with_error(at.sharpness), with_error(at.theorem_4)]
-    own = [] if at.adam is None else [numeral(at.adam, 3)]
-    return [str(at.batch_size), numeral(at.lower, 3), numeral(at.upper, 3), at.deciding, *rules, *own]
+def _row(at: BatchRates, limit: float | None, scaled: bool) -> list[str]:
+    scatter = (
+        _interval(at.batch.low, at.batch.high) if at.batch.low < at.batch.high else numeral(at.batch.low, 3)
+    )
+    rules = [with_error(at.sharpness), scatter, with_error(at.theorem_4)]
+    own = [_rate(limit)] if scaled else []
+    adam = [] if at.adam is None else [numeral(at.adam, 3)]
+    return [str(at.batch_size), numeral(at.lower, 3), numeral(at.upper, 3), at.deciding, *rules, *own, *adam]
 
 
 def curvature_notes(made: Plan) -> Iterator[str]:
     """What the numbers of the section are, and are not."""
     if made.linearised is not None:
-        yield from _notes(made.linearised)
+        yield from _notes(made.linearised, made.plain)
     elif made.batch_curvature:
         yield (
             "2 over the mean largest eigenvalue of the Hessian of drawn batches, each with its own statistics: full"
@@ -249,19 +266,61 @@ def curvature_notes(made: Plan) -> Iterator[str]:
         yield f"none: {made.not_linearised}"
 
 
-def _notes(found: Linearised) -> Iterator[str]:
+def _notes(found: Linearised, plain: bool) -> Iterator[str]:
     first = _bounded(found.bracket.largest, found.bracket.bound)
     yield f"λ₁ of the Gauss-Newton matrix {first}, of the Hessian {_bounded(found.hessian, found.hessian_bound)}"
     yield f"heaviest single sample {numeral(found.bracket.heaviest)}, noise |G_i − G|² {with_error(found.variance)}"
     yield from full_gradient_lines(found.hessian, found.bracket.largest)
     yield _growth(found)
+    yield from _own(found, plain)
+    yield _noise(found.noise)
     if found.hessian > SHARPER * found.bracket.largest:
         yield "the Hessian is sharper than its Gauss-Newton part, until training has shrunk the other part"
+    yield (
+        "λ₁(B): largest eigenvalue of a batch, eight of ten lie between; from the samples by the own-direction law,"
+        " whose mean was within 3 % of measured batches on convolutional, residual and attention networks, and 12 %"
+        " off at worst on small perceptrons"
+    )
     yield "± is one standard error. Beside the bracket, for comparison:"
     for rule, bias in BIASES.items():
         if rule != "Adam" or found.anchor is not None:
             yield f"  {rule}: {bias}"
     yield f"{numeral(found.products, 3)} products with all samples"
+
+
+def _own(found: Linearised, plain: bool) -> Iterator[str]:
+    """What full gradients allow one's own optimiser."""
+    limit = found.own.rates[-1]
+    if plain:
+        return
+    if limit is None:
+        yield f"your optimizer, full gradients: {found.own.rule}"
+    elif found.own.scaled:
+        yield (
+            f"Adam, frozen: full gradients are stable below {found.own.rule}, with the mean square of the gradients of"
+            " batches at these parameters held fixed; noise between the batches is left out, and in training the"
+            " square of the gradients falls, and with it this rate"
+        )
+    else:
+        yield (
+            f"your optimizer: full gradients are stable below {numeral(limit, 3)} = {found.own.rule}, of the Hessian"
+            " with weight decay; noise between the batches is left out"
+        )
+
+
+def _noise(noise: NoiseScales) -> str:
+    """Beyond which batch size larger ones buy little, by the gradients as they are."""
+    said = [
+        f"{name} {with_error(value)}"
+        for name, value in (("simple", noise.simple), ("with the curvature", noise.curved))
+        if value is not None
+    ]
+    if not said:
+        return "noise scale of the gradients: none, there is no slope here"
+    return (
+        f"noise scale of the gradients, {', '.join(said)} samples: a batch size beyond which larger ones buy little"
+        " progress for each step, at these parameters; it grows while training goes on"
+    )
 
 
 def _growth(found: Linearised) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import cuts, cuttable, rows, window
 from simulate.objectives.parameters import seed_generators
 from simulate.operators import hessian
-from verify.practice.ritz_values import with_decay
-from verify.practice.watch.limits import StepLimit
+from verify.practice.ritz_values import scaled, with_decay
+from verify.practice.step_limits import StepLimit
 
 __all__ = ["MovingCurvature", "OfBatch", "Spent", "WrongLossError"]
 
@@ -114,7 +113,7 @@ class MovingCurvature:
         if limit.scaling is None:
             return top, None
         return top, count.found(
-            self._follow("scaled", _scaled(matrix, objective, limit.scaling), step), self._samples
+            self._follow("scaled", scaled(matrix, objective.shapes, limit.scaling), step), self._samples
         )
 
     def of_batch(self, batch: tuple[Any, Any], step: int, limit: StepLimit, count: Spent) -> OfBatch:
@@ -151,12 +150,3 @@ class MovingCurvature:
         found = follow(matrix, start, tolerance=_ACCURACY, least=min(_LEAST, matrix.dim), steps=_MOST)
         self._vectors[what] = found.leading
         return found
-
-
-def _scaled(matrix: Operator, objective: Objective, scaling: Sequence[Tensor]) -> Operator:
-    """D^(1/2) H D^(1/2)."""
-    parts = [
-        part.to(objective.device).expand(shape) for part, shape in zip(scaling, objective.shapes, strict=True)
-    ]
-    root = objective.flat(parts).to(objective.dtype).sqrt()
-    return replace(matrix, product=lambda vectors: root * matrix(root * vectors))

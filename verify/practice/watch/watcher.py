@@ -1,7 +1,8 @@
 """Curvature between the steps of a training: what is measured, when, and at what price.
 
 The largest eigenvalue of the Hessian of some fixed samples and of the batches that come by, by Lanczos from the
-eigenvector found before; the gradient noise scale; and the eigenvalue that the learning rate allows (`limits`).
+eigenvector found before; the gradient noise scale; and the eigenvalue that the learning rate allows
+(`verify.practice.step_limits`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from torch import Tensor, nn
 from simulate.objectives.batches import copied, placed, rows
 from simulate.objectives.parameters import as_found
 from verify.practice.moved import moved_groups
+from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
-from verify.practice.watch.limits import step_limit
 from verify.practice.watch.moving import MovingCurvature, OfBatch, Spent, WrongLossError
 from verify.practice.watch.pace import Pace
 from verify.practice.watch.record import CurvatureRecord, record_line

@@ -15,7 +15,7 @@ import losscurv
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from tests.verify.practice.watch.small_watchers import LOSS, batches, images, net, require_top, train
-from verify.practice.watch.limits import step_limit
+from verify.practice.step_limits import step_limit
 
 KINDS = {
     "plain": {},

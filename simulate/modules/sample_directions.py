@@ -1,0 +1,307 @@
+r"""What single samples do along the top eigenvectors of their mean matrix and along directions of their own, any model.
+
+The samples have the Gauss-Newton matrices :math:`G_i = B_i' B_i` of `simulate.modules.sample_parts`, for a loss that is
+convex in the outputs. All that the own-direction law reads (docs/claims/beyond.md, D1) follows from the small matrices
+:math:`K_i = B_i B_i'` and from products of :math:`B_i` with directions:
+
+=====================  =====================================================================================
+V'G_iV, V'G_i^2V       (B_iV)'(B_iV), (B_iV)'K_i(B_iV)
+l_i, u_i               the largest eigenvalue of K_i, with y_i, and B_i'y_i / sqrt(l_i)
+V'u_i                  (B_iV)'y_i / sqrt(l_i)
+e'G_je, \|G_je\|^2     along the own direction e of another sample: \|B_je\|^2, (B_je)'K_j(B_je)
+=====================  =====================================================================================
+
+So no matrix with more than as many rows as a sample has outputs is decomposed, and where the parameters act at sites no
+gradient is written out but those of the few samples whose directions others are probed along.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import _checks, _memory
+from simulate.modules.sample_grams import SampleGrams
+from simulate.modules.sample_parts import Part, finite, parts
+from simulate.objectives import Objective
+from simulate.objectives.batches import rows
+from simulate.objectives.derivatives import slopes
+
+__all__ = ["SampleDirections", "SampleStatistics", "sample_directions"]
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-4
+"""Curvatures of the loss in the outputs below zero by less than this, relative to the largest, are rounding."""
+
+_OWN = 1e-6
+"""Of the squared length of a sample's eigenvector: below it nothing of its own is left to probe."""
+
+
+class SampleStatistics(NamedTuple):
+    """Per sample, and means over pairs of samples: what `theory.own_direction.own_directions` takes.
+
+    Attributes
+    ----------
+    eigenvalues
+        Rayleigh quotients of V with the mean of the samples, (k,).
+    projected, squared
+        V'H_iV and V'H_i^2V, (N, k, k).
+    largest, overlaps
+        Top eigenvalue l_i, (N,), and V'u_i of its eigenvector, (N, k).
+    background, spread
+        Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less the square of that. e_i is the part of
+        u_i outside of V, of length one. Without any such part, or with one sample, both are 0.
+    """
+
+    eigenvalues: Floats
+    projected: Floats
+    squared: Floats
+    largest: Floats
+    overlaps: Floats
+    background: float
+    spread: float
+
+
+class SampleDirections(NamedTuple):
+    """Of the Gauss-Newton matrices G_i of N samples.
+
+    Attributes
+    ----------
+    grams
+        Trace, largest eigenvalue and squared norm of each.
+    statistics
+        On V and on their own directions.
+    heavy
+        The samples with the largest eigenvalues, largest first; those without curvature are left out.
+    forms
+        u' G_i u of every sample along the top eigenvectors u of these, (N, heavy).
+    """
+
+    grams: SampleGrams
+    statistics: SampleStatistics
+    heavy: tuple[int, ...]
+    forms: Floats
+
+
+def sample_directions(
+    objective: Objective, vectors: Any, rng: np.random.Generator, *, probes: int = 12, heavy: int = 0
+) -> SampleDirections:
+    """Measure all samples on some directions and on their own; their Gauss-Newton matrices.
+
+    For m outputs of a sample it takes two times one forward and m backward passes without gradients by the weights,
+    and k + probes + heavy products of the layers with directions. Where the parameters act elsewhere than in affine
+    layers it takes 2 m passes for every single sample.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, a mean (or sum) of what the samples add each for itself, convex in the outputs.
+    vectors
+        V, orthonormal columns (dim, k): the top eigenvectors of the mean matrix.
+    rng
+        Chooses the samples whose own directions are probed.
+    probes
+        Own directions, each probed on all other samples.
+    heavy
+        Samples with the largest eigenvalues whose eigenvectors all others are measured along.
+
+    Raises
+    ------
+    ValueError
+        If the loss is not convex in the outputs, the vectors are no orthonormal columns, a count is out of its domain,
+        or what is kept of all samples does not fit into memory; and as `simulate.modules.sample_grams.sample_grams`.
+
+    Examples
+    --------
+    Linear regression, G_i = 2 x x', on the first axis:
+
+    >>> from torch import nn
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> found = sample_directions(line, [[1.0], [0.0]], np.random.default_rng(0)).statistics
+    >>> found.projected.ravel().round(9), found.squared.ravel().round(9), np.abs(found.overlaps).ravel().round(9)
+    (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
+    """
+    basis = _basis(objective, vectors)
+    probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
+    if not objective.separable:
+        raise ValueError(
+            f"loss must be a mean over samples, each for itself, got another: {objective.coupling}"
+        )
+    with objective.measured(), torch.enable_grad():
+        found = [(_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))]
+        _require_convex([curvatures for curvatures, _ in found])
+        first = [one for _, one in found]
+        grams, largest, projected, squared, overlaps = (
+            torch.cat([getattr(one, name) for one in first])
+            for name in ("grams", "largest", "projected", "squared", "overlaps")
+        )
+        tops = [row for one in first for row in one.tops]
+        order = largest.argsort(descending=True)[:heavy].tolist()
+        heaviest = [i for i in order if float(largest[i]) > 0]
+        own_length = 1 - overlaps.square().sum(1)
+        able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
+        chosen = rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
+        heavies = _eigenvectors(objective, tops, heaviest, basis)
+        own = _eigenvectors(objective, tops, chosen, basis)
+        own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
+        along = torch.cat([basis, heavies, own])
+        second = [
+            _second(part, along, len(basis), len(chosen)) for part in parts(objective, directions=len(along))
+        ]
+    forms, squares = (torch.cat(column) for column in zip(*second, strict=True))
+    background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
+    return SampleDirections(
+        grams=SampleGrams(*(_array(column) for column in grams.mT)),
+        statistics=SampleStatistics(
+            eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
+            projected=_array(projected),
+            squared=_array(squared),
+            largest=_array(largest),
+            overlaps=_array(overlaps),
+            background=background,
+            spread=spread,
+        ),
+        heavy=tuple(heaviest),
+        forms=_array(forms[:, : len(heaviest)]),
+    )
+
+
+class _First(NamedTuple):
+    """Of n samples: trace, largest eigenvalue and squared norm, numbers on V, and the cotangents of u_i."""
+
+    grams: Tensor
+    largest: Tensor
+    projected: Tensor
+    squared: Tensor
+    overlaps: Tensor
+    tops: list[Tensor | None]
+
+
+def _first(part: Part, basis: Tensor) -> _First:
+    samples, count = len(part.signs), len(basis)
+    if not part.pairs:
+        zero = part.signs.new_zeros(samples, dtype=torch.float64)
+        square = zero[:, None, None].expand(-1, count, count)
+        return _First(zero[:, None].expand(-1, 3), zero, square, square, square[:, 0], [None] * samples)
+    gram, inside = _gram(part), _through(part, basis)
+    values, vectors = torch.linalg.eigh(gram)
+    largest, top = values[:, -1].clamp(min=0), vectors[:, :, -1]
+    root = torch.where(largest > 0, largest, 1.0).rsqrt() * (largest > 0)
+    traces, squares = gram.diagonal(dim1=1, dim2=2).sum(1), gram.square().sum((1, 2))
+    weights = (top * root[:, None]).to(part.cotangents.dtype)
+    cotangents = torch.einsum("nr,rn...->n...", weights, part.cotangents)
+    return _First(
+        grams=torch.stack([traces, largest, squares], 1),
+        largest=largest,
+        projected=inside.mT @ inside,
+        squared=inside.mT @ gram @ inside,
+        overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
+        tops=list(cotangents),
+    )
+
+
+def _at_most_one(overlaps: Tensor) -> Tensor:
+    """Of unit vectors with orthonormal ones: longer by rounding alone."""
+    return overlaps / overlaps.norm(dim=1, keepdim=True).clamp(min=1)
+
+
+def _second(part: Part, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
+    """u'G_ju along all but V, and |(1 - VV')G_je|^2 along the last ones: (n, heavy + probes) and (n, probes)."""
+    samples, rest = len(part.signs), len(along) - count
+    if not part.pairs:
+        zero = part.signs.new_zeros(samples, rest, dtype=torch.float64)
+        return zero, zero[:, :probes]
+    gram, through = _gram(part), _through(part, along)
+    inside, probed = through[:, :, :count], through[:, :, len(along) - probes :]
+    image = (probed * (gram @ probed)).sum(1)
+    within = (inside.mT @ probed).square().sum(1)
+    return through[:, :, count:].square().sum(1), image - within
+
+
+def _gram(part: Part) -> Tensor:
+    gram = finite(torch.stack([(left @ right.mT).double() for left, right in part.pairs]).sum(0))
+    positive = _positive(part)
+    return gram * positive[:, :, None] * positive[:, None]
+
+
+def _through(part: Part, directions: Tensor) -> Tensor:
+    return finite(part.along(directions)) * _positive(part)[:, :, None]
+
+
+def _positive(part: Part) -> Tensor:
+    """Without the rows of negative curvature, which `_require_convex` has found to be rounding."""
+    return (part.signs > 0).double()
+
+
+def _curvatures(part: Part) -> tuple[float, float]:
+    """Largest and smallest eigenvalue of the A_i of some samples, or 0."""
+    if not part.pairs:
+        return 0.0, 0.0
+    values = part.signs * part.cotangents.reshape(*part.signs.mT.shape, -1).square().sum(2).mT
+    return max(float(values.max()), 0.0), min(float(values.min()), 0.0)
+
+
+def _require_convex(curvatures: list[tuple[float, float]]) -> None:
+    largest = max((high for high, _ in curvatures), default=0.0)
+    smallest = min((low for _, low in curvatures), default=0.0)
+    if smallest < -_ROUNDING * largest or (largest == 0 and smallest < 0):
+        raise ValueError(
+            "loss must be convex in the outputs of the model, got Gauss-Newton matrices that are not positive"
+            " semidefinite; where a saturated softmax leaves rounding only, use float64"
+        )
+
+
+def _between(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, float]:
+    """Means over samples and the own directions of others of e'G_je, and of |(1 - VV')G_je|^2 less its square."""
+    if not chosen:
+        return 0.0, 0.0
+    others = torch.ones_like(forms)
+    others[chosen, torch.arange(len(chosen), device=others.device)] = 0.0
+    background = float((others * forms).sum() / others.sum())
+    return background, float((others * squares).sum() / others.sum()) - background**2
+
+
+def _eigenvectors(objective: Objective, tops: list[Tensor | None], chosen: list[int], like: Tensor) -> Tensor:
+    """u_i of some samples, (chosen, dim)."""
+    size = (len(chosen) + 1) * objective.dim * like.element_size()
+    _memory.require_free("heavy", size, f"{len(chosen)} directions", device=objective.device)
+    found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves(), 0
+    for batch in objective.batches(empty=True):
+        stop = start + rows(batch.targets)
+        for place, sample in enumerate(chosen):
+            top = tops[sample]
+            if start <= sample < stop and top is not None:
+                outputs = objective.outputs(
+                    leaves, batch.part(slice(sample - start, sample - start + 1)).inputs
+                )
+                found[place] = objective.flat(slopes(outputs, leaves, top[None]))
+        start = stop
+    return found
+
+
+def _basis(objective: Objective, vectors: Any) -> Tensor:
+    """V', (k, dim)."""
+    columns = torch.as_tensor(vectors)
+    if columns.ndim != 2 or columns.shape[0] != objective.dim or columns.shape[1] == 0:
+        shape = tuple(columns.shape)
+        raise ValueError(f"vectors must be of shape ({objective.dim}, k) with k >= 1, got {shape}")
+    basis = columns.detach().to(dtype=objective.dtype, device=objective.device).mT.contiguous()
+    unit = torch.eye(len(basis), dtype=basis.dtype, device=basis.device)
+    if not torch.allclose(basis @ basis.mT, unit, atol=1e-4):
+        raise ValueError("vectors must be orthonormal columns, got others")
+    return basis
+
+
+def _count(name: str, value: int) -> int:
+    return 0 if value == 0 and not isinstance(value, bool) else _checks.natural(name, value)
+
+
+def _array(tensor: Tensor) -> Floats:
+    return tensor.detach().double().cpu().numpy()

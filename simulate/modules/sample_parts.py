@@ -1,0 +1,243 @@
+"""The Gauss-Newton matrices of single samples as factors, a few samples at a time: G_i = B_i' D_i B_i, B_i = S_i J_i.
+
+J_i are derivatives of the outputs of a sample by the parameters, A_i = S_i' D_i S_i is the curvature of the loss in
+these outputs, D_i of signs. B_i has as many rows as A_i has rank and is never written out where the parameters act at
+sites (`simulate.modules.sites`): what is made of it are inner products of its rows, and its products with directions.
+
+| symbol | shape | meaning |
+|---|---|---|
+| B_i | (r, dim) | S_i J_i, r the rank of A_i, at most the number of outputs m |
+| K_i | (r, r) | B_i B_i' |
+| D_i | (r,) | signs; 0 past the rank |
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate import _memory
+from simulate.modules import site_gradients, sites
+from simulate.modules.samples import Outer
+from simulate.modules.sites import Site
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import cuts, rows
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.parameters import Leaves
+
+__all__ = ["Pair", "Part", "finite", "parts"]
+
+_WINDOW = 1 << 28
+"""Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
+
+Pair = tuple[Tensor, Tensor]
+"""Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
+
+
+class Part(NamedTuple):
+    """The factors of n samples.
+
+    Attributes
+    ----------
+    pairs
+        Whose inner products add up to K_i; none where the samples add nothing to the loss.
+    signs
+        D_i, (n, r).
+    cotangents
+        Rows of S_i, shaped like the outputs: (r, n, *outputs).
+    along
+        From k directions in the space of the parameters, (k, dim), to the products of B_i with them, (n, r, k).
+    """
+
+    pairs: Sequence[Pair]
+    signs: Tensor
+    cotangents: Tensor
+    along: Callable[[Tensor], Tensor]
+
+
+def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -> Iterator[Part]:
+    """All samples, in the order of the data. To be used within `Objective.measured`, gradients enabled.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, a sum (or mean) of what the samples add each for itself.
+    lengths
+        Whether nothing but lengths of gradients is asked for: pairs may hold these alone, and none goes along.
+    directions
+        How many are to be gone along at once.
+
+    Raises
+    ------
+    ValueError
+        If the loss couples the samples, the outputs are not one row for each sample, derivatives are not finite, or
+        those of one sample do not fit into memory.
+    """
+    covered = sites.covers(objective) and sites.by_sample(objective)
+    apart = not objective.training and sites.apart(objective)
+    for batch in objective.batches(empty=True):
+        if not batch.factor:  # the mean over nothing
+            yield _nothing(objective, batch)
+        elif covered:
+            yield from _by_sites(objective, batch, lengths, directions)
+        else:
+            yield from _one_by_one(objective, batch, apart, lengths)
+
+
+def _nothing(objective: Objective, batch: Batch) -> Part:
+    samples = rows(batch.targets)
+    none = torch.zeros(samples, 0, dtype=objective.dtype, device=objective.device)
+    return Part((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
+
+
+def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int) -> Iterator[Part]:
+    """Whole windows of samples."""
+    leaves, samples = objective.leaves(), rows(batch.targets)
+    size = _window_size(objective, leaves, batch, directions)
+    passed = _visited(objective, leaves, batch) if size >= samples else None
+    whole = passed[0] if passed else _outputs_alone(objective, leaves, batch)
+    for part, cotangents, signs in _rooted(Outer(objective, batch, whole), whole, size):
+        only = batch.part(part)
+        through = passed or _visited(objective, leaves, only)
+        if through:
+            outputs, found = through
+            yield _at_sites(objective, found, _deltas(outputs, found, cotangents), cotangents, signs)
+            continue
+        for one in cuts(len(signs), 1):
+            row = objective.outputs(leaves, only.part(one).inputs)
+            yield _by_gradients(objective, leaves, row, cotangents[:, one], signs[one], lengths)
+
+
+def _at_sites(
+    objective: Objective, found: Sequence[Site], deltas: Sequence[Tensor], cotangents: Tensor, signs: Tensor
+) -> Part:
+    samples = len(signs)
+
+    def along(vectors: Tensor) -> Tensor:
+        directions = [torch.stack(split) for split in zip(*map(objective.split, vectors), strict=True)]
+        total = signs.new_zeros(samples, len(cotangents), len(vectors), dtype=torch.float64)
+        for site, delta in zip(found, deltas, strict=True):
+            changes = sites.moved(site, directions)
+            total += (_rows(delta, samples) @ _rows(changes, samples).mT).double()
+        return total
+
+    return Part(list(_pairs(found, deltas, samples)), signs, cotangents, along)
+
+
+def _rows(stacked: Tensor, samples: int) -> Tensor:
+    """Of tensors (k, n * ..., ...) like the outputs of a layer: (n, k, numbers of a sample)."""
+    return stacked.unflatten(1, (samples, -1)).movedim(0, 1).flatten(2)
+
+
+def _visited(objective: Objective, leaves: Leaves, batch: Batch) -> tuple[Tensor, list[Site]] | None:
+    """Nothing where parameters act elsewhere too: only with some of the samples, or `covers` had told."""
+    try:
+        return sites.visited(objective, leaves, batch)
+    except sites.ElsewhereError:
+        return None
+
+
+def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[Tensor]:
+    """Derivatives (r, *nudge) of the outputs along r cotangents, by the nudge of every site."""
+    nudges = [site.nudge for site in found]
+    deltas = [n.new_empty(len(cotangents), *n.shape) for n in nudges]
+    for k, cotangent in enumerate(cotangents):
+        for delta, slope in zip(deltas, slopes(outputs, nudges, cotangent), strict=True):
+            delta[k] = slope
+    return deltas
+
+
+def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[Part]:
+    """One sample after the other, by gradients."""
+    leaves = objective.leaves()
+    with torch.set_grad_enabled(not apart):
+        whole = objective.outputs(leaves, batch.inputs)
+    outer = Outer(objective, batch, whole)
+    count = 2 if lengths else 2 * whole[0].numel()
+    _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
+    for part, cotangents, signs in _rooted(outer, whole, 1):
+        row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
+        yield _by_gradients(objective, leaves, row, cotangents, signs, lengths)
+
+
+def _by_gradients(
+    objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, signs: Tensor, lengths: bool
+) -> Part:
+    """Of the outputs of one sample by all parameters."""
+    rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
+    gradients = torch.stack([r.norm()[None] if lengths else r for r in rows])[None]
+    return Part([(gradients, gradients)], signs, cotangents, lambda v: (gradients @ v.mT).double())
+
+
+def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
+    with torch.no_grad():
+        return objective.outputs(leaves, batch.inputs)
+
+
+def _rooted(outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Windows of samples with their cotangents and signs, found for many windows together."""
+    windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
+    for many in cuts(len(outputs), windows * size):
+        cotangents, signs = _roots(outer, many, outputs)
+        for part in cuts(len(signs), size):
+            yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
+
+
+def _roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows of S with A = S'DS for some samples of a batch, as cotangents (r, n, *outputs), and D as (n, r) signs."""
+    blocks = finite(outer.blocks(part)).double()
+    values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
+    order = values.abs().argsort(1, descending=True)
+    values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
+    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
+    values = torch.where(values.abs() > none, values, 0.0)
+    count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
+    roots = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
+    return roots.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
+
+
+def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:
+    """Of every parameter; one that acts at several sites has the sum of their gradients."""
+    uses = Counter(place for site in found for place in site.places.values())
+    sums: dict[int, Tensor] = {}
+    for site, delta in zip(found, deltas, strict=True):
+        for name, place in site.places.items():
+            if uses[place] == 1:
+                yield site_gradients.gram_factors(site, name, delta, samples)
+            else:
+                gradients = site_gradients.per_sample(site, name, delta, samples)
+                sums[place] = sums[place] + gradients if place in sums else gradients
+    yield from ((total, total) for total in sums.values())
+
+
+def _window_size(objective: Objective, leaves: Leaves, batch: Batch, directions: int) -> int:
+    """Samples at once, from what one of them takes."""
+    passed = _visited(objective, leaves, batch.part(slice(0, 1)))
+    if passed is None:
+        return 1
+    outputs, found = passed
+    cotangents = outputs.numel()
+    passes = sum(
+        (2 * cotangents + 2 * directions + 4) * site.nudge.numel() + site.inputs.numel() for site in found
+    )
+    products = sum(site_gradients.numbers_held(site, cotangents, 1) for site in found)
+    return max(1, _WINDOW // _require_memory(objective, passes + products + 8 * cotangents**2))
+
+
+def _require_memory(objective: Objective, numbers: int) -> int:
+    """Bytes of so many numbers of one sample."""
+    size = numbers * torch.finfo(objective.dtype).bits // 8
+    what, advice = "the derivatives of one sample", "use an estimate such as spectra.trace"
+    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
+    return size
+
+
+def finite(numbers: Tensor) -> Tensor:
+    """The numbers, if they are."""
+    if not bool(numbers.isfinite().all()):
+        raise ValueError("objective must have finite derivatives, got NaN or infinity")
+    return numbers

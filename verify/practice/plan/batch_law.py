@@ -1,0 +1,104 @@
+"""The largest eigenvalue of a random batch at every batch size, from the samples: its mean, and how batches scatter.
+
+The own-direction law (docs/claims/beyond.md, D1) on what `simulate.modules.sample_directions` measures once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.modules.sample_directions import SampleStatistics
+from simulate.spectra import Estimate
+from theory import own_direction
+from theory.own_direction import OwnDirections
+
+__all__ = ["BatchEigenvalue", "BatchLaw"]
+
+_BATCHES = 256
+"""Drawn for each size from what is stored of the samples; the network is not touched again."""
+
+_ENTRIES = 1 << 17
+"""Of index arrays: large batches scatter little, and fewer of them do."""
+
+_LEAST = 32
+_SHARE = (0.1, 0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchEigenvalue:
+    """Largest eigenvalue of a batch of one size.
+
+    Attributes
+    ----------
+    mean
+        Over batches; its error is that of the batches drawn with what half of the directions would change.
+    low, high
+        Eight of ten batches lie between.
+    """
+
+    mean: Estimate
+    low: float
+    high: float
+
+
+class BatchLaw:
+    """The law of some samples.
+
+    Parameters
+    ----------
+    statistics
+        Of the samples.
+    unit
+        Factor that makes the mean over the samples the matrix of the loss.
+
+    Examples
+    --------
+    >>> two = SampleStatistics(
+    ...     np.array([2.0]), np.array([[[3.0]], [[1.0]]]), np.array([[[9.0]], [[2.0]]]), np.array([3.0, 2.0]),
+    ...     np.array([[1.0], [0.5**0.5]]), 0.0, 0.0,
+    ... )
+    >>> BatchLaw(two).at(2, np.random.default_rng(0)).mean
+    Estimate(value=2.0, standard_error=0.0)
+    """
+
+    def __init__(self, statistics: SampleStatistics, unit: float = 1.0) -> None:
+        self._statistics, self._unit = statistics, unit
+        count = statistics.projected.shape[1]
+        self._whole, self._half = self._on(count), self._on(-(-count // 2))
+
+    def at(self, size: int, rng: np.random.Generator) -> BatchEigenvalue:
+        """At one batch size, from 1 to the number of samples."""
+        batches = self._drawn(size, rng)
+        values = own_direction.batch_eigenvalues(self._whole, batches)
+        mean = float(own_direction.expected_eigenvalue(self._whole, batches))
+        fewer = float(own_direction.expected_eigenvalue(self._half, batches))
+        scatter = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+        error = 0.0 if size == self._whole.samples else math.hypot(scatter, mean - fewer)
+        low, high = np.quantile(values, _SHARE).tolist()
+        return BatchEigenvalue(mean=Estimate(mean, error), low=low, high=high)
+
+    def _on(self, count: int) -> OwnDirections:
+        found, unit = self._statistics, self._unit
+        return own_direction.own_directions(
+            unit * found.projected[:, :count, :count],
+            unit**2 * found.squared[:, :count, :count],
+            unit * found.largest,
+            found.overlaps[:, :count],
+            background=unit * found.background,
+            spread=unit**2 * found.spread,
+        )
+
+    def _drawn(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        samples = self._whole.samples
+        if size == samples:
+            return np.arange(samples)[None]
+        count = max(_LEAST, min(_BATCHES, _ENTRIES // size))
+        each = samples // size
+        orders = [
+            rng.permutation(samples)[: each * size].reshape(each, size) for _ in range(-(-count // each))
+        ]
+        return np.concatenate(orders)[:count]
