@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from simulate import _checks, _memory
 from simulate.modules.sample_grams import SampleGrams
-from simulate.modules.sample_parts import Part, finite, parts
+from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
@@ -184,7 +184,7 @@ class _First(NamedTuple):
     tops: list[Tensor | None]
 
 
-def _first(part: Part, basis: Tensor) -> _First:
+def _first(part: SamplePart, basis: Tensor) -> _First:
     samples, count = len(part.signs), len(basis)
     if not part.pairs:
         zero = part.signs.new_zeros(samples, dtype=torch.float64)
@@ -212,7 +212,7 @@ def _at_most_one(overlaps: Tensor) -> Tensor:
     return overlaps / overlaps.norm(dim=1, keepdim=True).clamp(min=1)
 
 
-def _second(part: Part, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
+def _second(part: SamplePart, along: Tensor, count: int, probes: int) -> tuple[Tensor, Tensor]:
     """u'G_ju along all but V, and |(1 - VV')G_je|^2 along the last ones: (n, heavy + probes) and (n, probes)."""
     samples, rest = len(part.signs), len(along) - count
     if not part.pairs:
@@ -225,22 +225,22 @@ def _second(part: Part, along: Tensor, count: int, probes: int) -> tuple[Tensor,
     return through[:, :, count:].square().sum(1), image - within
 
 
-def _gram(part: Part) -> Tensor:
-    gram = finite(torch.stack([(left @ right.mT).double() for left, right in part.pairs]).sum(0))
+def _gram(part: SamplePart) -> Tensor:
+    gram = finite_derivatives(torch.stack([(left @ right.mT).double() for left, right in part.pairs]).sum(0))
     positive = _positive(part)
     return gram * positive[:, :, None] * positive[:, None]
 
 
-def _through(part: Part, directions: Tensor) -> Tensor:
-    return finite(part.along(directions)) * _positive(part)[:, :, None]
+def _through(part: SamplePart, directions: Tensor) -> Tensor:
+    return finite_derivatives(part.along(directions)) * _positive(part)[:, :, None]
 
 
-def _positive(part: Part) -> Tensor:
+def _positive(part: SamplePart) -> Tensor:
     """Without the rows of negative curvature, which `_require_convex` has found to be rounding."""
     return (part.signs > 0).double()
 
 
-def _curvatures(part: Part) -> tuple[float, float]:
+def _curvatures(part: SamplePart) -> tuple[float, float]:
     """Largest and smallest eigenvalue of the A_i of some samples, or 0."""
     if not part.pairs:
         return 0.0, 0.0

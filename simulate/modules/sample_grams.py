@@ -30,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate.modules.sample_parts import Pair, finite, parts
+from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.operators import h_term
 
@@ -158,7 +158,7 @@ def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool =
 
 def _trace(pairs: Sequence[Pair], signs: Tensor) -> Tensor:
     squares = torch.stack([_squares(*pair).double() for pair in pairs]).sum(0)
-    return finite((squares * signs).sum(1, keepdim=True))
+    return finite_derivatives((squares * signs).sum(1, keepdim=True))
 
 
 def _squares(left: Tensor, right: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ def _squares(left: Tensor, right: Tensor) -> Tensor:
 
 def _spectrum(pairs: Sequence[Pair], signs: Tensor, dim: int) -> Tensor:
     """Trace, largest eigenvalue and sum of squares of DK, the gram K of the pairs: (n, 3)."""
-    gram = finite(torch.stack([(left @ right.mT).double() for left, right in pairs]).sum(0))
+    gram = finite_derivatives(torch.stack([(left @ right.mT).double() for left, right in pairs]).sum(0))
     signed = signs[:, :, None] * gram
     traces = signed.diagonal(dim1=1, dim2=2).sum(1)
     squares = (signed * signed.mT).sum((1, 2))

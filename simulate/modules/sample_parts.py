@@ -29,7 +29,7 @@ from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["Pair", "Part", "finite", "parts"]
+__all__ = ["Pair", "SamplePart", "finite_derivatives", "parts"]
 
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
@@ -38,7 +38,7 @@ Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
 
 
-class Part(NamedTuple):
+class SamplePart(NamedTuple):
     """The factors of n samples.
 
     Attributes
@@ -59,7 +59,7 @@ class Part(NamedTuple):
     along: Callable[[Tensor], Tensor]
 
 
-def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -> Iterator[Part]:
+def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -> Iterator[SamplePart]:
     """All samples, in the order of the data. To be used within `Objective.measured`, gradients enabled.
 
     Parameters
@@ -88,13 +88,13 @@ def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -
             yield from _one_by_one(objective, batch, apart, lengths)
 
 
-def _nothing(objective: Objective, batch: Batch) -> Part:
+def _nothing(objective: Objective, batch: Batch) -> SamplePart:
     samples = rows(batch.targets)
     none = torch.zeros(samples, 0, dtype=objective.dtype, device=objective.device)
-    return Part((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
+    return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
-def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int) -> Iterator[Part]:
+def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int) -> Iterator[SamplePart]:
     """Whole windows of samples."""
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
@@ -114,7 +114,7 @@ def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int
 
 def _at_sites(
     objective: Objective, found: Sequence[Site], deltas: Sequence[Tensor], cotangents: Tensor, signs: Tensor
-) -> Part:
+) -> SamplePart:
     samples = len(signs)
 
     def along(vectors: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ def _at_sites(
             total += (_rows(delta, samples) @ _rows(changes, samples).mT).double()
         return total
 
-    return Part(list(_pairs(found, deltas, samples)), signs, cotangents, along)
+    return SamplePart(list(_pairs(found, deltas, samples)), signs, cotangents, along)
 
 
 def _rows(stacked: Tensor, samples: int) -> Tensor:
@@ -151,7 +151,7 @@ def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[
     return deltas
 
 
-def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[Part]:
+def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[SamplePart]:
     """One sample after the other, by gradients."""
     leaves = objective.leaves()
     with torch.set_grad_enabled(not apart):
@@ -166,11 +166,11 @@ def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) 
 
 def _by_gradients(
     objective: Objective, leaves: Leaves, row: Tensor, cotangents: Tensor, signs: Tensor, lengths: bool
-) -> Part:
+) -> SamplePart:
     """Of the outputs of one sample by all parameters."""
     rows = (objective.flat(slopes(row, leaves, cotangent)) for cotangent in cotangents)
     gradients = torch.stack([r.norm()[None] if lengths else r for r in rows])[None]
-    return Part([(gradients, gradients)], signs, cotangents, lambda v: (gradients @ v.mT).double())
+    return SamplePart([(gradients, gradients)], signs, cotangents, lambda v: (gradients @ v.mT).double())
 
 
 def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor:
@@ -189,7 +189,7 @@ def _rooted(outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, T
 
 def _roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Rows of S with A = S'DS for some samples of a batch, as cotangents (r, n, *outputs), and D as (n, r) signs."""
-    blocks = finite(outer.blocks(part)).double()
+    blocks = finite_derivatives(outer.blocks(part)).double()
     values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
     order = values.abs().argsort(1, descending=True)
     values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
@@ -236,7 +236,7 @@ def _require_memory(objective: Objective, numbers: int) -> int:
     return size
 
 
-def finite(numbers: Tensor) -> Tensor:
+def finite_derivatives(numbers: Tensor) -> Tensor:
     """The numbers, if they are."""
     if not bool(numbers.isfinite().all()):
         raise ValueError("objective must have finite derivatives, got NaN or infinity")
