@@ -25,7 +25,19 @@ from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.planned import along_power
 from verify.practice.plan.trials import Trials
 
-__all__ = ["ANCHOR", "EDGES", "FIXED", "LOOKS", "Answers", "Asked", "Look", "ramp", "smoothed", "steepest"]
+__all__ = [
+    "ANCHOR",
+    "EDGES",
+    "FIXED",
+    "LOOKS",
+    "Answers",
+    "Asked",
+    "Look",
+    "ramp",
+    "smoothed",
+    "steepest",
+    "surge",
+]
 
 ANCHOR = 64
 """The batch size at which a rate is known, for rules that carry it to others; they do not answer for this one."""
@@ -301,6 +313,27 @@ def _carried_to(asked: Asked, size: int, rule: str, anchor: tuple[float | None, 
     return Answer(known * there.rate / here.rate, total)
 
 
+def _surge(asked: Asked) -> Answers:
+    """The best rate at the anchor by the law of Li et al. (arXiv 2405.14578): highest where B is the noise scale."""
+    known, runs = asked.known
+    (_, noise), spent = _spent(asked, lambda: asked.probe.one_step)
+
+    def carried(size: int) -> float | None:
+        return known * surge(size, noise) / surge(ANCHOR, noise) if noise > 0 else None
+
+    costs = {size: runs / len(SIZES) + _shared(asked, spent, size) for size in _OTHERS}
+    return {"surge from the best at 64": {size: Answer(carried(size), costs[size]) for size in _OTHERS}}
+
+
+def surge(size: float, noise: float) -> float:
+    """Best rate of Adam over that at the noise scale.
+
+    >>> surge(4.0, 1.0), surge(1.0, 4.0), surge(2.0, 2.0)
+    (0.8, 0.8, 1.0)
+    """
+    return 2 / (math.sqrt(size / noise) + math.sqrt(noise / size))
+
+
 def _between(asked: Asked) -> Answers:
     """What the walk gives at the sizes to either side, along a power of B."""
     low, high = (asked.earlier["walk", size] for size in (min(SIZES), max(SIZES)))
@@ -327,5 +360,6 @@ LOOKS = (
         _OTHERS,
     ),
     Look((_BETWEEN,), _between, sizes=(ANCHOR,)),
+    Look(("surge from the best at 64",), _surge, ("adam",), _OTHERS),
 )
 """In the order in which they are asked: some need answers of others."""

@@ -101,6 +101,7 @@ def tables(files: Sequence[Records], known: Mapping[tuple[str, str], float] | No
     for state, optimiser in dict.fromkeys((row.cell.state, row.cell.optimiser) for row in rows):
         chosen = [r for r in rows if (r.cell.state, r.cell.optimiser) == (state, optimiser)]
         parts.append(_rules(f"{optimiser}, {state}", [r for r in chosen if r.rule not in EDGES]))
+    parts.append(_intervals(rows))
     parts.append(_edges(rows))
     parts.append(_levelled(rows, constants(rows) if known is None else known))
     return "\n".join(parts)
@@ -166,6 +167,30 @@ def _edges(rows: Sequence[Judged]) -> str:
         (rule, [str(len(of)), *_factors([row.edge_ratio for row in of])]) for rule, of in _by_rule(plain)
     ]
     return _table("largest rate that trains, sgd", _HEAD[:4], lines)
+
+
+def _intervals(rows: Sequence[Judged]) -> str:
+    """What the walk's rates are to be multiplied by: what `verify.practice.plan.uncertainty` holds."""
+    lines = []
+    for state, optimiser in dict.fromkeys((row.cell.state, row.cell.optimiser) for row in rows):
+        of = [row for row in rows if (row.cell.state, row.cell.optimiser) == (state, optimiser)]
+        lines.append((f"{optimiser}, {state}", _interval_row(of)))
+    head = ("rates given", "best over walk, .1", ".5", ".9", "edge over largest that trains, .1", ".5", ".9")
+    return _table("walk", head, lines)
+
+
+def _interval_row(rows: Sequence[Judged]) -> list[str]:
+    best_over = [1 / row.ratio for row in rows if row.rule == "walk" and row.ratio is not None]
+    edges = [
+        1 / row.edge_ratio
+        for row in rows
+        if row.rule == "walk, largest that trains" and row.edge_ratio is not None
+    ]
+    return [str(len(best_over)), *_quantiles(best_over), *_quantiles(edges)]
+
+
+def _quantiles(values: Sequence[float]) -> list[str]:
+    return [f"{np.quantile(values, share):.2g}" for share in (0.1, 0.5, 0.9)] if values else ["-"] * 3
 
 
 def constants(rows: Sequence[Judged]) -> dict[tuple[str, str], float]:

@@ -22,7 +22,6 @@ from verify.practice.loading import Problem, problem
 from verify.practice.measure import measure
 from verify.practice.measure.pages import measurement_page, measurement_text
 from verify.practice.plan import Plan, pages as plan_pages, plan
-from verify.practice.plan.uncertainty import uncertainty
 
 
 @pytest.fixture(scope="module")
@@ -221,7 +220,7 @@ def test_json_is_what_is_written(
     assert printed == (tmp_path / "out" / "plan.json").read_text(encoding="utf-8")
     found = json.loads(printed)
     assert found["samples"] == 9
-    assert found["version"] == 2
+    assert found["version"] == 3
     (at,) = found["linearised"]["rates"]
     assert (at["batch_size"], at["adam"], at["sharpness"]["standard_error"]) == (9, None, 0)
     (trial,) = found["trials"]
@@ -229,7 +228,8 @@ def test_json_is_what_is_written(
     assert trial["walked"]["rungs"]
     assert (trial["ahead"], found["intended"]) == (10, 90)
     assert found["state"]["constant"] > 0
-    assert found["uncertainty"] == uncertainty()
+    assert all("hold-out networks" in line for line in found["uncertainty"])
+    assert len(found["uncertainty"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan, trials, words
 from verify.practice.plan.optimisers import chosen_optimiser
 from verify.practice.plan.trials import SizeTrial, Trials, short_batch
-from verify.practice.plan.uncertainty import FACTOR, uncertainty
+from verify.practice.plan.uncertainty import HOLD_OUT, hold_out
 from verify.practice.plan.walk import Rung, Walked
 
 
@@ -54,8 +54,8 @@ def test_rates_lie_in_their_interval_below_the_one_that_failed(given: Problem) -
         assert (
             at.start is not None and at.within is not None and at.trains is not None and at.fails is not None
         )
-        assert at.within[0] == at.start / FACTOR
-        assert at.within[1] <= min(at.start * FACTOR, at.fails)
+        low, high = HOLD_OUT["sgd", False].best
+        assert at.within == (at.start * low, min(at.start * high, at.fails))
         assert at.start <= at.trains == at.fails / 2
 
 
@@ -132,7 +132,7 @@ def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name:
     first, other = tried(given, [7], rate=0.01, **options), tried(given, [7], rate=0.01, optimiser=same)
     assert first.optimiser == name
     assert first.plain == (not options)
-    assert first.trials == other.trials
+    assert [at.walked for at in first.trials] == [at.walked for at in other.trials]
     assert "optimiser <lambda>" in words.plan_text(other)
 
 
@@ -202,7 +202,7 @@ def test_where_no_rate_betters_a_trained_network_none_is_given() -> None:
     made = tried(problem(net, (x, y), dtype="float64"), [4])
     assert made.trials[0].start is None
     assert "no rate that was tried brings the loss below that of the parameters" in words.plan_text(made)
-    assert uncertainty() not in words.plan_text(made)
+    assert "hold-out" not in words.plan_text(made)
     assert all(rung.rate > 1e-9 for rung in made.trials[0].walked.rungs)
 
 
@@ -212,14 +212,32 @@ def test_steps_stand_over_those_that_are_intended(given: Problem) -> None:
     assert "over the 5000 that you intend" in words.plan_text(meant)
 
 
-def test_uncertainty_is_told_with_where_it_comes_from(given: Problem) -> None:
+def test_uncertainty_is_that_of_the_optimizer_and_state_or_says_that_it_is_not(given: Problem) -> None:
     made = tried(given, [14])
     text = words.plan_text(made)
-    assert uncertainty() in text
-    assert "was not measured yet on hold-out networks" not in text
-    other = words.plan_text(dataclasses.replace(made, plain=False))
-    assert "was not measured yet on hold-out networks" in other
-    assert "safe" not in text.lower()
+    assert "70 % of 30" in text and "was not measured" not in text and "safe" not in text.lower()
+    for kind, told in (("momentum", "93 % of 27"), ("adam", "85 % of 27")):
+        other = words.plan_text(dataclasses.replace(made, kind=kind))
+        assert told in other and "was not measured" not in other
+    decayed = words.plan_text(dataclasses.replace(made, kind=None))
+    assert "70 % of 30" in decayed and "with plain SGD at the start: SGD was not measured there" in decayed
+    learned = dataclasses.replace(made.state, loss=0.5 * made.state.constant)
+    later = words.plan_text(dataclasses.replace(made, kind="adam", state=learned))
+    assert "44 % of 27, and none was given in 3" in later
+    assert "with plain SGD after some training" in later
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "momentum", "adam"])
+def test_optimizers_are_of_the_kind_that_was_measured(optimiser: str) -> None:
+    assert chosen_optimiser(optimiser, rate=None).kind == optimiser
+    assert chosen_optimiser(optimiser, weight_decay=0.1, rate=None).kind is None
+    if optimiser != "adam":
+        assert chosen_optimiser(optimiser, momentum=0.5, rate=None).kind is None
+
+
+def test_a_state_that_was_not_measured_takes_the_row_of_plain_descent() -> None:
+    for kind in ("momentum", "adam", None):
+        assert hold_out(kind, True) == (HOLD_OUT["sgd", True], False)
 
 
 def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> None:

@@ -137,7 +137,9 @@ def plan(
     constant, level = _constant(problem)
     state = seen_before(problem, constant, training=not evaluation)
     ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
-    asked = Trials(problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation)
+    asked = Trials(
+        problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned
+    )
     tried = asked if trials else None
     product = _PRODUCT * _pass_seconds(problem)
     parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
@@ -153,6 +155,7 @@ def plan(
         state=state,
         optimiser=own.name,
         plain=own.plain,
+        kind=own.kind,
         intended=intended,
         trials=found,
         linearised=curvature,

@@ -29,7 +29,9 @@ class Chosen:
     name
         For people.
     plain
-        Whether it is SGD without momentum and weight decay, for which alone there are numbers on hold-out networks.
+        Whether it is SGD without momentum and weight decay, which the linearised section is of.
+    kind
+        As which it was measured on hold-out networks: one of `NAMES`, None if it was not.
     rate
         Where the walk begins.
     make
@@ -38,6 +40,7 @@ class Chosen:
 
     name: str
     plain: bool
+    kind: str | None
     rate: float
     make: Factory
 
@@ -94,7 +97,7 @@ def _own(optimiser: Factory, momentum: float | None, weight_decay: float, rate: 
             "momentum and weight_decay must be left to an optimiser that is a function, got both ways"
         )
     name = getattr(optimiser, "__name__", type(optimiser).__name__)
-    return Chosen(name=f"optimiser {name}", plain=False, rate=rate or _FIRST_ADAM, make=optimiser)
+    return Chosen(name=f"optimiser {name}", plain=False, kind=None, rate=rate or _FIRST_ADAM, make=optimiser)
 
 
 def _adam(momentum: float | None, weight_decay: float, rate: float | None) -> Chosen:
@@ -103,6 +106,7 @@ def _adam(momentum: float | None, weight_decay: float, rate: float | None) -> Ch
     return Chosen(
         name=f"Adam{_decay(weight_decay)}",
         plain=False,
+        kind=None if weight_decay else "adam",
         rate=rate or _FIRST_ADAM,
         make=lambda parameters, lr: Adam(parameters, lr=lr, weight_decay=weight_decay),
     )
@@ -112,6 +116,7 @@ def _sgd(momentum: float, weight_decay: float, rate: float | None) -> Chosen:
     return Chosen(
         name=f"SGD{f', momentum {momentum:g}' if momentum else ''}{_decay(weight_decay)}",
         plain=not momentum and not weight_decay,
+        kind=None if weight_decay else {0.0: "sgd", _MOMENTUM: "momentum"}.get(momentum),
         rate=rate or round(_FIRST_SGD * (1 - momentum), 9),
         make=lambda parameters, lr: SGD(parameters, lr=lr, momentum=momentum, weight_decay=weight_decay),
     )

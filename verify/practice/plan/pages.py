@@ -16,12 +16,11 @@ from verify.page.markup import template, themed
 from verify.practice.plan import words
 from verify.practice.plan.picture import plan_figure
 from verify.practice.plan.planned import Plan
-from verify.practice.plan.uncertainty import uncertainty
 from verify.practice.plan.words import plan_text
 
 __all__ = ["plan_figure", "plan_json", "plan_page", "plan_text", "write_plan"]
 
-VERSION = 2
+VERSION = 3
 """Of the JSON."""
 
 
@@ -44,7 +43,7 @@ def write_plan(made: Plan, folder: Path) -> Path:
 
 def plan_json(made: Plan) -> str:
     """All numbers of the plan as JSON text; what is infinite is null."""
-    found = {"version": VERSION, "uncertainty": uncertainty(), **_plain(asdict(made))}
+    found = {"version": VERSION, "uncertainty": list(words.uncertain(made)), **_plain(asdict(made))}
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
 
 

@@ -47,6 +47,8 @@ class Plan:
         Of the network before any rate was tried.
     optimiser, plain
         That was tried, and whether it is SGD without momentum and weight decay.
+    kind
+        As which it was measured on hold-out networks; None if it was not.
     intended
         Steps that training is to take in all; None if nobody said.
     trials
@@ -67,6 +69,7 @@ class Plan:
     state: State
     optimiser: str
     plain: bool
+    kind: str | None
     intended: int | None
     trials: tuple[SizeTrial, ...]
     linearised: Linearised | None

@@ -27,6 +27,10 @@ _ALIKE = 0.1
 """Outputs that differ by less than this are near-constant: logits, or shares of the spread of real targets."""
 
 
+_LEARNED = 0.98
+"""Of the loss of the best constant output."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class State:
     """A network before training, or at the checkpoint that was given.
@@ -54,6 +58,11 @@ class State:
     dropout: bool
     spread: float
     scale: float
+
+    @property
+    def learned(self) -> bool:
+        """Whether something has been learned: more than 2 % below the best constant output."""
+        return self.loss < _LEARNED * self.constant
 
     @property
     def dead_share(self) -> float:

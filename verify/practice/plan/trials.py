@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from simulate.training.trial_training import CommonBatches, Training, TrialRun, 
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
 from verify.practice.plan.optimisers import Chosen
-from verify.practice.plan.uncertainty import FACTOR
+from verify.practice.plan.uncertainty import HoldOut, hold_out
 from verify.practice.plan.walk import Ladder, Walked, walked
 
 __all__ = ["STEPS", "SizeTrial", "Trials", "looked_ahead", "short_batch"]
@@ -55,7 +56,8 @@ class SizeTrial:
     start
         The rate to start with; None where no rung beat a constant output.
     within
-        Between which rates the best one is expected, by `uncertainty.FACTOR`; never above the rung that failed.
+        Between which rates the best one is expected, as it was in eight of ten cells of `uncertainty.HOLD_OUT`; not
+        above the rung that failed.
     trains, fails
         The largest rate that should train lies from the first to below the second; None where no rung failed.
     walked
@@ -117,6 +119,8 @@ class Trials:
         Whether the short batch at the end of an epoch is left out.
     training
         Whether the model is in training mode.
+    learned
+        Whether something has been learned already.
     """
 
     problem: Problem
@@ -128,6 +132,7 @@ class Trials:
     seed: int = 0
     drop_last: bool = False
     training: bool = True
+    learned: bool = False
     _seconds: dict[int, float] = field(default_factory=dict)
 
     def cost(self) -> tuple[int, float]:
@@ -170,7 +175,8 @@ class Trials:
                 watch=watch,
             )
         short = short_batch(self.problem.samples, size, drop_last=self.drop_last)
-        return _advised(size, self.steps[size], found, short)
+        seen, _ = hold_out(self.optimiser.kind, self.learned)
+        return _advised(size, self.steps[size], found, short, seen)
 
     def _training(self, size: int) -> Training:
         model = self.problem.model
@@ -245,14 +251,16 @@ def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:
     return [known[name] for name in names]
 
 
-def _advised(size: int, ahead: int, found: Walked, short: int) -> SizeTrial:
+def _advised(size: int, ahead: int, found: Walked, short: int, seen: HoldOut) -> SizeTrial:
     start = None if found.start is None else found.start.rate
     fails = None if found.failed is None else found.failed.rate
     return SizeTrial(
         batch_size=size,
         ahead=ahead,
         start=start,
-        within=None if start is None else (start / FACTOR, start * FACTOR),
+        within=None
+        if start is None
+        else (start * seen.best[0], min(start * seen.best[1], fails or math.inf)),
         trains=None if found.largest is None else found.largest.rate,
         fails=fails,
         walked=found,
