@@ -156,7 +156,9 @@ def test_noise_of_a_batch_is_told_by_its_halves() -> None:
 
 def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters that stand still, and batches with replacement: the means are those of the population."""
-    monkeypatch.setattr(moving, "_LEAST", 1)  # eigenvalues, of which nothing is asked here, take longer than all else
+    monkeypatch.setattr(
+        moving, "_LEAST", 1
+    )  # eigenvalues, of which nothing is asked here, take longer than all else
     monkeypatch.setattr(moving, "_ACCURACY", 1e9)
     model, (inputs, targets), count = net(), images(), 400
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
