@@ -20,7 +20,7 @@ from verify.judging.judge import PRINTED, readings
 from verify.model import Kind
 from verify.model.observation import Observation
 from verify.page.curve_panels import curve_panel, residual_panel
-from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES, Panel
+from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES
 from verify.page.observed_panels import LINES, MOST_PANELS, observed_panels
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row, lines
