@@ -340,7 +340,7 @@ class _Graphs:
         _memory.require_free(
             "data", rows * each + once, what, device=device, advice="pass a smaller chunk or fewer samples"
         )
-        return self._objective.rows * each + once < _memory.available(device) / 2
+        return _memory.is_free(2 * (self._objective.rows * each + once), device)
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""

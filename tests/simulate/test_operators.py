@@ -184,6 +184,20 @@ def test_weight_normalisation_is_differentiated_twice(dim: int | None) -> None:
     assert_same(found, dense_hessian(expected))
 
 
+@pytest.mark.parametrize(("spare", "kept"), [(0, True), (-1, False)])
+def test_graphs_are_kept_that_fit_into_half_of_the_memory(
+    spare: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nn.Linear(3, 2, dtype=torch.float64)
+    objective = Objective(model, nn.MSELoss(), (torch.ones(5, 3).double(), torch.zeros(5, 2).double()))
+    graphs = operators._Graphs(objective, lambda leaves, batch: tuple)
+    monkeypatch.setattr(graphs, "_cost", lambda batch: (5, 100, 1000))
+    needed = 5 * 100 + 1000 + operators._VECTORS * objective.dim * 8
+    monkeypatch.setattr("simulate._memory._UNASKED", 0)
+    monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
+    assert graphs._affordable(next(iter(objective.batches()))) is kept
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operators._Graphs, "_affordable", lambda *_: kept)

@@ -25,6 +25,7 @@ from theory import activations, fisher, gauss_newton, order_parameters, outliers
 MODULES = merged("MODULES")
 TABLE = merged("TABLE")
 WITHOUT_ARGUMENTS = merged("WITHOUT_ARGUMENTS")
+STRATEGIES = {name: line.strategy() for name, line in TABLE.items()}
 
 
 def public_names() -> Iterator[str]:
@@ -59,8 +60,7 @@ def test_names_left_out_of_the_table_take_no_arguments(name: str) -> None:
 @SETTINGS
 @given(data=st.data())
 def test_a_right_value_or_a_message_that_names_the_argument(name: str, data: st.DataObject) -> None:
-    line = TABLE[name]
-    check(name, line, data.draw(line.strategy()))
+    check(name, TABLE[name], data.draw(STRATEGIES[name]))
 
 
 RIGHT: dict[str, Any] = {

@@ -138,12 +138,14 @@ def require_one_copy() -> None:
 def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that makes what it is given all there is; the costly parts of a results file are left out.
 
-    So is the page, which takes longer than all else together, but for those who ask for it.
+    So are the pages, which take longer than all else together, but for those who ask for them.
     """
     from verify.page import report
+    from verify.page.report import links, paper_pages
 
     require_one_copy()
-    document = report.document
+    drawn = report.document, report.documents, paper_pages.beside
+    left_out = (lambda *_: "no page\n"), (lambda *_: {links.REPORT: "no page\n"}), (lambda *_: {})
 
     def planted(*items: AnyClaim | Observation, page: bool = False) -> None:
         claims = tuple(item for item in items if not isinstance(item, Observation))
@@ -153,7 +155,10 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(roll, "ledgers", dict)  # those of the papers know none of these
         monkeypatch.setattr(registry, "observations", lambda: seen)
         monkeypatch.setattr(registry, "_seen", lambda: seen)
-        monkeypatch.setattr(report, "document", document if page else lambda *_: "no page\n")
+        document, documents, beside = drawn if page else left_out
+        monkeypatch.setattr(report, "document", document)
+        monkeypatch.setattr(report, "documents", documents)
+        monkeypatch.setattr(paper_pages, "beside", beside)
 
     monkeypatch.setattr(suite, "PLANTED", ())
     monkeypatch.setattr(suite, "_derivations", list)

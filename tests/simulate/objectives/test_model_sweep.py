@@ -126,14 +126,15 @@ def called(model: Any, parameters: list[Tensor], inputs: Any) -> Tensor:
 def at(found: Case, theta: Theta | None, ask: Callable[[], Any]) -> Any:
     """What is asked of the model with these parameters written into it; left as found."""
     module = isinstance(found.model, nn.Module)
-    state = copy.deepcopy(found.model.state_dict()) if module else None
+    state = {name: value.clone() for name, value in found.model.state_dict().items()} if module else {}
     before = [p.detach().clone() for p in found.parameters]
     with torch.random.fork_rng(), torch.no_grad():
         for p, value in zip(found.parameters, theta or before, strict=True):
             p.copy_(value)
         answer = ask()
-        if module:
-            found.model.load_state_dict(state)
+        if module:  # by copies: load_state_dict would take longer than all else
+            for name, value in found.model.state_dict().items():
+                value.copy_(state[name])
         for p, value in zip(found.parameters, before, strict=True):
             p.copy_(value)
     return answer

@@ -1,8 +1,9 @@
-"""The page on what is registered, counted and promised, and on what pilot draws set."""
+"""The page on what is registered, counted and promised, and on what pilot draws set: its words, not its figures."""
 
 import re
 from dataclasses import replace
 
+from tests.verify.page.full_size import like_figures
 from tests.verify.results.sample_results import sample
 from verify.page.report import document
 
@@ -13,19 +14,19 @@ def words(html: str) -> str:
 
 
 def test_what_is_missing_is_named_and_counted() -> None:
-    text = words(document(sample()))
+    text = words(document(sample(), like_figures))
 
     assert (
         "12 of 12 claims judged; 2 of 14 left out: 2 by --paper; missing, dropped or renamed: beyond/" in text
     )
     assert "Registered and missing, dropped or renamed" in text
     whole = replace(sample().suite, census=replace(sample().suite.census, missing=[]))
-    assert "dropped or renamed" not in words(document(replace(sample(), suite=whole)))
+    assert "dropped or renamed" not in words(document(replace(sample(), suite=whole), like_figures))
 
 
 def test_a_run_that_decided_nothing_by_sampling_promises_nothing() -> None:
     suite = replace(sample().suite, promises=[])
-    text = words(document(replace(sample(), suite=suite)))
+    text = words(document(replace(sample(), suite=suite), like_figures))
     assert "No verdict was decided by sampling." in text and "one run in 1000" not in text
 
 
@@ -37,7 +38,7 @@ def test_what_pilot_draws_set_is_not_said_to_be_declared_before() -> None:
         replace(first, pilot=pilot),
         replace(second, registered=f"{told}; not registered: other run points"),
     ]
-    html = document(replace(sample(), rows=[*rows, *others]))
+    html = document(replace(sample(), rows=[*rows, *others]), like_figures)
 
     card = next(m for m in re.findall(r"<article.*?</article>", html, re.DOTALL) if pilot in m)
     assert "<dt>set after pilot draws</dt>" in card and "before the run" not in card
@@ -48,5 +49,5 @@ def test_what_pilot_draws_set_is_not_said_to_be_declared_before() -> None:
     assert "<br>".join([*steps, "not registered: other run points"]) in section
     assert f"{first.claim}</a>: {pilot}</li>" in section and "0123456789abcdef" * 4 in section
     assert "beyond/&lt;old&gt;, 2026-01-01 (ab12)" in section
-    plain = document(sample())
+    plain = document(sample(), like_figures)
     assert "save those of" not in plain and "set after pilot draws</dt>" not in plain

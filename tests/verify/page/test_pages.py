@@ -103,7 +103,7 @@ def test_the_index_holds_each_entry_with_its_title(pages: Mapping[str, str]) -> 
 
 @pytest.mark.parametrize("one_file", [False, True])
 def test_the_policy_names_what_is_on_the_page_and_no_more(pages: Mapping[str, str], one_file: bool) -> None:
-    known = {"report.html": report.document(sample())} if one_file else pages
+    known = {"report.html": report.document(sample(), like_figures)} if one_file else pages
     for name, text in known.items():
         if name.startswith("claims/"):
             continue
@@ -138,7 +138,8 @@ def test_styles_that_begin_alike_keep_classes_of_their_own() -> None:
 
 def test_one_file_has_everything_in_it() -> None:
     made = sample()
-    one, several = Page(report.document(made)), {n: Page(t) for n, t in report.documents(made).items()}
+    one = Page(report.document(made, like_figures))
+    several = {name: Page(text) for name, text in report.documents(made, like_figures).items()}
     assert all(link.startswith("#") for link in one.links)
     anchors = {name for page in several.values() for name in page.ids}
     assert anchors - set(one.ids) == set()

@@ -157,6 +157,7 @@ DRIVER = textwrap.dedent("""
     from tests.verify import toy_claims
     from verify import cli
     from verify.claims import registry, roll
+    from verify.page import report
     from verify.practice import measure
     from verify.practice.measure import matrices, pages
     from verify.practice.plan import pages as plan_pages
@@ -165,6 +166,8 @@ DRIVER = textwrap.dedent("""
     measure.VARIANCE_PROBES = matrices.DENSITY_STEPS = matrices.DENSITY_PROBES = 2
     pages.measurement_page = plan_pages.plan_page = lambda found: "a page"  # drawing takes longer than all else
     plan_pages.plots.save_figure = lambda *words: []
+    report.documents = lambda *words: {"report.html": "a page"}
+    report.paper_pages.beside = lambda *words: {}
     registry.inventory()  # loads all claims, of which a report tells; to judge one takes milliseconds
     registry.claims, registry.observations = lambda: (toy_claims.RIGHT,), tuple
     roll.ledgers, suite.PLANTED, suite._derivations = dict, (), list

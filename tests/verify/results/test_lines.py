@@ -20,7 +20,7 @@ from verify.judging.judge import PRINTED, readings
 from verify.model import Kind
 from verify.model.observation import Observation
 from verify.page.curve_panels import curve_panel, residual_panel
-from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES, Panel
+from verify.page.drawing import CURVE_MARKS, DASHES, OFF_CURVES
 from verify.page.observed_panels import LINES, MOST_PANELS, observed_panels
 from verify.page.theme import PALETTE
 from verify.results import Curve, PointOutcome, Row, lines
@@ -41,6 +41,17 @@ def few_places_between_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows_named(name: str) -> tuple[Row, ...]:
     return rows_of(name) if name in WITH_AXIS else (SAMPLES[name],)
+
+
+DRAWN = dict[int, tuple[Row, Axes]]()
+"""By the identity of a row, which is kept with it."""
+
+
+def curve_axes(item: Row) -> Axes:
+    """What the panel of a row draws: once for all tests, which only read it."""
+    if id(item) not in DRAWN:
+        DRAWN[id(item)] = item, axes_of(curve_panel(item))
+    return DRAWN[id(item)][1]
 
 
 def on_curves(item: Row) -> Iterator[tuple[PointOutcome, Curve, float]]:
@@ -81,7 +92,7 @@ def test_line_and_band_pass_through_the_table(name: str) -> None:
         if lines.drawn_at_points_only(item):
             require_bars(item)
             continue
-        axes = axes_of(curve_panel(item))
+        axes = curve_axes(item)
         theory, band = corners(coloured(axes, "theory")), bands(axes)
         for at, _, x in on_curves(item):
             assert is_among(x, at.predicted, theory) or not math.isfinite(at.predicted)
@@ -93,7 +104,7 @@ def test_rivals_pass_through_the_table_in_dashes_of_their_own(name: str) -> None
     for item in rows_of(name):
         if lines.drawn_at_points_only(item):
             continue  # letters beside bars: see `require_bars`
-        axes = axes_of(curve_panel(item))
+        axes = curve_axes(item)
         # beside the curves their names stand with a piece of the line
         drawn = [line for line in coloured(axes, "rival") if line.get_transform() == axes.transData]
         curves = [line for line in drawn if line.get_marker() == "None"]
@@ -129,7 +140,7 @@ def test_a_prediction_from_measured_inputs_is_a_bar_at_its_point_and_nowhere_els
 
 def require_bars(item: Row) -> None:
     """A bar and its band at each point, the points side by side, and the rivals as letters beside them."""
-    axes = axes_of(curve_panel(item))
+    axes = curve_axes(item)
     bars = [corners([line]) for line in coloured(axes, "theory")]
     letters = corners([line for line in axes.get_lines() if line.get_markersize() == 8.5])
     low, high = axes.get_ylim()
@@ -167,7 +178,7 @@ def test_marks_of_points_are_those_of_the_key(name: str) -> None:
     """Where a row has several curves the shape tells which, in both panels; colour and filling tell the verdict."""
     for item in rows_named(name):
         key = "\n".join(curve_panel(item).notes)
-        above, below = marks(curve_panel(item)), marks(residual_panel(item))
+        above, below = marks(curve_axes(item)), marks(axes_of(residual_panel(item)))
         for at, place in lines.on_axis(item):
             shape, sign = expected_mark(item, at, place)
             assert sign in key
@@ -180,11 +191,11 @@ def test_marks_of_points_are_those_of_the_key(name: str) -> None:
         assert len(below) == sum(not math.isnan(at.measured) for at, _ in lines.on_axis(item))
 
 
-def marks(panel: Panel) -> list[tuple[tuple[str, str], tuple[float, float]]]:
+def marks(axes: Axes) -> list[tuple[tuple[str, str], tuple[float, float]]]:
     """Shape, colour and place of the marks of measured points."""
     return [
         ((str(line.get_marker()), str(line.get_markeredgecolor())), corners([line])[0])
-        for line in axes_of(panel).get_lines()
+        for line in axes.get_lines()
         if line.get_zorder() == 4
     ]
 

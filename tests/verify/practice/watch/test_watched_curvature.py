@@ -26,7 +26,7 @@ from tests.verify.practice.watch.small_watchers import (
     top,
     train,
 )
-from verify.practice.watch import CurvatureRecord
+from verify.practice.watch import CurvatureRecord, moving
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.2])
@@ -154,8 +154,12 @@ def test_noise_of_a_batch_is_told_by_its_halves() -> None:
     assert_allclose(found.gradient_variance, (one - other).square().sum() / (1 / 6 + 1 / 5), rtol=1e-9)
 
 
-def test_noise_scale_is_that_of_the_gradients_of_single_samples() -> None:
+def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parameters that stand still, and batches with replacement: the means are those of the population."""
+    monkeypatch.setattr(
+        moving, "_LEAST", 1
+    )  # eigenvalues, of which nothing is asked here, take longer than all else
+    monkeypatch.setattr(moving, "_ACCURACY", 1e9)
     model, (inputs, targets), count = net(), images(), 400
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=count, clock=free)
