@@ -116,7 +116,7 @@ def trained(
         mean += (1 - _DECAYS[0]) * (gradient - mean)
         square += (1 - _DECAYS[1]) * (gradient * gradient - square)
         unbiased = np.sqrt(square / (1 - _DECAYS[1] ** step)) + _SMALL
-        moving -= rate / (1 - _DECAYS[0] ** step) * mean / unbiased
+        moving[:] = moving - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
     return found.to(theta.device)
 
 
