@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy import linalg
 
 __all__ = ["eigenpair", "eigenvalue"]
 
 Floats = NDArray[np.float64]
 
 _BY_INDEX = 2
-_STEBZ: Any = lapack.dstebz
-_STEIN: Any = lapack.dstein
+_FOUND: Any = linalg.get_lapack_funcs(("stebz", "stein"), dtype=np.float64)
+_STEBZ, _STEIN = _FOUND
 
 
 def eigenpair(diagonal: Floats, beside: Floats, place: int) -> tuple[float, float]:

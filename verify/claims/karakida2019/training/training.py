@@ -262,7 +262,7 @@ def _over_networks(block: Block, point: Point, score: Callable[[Block, int], Any
     import torch
 
     sizes = zip(point.widths, point.networks, strict=True)
-    found = [mean_over_networks(block, count, partial(score, width=width)) for width, count in sizes]
+    found = [mean_over_networks(block, count, lambda part, w=width: score(part, w)) for width, count in sizes]
     return torch.stack(found, dim=1)
 
 
