@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate.matrices import _tridiagonal
 from simulate.monte_carlo import Block
 
 __all__ = [
@@ -146,10 +147,9 @@ def _tridiagonal_top(
     diagonal = rng.standard_normal(rows) * math.sqrt(2 / dim)
     diagonal[0] += spike  # the first step of the reduction leaves the first direction as it is
     beside = np.sqrt(rng.chisquare(dim - np.arange(1.0, rows)) / dim)
-    found: Any = scipy.linalg.eigh_tridiagonal(
-        diagonal, beside, eigvals_only=not vector, select="i", select_range=(rows - 1, rows - 1)
-    )
-    return (float(found[0][0]), float(found[1][0, 0] ** 2)) if vector else (float(found[0]), math.nan)
+    if vector:
+        return _tridiagonal.eigenpair(diagonal, beside, rows - 1)
+    return _tridiagonal.eigenvalue(diagonal, beside, rows - 1), math.nan
 
 
 def goe_moments(block: Block, dim: int, *, spike: float = 0.0, rank: int = 0) -> tuple[Tensor, Tensor]:

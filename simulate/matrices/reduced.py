@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.matrices import ensembles
+from simulate.matrices import _tridiagonal, ensembles
 from simulate.monte_carlo import Block
 
 __all__ = [
@@ -308,8 +308,7 @@ def _outliers(band: Floats, spikes: Floats) -> tuple[Floats, Floats]:
 
 def _pair(diagonal: Floats, beside: Floats, *, bottom: bool) -> tuple[float, float]:
     wanted = 0 if bottom else len(diagonal) - 1
-    found: Any = scipy.linalg.eigh_tridiagonal(diagonal, beside, select="i", select_range=(wanted, wanted))
-    return float(found[0][0]), float(found[1][0, 0]) ** 2
+    return _tridiagonal.eigenpair(diagonal, beside, wanted)
 
 
 def _chi_squares(rng: np.random.Generator, degrees: Floats) -> Floats:

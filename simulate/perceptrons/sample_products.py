@@ -66,6 +66,15 @@ class Samples(ABC):
         """Product of the mean matrix of each group with vectors: (g, m, P) -> (g, m, P)."""
         return self.back(self.apply(self.project(vectors)))
 
+    def inner(self) -> Tensor:
+        """The matrices K_i, whose squared entries sum up to those of H_i: (g, B, D, D)."""
+        unit = torch.eye(self.coordinates, dtype=self.dtype)
+        return self.apply(unit.expand(self.groups, self.size, -1, -1))
+
+    @abstractmethod
+    def matrices(self, inner: Tensor) -> Tensor:
+        """The mean matrix of each group, from `inner`: (g, P, P)."""
+
 
 class DenseSamples(Samples):
     """Samples given as matrices (N, P, P): the reference, and for what is no perceptron.
@@ -109,6 +118,10 @@ class DenseSamples(Samples):
         """Mean over the samples."""
         return coordinates.mean(dim=1)
 
+    def matrices(self, inner: Tensor) -> Tensor:
+        """Mean over the samples."""
+        return inner.mean(dim=1)
+
 
 class _Layer(NamedTuple):
     """What a layer knows of each sample: (g, B, in) and (g, B, out), and its weights (out, in)."""
@@ -120,6 +133,15 @@ class _Layer(NamedTuple):
     strength: Tensor  # its length (g, B, 1)
     slope: Tensor  # derivative of the activation that follows, and second derivative times gradient by its output
     bend: Tensor
+
+
+class _Part(NamedTuple):
+    """Coordinates that change a layer: by p a', along its rows, or d r', along its columns."""
+
+    layer: int
+    place: slice  # among all coordinates
+    vector: Tensor  # what they are multiplied by, a or d of each sample
+    rows: bool
 
 
 class PerceptronSamples(Samples):
@@ -249,6 +271,41 @@ class PerceptronSamples(Samples):
                 block = block + across.view(groups, out, count, fan_in).permute(0, 2, 1, 3)
             found += self._flattened(block / size)
         return torch.cat(found, dim=-1)
+
+    def matrices(self, inner: Tensor) -> Tensor:
+        """Outer products summed over the samples, one matrix product for each pair of parts of the coordinates."""
+        widths = [(part.above.shape[-1], part.below.shape[-1]) for part in self._layers]
+        sizes = [out * fan_in for out, fan_in in widths]
+        total = inner.new_zeros(self.groups, sum(sizes), sum(sizes))
+        blocks = [row.split(sizes, dim=2) for row in total.split(sizes, dim=1)]
+        parts = self._parts()
+        for i, one in enumerate(parts):
+            for other in parts[i:]:
+                # a part is its coordinates times a vector of the sample; sums over samples of both, apart
+                k = inner[..., one.place, other.place].flatten(2)
+                fixed = (one.vector[..., None] * other.vector[..., None, :]).flatten(2)
+                ends = one.vector.shape[-1], other.vector.shape[-1]
+                found = (
+                    (k.mT @ fixed).unflatten(2, ends).unflatten(1, (-1, other.place.stop - other.place.start))
+                )
+                order = (*((1, 3) if one.rows else (3, 1)), *((2, 4) if other.rows else (4, 2)))
+                found = found.permute(0, *order).flatten(3).flatten(1, 2)
+                blocks[one.layer][other.layer].add_(found)
+                if one is not other:
+                    blocks[other.layer][one.layer].add_(found.mT)
+        flat = torch.cat([b.flatten() for b in self._blocks(torch.arange(self.dim))]).argsort()
+        return total[:, flat][:, :, flat] / self.size
+
+    def _parts(self) -> list[_Part]:
+        """The coordinates p of every layer, and r where there is one."""
+        ends = torch.tensor([0, *self._sizes()]).cumsum(0).tolist()
+        found: list[_Part] = []
+        for index, layer in enumerate(self._layers):
+            start, middle, end = ends[2 * index : 2 * index + 3]
+            found.append(_Part(index, slice(start, middle), layer.below, rows=True))
+            if end > middle:
+                found.append(_Part(index, slice(middle, end), layer.above, rows=False))
+        return found
 
     def _forward(self, changes: list[tuple[Tensor, Tensor]]) -> tuple[list[Tensor], list[Tensor]]:
         """By how much the pre-activations of each layer move, and the activations below it."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -105,51 +106,59 @@ def trained(
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, got {steps}")
-    slope = _gradient(widths, theta, x, labels, activation)
-    theta = theta.detach().clone()
-    # written out: torch.optim loads a compiler, which takes longer than the steps
-    mean, square = torch.zeros_like(theta), torch.zeros_like(theta)
+    # in numpy, in place: torch.optim loads a compiler, and tensors this small cost more to name than to multiply
+    found = theta.detach().cpu().clone()
+    slope = _gradient(widths, found, x, labels, activation)
+    moving = found.numpy()
+    mean, square = np.zeros_like(moving), np.zeros_like(moving)
     for step in range(1, steps + 1):
-        gradient = slope(theta)
-        mean = mean.lerp(gradient, 1 - _DECAYS[0])
-        square = square.lerp(gradient.square(), 1 - _DECAYS[1])
-        unbiased = (square / (1 - _DECAYS[1] ** step)).sqrt() + _SMALL
-        theta = theta - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
-    return theta
+        gradient = slope()
+        mean += (1 - _DECAYS[0]) * (gradient - mean)
+        square += (1 - _DECAYS[1]) * (gradient * gradient - square)
+        unbiased = np.sqrt(square / (1 - _DECAYS[1] ** step)) + _SMALL
+        moving[:] = moving - rate * (mean / (1 - _DECAYS[0] ** step)) / unbiased
+    return found.to(theta.device)
 
 
 def _gradient(
     widths: Sequence[int], theta: Tensor, x: Any, labels: Any, activation: str
-) -> Callable[[Tensor], Tensor]:
-    """Gradient of the loss, for parameters like `theta`: written out, at a third of the time of a graph per step."""
-    parts = _flat.matrices_and_biases(widths, theta)
+) -> Callable[[], NDArray[Any]]:
+    """Gradient of the loss at what `theta`, on the CPU, then holds: written out, without a graph."""
     inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
+    weights, biases = (
+        [part.numpy() for part in parts] for parts in _flat.matrices_and_biases(widths, theta)(theta)
+    )
     function, derivative = activations.nonlinearity(activation)
-    inputs, own = inputs.mT.contiguous(), classes[None]
+    # a row for each unit: rows as long as the samples are many go fastest
+    inputs, own = np.ascontiguousarray(inputs.numpy().T), (classes.numpy(), np.arange(len(classes)))
 
-    def gradient(theta: Tensor) -> Tensor:
-        weights, biases = parts(theta)
-        below, pre = (
-            [inputs],
-            list[Tensor](),
-        )  # a row for each unit: rows as long as the samples are many go fastest
+    def gradient() -> NDArray[Any]:
+        below, pre = [inputs], list[NDArray[Any]]()
         for i, weight in enumerate(weights):
-            pre.append(torch.addmm(biases[i][:, None], weight, below[-1]) if biases else weight @ below[-1])
+            pre.append(weight @ below[-1])
+            if biases:
+                pre[-1] += biases[i][:, None]
             if i + 1 < len(weights):
-                below.append(function(pre[-1]))
-        rate, found = _residuals(pre[-1], own) / inputs.shape[1], list[Tensor]()
+                tanh = activation == "tanh"  # numpy's takes half the time of torch's
+                below.append(np.tanh(pre[-1]) if tanh else function(torch.from_numpy(pre[-1])).numpy())
+        rate, found = _residuals(pre[-1], own) / inputs.shape[1], list[NDArray[Any]]()
         for i in reversed(range(len(weights))):
-            found += [rate.sum(1), (rate @ below[i].mT).flatten()][not biases :]
+            found += [rate.sum(1), (rate @ below[i].T).ravel()][not biases :]
             if i:
-                slope = 1 - below[i].square() if activation == "tanh" else derivative(pre[i - 1])
-                rate = weights[i].mT @ rate * slope
-        return torch.cat(found[::-1])
+                rate = weights[i].T @ rate
+                if activation == "tanh":
+                    rate *= 1 - below[i] * below[i]
+                else:
+                    rate *= derivative(torch.from_numpy(pre[i - 1])).numpy()
+        return np.concatenate(found[::-1])
 
     return gradient
 
 
-def _residuals(logits: Tensor, own: Tensor) -> Tensor:
-    """As `simulate._softmax.residuals`, classes (1, N) along the columns of logits (K, N)."""
-    powers = (logits - logits.amax(0)).exp_()
-    others = (powers / powers.sum(0)).scatter_(0, own, 0.0)
-    return others.scatter(0, own, -others.sum(0, keepdim=True))
+def _residuals(logits: NDArray[Any], own: tuple[NDArray[Any], NDArray[Any]]) -> NDArray[Any]:
+    """As `simulate._softmax.residuals`, of logits (K, N) and the places of the own classes."""
+    powers = np.exp(logits - logits.max(0))
+    powers /= powers.sum(0)
+    powers[own] = 0.0
+    powers[own] = -powers.sum(0)
+    return powers

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks, _memory, _softmax
+from simulate import _checks, _memory
 
 __all__ = ["Classifiers", "LargestRates", "largest_rates", "learns", "losses_and_gradients"]
 
@@ -66,23 +66,33 @@ def losses_and_gradients(networks: Classifiers) -> tuple[Tensor, tuple[Tensor, .
     >>> losses, gradients[0].flatten(), dead
     (tensor([0.6931]), tensor([-1.5000,  1.5000]), tensor([False]))
     """
-    signals = [networks.inputs]
+    signals = [
+        networks.inputs.mT
+    ]  # a row for each unit: sums over units and classes go along rows of samples
     for weight in networks.weights[:-1]:
-        signals.append((signals[-1] @ weight.mT).relu())
-    logits = signals[-1] @ networks.weights[-1].mT
-    log_p = logits.log_softmax(-1)
-    losses = -log_p.gather(-1, networks.labels[..., None]).mean((1, 2))
-    slope = _softmax.residuals(logits.flatten(0, 1), networks.labels.flatten()).view_as(logits)
-    dead = (signals[-1] == 0).all(-1).all(-1)
+        signals.append((weight @ signals[-1]).relu_())
+    losses, slope = _losses_and_residuals(networks.weights[-1] @ signals[-1], networks.labels[:, None])
+    dead = ~(signals[-1] != 0).flatten(1).any(1)
     return losses, _pulled(networks.weights, signals, slope), dead
 
 
+def _losses_and_residuals(logits: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean losses (n,), and residuals as of `simulate._softmax`, of logits (n, K, N) and own classes (n, 1, N)."""
+    shifted = logits - logits.amax(1, keepdim=True)
+    p = shifted.exp()
+    total = p.sum(1, keepdim=True)
+    losses = (total.log() - shifted.gather(1, own)).mean((1, 2))
+    others = p.div_(total).scatter_(1, own, 0.0)
+    return losses, others.scatter(1, own, -others.sum(1, keepdim=True))
+
+
 def _pulled(weights: tuple[Tensor, ...], signals: list[Tensor], slope: Tensor) -> tuple[Tensor, ...]:
-    """Gradients of the mean over samples, from the slopes in the logits, last layer first."""
-    slope, found = slope / slope.shape[1], []
-    for weight, signal in zip(reversed(weights), reversed(signals), strict=True):
-        found.append(slope.mT @ signal)
-        slope = (slope @ weight) * (signal > 0)
+    """Gradients of the mean over samples, from the slopes (n, K, N) in the logits, last layer first."""
+    slope, found = slope / slope.shape[2], []
+    for i in reversed(range(len(weights))):
+        found.append(slope @ signals[i].mT)
+        if i:
+            slope = torch.ops.aten.threshold_backward(weights[i].mT @ slope, signals[i], 0.0)
     return tuple(reversed(found))
 
 
@@ -119,15 +129,19 @@ def learns(networks: Classifiers, rates: Tensor, *, target: float, steps: int) -
     rates = rates.to(networks.inputs)
     found = torch.zeros(len(rates), dtype=torch.bool, device=rates.device)
     places = torch.arange(len(rates), device=rates.device)
+    networks = networks._replace(inputs=networks.inputs.mT.contiguous().mT)
     for step in range(steps + 1):
         losses, gradients, dead = losses_and_gradients(networks)
-        found[places] = losses < target
         going = (losses >= target) & losses.isfinite() & ~dead
-        places, rates, networks = places[going], rates[going], networks.kept(going)
+        if not bool(going.all()):
+            found[places[losses < target]] = True
+            places, rates, networks = places[going], rates[going], networks.kept(going)
+            gradients = tuple(g[going] for g in gradients)
         if step == steps or not len(places):
             break
         moved = (
-            w - rates[:, None, None] * g[going] for w, g in zip(networks.weights, gradients, strict=True)
+            torch.addcmul(w, rates[:, None, None], g, value=-1)
+            for w, g in zip(networks.weights, gradients, strict=True)
         )
         networks = networks._replace(weights=tuple(moved))
     return found

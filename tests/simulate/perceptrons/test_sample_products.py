@@ -46,6 +46,24 @@ def test_products_are_those_of_the_matrix_of_each_sample(
 
 @pytest.mark.parametrize("matrix", CURVATURES)
 @pytest.mark.parametrize(("widths", "activation"), NETWORKS)
+def test_mean_matrices_are_those_of_the_products(
+    widths: tuple[int, ...], activation: str, matrix: Any
+) -> None:
+    theta, x, labels = setting(widths)
+    whole = CURVATURES[matrix](widths, theta, x, labels, activation)
+    groups = torch.tensor([[0, 3, 4], [6, 2, 1]])
+    for samples in (
+        PerceptronSamples(widths, theta, x, labels, activation, matrix=matrix),
+        DenseSamples(whole),
+    ):
+        part = samples.on(groups)
+        inner = part.inner()
+        assert_same(part.matrices(inner), whole[groups].mean(1))
+        assert_same(inner.square().sum((-1, -2)), whole[groups].square().sum((-1, -2)))
+
+
+@pytest.mark.parametrize("matrix", CURVATURES)
+@pytest.mark.parametrize(("widths", "activation"), NETWORKS)
 def test_coordinates_keep_lengths_and_angles(widths: tuple[int, ...], activation: str, matrix: Any) -> None:
     samples = PerceptronSamples(widths, *setting(widths), activation, matrix=matrix)
     probes = torch.from_numpy(np.random.default_rng(1).standard_normal((1, 7, 4, samples.coordinates)))
@@ -65,6 +83,7 @@ def test_products_of_a_network_without_biases() -> None:
     whole = hessian(perceptron_objective(widths, theta, x, labels)).dense()
     assert samples.dim == networks.weight_count(widths)
     assert_same(samples.mean(torch.eye(samples.dim, dtype=theta.dtype)[None])[0], whole)
+    assert_same(samples.matrices(samples.inner())[0], whole)
 
 
 def test_nothing_cancels_where_the_softmax_is_nearly_one_hot() -> None:

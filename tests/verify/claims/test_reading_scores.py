@@ -11,6 +11,8 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
+from verify.claims.karakida2019.spectrum import sizes
+from verify.claims.karakida2019.wide_networks import mean_over_networks
 from verify.claims.vysogorets2024.softmax import priors, unrelated
 from verify.claims.vysogorets2024.training import uniform
 from verify.claims.vysogorets2024.zone import networks as zone
@@ -85,3 +87,21 @@ def test_gradients_of_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = unrelated.unrelated(block(1), point)
     for name, cosine in whole.items():
         assert_allclose(parts[name], cosine, atol=1e-4)
+
+
+def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate() -> None:
+    found = mean_over_networks(block(2), 3, lambda several: several.normal(4)[:, 1])
+    expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
+    assert_allclose(found, expected)
+
+
+def test_scores_of_a_single_network_are_of_the_first_of_its_width() -> None:
+    """What must hold in every network is no mean over some of them."""
+    one = Point(widths=(5, 7), networks=(1, 1), **sizes.RELU)
+    first, several = (sizes.growing_networks(block(2), one | {"networks": n}) for n in ((1, 1), (3, 2)))
+    for name in ("subtracted_of_one", "root_of_squares", "squares_over_trace"):
+        assert several[name].shape == (2, 2)
+    assert_allclose(first["subtracted"], first["subtracted_of_one"])
+    assert (several["subtracted"] - several["subtracted_of_one"]).abs().min() > 1e-3
+    assert (several["subtracted_of_one"] < several["root_of_squares"]).all()
+    assert (several["subtracted_of_one"] > several["squares_over_trace"]).all()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import signals
 from theory import fisher
 
-__all__ = ["QUANTITIES", "kappas_at", "network_of", "setting", "spike"]
+__all__ = ["QUANTITIES", "kappas_at", "mean_over_networks", "network_of", "setting", "spike"]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
@@ -39,6 +40,12 @@ def network_of(
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
+
+
+def mean_over_networks(block: Block, count: int, score: Callable[[Block], Any]) -> Any:
+    """Mean of a score (n, ...) over so many networks of each replicate: small ones cost little and scatter the most."""
+    several = Block(tuple(rng for rng in block.streams for _ in range(count)), block.device)
+    return score(several).unflatten(0, (len(block), count)).mean(1)
 
 
 def setting(p: Any, *further: str) -> dict[str, Any]:

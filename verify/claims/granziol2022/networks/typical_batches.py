@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from simulate import perceptrons
+from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from verify.claims.beyond import networks
-from verify.claims.beyond.networks import Noise, fluctuation, formulas
+from verify.claims.beyond.networks import Noise, formulas
 from verify.claims.granziol2022 import PAPER
 from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing, Verdict
 
@@ -26,9 +27,18 @@ def typical_batches(block: Block, point: Point) -> Mapping[str, Any]:
 def _one_network(rng: np.random.Generator, point: Point) -> dict[str, float]:
     samples = networks.small_perceptron(rng, point)
     batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
-    tops = perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-3)
-    (whole,) = perceptrons.own_direction.batch_tops(samples, np.arange(samples.size)[None], tolerance=1e-5)
-    noise = Noise(float(whole), fluctuation(samples, _probes(samples, rng, point.probes)), 0.0, 0.0)
+    if batches.size != samples.size:
+        raise ValueError(f"batches must hold all {samples.size} samples, got {batches.size} in them")
+    parts = samples.on(batches)
+    inner = parts.inner()
+    matrices = parts.matrices(inner)
+    tops = ensembles.top_eigenvalue(matrices).numpy()
+    whole = matrices.mean(0)
+    # of the squared lengths of products with each sample, and with their mean, the difference is the noise
+    probes = _probes(samples, rng, point.probes)
+    squares = (parts.project(probes.expand(len(batches), -1, -1)) @ inner).square().sum(-1).mean()
+    total = float(squares - (probes[0] @ whole).square().sum(-1).mean())
+    noise = Noise(float(ensembles.top_eigenvalue(whole[None])), total, 0.0, 0.0)
     said = formulas(noise, samples.dim, (point.batch_size, 1), samples.size)
     (fourth, alone), seventh = said["theorem_4"].tolist(), float(said["theorem_7_read"][0])
     mean, deviation = float(tops.mean()), float(tops.std(ddof=1))

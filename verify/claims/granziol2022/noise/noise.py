@@ -213,8 +213,8 @@ EDGE = Experiment(
     replicate="one Gaussian matrix at each size",
     simulate=noise_edge,
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
-    budget=8192,
-    seconds=8.0,
+    budget=4096,
+    seconds=4.0,
 )
 
 EDGE_ORDER = Claim(

@@ -55,7 +55,7 @@ BOUNDS = Experiment(
             outputs=2,
         ),
     ),
-    budget=768,
+    budget=640,
     seconds=3.0,
 )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram
 from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import kappas_at, network_of, setting
+from verify.claims.karakida2019.wide_networks import kappas_at, mean_over_networks, network_of, setting
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "growth_of_mean"]
@@ -116,18 +117,21 @@ def widening(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves, and the largest over it."""
     import torch
 
-    means, over_mean = [], []
-    for width in point.widths:
+    def scores(block: Block, width: int) -> Any:
         drawn = network_of(block, point, width=width, samples=point.samples, outputs=point.outputs)
         found = fisher_gram.fisher_eigenvalues(fisher_gram.centred(fisher_gram.gram(drawn, point.activation)))
-        means.append(found[:, point.outputs :].mean(1))
-        over_mean.append(found[:, -1] / means[-1])
-    return {"mean": torch.stack(means, dim=1), "over_mean": torch.stack(over_mean, dim=1)}
+        mean = found[:, point.outputs :].mean(1)
+        return torch.stack([mean, found[:, -1] / mean], dim=1)
+
+    sizes = zip(point.widths, point.networks, strict=True)
+    found = [mean_over_networks(block, count, partial(scores, width=width)) for width, count in sizes]
+    mean, over_mean = torch.stack(found, dim=-1).unbind(1)
+    return {"mean": mean, "over_mean": over_mean}
 
 
 WIDENING = Experiment(
     id="karakida2019/widening",
-    replicate="one network with its inputs at each width",
+    replicate="one network with its inputs at each width, several at the small ones",
     simulate=widening,
     points=(
         Point(
@@ -136,12 +140,13 @@ WIDENING = Experiment(
             bias_variance=2.1,
             depth=3,
             widths=(16, 32, 64, 128),
+            networks=(4, 6, 2, 2),
             samples=4,
             outputs=2,
         ),
     ),
-    budget=4096,
-    seconds=5.0,
+    budget=1280,
+    seconds=3.0,
 )
 
 HALFWAY = "the exponents at issue are 1/2 apart: less than half the way to the nearest"

@@ -86,8 +86,8 @@ SQUARES = Experiment(
             widths=(8, 16, 32, 64, 128),
         ),
     ),
-    budget=4608,
-    seconds=9.0,
+    budget=3584,
+    seconds=7.0,
 )
 
 LARGEST = Experiment(

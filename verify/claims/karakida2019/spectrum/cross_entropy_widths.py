@@ -125,7 +125,7 @@ SOFTMAX_SIZES = Experiment(
             draws=(4, 3, 2, 1, 1),
         ),
     ),
-    budget=1280,
+    budget=896,
     seconds=2.2,
 )
 

@@ -61,7 +61,7 @@ GROWING = Experiment(
             outputs=4,
         ),
     ),
-    budget=1792,
+    budget=1280,
     seconds=11.0,
 )
 

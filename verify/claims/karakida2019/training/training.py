@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from simulate.wide import fisher_gram, signals
 from theory import fisher, learning_rates
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.last_layer.subtraction import growth_of_mean
+from verify.claims.karakida2019.wide_networks import mean_over_networks
 from verify.model import (
     OURS,
     AnyClaim,
@@ -230,51 +232,58 @@ UNDER_LINE = ExactProperty(
 
 def realised_limits(block: Block, point: Point) -> Mapping[str, Any]:
     """The realised limit over the one of the Rayleigh quotient, 2 / lambda_max over 2 / (1' K 1 / T^2)."""
-    grams = (
-        fisher_gram.gram(_network(block, point, w, point.samples), point.activation) for w in point.widths
-    )
-    return {
-        "ratio": _by_width(fisher_gram.rayleigh(g) / fisher_gram.fisher_eigenvalues(g)[:, -1] for g in grams)
-    }
+
+    def ratio(block: Block, width: int) -> Any:
+        gram = fisher_gram.gram(_network(block, point, width, point.samples), point.activation)
+        return fisher_gram.rayleigh(gram) / fisher_gram.fisher_eigenvalues(gram)[:, -1]
+
+    return {"ratio": _over_networks(block, point, ratio)}
 
 
 def subtracted_eigenvalues(block: Block, point: Point) -> Mapping[str, Any]:
     """The largest eigenvalue with mean subtraction."""
-    networks = (_network(block, point, width, point.samples) for width in point.widths)
-    return {
-        "largest": _by_width(wide_training.sharpness(n, point.activation, subtracted=True) for n in networks)
-    }
+    return {"largest": _over_networks(block, point, partial(_subtracted, point=point))}
+
+
+def _subtracted(block: Block, width: int, point: Point) -> Any:
+    network = _network(block, point, width, point.samples)
+    return wide_training.sharpness(network, point.activation, subtracted=True)
 
 
 def growth_of_subtracted(block: Block, point: Point) -> Mapping[str, Any]:
     """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other."""
-    found = subtracted_eigenvalues(block, point)["largest"].log()
     narrow, wide = point.widths
-    return {"exponent": (found[:, 1] - found[:, 0]) / np.log(wide / narrow)}
+    small, large = (_subtracted(block, width, point).log() for width in (narrow, wide))
+    return {"exponent": (large - small) / np.log(wide / narrow)}
 
 
-def _by_width(columns: Iterable[Any]) -> Any:
+def _over_networks(block: Block, point: Point, score: Callable[[Block, int], Any]) -> Any:
+    """A score at every width, (n, widths): the mean over its networks."""
     import torch
 
-    return torch.stack(list(columns), dim=1)
+    sizes = zip(point.widths, point.networks, strict=True)
+    found = [mean_over_networks(block, count, lambda part, w=width: score(part, w)) for width, count in sizes]
+    return torch.stack(found, dim=1)
 
 
 REALISED = Experiment(
     id="karakida2019/realised-limits",
-    replicate="one network with its inputs at each width",
+    replicate="one network with its inputs at each width, several at the small ones",
     simulate=realised_limits,
-    points=(Point(widths=(8, 16, 32, 64, 128), samples=12, **FIGURE_2),),
-    budget=2560,
-    seconds=4.0,
+    points=(Point(widths=(8, 16, 32, 64, 128), networks=(4, 8, 2, 1, 1), samples=12, **FIGURE_2),),
+    budget=1280,
+    seconds=2.0,
 )
 
 FIXED_SAMPLES = Experiment(
     id="karakida2019/fixed-samples",
     replicate=REALISED.replicate,
     simulate=subtracted_eigenvalues,
-    points=(Point(**{**FIGURE_2, "depth": 2}, widths=(16, 32, 64, 128, 256), samples=4),),
-    budget=3072,
-    seconds=7.0,
+    points=(
+        Point(**{**FIGURE_2, "depth": 2}, widths=(16, 32, 64, 128, 256), networks=(6, 4, 2, 1, 1), samples=4),
+    ),
+    budget=768,
+    seconds=2.0,
 )
 
 THOUSAND_SAMPLES = Experiment(
