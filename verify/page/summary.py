@@ -72,7 +72,9 @@ def duration_line(suite: Suite) -> list[str]:
         return []
     workers = suite.host.get("workers", 1)
     many = f"{workers} worker{'s' * (workers != 1)}"
-    return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds"]
+    main = suite.host.get("main_seconds")
+    alone = "" if main is None else f", {main:.0f} of them in the main process"
+    return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}"]
 
 
 def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:

@@ -90,6 +90,7 @@ class Session:
         self._rows: dict[str, list[Row]] = {}
         self._observed: dict[str, Observed] = {}
         self._started, self._spent = time.perf_counter(), _cpu_seconds()
+        self._alone = time.process_time()
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         self.sampled = Sampled(drawn, self._pump, settings, alpha)
         self._watches = {o.id: [self._watch(o, point) for point in o.points] for o in self.observations}
@@ -168,6 +169,10 @@ class Session:
     def cpu_seconds(self) -> float:
         """Seconds of all processors here since the start; of local workers only once they have stopped."""
         return _cpu_seconds() - self._spent
+
+    def main_seconds(self) -> float:
+        """Those of this process alone, which no worker shares."""
+        return time.process_time() - self._alone
 
     def _watch(self, observation: Observation, point: Point) -> Watch:
         watch = self._pump.stocked(Watch(observation, point, self.settings))

@@ -264,6 +264,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "finished": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "wall_seconds": round(session.progress().elapsed, 1),
         **({} if request.executor else {"cpu_seconds": round(session.cpu_seconds(), 1)}),
+        "main_seconds": round(session.main_seconds(), 1),
         "workers": session.settings.workers,
         "executor": request.executor or "local",
         "stored_replicates": session.store.replicates if session.store else 0,

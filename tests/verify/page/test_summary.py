@@ -66,6 +66,8 @@ def test_seconds_of_processors_stand_beside_those_of_the_clock() -> None:
     lines = screen(surprises(0), wall_seconds=435.2, cpu_seconds=755.4, workers=2)
 
     assert "judged in 435 s on 2 workers, 755 CPU seconds" in lines
+    told = screen(surprises(0), wall_seconds=435.2, cpu_seconds=755.4, main_seconds=40.3, workers=2)
+    assert "judged in 435 s on 2 workers, 755 CPU seconds, 40 of them in the main process" in told
     assert not any(line.startswith("judged in") for line in screen(surprises(0), cpu_seconds=None))
 
 
