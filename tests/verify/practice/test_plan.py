@@ -178,11 +178,17 @@ def test_a_mean_over_positions_is_one_over_samples_too() -> None:
         torch.manual_seed(2)
         net = nn.Sequential(nn.Linear(3, 6), nn.Unflatten(1, (3, 2)))
         given = problem(net, (torch.randn(6, 3), torch.randint(0, 3, (6, 2))), dtype="float64")
-    whole = curvature_of(given, [1, 6], directions=1, heavy=6).bracket
+    found = curvature_of(given, [1, 6], directions=3, heavy=6)
+    whole = found.bracket
     own = [dense_hessian(given.batch_objective([i])) for i in range(6)]  # linear in the parameters: H = G
 
     assert_allclose(whole.heaviest, max(float(torch.linalg.eigvalsh(g)[-1]) for g in own), rtol=1e-6)
     assert_allclose(whole.curvatures[0], whole.largest, rtol=1e-3)
+    assert_allclose(found.rates[-1].batch.mean.value, whole.largest, rtol=1e-3)
+    singles = np.mean([float(torch.linalg.eigvalsh(g)[-1]) for g in own])
+    assert_allclose(found.rates[0].batch.mean.value, singles, rtol=0.1)
+    spread = float(sum((g - sum(own) / 6).square().sum() for g in own)) / 5
+    assert_allclose(found.variance.value, spread, rtol=0, atol=3 * found.variance.standard_error + 1e-9)
     assert_allclose(whole.largest, float(torch.linalg.eigvalsh(torch.stack(own).mean(0))[-1]), rtol=1e-3)
 
 
