@@ -72,28 +72,6 @@ def test_nothing_is_loaded_before_it_is_asked_for() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
-TWO_THREADS = """
-import threading
-from simulate.modules import sites
-found, failed = [], []
-def use():
-    try:
-        found.append(sites.Site)
-    except Exception as error:
-        failed.append(error)
-threads = [threading.Thread(target=use) for _ in range(8)]
-[t.start() for t in threads]
-[t.join() for t in threads]
-assert not failed, failed
-assert len(set(found)) == 1
-"""
-
-
-def test_modules_that_load_later_load_once_for_all_threads() -> None:
-    ran = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
-
-
 def test_a_module_that_loads_later_can_be_patched(monkeypatch: pytest.MonkeyPatch) -> None:
     from simulate.modules import sites
 
@@ -123,8 +101,28 @@ for _ in range(2):
 assert 'wigner' in dir(ensembles) and ensembles.wigner is sys.modules['simulate.matrices.ensembles'].wigner
 """
 
+THREADS = """
+import sys, threading
+from simulate.modules import sites
+assert "simulate.modules.sites" not in sys.modules
+found, failed = [], []
+def use():
+    try:
+        found.append(sites.Site)
+    except Exception as error:
+        failed.append(error)
+threads = [threading.Thread(target=use) for _ in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert not failed, failed
+assert len(set(found)) == 1
+"""
+
 
 def test_what_stands_for_a_module_is_that_module_to_all_who_use_it() -> None:
-    """In an interpreter where nothing else has loaded it: nobody who looks around loads it, a patch reaches it."""
-    ran = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=False)
+    """In an interpreter where nothing else has loaded it: nobody who looks around loads it, a patch reaches it.
+
+    And one that eight threads ask for at once is loaded once for all of them.
+    """
+    ran = subprocess.run([sys.executable, "-c", FRESH + THREADS], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr

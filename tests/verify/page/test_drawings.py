@@ -69,6 +69,12 @@ def drawn(item: Row) -> Figure:
     return figure
 
 
+@pytest.fixture(scope="module", params=ROWS, ids=lambda item: item.id)
+def figure(request: pytest.FixtureRequest) -> Figure:
+    """A row drawn once for all that is read of it."""
+    return drawn(request.param)
+
+
 def written(axes: Axes) -> list[Text]:
     """All that is written in and around a frame but the names of its ticks."""
     named = {text for axis in (axes.xaxis, axes.yaxis) for text in axis.get_majorticklabels()}
@@ -94,16 +100,13 @@ def in_view(axes: Axes) -> Iterator[list[Text]]:
         yield [t.label1 for t in axis.get_major_ticks() if low <= t.get_loc() <= high]
 
 
-@pytest.mark.parametrize("item", ROWS, ids=lambda item: item.id)
-def test_no_two_names_of_ticks_overlap(item: Row) -> None:
-    for axes in drawn(item).axes:
+def test_no_two_names_of_ticks_overlap(figure: Figure) -> None:
+    for axes in figure.axes:
         for labels in in_view(axes):
             assert not collisions(boxes(labels))
 
 
-@pytest.mark.parametrize("item", ROWS, ids=lambda item: item.id)
-def test_nothing_that_is_written_is_cut(item: Row) -> None:
-    figure = drawn(item)
+def test_nothing_that_is_written_is_cut(figure: Figure) -> None:
     texts = [*figure.texts, *(t for axes in figure.axes for t in written(axes))]
 
     for box in boxes(texts):

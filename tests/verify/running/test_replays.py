@@ -21,11 +21,12 @@ def results(*claims, **options) -> Results:
     return Results(suite=sample().suite, rows=rows, runs=made.records(), inventory=[])
 
 
-@pytest.fixture
-def recorded(tmp_path) -> Results:
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A run read back from its file, where the tuples among the parameters are lists."""
-    save(results(*ALL, identity()), tmp_path / "results.json")
-    return load(tmp_path / "results.json")
+    file = tmp_path_factory.mktemp("recorded") / "results.json"
+    save(results(*ALL, identity()), file)
+    return load(file)
 
 
 def test_a_replay_finds_every_score_and_verdict_the_same(recorded: Results) -> None:
