@@ -273,6 +273,7 @@ def test_rank_correlations_are_by_differences_of_ranks(rng: np.random.Generator)
     apart = x.argsort().argsort() - y.argsort().argsort()
     found = goldilocks_initialisations._rank_correlation(x, y**3)
     assert_allclose(found, 1 - 6 * (apart**2).sum() / (9**3 - 9), rtol=1e-12)
+    assert_allclose(goldilocks_initialisations._ranks(np.array([3.0, 1.0, 3.0, 7.0])), [2.5, 1.0, 2.5, 4.0])
 
 
 # --- the first layer ---------------------------------------------------------------------------------------------

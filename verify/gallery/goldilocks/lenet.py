@@ -68,7 +68,7 @@ class Lenet:
     def probe_excess(self, rng: np.random.Generator, probes: int, groups: int, alpha: float) -> Floats:
         """Hutchinson's estimates of the excess of the Hessian, each of so many sign vectors."""
         hessian = operators.hessian(self.objective(alpha))
-        signs = rng.choice([-1.0, 1.0], (sum(w.numel() for w in self.weights), probes * groups))
+        signs = 2.0 * rng.integers(0, 2, (sum(w.numel() for w in self.weights), probes * groups)) - 1.0
         vectors = self.weights[0].new_tensor(signs)
         products = hessian @ vectors
         traces = (vectors * products).sum(0).view(groups, probes).mean(1)
