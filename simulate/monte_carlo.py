@@ -309,6 +309,8 @@ def resolve_device(name: str) -> str:
     ValueError
         If the device is unknown or absent.
     """
+    if name == "cpu":  # always there, and torch takes a second or two to be imported
+        return name
     import torch
 
     if name == "auto":

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from scipy import linalg, optimize
+from scipy import linalg
 from torch import Tensor
 
 from simulate.lanczos.products import EXHAUSTED, Floats, numbers
@@ -246,6 +246,8 @@ def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
 
     most = level / len(nodes)  # where all gaps are zero
     least = most - excess(most)  # the slope is at least one
+    from scipy import optimize  # half a second to import, and most chains end before
+
     log_distance: Any = optimize.brentq(excess, least, most) if excess(most) > 0 else most
     return math.exp(log_distance)
 

@@ -207,7 +207,8 @@ def _coupled_layers(
 def _spread(back: Tensor, z: Tensor) -> Tensor:
     """Derivatives of f_k(s) by u_i(t), (T, C T, M), from those by z_i(s), (C, T, M), already over the deviation."""
     outputs, samples, _ = back.shape
-    delta = (-back * z / samples).flatten(0, 1) * z[:, None] - (back / samples).flatten(0, 1)
+    delta = (-back * z / samples).flatten(0, 1) * z[:, None]
+    delta -= (back / samples).flatten(0, 1)
     delta.unflatten(1, (outputs, samples)).diagonal(dim1=0, dim2=2).add_(back.permute(0, 2, 1))
     return delta
 

@@ -58,7 +58,7 @@ def test_cosines_of_the_random_model_are_as_predicted(
 def test_lines_of_gradient_norms_are_those_of_the_random_model(
     net: goldilocks_gradients._Gradients, axes: Axes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(goldilocks_gradients, "IMAGES", 9)
+    monkeypatch.setattr(goldilocks_gradients, "IMAGES", 6)
     monkeypatch.setattr(goldilocks_gradients, "PRIORS", 41)
     goldilocks_gradients._norms(axes, net=net, rng=np.random.default_rng(2))
     dots, found = axes.get_lines()[0], _lines(axes)

@@ -147,7 +147,7 @@ def test_the_correction_undoes_the_law() -> None:
 def test_smaller_frames_are_parts_of_the_largest(
     lenet: goldilocks_lenet.Lenet, rng: np.random.Generator
 ) -> None:
-    """Of a network in d dimensions, G by products: the same as from the derivatives of the logits."""
+    """Of a network in d dimensions, G from one pass for the largest frame: as each frame by itself has it."""
     from simulate.perceptrons import curvature
 
     state = rng.bit_generator.state
@@ -230,7 +230,8 @@ def test_weighted_gradients_are_those_of_the_weighted_loss(rng: np.random.Genera
     weights = torch.from_numpy(prior / np.bincount(labels))[labels]
     loss = weights @ torch.nn.functional.cross_entropy(model(x), torch.from_numpy(labels), reduction="none")
     square = sum(g.square().sum() for g in torch.autograd.grad(loss, list(model.parameters())))
-    assert_allclose(goldilocks_gradients._products(net, [found.slope])[0, 0], float(square), rtol=1e-12)
+    (moved,) = goldilocks_gradients._moved(net, [found.slope])
+    assert_allclose(found.slope.ravel() @ moved, float(square), rtol=1e-12)
     assert_allclose(found.prior, prior, rtol=1e-12)
 
 
@@ -272,6 +273,7 @@ def test_rank_correlations_are_by_differences_of_ranks(rng: np.random.Generator)
     apart = x.argsort().argsort() - y.argsort().argsort()
     found = goldilocks_initialisations._rank_correlation(x, y**3)
     assert_allclose(found, 1 - 6 * (apart**2).sum() / (9**3 - 9), rtol=1e-12)
+    assert_allclose(goldilocks_initialisations._ranks(np.array([3.0, 1.0, 3.0, 7.0])), [2.5, 1.0, 2.5, 4.0])
 
 
 # --- the first layer ---------------------------------------------------------------------------------------------

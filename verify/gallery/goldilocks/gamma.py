@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from simulate import operators
+from simulate.matrices import ensembles
 from simulate.perceptrons import curvature
 from theory import gauss_newton, softmax
 from verify.gallery.goldilocks.excess import as_it_reads
@@ -51,10 +51,10 @@ def gamma_curves(setting: Setting) -> list[Panel]:
 
 def _projected(net: Lenet, streams: Any) -> list[Floats]:
     """Excesses of G in frames of every dimension, the smaller ones within the largest."""
-    g_term, found = operators.gauss_newton(net.objective()), []
+    p, found = np.exp(net.logits - net.logits.max(1, keepdims=True)), []
     for rng in streams:
-        frame = net.frame(rng, int(DIMS[-1]))
-        matrix = frame.T @ (g_term @ frame)
+        gradients = net.logit_gradients(net.frame(rng, int(DIMS[-1])))
+        (matrix,) = ensembles.gauss_newton_of_logits(gradients[None], p / p.sum(1, keepdims=True))
         found.append([float(curvature.positive_excess(matrix[:d, :d])) for d in DIMS])
     return list(np.array(found).T)
 

@@ -46,26 +46,26 @@ class _Gradients(NamedTuple):
 
 
 class _Weighted(NamedTuple):
-    """Slopes of the loss in the logits, mean prediction, prior, and error and size of an even sample as noisy."""
+    """Slopes of the loss in the logits, mean prediction, prior, and error and size of an even sample as noisy.
+
+    Of one gradient, or of many along the first axis.
+    """
 
     slope: Floats
     mean: Floats
     prior: Floats
-    error: float
-    samples: int
+    error: Any
+    samples: Any
 
-    def expected_norm(self, scales: Any, dim: int) -> float:
+    def expected_norm(self, scales: Any, dim: int) -> Floats:
         """Eq. (9)."""
-        found = gauss_newton.expected_gradient_norm(self.mean, self.prior, dim=dim, sigma_c=scales.sigma_c)
-        return float(found)
+        return gauss_newton.expected_gradient_norm(self.mean, self.prior, dim=dim, sigma_c=scales.sigma_c)
 
-    def squared_norm(self, scales: Any, dim: int) -> float:
+    def squared_norm(self, scales: Any, dim: int) -> Floats:
         """With the noise floor."""
-        return float(
-            gauss_newton.squared_gradient_norm(
-                self.mean, self.prior, squared_error=self.error, dim=dim, sigma_c=scales.sigma_c,
-                sigma_e=scales.sigma_e, samples=self.samples,
-            )
+        return gauss_newton.squared_gradient_norm(
+            self.mean, self.prior, squared_error=self.error, dim=dim, sigma_c=scales.sigma_c,
+            sigma_e=scales.sigma_e, samples=self.samples,
         )  # fmt: skip
 
 
@@ -117,11 +117,12 @@ def _cosines(axes: Axes, *, nets: list[_Gradients]) -> None:
 def _cosines_of(net: _Gradients, prior: Floats) -> Floats:
     """Measured and predicted, (2, scales)."""
     scales, dim = _scales(net), net.kernel.dim
+    logits, parts = net.kernel.logits.numpy(force=True), (slice(IMAGES), slice(IMAGES, None))
+    pairs = [[net.weighted(a**net.depth * logits, part, prior) for part in parts] for a in ALPHAS]
+    moved = _moved(net, [w.slope for pair in pairs for w in pair])  # by all at once: the kernel is large
     rows = []
-    for alpha in ALPHAS:
-        logits = alpha**net.depth * net.kernel.logits.numpy(force=True)
-        pair = [net.weighted(logits, part, prior) for part in (slice(IMAGES), slice(IMAGES, None))]
-        gram = _products(net, [w.slope for w in pair])
+    for pair, sent in zip(pairs, np.split(moved, len(pairs)), strict=True):
+        gram = np.reshape([w.slope for w in pair], sent.shape) @ sent.T
         first, second = (w.mean - w.prior for w in pair)
         shared = dim * scales.sigma_c**2 * float(first @ second)
         sizes = [w.squared_norm(scales, dim) for w in pair]
@@ -129,11 +130,14 @@ def _cosines_of(net: _Gradients, prior: Floats) -> Floats:
     return np.array(rows).T
 
 
-def _products(net: _Gradients, slopes: list[Floats]) -> Floats:
-    """Inner products of gradients given by their slopes in the logits, at the weights as drawn."""
-    rows = np.array(slopes).reshape(len(slopes), -1)
-    gram = net.kernel.gram.numpy(force=True).reshape(rows.shape[1], -1)
-    return rows @ gram @ rows.T
+def _moved(net: _Gradients, slopes: list[Floats], count: int | None = None) -> Floats:
+    """Changes of the logits along gradients given by their slopes in them, of the first samples or all; a row each.
+
+    The product of one with the slopes of another gradient is the inner product of both, at the weights as drawn.
+    """
+    gram = net.kernel.gram[:count, :, :count].numpy(force=True)
+    rows = np.array([slope[:count] for slope in slopes]).reshape(len(slopes), -1)
+    return rows @ gram.reshape(rows.shape[1], -1)
 
 
 def _scales(net: _Gradients) -> Any:
@@ -146,11 +150,14 @@ def _norms(axes: Axes, *, net: _Gradients, rng: np.random.Generator) -> None:
     logits, scales, dim = net.kernel.logits.numpy(force=True), _scales(net), net.kernel.dim
     natural = net.weighted(logits, slice(IMAGES), np.ones(net.labels.shape[1]) / net.labels.shape[1]).mean
     drawn = [net.weighted(logits, slice(IMAGES), _prior(rng, natural)) for _ in range(PRIORS)]
-    norm = np.sqrt(np.diag(_products(net, [w.slope for w in drawn])))
+    slopes = [w.slope for w in drawn]  # zero but for the images
+    sent = _moved(net, slopes, IMAGES)
+    norm = np.sqrt(np.einsum("ij,ij->i", np.reshape([s[:IMAGES] for s in slopes], sent.shape), sent))
     distance = np.array([np.linalg.norm(w.mean - w.prior) for w in drawn])
     grid = np.linspace(0, distance.max(), 100)
-    lines = np.array([w.expected_norm(scales, dim) for w in drawn])
-    floor = np.median([w.squared_norm(scales, dim) - line**2 for w, line in zip(drawn, lines, strict=True)])
+    together = _Weighted(*(np.array(column) for column in zip(*drawn, strict=True)))
+    lines = together.expected_norm(scales, dim)
+    floor = np.median(together.squared_norm(scales, dim) - lines**2)
     slope = float(np.median(lines / distance))
     # so many points are smaller as an image than as shapes
     axes.plot(distance, norm, "o", ms=1.8, mew=0, alpha=0.5, color=MEASURED, zorder=2, rasterized=True)

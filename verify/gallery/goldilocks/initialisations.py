@@ -117,9 +117,13 @@ def _pair(axes: Axes, *, found: list[_Initialisation], x: str, y: str) -> None:
 
 
 def _rank_correlation(x: Floats, y: Floats) -> float:
-    from scipy.stats import rankdata
+    return float(np.corrcoef(_ranks(x), _ranks(y))[0, 1])
 
-    return float(np.corrcoef(rankdata(x), rankdata(y))[0, 1])
+
+def _ranks(x: Floats) -> Floats:
+    """From 1 up, the mean of its places for a number that is there more than once."""
+    _, places, counts = np.unique(x, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 def _losses(axes: Axes, *, found: list[_Initialisation], lowest: float) -> None:

@@ -47,6 +47,19 @@ class Lenet:
         seen = sum(w.numel() for w in self.weights)
         return curvature.haar(rng, seen, dim, total=self.parameters, device=self.device)
 
+    def logit_gradients(self, frame: Any) -> Any:
+        """Gradients of the logits in the coordinates of a frame, (N, K, d): all directions in one pass."""
+        signal, change = self.x, self.x.new_zeros(len(self.x), frame.shape[1], self.x.shape[1])
+        parts = frame.split([w.numel() for w in self.weights])
+        for weight, part in zip(self.weights, parts, strict=True):
+            turned = part.view(*weight.shape, -1).permute(1, 2, 0).flatten(1)  # (in, d out)
+            change = change @ weight.T + (signal @ turned).view(len(signal), frame.shape[1], -1)
+            signal = signal @ weight.T
+            if weight is not self.weights[-1]:
+                on = signal > 0
+                signal, change = signal * on, change * on[:, None]
+        return change.mT
+
     def frame_excess(self, rng: np.random.Generator, dim: int, alphas: Floats) -> Floats:
         """Excess of the Hessian in one random frame at these scales."""
         net = curvature.ProjectedMlp(self.weights, self.x, self.labels, self.frame(rng, dim))
@@ -55,7 +68,7 @@ class Lenet:
     def probe_excess(self, rng: np.random.Generator, probes: int, groups: int, alpha: float) -> Floats:
         """Hutchinson's estimates of the excess of the Hessian, each of so many sign vectors."""
         hessian = operators.hessian(self.objective(alpha))
-        signs = rng.choice([-1.0, 1.0], (sum(w.numel() for w in self.weights), probes * groups))
+        signs = 2.0 * rng.integers(0, 2, (sum(w.numel() for w in self.weights), probes * groups)) - 1.0
         vectors = self.weights[0].new_tensor(signs)
         products = hessian @ vectors
         traces = (vectors * products).sum(0).view(groups, probes).mean(1)
