@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
-from tests.verify.practice.small_plans import small_network
+from tests.verify.practice.plan.small_plans import small_network
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import Plan, plan, trials, words
 from verify.practice.plan.optimisers import chosen_optimiser

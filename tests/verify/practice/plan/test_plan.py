@@ -14,7 +14,7 @@ from torch import nn
 from simulate.spectra import Estimate
 from simulate.training import optimisers
 from tests.simulate.models_and_data import dense_hessian, dense_jacobian
-from tests.verify.practice.small_plans import SIZES, N, curvature_of, halved_square, small_network
+from tests.verify.practice.plan.small_plans import SIZES, N, curvature_of, halved_square, small_network
 from theory import learning_rates
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import linearised as linearising

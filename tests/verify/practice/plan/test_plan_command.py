@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.verify.practice.small_plans import SIZES, small_network
+from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
