@@ -152,7 +152,8 @@ def uncertain(made: Plan) -> Iterator[str]:
     given, cells = seen.cells
     none = f", and none was given in {cells - given}" if given < cells else ""
     yield (
-        f"start with: the best rate was in the interval *within* in eight of ten cells of eleven hold-out networks,"
+        "start with: the best rate was in the interval *within* in eight of ten cells of eleven hold-out networks, 200"
+        " steps or five epochs looked ahead,"
         f" within 2x of the rate given in {_percent(seen.twice)} of {cells}{none}; the rate given lost at most a"
         f" tenth of what training gains in {_percent(seen.cheap)}, and training failed at it in {_percent(seen.above)}"
         f"{'' if own else _elsewhere(made)}"
