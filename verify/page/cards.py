@@ -134,7 +134,7 @@ class ReadRow:
 
     def _away(self, margins: float) -> str:
         if self.counts_violations and self.point and not math.isnan(margins):
-            return f"broken in {percent(margins * self.point.margin)} of the replicates"
+            return f"violated in {percent(margins * self.point.margin)} of the replicates"
         return _margins_away(margins)
 
 

@@ -118,12 +118,12 @@ def _forest_notes(row: Row, names: dict[str, str]) -> str:
 
 
 def _violation_lines(row: Row) -> list[str]:
-    """The first replicates that break a bound on every one, at the point shown first where it is broken."""
+    """The first replicates that violate a bound on every one, at the point shown first where any does."""
     point = next((point for point in row.points if point.violations), None)
     if point is None:
         return []
     found = wording.listed_violations(point)
-    return textwrap.wrap(f"broken{at_point(row, point)} first by replicate {found}", 72)
+    return textwrap.wrap(f"violated{at_point(row, point)} first by replicate {found}", 72)
 
 
 def _identity_panel(row: Row) -> Panel:

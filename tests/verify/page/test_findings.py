@@ -85,7 +85,7 @@ def test_how_closely_a_statement_holds_is_the_largest_deviation_with_its_half_wi
         ({"relative": False}, "8 where 2 is measured"),
         (
             {"kind": "upper bound on every replicate", "points": [point({}, 0, 0.01, 0.12, 0.02)]},
-            "broken in 12 % of the replicates",
+            "violated in 12 % of the replicates",
         ),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 0.3, 0.0)]}, "off by 30 %"),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 1.0, 0.0)]}, "fails outright"),
@@ -234,7 +234,7 @@ def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -
     (found,) = paper_findings(run(rows))
     assert [(f.on, f.networks) for f in found.holds] == [
         ("Theorem 4, eq. (9)", "on networks 1 of 2 readings agree, at worst 4 times too large"),
-        ("Theorem 5", "on networks 1 of 1 readings agree"),
+        ("Theorem 5", "on networks 1 of 1 reading agrees"),
         ("Theorem 6", ""),
     ]
     assert found.judged_on_networks == (2, 1, 3)
@@ -264,14 +264,26 @@ def test_what_is_open_and_judged_in_part_is_named() -> None:
         entry("B1", status="open", reason="needs a cluster"),
         entry("B2", status="partly judged", reason="squares alone"),
         entry("B3", status="definition"),
-        entry("B4", status="observed", reason="no number is claimed"),
+        entry("B4", status="observed", reason="no number is claimed", observations=["granziol2022/batches"]),
     ]
-    (found,) = paper_findings(run([made("a", "theorem 1")], listed))
+    shown = [made for made in sample().observations if made.id == "granziol2022/batches"]
+    results = dataclasses.replace(run([made("a", "theorem 1")], listed), observations=shown)
+    (found,) = paper_findings(results)
     assert [(f.on, f.measure) for f in found.reported] == [("B4", "no number is claimed")]
-    html = report.document(run([made("a", "theorem 1")], listed))
+    html = report.document(results)
     assert "Reported on networks, not judged: <a" in html and "2 are" not in html
     assert [(f.on, f.measure) for f in found.unjudged] == [("B1", "needs a cluster")]
     assert [(f.on, f.target) for f in found.partly] == [("B2", "entry/granziol2022/B2")]
+
+
+def test_what_only_a_fuller_run_reports_is_named_as_such() -> None:
+    results = run(
+        [made("a", "theorem 1")], [entry("B5", status="observed", observations=["granziol2022/maps"])]
+    )
+    (found,) = paper_findings(results)
+    assert [f.on for f in found.not_run] == ["B5"] and found.reported == []
+    html = report.document(results)
+    assert "Reported by a fuller run (<code>--tier full</code>), not in this one: <a" in html
 
 
 def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:

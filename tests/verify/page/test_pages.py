@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from html import unescape
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 import pytest
 
@@ -163,6 +164,10 @@ def test_links_of_the_first_page_to_a_search_ask_for_what_there_is(pages: Mappin
         for part in query.split("&"):
             name, _, value = part.partition("=")
             if name == "networks":
+                continue
+            if name == "q":  # words that the reader could have typed, and that find something
+                words = unquote(value)
+                assert re.search(rf'data-words="[^"]*{re.escape(words)}', text), query
                 continue
             (options,) = re.findall(rf'<select name="{name}">(.*?)</select>', text)
             assert f'<option value="{value.replace("%20", " ")}">' in options, query

@@ -295,7 +295,7 @@ def test_the_band_covers_what_agrees_and_nothing_else(name: str, inside: float, 
 def test_broken_bounds_name_the_first_replicates_that_break_them() -> None:
     notes = " ".join(row_panels(KINDS["karakida2019/always as written"])[0].notes)
 
-    assert "broken first by replicate 7 (by 0.013), 30 (by 0.026)" in notes
+    assert "violated first by replicate 7 (by 0.013), 30 (by 0.026)" in notes
 
 
 def test_letters_at_the_right_edge_stand_side_by_side() -> None:

@@ -360,13 +360,13 @@ def test_violations_are_listed_with_the_command_that_draws_them_again(kinds: str
     broken, kept = reading(kinds, "karakida2019/always as written"), reading(kinds, "karakida2019/always")
 
     assert "violations 1.2 % of 192 replicates interval 0.6 % … 1.8 %" in broken
-    assert "broken by replicate 7 (by 0.013), 30 (by 0.026)" in broken
+    assert "violated by replicate 7 (by 0.013), 30 (by 0.026)" in broken
     # replicates are drawn in blocks of 16, and the last one listed is number 168
     assert (
         "draw the violations again losscurv report" in broken and "--tier default --replicates 176" in broken
     )
     assert "violations none of 768 replicates interval 0 % … 0.17 %" in kept and "again losscurv" in kept
-    assert "twice the bound: broken in 12 % of the replicates" in kept and "draw the violations" not in kept
+    assert "twice the bound: violated in 12 % of the replicates" in kept and "draw the violations" not in kept
 
 
 def test_replicates_of_a_vector_score_are_counted_once(kinds: str) -> None:

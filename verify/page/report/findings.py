@@ -17,6 +17,7 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
+from verify.page.report.statements import first, numbered, place
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "how_far",
     "misprints",
     "paper_findings",
+    "where_real",
 ]
 
 MOST, FAILURES = 5, 3
@@ -77,7 +79,8 @@ class Misprints(NamedTuple):
 class PaperFindings(NamedTuple):
     """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
 
-    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all.
+    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all. `reported`
+    and `not_run` are the entries that only a table shows, in this run and in a fuller one.
     """
 
     paper: str
@@ -91,6 +94,7 @@ class PaperFindings(NamedTuple):
     partly: list[Finding]
     unjudged: list[Finding]
     reported: list[Finding]
+    not_run: list[Finding]
 
 
 def paper_findings(results: Results, most: int = MOST) -> list[PaperFindings]:
@@ -108,36 +112,34 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
     titles, places = {e.id: e.title for e in entries}, {e.id: k for k, e in enumerate(entries)}
     hold = [row for row in rows if row.verdict == row.expected == Verdict.AGREES]
     fail = [row for row in rows if _foreseen(row)]
-    misprinted = _first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
+    misprinted = first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
     real = [row for row in rows if row.data]
     tables = [made for made in results.observations if made.paper == paper and not made.error]
     beside = corrections(rows)
+    observed = [entry for entry in entries if entry.status == Status.OBSERVED]
+    made = {observation.id for observation in results.observations}
 
     def failure(row: Row) -> Finding:
         words = row.finding or _words(row, titles)
         where = _where(row) if row.data else ""
-        return Finding(
-            _place(row, results), words, _failure(row, beside), f"row/{row.id}", _basis(row), where
-        )
+        return Finding(place(row, results), words, _failure(row, beside), f"row/{row.id}", _basis(row), where)
 
     def failing(standing: str) -> Failing:
         rows = [row for row in fail if row.standing == standing]
-        return Failing(
-            standing, [failure(row) for row in _first(rows, results, places)[:FAILURES]], len(rows)
-        )
+        return Failing(standing, [failure(row) for row in first(rows, results, places)[:FAILURES]], len(rows))
 
     return PaperFindings(
         paper=paper,
         holds=_unlike(
             Finding(
-                _place(row, results),
+                place(row, results),
                 _words(row, titles),
                 how_closely(row),
                 f"row/{row.id}",
                 _basis(row),
                 networks=_elsewhere(row, results),
             )
-            for row in _first(hold, results, places)
+            for row in first(hold, results, places)
         )[:most],
         all_hold=len(hold),
         misprints=[failure(row) for row in misprinted[:FAILURES]],
@@ -151,7 +153,8 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
         ),
         partly=[_entry(entry) for entry in entries if entry.status == Status.PARTLY],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
-        reported=[_entry(entry) for entry in entries if entry.status == Status.OBSERVED],
+        reported=[_entry(entry) for entry in observed if made & {*entry.observations}],
+        not_run=[_entry(entry) for entry in observed if not made & {*entry.observations}],
     )
 
 
@@ -226,7 +229,7 @@ def how_far(row: Row) -> str:
         off = point.measured
         return f"off by {percent(off)}" if off < 1 and row.kind == "identity" else "fails outright"
     if row.kind in BOUNDS_EVERY_REPLICATE:
-        return f"broken in {percent(point.measured)} of the replicates"
+        return f"violated in {percent(point.measured)} of the replicates"
     over = _over(point)
     if not row.relative or not 0 < over < math.inf:
         return f"{wording.numeral(point.predicted, 3)} where {wording.numeral(point.measured, 3)} is measured"
@@ -245,53 +248,7 @@ def _farthest(row: Row) -> PointOutcome | None:
     return _worst(wrong, lambda p: ratios.off_by(_over(p)) if row.relative else _off(p))
 
 
-# --- which come first
-
-
-def _first(rows: Iterable[Row], results: Results, places: Mapping[str, int]) -> list[Row]:
-    """Statements of the paper before ours, theorems before equations, in the order of entries, one for each place."""
-
-    def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
-        entry = min((places.get(name, len(places)) for name in row.entries), default=len(places))
-        exact = not row.points or row.kind in EXACT
-        ours = row.standing == Standing.OURS or row.source.startswith("ours")
-        return ours, _level(row), bool(row.data), exact, entry
-
-    found: dict[str, Row] = {}
-    for row in sorted(rows, key=rank):
-        found.setdefault(_statement(_place(row, results)), row)
-    return list(found.values())
-
-
-_LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
-
-
-def _level(row: Row) -> int:
-    """How much of a statement it is: a theorem, a lemma, an equation, a remark."""
-    return next(
-        (k for k, word in enumerate(_LEVELS) if re.search(word, row.source, re.IGNORECASE)), len(_LEVELS)
-    )
-
-
-def _statement(place: str) -> str:
-    """The first numbered statement that a place names; the place itself where it names none."""
-    found = re.search(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", place, re.IGNORECASE)
-    return found.group().lower() if found else place
-
-
 # --- in words
-
-
-def _place(row: Row, results: Results) -> str:
-    """Where it stands in its paper, without its authors."""
-    authors = [paper.authors for paper in results.suite.papers if paper.id == row.paper]
-    place = row.source
-    for name in authors:
-        place = place.replace(f"{name}, ", "").replace(f" of {name}", "")
-    place = place.partition(";")[0]
-    if place.startswith(("ours", "Ours")) and row.entries:
-        return row.entries[0]
-    return place[:1].upper() + place[1:]
 
 
 def _words(row: Row, titles: Mapping[str, str]) -> str:
@@ -337,18 +294,25 @@ def _entry(entry: InventoryRow) -> Finding:
 
 def _elsewhere(row: Row, results: Results) -> str:
     """What a statement that holds of a model comes to on real networks, where readings of it are judged there."""
-    statement = _statement(_place(row, results))
-    real = [
+    statement = numbered(place(row, results))
+    of_it = [
         other
         for other in results.rows
-        if other.paper == row.paper and other.data and _statement(_place(other, results)) == statement
+        if other.paper == row.paper and numbered(place(other, results)) == statement
     ]
-    if row.data or not real:
+    said = "" if row.data else where_real(of_it)
+    return f"on networks {said}" if said else ""
+
+
+def where_real(rows: Iterable[Row]) -> str:
+    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there."""
+    real = [row for row in rows if row.data]
+    if not real:
         return ""
-    agree = sum(other.verdict == Verdict.AGREES for other in real)
-    wrong = [other for other in real if _foreseen(other) and other.relative]
-    worst = max(wrong, key=_factor, default=None)
-    said = f"on networks {agree} of {len(real)} readings agree"
+    agree = sum(row.verdict == Verdict.AGREES for row in real)
+    failing = [row for row in real if _foreseen(row)]
+    worst = max([row for row in failing if row.relative] or failing, key=_factor, default=None)
+    said = f"{agree} of {len(real)} {'reading agrees' if len(real) == 1 else 'readings agree'}"
     return f"{said}, at worst {how_far(worst)}" if worst else said
 
 

@@ -17,7 +17,7 @@ from verify.page.cards import Card, centre, span
 from verify.page.counts import census_line, percent, promise_lines
 from verify.page.formulas import formula, lettered
 from verify.page.markup import template, themed
-from verify.page.report import find, findings, summary
+from verify.page.report import find, findings, glance, summary
 from verify.page.report.balance import stands_left
 from verify.page.report.contents import Contents, Each, Sight
 from verify.page.report.links import ABOUT, CARDS, REPORT, Links
@@ -214,7 +214,14 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         families=summary.own_families(suite),
         host=suite.host,
     )
-    found = _part("findings", contents, links, found=findings.paper_findings(results), names=contents.names)
+    found = _part(
+        "findings",
+        contents,
+        links,
+        glances=glance.glances(results),
+        found=findings.paper_findings(results),
+        names=contents.names,
+    )
     index = _part(
         "find", contents, links, shelves=find.shelves(contents), outcomes=find.OUTCOMES, readings=_READINGS
     )

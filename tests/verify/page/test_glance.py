@@ -1,0 +1,108 @@
+"""The numbered statements at a glance: one line each, whose words follow from the rows that name it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from tests.verify.page.test_findings import WRONG, entry, made, run
+from tests.verify.results.sample_rows import point
+from verify.page import report
+from verify.page.report.glance import Statement, glances
+from verify.page.report.statements import place
+from verify.results import Row
+
+WRONG_READING: dict[str, Any] = {"verdict": "disagrees", "expected": "disagrees", "points": WRONG}
+REAL = {"data": "digits", "replicate": "one tanh network"}
+
+
+def told(rows: list[Row]) -> list[Statement]:
+    (glance,) = glances(run(rows, [entry("B1"), entry("B2")]))
+    return glance.statements
+
+
+def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_networks() -> None:
+    (theorem,) = told(
+        [
+            made("t-n", "theorem 4, on networks", standing="outside its range", **WRONG_READING, **REAL),
+            made("t [as our copy reads]", "theorem 4", standing="misprint", **WRONG_READING),
+            made("t", "theorem 4, eq. (9)", standing="corrected", entries=["B2"]),
+        ]
+    )
+    assert (theorem.number, theorem.title, theorem.target) == (
+        "Theorem 4",
+        "title of B2",
+        "row/granziol2022/t",
+    )
+    assert (theorem.verdict, theorem.holds) == ("agrees", "within 0.5 %")
+    assert theorem.reads == "4 times too large"
+    assert theorem.networks == "0 of 1 reading agrees, at worst 4 times too large"
+    assert (theorem.query, theorem.readings) == ("theorem 4", 3)
+
+
+def test_what_fails_or_is_undecided_under_its_own_condition_says_so() -> None:
+    failing, open_still = told(
+        [
+            made("f", "theorem 1", entries=["B1"], **WRONG_READING),
+            made("u", "theorem 2", entries=["B2"], verdict="undecided"),
+        ]
+    )
+    assert (failing.verdict, failing.holds) == ("disagrees", "4 times too large")
+    assert (open_still.verdict, open_still.holds) == ("undecided", "undecided")
+    assert failing.reads == failing.networks == ""
+
+
+def test_a_misprint_that_did_not_fail_is_none_and_a_surprise_stands_as_it_came_out() -> None:
+    (theorem,) = told(
+        [
+            made("t", "theorem 1", entries=["B1"], surprise=True, **{**WRONG_READING, "expected": "agrees"}),
+            made("t [as our copy reads]", "theorem 1", standing="misprint"),
+        ]
+    )
+    assert (theorem.verdict, theorem.reads) == ("disagrees", "")
+
+
+def test_theorems_stand_with_one_reading_equations_with_two_each_in_the_order_of_the_paper() -> None:
+    rows = [
+        made("e", "eq. (5)", entries=["B1"]),
+        made("e2", "eq. (5)", entries=["B1"]),
+        made("rare", "eq. (6)", entries=["B1"]),
+        made("t", "theorem 1", entries=["B2"]),
+        made("remark", "section 3", entries=["B1"]),
+        made("o", "ours", standing="ours", entries=["B1"]),
+    ]
+    assert [s.number for s in told(rows)] == ["Eq. (5)", "Theorem 1"]
+    (glance,) = glances(run(rows), most=1)
+    assert [s.number for s in glance.statements] == ["Theorem 1"]
+
+
+def test_a_paper_without_numbers_has_no_lines_and_a_page_without_them_no_table() -> None:
+    shown = run([made("remark", "section 3")])
+    assert glances(shown) == []
+    assert 'id="glance"' not in report.document(shown)
+
+
+def test_on_the_page_each_line_leads_to_its_card_and_to_all_of_its_readings() -> None:
+    html = report.document(run([made("t", "theorem 4", entries=["B1"])], [entry("B1")]))
+    assert 'data-query="paper=granziol2022&amp;q=theorem%204" title="all 1 readings">Theorem 4</a>' in html
+    assert "no misprint found" in html and "not judged there" in html
+
+
+def test_a_place_is_said_without_the_authors() -> None:
+    row = made("t", "theorem 4, eq. (9); section 8")
+    assert place(row, run([row])) == "Theorem 4, eq. (9)"
+    ours = dataclasses.replace(row, source="ours, beside theorem 4", entries=["B7"])
+    assert place(ours, run([ours])) == "B7"
+
+
+def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
+    kept = {
+        "kind": "upper bound on every replicate",
+        "points": [point({}, 0, 0.01, 0.12, 0.02)],
+        "relative": False,
+    }
+    shown = run([made("n", "eq. (6), figure 2", **{**WRONG_READING, **kept, **REAL})])
+    ((equation,),) = [glance.statements for glance in glances(shown)]
+    assert (equation.number, equation.holds) == ("Eq. (6)", "")
+    assert equation.networks == "0 of 1 reading agrees, at worst violated in 12 % of the replicates"
+    assert "0 of 1 reading agrees, at worst violated in" in report.document(shown)

@@ -1,0 +1,61 @@
+"""The numbered statements of a paper, as the sources of rows name them, and which come first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from verify.model import Standing
+from verify.page.cards import EXACT
+from verify.results import Results, Row
+
+__all__ = ["first", "importance", "numbered", "place"]
+
+_LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
+_NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
+
+
+def first(rows: Iterable[Row], results: Results, places: Mapping[str, int]) -> list[Row]:
+    """Statements of the paper before ours, theorems before equations, in the order of entries, one for each place."""
+
+    def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
+        entry = min((places.get(name, len(places)) for name in row.entries), default=len(places))
+        exact = not row.points or row.kind in EXACT
+        ours = row.standing == Standing.OURS or row.source.startswith("ours")
+        return ours, importance(row.source), bool(row.data), exact, entry
+
+    found: dict[str, Row] = {}
+    for row in sorted(rows, key=rank):
+        found.setdefault(numbered(place(row, results)), row)
+    return list(found.values())
+
+
+def importance(source: str) -> int:
+    """How much of a statement it is: 0 a theorem, 1 a lemma, 2 an equation, 3 a remark.
+
+    >>> importance("Theorem 4, eq. (9)"), importance("section 3")
+    (0, 3)
+    """
+    return next((k for k, word in enumerate(_LEVELS) if re.search(word, source, re.IGNORECASE)), len(_LEVELS))
+
+
+def numbered(place: str) -> str:
+    """The first numbered statement that a place names; the place itself where it names none.
+
+    >>> numbered("Theorem 4, eq. (9)"), numbered("Section 3")
+    ('theorem 4', 'Section 3')
+    """
+    found = _NUMBERED.search(place)
+    return found.group().lower() if found else place
+
+
+def place(row: Row, results: Results) -> str:
+    """Where a statement stands in its paper, without the authors."""
+    authors = [paper.authors for paper in results.suite.papers if paper.id == row.paper]
+    place = row.source
+    for name in authors:
+        place = place.replace(f"{name}, ", "").replace(f" of {name}", "")
+    place = place.partition(";")[0]
+    if place.startswith(("ours", "Ours")) and row.entries:
+        return row.entries[0]
+    return place[:1].upper() + place[1:]
