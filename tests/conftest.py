@@ -9,9 +9,12 @@ from concurrent.futures import Executor
 import pytest
 
 from simulate.monte_carlo import open_executor
+from tests import draws
 
 # what is started in the background of a shell is deaf to Ctrl-C, and so are the commands that it starts
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+draws.load()
 
 
 def pytest_collection() -> None:

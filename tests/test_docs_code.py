@@ -12,6 +12,7 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ import torch
 
 from verify import cli, model
 from verify.claims import registry
+from verify.practice.measure import matrices
+from verify.running import suite
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -46,10 +49,18 @@ SHOWN = {
 SMALLER = {
     "report": "--workers 1",
     "replay": "--workers 1",
-    "measure": "--samples 40 --top 2",
+    "measure": "--samples 40 --top 2 --probes 4 --tolerance 1",
     "plan": "--samples 64 --batch-sizes 4,16 --steps 3",
 }
 """Options that are given last, and so hold, to make a command one of seconds."""
+
+
+@pytest.fixture(autouse=True)
+def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spectra of few steps; and the derivations that stand in every report, which hang on nothing, are made once."""
+    monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
+    monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
+    monkeypatch.setattr(suite, "_derivations", cache(suite._derivations))
 
 
 class Block(NamedTuple):

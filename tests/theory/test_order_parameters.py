@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numpy as np
@@ -87,6 +88,17 @@ def test_double_precision_agrees_with_mpmath(name: str, overlap: float) -> None:
     for x, y in zip(fast, precise, strict=True):
         assert x.dtype == np.float64
         assert_allclose(x, y.astype(float), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("weight_variance", [0.0, 0.5])
+def test_a_saturated_erf_loses_no_digit(weight_variance: float) -> None:
+    """Its slopes are those of 1 + 4 a, at a variance beside which a 1 is rounding."""
+    setting: dict[str, Any] = {"depth": 2, "weight_variance": weight_variance, "bias_variance": 1e17}
+    plain, few = order_parameters("erf", **setting), order_parameters("erf", **setting, digits=1)
+    for name in ("q_hat_t", "q_hat_st", "q_tilde_t", "q_tilde_st"):
+        assert_allclose(np.asarray(getattr(few, name), float), getattr(plain, name), rtol=0.1)
+    slope = 4 / np.pi / np.sqrt(1 + 4 * (weight_variance + 1e17))
+    assert_allclose(float(few.q_tilde_t[0]), weight_variance * slope, rtol=0.1)
 
 
 def test_thirty_digits_of_tanh_match_an_independent_quadrature() -> None:

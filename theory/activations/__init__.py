@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from theory._checks import finite, instance, integer, require, scalar, shown
 from theory.activations._kinks import jumps_of, normal_density
+from theory.activations._kernels import KeptKernels
 from theory.activations.gaussian import (
     Erf,
     Kernels,
@@ -136,7 +137,7 @@ def gaussian_kernels(activation: Activation) -> Kernels:
 @lru_cache(maxsize=64)
 def _known_kernels(activation: Activation) -> Kernels:
     """Of one whose values never change: its derivatives are looked at once, and not at every point of a curve."""
-    return _numerical_kernels(activation)
+    return KeptKernels(_numerical_kernels(activation))
 
 
 def _numerical_kernels(activation: Activation) -> Kernels:

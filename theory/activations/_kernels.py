@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from theory._checks import finite, nonnegative, require, scalar
 
-__all__ = ["ConvergenceError", "Fluctuations", "Kernels", "Moments", "pair_arguments", "share_arguments"]
+__all__ = [
+    "ConvergenceError",
+    "Fluctuations",
+    "Kernels",
+    "KeptKernels",
+    "Moments",
+    "pair_arguments",
+    "share_arguments",
+]
 
 
 class ConvergenceError(ArithmeticError):
@@ -66,6 +77,42 @@ class Kernels(ABC):
     @abstractmethod
     def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
         """Squared conditional variances, averaged; `covariance` >= 0."""
+
+
+@dataclass(frozen=True)
+class KeptKernels(Kernels):
+    """Averages of an activation whose values never change: one that was asked for is not averaged again.
+
+    A curve over widths, samples or layers asks for the same ones at every point.
+    """
+
+    of: Kernels
+
+    def value(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of the activation itself."""
+        return _kept(self.of.value, variance, covariance, gap)
+
+    def derivative(self, variance: float, covariance: float, gap: float) -> Moments:
+        """Moments of its derivative."""
+        return _kept(self.of.derivative, variance, covariance, gap)
+
+    def curvature(self, variance: float, covariance: float, gap: float) -> float:
+        """Overlap of the second derivative."""
+        return _kept(self.of.curvature, variance, covariance, gap)
+
+    def fluctuations(self, covariance: float, gap: float) -> Fluctuations:
+        """Squared conditional variances, averaged."""
+        return _kept(self.of.fluctuations, covariance, gap)
+
+
+def _kept(average: Callable[..., Any], *arguments: Any) -> Any:
+    plain = all(isinstance(number, float) for number in arguments)  # others cannot be told apart, or are refused
+    return _remembered(average, *arguments) if plain else average(*arguments)
+
+
+@lru_cache(maxsize=1 << 14)
+def _remembered(average: Callable[..., Any], *arguments: float) -> Any:
+    return average(*arguments)
 
 
 def pair_arguments(variance: Any, covariance: Any, gap: Any) -> tuple[float, float, float]:

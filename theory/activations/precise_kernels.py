@@ -96,11 +96,10 @@ class _Erf:
         mp = variance.context
         return _moments(*(2 / mp.pi * mp.asin(2 * x / (1 + 2 * variance)) for x in (variance, covariance)))
 
-    def derivative(self, variance: Any, covariance: Any, _: Any) -> Moments:
+    def derivative(self, variance: Any, covariance: Any, gap: Any) -> Moments:
         mp = variance.context
-        return _moments(
-            *(4 / mp.pi / mp.sqrt((1 + 2 * variance) ** 2 - 4 * x**2) for x in (variance, covariance))
-        )
+        pairs = ((variance, 0 * gap), (covariance, gap))  # (1 + 2 a)^2 - 4 x^2 in factors: nothing cancels
+        return _moments(*(4 / mp.pi / mp.sqrt((1 + 2 * d) * (1 + 2 * (variance + x))) for x, d in pairs))
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def arrow(value: float, low: float, high: float, arrows: str) -> str:
 
 def draw_mark(
     axes: Axes,
-    x: float,
+    x: float | Sequence[float],
     y: float,
     point: PointOutcome,
     *,
@@ -269,19 +269,21 @@ def draw_mark(
     beyond: str = "",
     said: str = "",
 ) -> None:
-    """The marker of a verdict, an arrow where the value lies beyond the edge.
+    """The marker of a verdict, an arrow where the value lies beyond the edge; of several points at one height too.
 
     `mark` replaces its shape where that tells something else. Hollow while undecided; then crossed if it disagrees.
     """
+    places = np.atleast_1d(x)
+    heights = np.full(len(places), y)
     hollow = point.verdict == "undecided"
     crossed = bool(mark) and not beyond and point.verdict == "disagrees"
     if crossed:  # behind the mark, whose shape tells the curve: a cross inside would make another one of it
         axes.plot(
-            [x], [y], ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour_of(point), zorder=3.9, clip_on=False
+            places, heights, ls="", marker="x", ms=2.0 * size, mew=1.0, mec=colour_of(point), zorder=3.9, clip_on=False
         )  # fmt: skip
     axes.plot(
-        [x],
-        [y],
+        places,
+        heights,
         gid=TIP + said if said else None,
         ls="",
         marker=beyond or mark or MARKERS.get(point.verdict, "o"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -22,6 +23,7 @@ LONGEST_FORMULA = 5000
 """Characters; beyond, the conversion takes seconds."""
 
 
+@lru_cache(maxsize=4096)  # the readings of a claim share its statement, and pages share their symbols
 def formula(latex: str, display: bool = True) -> Markup:
     r"""LaTeX as MathML, in pieces that may break at its ``\quad``; as it stands where it cannot be converted.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -37,11 +38,9 @@ def draw_overview(axes: Axes, rows: Sequence[Row]) -> None:
     for place, row in _places(axes, rows):
         ticks.append(place)
         axes.axhline(place, color=PALETTE["rule"], lw=0.5, zorder=0.5)
-        for point in row.points:
-            value = wording.deviation(point)
-            if not math.isnan(value):
-                centre = min(max(value, -limit), limit)
-                draw_mark(axes, centre, place, point, size=4.0, beyond=arrow(value, -limit, limit, "<>"))
+        for marks in _alike(row.points, limit):
+            centres = [min(max(mark.value, -limit), limit) for mark in marks]
+            draw_mark(axes, centres, place, marks[0].point, size=4.0, beyond=marks[0].beyond)
         if not any(math.isfinite(wording.deviation(point)) for point in row.points):
             axes.text(
                 0, place, row.verdict, ha="center", va="center", fontsize=7, color=PALETTE.get(row.verdict)
@@ -54,6 +53,24 @@ def draw_overview(axes: Axes, rows: Sequence[Row]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(tick_text))
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("(measured − predicted) / margin")
+
+
+class _Mark(NamedTuple):
+    """A point, its deviation in margins, and the arrow of one that lies beyond the limits."""
+
+    point: PointOutcome
+    value: float
+    beyond: str
+
+
+def _alike(points: Sequence[PointOutcome], limit: float) -> Iterator[list[_Mark]]:
+    """Those with a value, as long as they follow one another with one mark: drawn together, in their order."""
+    valued = ((point, wording.deviation(point)) for point in points)
+    marks = (
+        _Mark(p, value, arrow(value, -limit, limit, "<>")) for p, value in valued if not math.isnan(value)
+    )
+    for _, run in groupby(marks, lambda mark: (mark.point.verdict, mark.beyond)):
+        yield list(run)
 
 
 def _places(axes: Axes, rows: Sequence[Row]) -> Iterator[tuple[float, Row]]:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from simulate.monte_carlo import BLOCK
@@ -328,12 +329,19 @@ def legible(record: Any, lines: bool = False) -> Any:
     """A record with each of its texts as it can be shown; all on one line but for those that may have several."""
     if isinstance(record, str):
         return printable(record) if lines else escaped(record)
+    if isinstance(record, _NUMBER):  # most of what a run holds
+        return record
     if is_dataclass(record) and not isinstance(record, type):
-        shown = {f.name: legible(getattr(record, f.name), f.name in _OF_LINES) for f in fields(record)}
-        return type(record)(**shown)
+        named = {name: legible(getattr(record, name), name in _OF_LINES) for name in _names_of(type(record))}
+        return type(record)(**named)
     if isinstance(record, dict):
         return {legible(key): legible(value, key in _OF_LINES) for key, value in record.items()}
     return type(record)(map(legible, record)) if isinstance(record, list | tuple) else record
+
+
+@cache
+def _names_of(record: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(record))
 
 
 _LETTERS = (
@@ -354,6 +362,7 @@ _LETTERS = (
 _ABSENT = object()
 _LONGEST_SLUG = 120
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
+_NUMBER = float | int | None
 _OF_LINES = ("error", "expression", "statement", "steps")
 """Tracebacks, formulas and their derivations."""
 

@@ -13,7 +13,15 @@ from numpy.testing import assert_allclose
 
 from tests.verify.gallery.small_pictures import GOLDILOCKS
 from verify import cli, files, gallery
-from verify.gallery import batch_sizes, networks, parts, spectra, wide_networks, wide_training
+from verify.gallery import (
+    batch_sizes,
+    networks,
+    parts,
+    rates_in_training,
+    spectra,
+    wide_networks,
+    wide_training,
+)
 from verify.page.plots import to_svg
 
 SMALL_NETWORKS = {
@@ -28,6 +36,18 @@ SMALL_NETWORKS = {
     "SPECTRUM_OUTPUTS": 2,
     "WIDTHS": np.array([4, 8]),
     "TOP_DRAWS": 2,
+}
+
+SHORT_TRAINING = {
+    "SAMPLES": 64,
+    "NETWORKS": 2,
+    "SIZES": np.array([1, 4, 16]),
+    "MIDDLES": {"sgd": (0.13, 0.45, 1.3), "adam": (0.0155, 0.03, 0.07)},
+    "LEAST": 6,
+    "EPOCHS": 1,
+    "EDGE_SAMPLES": 16,
+    "EDGE_NETWORKS": 2,
+    "STEPS": (0, 3, 6),
 }
 
 
@@ -46,6 +66,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
                 "STATES": (("new", 0), ("used", 3)),
             },
         ),
+        (rates_in_training, SHORT_TRAINING),
         (wide_networks, SMALL_NETWORKS),
         (wide_training, {"WIDTHS": np.array([4, 8]), "SAMPLES": 6, "STEPS": 3}),
         *GOLDILOCKS,

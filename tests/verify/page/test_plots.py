@@ -14,7 +14,7 @@ from matplotlib.text import Annotation
 
 from tests.verify.results.sample_results import sample, sample_of_kinds
 from tests.verify.results.sample_rows import looks, point, row
-from verify.page import plots, theme
+from verify.page import drawing, plots, theme
 from verify.page.drawing import Panel
 from verify.page.overview import draw_overview
 from verify.page.panels import row_panels
@@ -159,6 +159,30 @@ def test_overview_labels_every_row() -> None:
     for item in results.rows:
         assert item.id.removeprefix(f"{item.paper}/") + " (model-based)" * item.model_based in texts
     assert {"beyond", "granziol2022", "karakida2019", "vysogorets2024", "broken"} <= set(texts)
+
+
+def test_every_point_of_the_overview_has_its_mark_at_its_deviation() -> None:
+    """Points far outside at the edge, with an arrow; those of one row are told apart by verdict and arrow."""
+    item = next(row for row in ROWS if row.id == "granziol2022/theorem-4")
+    places = [(0.2, "agrees"), (-0.4, "agrees"), (7.0, "disagrees"), (1e9, "disagrees"), (0.5, "agrees")]
+    points = [
+        dataclasses.replace(
+            item.points[0], predicted=2.0, margin=0.5, measured=2.0 + 0.5 * x, verdict=verdict
+        )
+        for x, verdict in places
+    ]
+    axes = Figure().add_subplot()
+    draw_overview(axes, [dataclasses.replace(item, points=points)])
+    marks = [line for line in axes.get_lines() if line.get_zorder() == 4]
+    shown = [(x, line.get_marker(), line.get_color()) for line in marks for x in np.ravel(line.get_xdata())]
+    edge = axes.get_xlim()[1] / 1.3
+    assert [x for x, *_ in shown] == pytest.approx([0.2, -0.4, 7.0, edge, 0.5])
+    own = {verdict: (drawing.MARKERS[verdict], theme.PALETTE[verdict]) for _, verdict in places}
+    told = [
+        (line.get_marker(), line.get_markeredgecolor()) for line in marks for _ in np.ravel(line.get_xdata())
+    ]
+    beyond = (">", theme.PALETTE["disagrees"])
+    assert told == [own["agrees"], own["agrees"], own["disagrees"], beyond, own["agrees"]]
 
 
 def test_nothing_judged_is_an_empty_overview() -> None:

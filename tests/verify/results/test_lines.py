@@ -35,8 +35,9 @@ ON_NETWORKS = "granziol2022/theorem-7-on-networks"
 
 @pytest.fixture(autouse=True)
 def few_places_between_the_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The places of the points are always on a curve; the others cost a formula each."""
+    """The places of the points are always on a curve; the others, of a grid or of a step, cost a formula each."""
     monkeypatch.setattr(rows, "CURVE_POINTS", 5)
+    monkeypatch.setattr(rows, "BISECTIONS", 0)
 
 
 def rows_named(name: str) -> tuple[Row, ...]:

@@ -1,0 +1,32 @@
+"""What hypothesis draws from in all tests: its own odd numbers and texts, and none from the source of the house.
+
+Those it would look for in every local module that is loaded, so that examples hung on what else a process had run,
+and each process read through a thousand files.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from hypothesis import settings
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
+from hypothesis.internal.constants_ast import Constants
+
+__all__ = ["load"]
+
+NAME = "losscurv-tests"
+
+
+class WithoutSource(HypothesisProvider):
+    """The provider of hypothesis, which finds no number in source files."""
+
+    @cached_property
+    def _local_constants(self) -> Constants:
+        return Constants()
+
+
+def load() -> None:
+    """All settings that are made from now on draw so."""
+    AVAILABLE_PROVIDERS[NAME] = f"{__name__}.{WithoutSource.__name__}"
+    settings.register_profile(NAME, backend=NAME)
+    settings.load_profile(NAME)
