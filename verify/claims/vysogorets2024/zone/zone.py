@@ -297,7 +297,8 @@ def _decay(p: Point) -> float:
 
 UPPER = Experiment(
     id="vysogorets2024/upper-edges",
-    replicate="one bias-free ReLU network with 100 and with 10,000 normal inputs, random labels, a random projection",
+    replicate="one bias-free ReLU network with 100 and with 10,000 normal inputs, random labels, a random projection; "
+    "30,000 more inputs of which only the smallest gaps are used",
     simulate=upper_edges,
     points=(Point(widths=(20, 30, 20, 10), samples=100, more=10_000, dim=3),),
     budget=2048,
