@@ -21,7 +21,7 @@ from simulate.objectives.batches import cuts
 from simulate.perceptrons import _relu
 from simulate.perceptrons.curvature import ProjectedMlp, Terms
 
-__all__ = ["ConfidentMlp"]
+__all__ = ["ConfidentMlp", "gaps"]
 
 _SAMPLES = 1024
 """Taken together in sums over all samples: what is made of them stays in the cache."""
@@ -75,7 +75,7 @@ class ConfidentMlp:
         directions = _relu.unflatten(frame.to(weights[0]), weights)
         _require_memory(weights, len(x), frame.shape[1])
         hidden, masks, logits = _relu.linear_piece(weights, x)
-        gap, order = _gaps(logits).sort()
+        gap, order = gaps(logits).sort()
         close, rest = order[:near], order[near:]
         self._near = ProjectedMlp(weights, x[close], labels[close], frame)
         self.depth, self._share = len(weights), len(close) / len(x)
@@ -129,8 +129,14 @@ class ConfidentMlp:
         return scale
 
 
-def _gaps(logits: Tensor) -> Tensor:
-    """Distance of the two largest logits; infinite for samples that no unit answers, which have no derivatives."""
+def gaps(logits: Tensor) -> Tensor:
+    """Distance of the two largest logits; infinite for samples that no unit answers, which have no derivatives.
+
+    Examples
+    --------
+    >>> gaps(torch.tensor([[3.0, 1.0, 2.5], [0.0, 0.0, 0.0]]))
+    tensor([0.5000,    inf])
+    """
     top = logits.topk(2).values
     return (top[:, 0] - top[:, 1]).masked_fill(~logits.any(1), math.inf)
 

@@ -119,7 +119,7 @@ def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pyt
         rng = np.random.default_rng(4)
         weights = networks.mlp_weights(rng, (6, 8, 4))
         frame = curvature.haar(rng, networks.weight_count((6, 8, 4)), 3)
-        return zone._upper_edge(rng, weights, frame, samples)
+        return zone._upper_edge(rng, weights, frame, rng.standard_normal((samples, 6)))
 
     few = edge(400)
     from simulate.perceptrons import confident
@@ -127,6 +127,27 @@ def test_the_upper_edge_is_the_same_with_all_samples_near_a_tie(monkeypatch: pyt
     whole = confident.ConfidentMlp
     monkeypatch.setattr(confident, "ConfidentMlp", lambda *args, near: whole(*args, near=400))
     assert_allclose(edge(400), few, rtol=1e-3)
+
+
+def test_what_the_smallest_gaps_take_out_of_the_edges_is_nothing_on_average() -> None:
+    """Whichever of the sets is looked at: their leads over the mean of all add up to zero."""
+    gaps = np.log(np.random.default_rng(3).exponential(size=(4, 7)))
+    leads = [zone._lead(gaps[i], np.delete(gaps, i, 0).ravel()) for i in range(4)]
+
+    assert_allclose(sum(leads), 0.0, atol=1e-12)
+    assert np.ptp(leads) > 0.1
+
+
+def test_the_smallest_gaps_take_most_of_the_scatter_out_of_the_growth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = zone.UPPER.points[0] | {"more": 2000}
+    block = [Block(tuple(fixture(i, "upper edge") for i in range(24))) for _ in range(2)]
+    with_gaps = zone.upper_edges(block[0], point)["growth"]
+    monkeypatch.setattr(zone, "LEVER", 0.0)
+    without = zone.upper_edges(block[1], point)["growth"]
+
+    assert np.var(with_gaps) < np.var(without) / 3
 
 
 SMALLER = {"samples": 8, "dim": 4}
