@@ -177,7 +177,7 @@ def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tens
     if loss.weight is None:
         own, mean = batch.targets.sum(1, keepdim=True), 1.0
     else:
-        own = torch.tensordot(batch.targets, loss.weight, dims=([1], [0])).unsqueeze(1)
+        own = (batch.targets.movedim(1, -1) @ loss.weight).unsqueeze(1)
         mean = loss.weight.mean()
     each = (1 - loss.label_smoothing) * own + loss.label_smoothing * mean
     places = outputs.numel() // outputs.shape[1]
