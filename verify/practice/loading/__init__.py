@@ -12,6 +12,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,8 +27,9 @@ from simulate.objectives.forms import Form, asked_form
 from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
 from verify.escapes import escaped
+from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.foreign import build, calling, function, measured, restored
+from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
 from verify.practice.loading.samples import each, fitting, gathered, subsample
 from verify.running.options import require_seed
 
@@ -45,6 +47,8 @@ BATCH = 1000
 
 OUTPUTS = 1 << 26
 """Numbers that the model returns in one pass where nobody says: a vocabulary at every position is many."""
+
+_TEXT = ".txt"
 
 _FEW = 2
 """Samples of a first call: batch normalisation in training mode needs two."""
@@ -233,6 +237,8 @@ def load_problem(
     *,
     loss: str | None = None,
     checkpoint: str | None = None,
+    tokenizer: str | None = None,
+    length: int | None = None,
     seed: int = 0,
     tell: Callable[[str], object] = lambda _: None,
     **options: Any,
@@ -244,19 +250,22 @@ def load_problem(
     model
         ``pkg.module:build`` or ``path/to/file.py:build``: a function or class without required arguments that gives
         a module, or a module itself. The current folder is searched first. It builds with torch, numpy and Python
-        seeded by `seed`.
+        seeded by `seed`. Or ``hf:config.json``, a configuration of transformers, see `language`.
     data
         An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats as they are, uint8 inputs divided by 255;
         or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28), (784,), (1, 8, 8),
-        (64,) and (3, 32, 32).
+        (64,) and (3, 32, 32); or ``text.txt``, by a tokenizer; or ``pkg.module:name``, what `problem` takes or a
+        function without required arguments that gives it.
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
         A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
+    tokenizer, length
+        Of a text: a folder with the files of a tokenizer or ``bytes``, and how many tokens a sequence has.
     seed
         Of what `model` draws, and of the choice of `samples`.
     tell
-        Called with a line that says what of the checkpoint was loaded.
+        Called with a line that says what of the checkpoint was loaded, of a text read, or done to labels.
     options
         As in `problem`.
 
@@ -272,13 +281,29 @@ def load_problem(
     ValueError: model must have a parameter that requires a gradient, got none
     """
     with restored(require_seed(seed)):
-        net = build(model)
+        net = language.from_configuration(model) if model.startswith(language.PREFIX) else build(model)
         if checkpoint:
             tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
-        given = _digits(net, options) if data == DIGITS else _archive(data)
+        if data.endswith(_TEXT):
+            given, told = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
+            tell(told)
+        elif tokenizer is not None or length is not None:
+            raise ValueError(f"--tokenizer and --length must go with a text as --data, got {data}")
+        else:
+            given = _given(data, net, options)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
-        return problem(net, given, loss=criterion, seed=seed, name=name, **options)
+        found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
+        if found.shifted:
+            tell("labels: moved by one position, as the model's own loss does")
+        return found
+
+
+def _given(data: str, net: nn.Module, options: Mapping[str, Any]) -> Any:
+    if data == DIGITS:
+        return _digits(net, options)
+    named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
+    return given_data(data) if named and not Path(data).is_file() else _archive(data)
 
 
 def from_options(options: argparse.Namespace) -> Problem:
@@ -289,7 +314,7 @@ def from_options(options: argparse.Namespace) -> Problem:
     ValueError
         As `load_problem`.
     """
-    for option in ("samples", "batch_size"):
+    for option in ("samples", "batch_size", "length"):
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
@@ -305,6 +330,9 @@ def from_options(options: argparse.Namespace) -> Problem:
         seed=options.seed,
         parameters=options.parameters,
         training=options.training,
+        field=int(options.field) if options.field and options.field.isdigit() else options.field,
+        tokenizer=options.tokenizer,
+        length=options.length,
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
 
