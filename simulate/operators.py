@@ -28,7 +28,8 @@ from simulate import _memory
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuttable, rows
-from simulate.objectives.derivatives import bytes_held, directional, second_derivative, slopes
+from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
+from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves, as_found
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
@@ -46,9 +47,6 @@ _VECTORS = 4
 
 Product = Callable[[Leaves], Leaves]
 """Of the part of the matrix that one batch adds, with a vector split like the parameters."""
-
-Bend = Callable[[Tensor], Tensor]
-"""Product of A, the curvature in the outputs, with a change of the outputs of one batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,13 +171,7 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     ----------
     Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
     """
-
-    def bend(outputs: Tensor, batch: Batch) -> Bend:
-        free = outputs.detach().requires_grad_()
-        (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
-        return lambda tangent: directional(slope, free, tangent)
-
-    return _sandwich(objective, bend)
+    return _sandwich(objective, lambda outputs, batch: output_curvature(objective, outputs, batch))
 
 
 def empirical_fisher(objective: Objective) -> CurvatureOperator:
@@ -229,10 +221,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         outputs, share = outputs.detach(), objective.share
         if family == "gaussian":
             return lambda tangent: share * tangent
-        p = outputs.softmax(1) if family == "categorical" else outputs.sigmoid()
-        if family == "bernoulli":
-            return lambda tangent: share * p * (1 - p) * tangent
-        return lambda tangent: share * p * (tangent - (p * tangent).sum(1, keepdim=True))
+        return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
     return _sandwich(objective, bend)
 
@@ -255,12 +244,12 @@ def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> Cu
     def build(leaves: Leaves, batch: Batch) -> Product:
         outputs = objective.outputs(leaves, batch.inputs)
         bent = bend(outputs, batch)
-        weights = torch.zeros_like(outputs, requires_grad=True)
+        # one zero in all places: logits may be larger than all else
+        weights = outputs.new_zeros(()).expand_as(outputs).requires_grad_()
         pulled = slopes(outputs, leaves, weights, again=True)
 
         def product(vector: Leaves) -> Leaves:
-            (tangent,) = slopes(pulled, weights, vector)
-            return slopes(outputs, leaves, bent(tangent))
+            return slopes(outputs, leaves, bent(*slopes(pulled, weights, vector)))
 
         return product
 

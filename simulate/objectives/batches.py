@@ -1,14 +1,12 @@
 """Batches of data: pairs of inputs and targets, each a tensor or a structure of tensors with samples first.
 
-Data are gone through many times, and everything measured rests on their being the same each time: what can be gone
-through once is held, what does not end is refused, and what loads anew is summed up by a `Tally` for comparison.
+Data are gone through many times: what can be gone through once is held, and what does not end is refused. That they are
+the same each time is seen in `simulate.objectives.passes`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,19 +15,19 @@ import torch
 from torch import Tensor
 
 from simulate import _memory
+from simulate.objectives.datasets import Stacked, of_samples
 
 __all__ = [
     "Batch",
-    "OtherDataError",
-    "Tally",
+    "Labelling",
     "as_tensor",
     "bounded",
     "copied",
     "cuts",
     "cuttable",
-    "given",
     "held",
     "joined",
+    "labelled",
     "of_several",
     "pair",
     "placed",
@@ -43,18 +41,16 @@ __all__ = [
 _MOST = 100_000
 """Batches that data may give which do not tell their number: more are taken for endless."""
 
-_AT_ONCE = 1 << 22
-"""Numbers that are made double at a time."""
-
-_SAME = 1e-9
-"""Relative difference of sums over the same rows in another order, far above rounding in float64."""
-
+_LABELS = ("labels", "label", "label_ids")
+"""Names of the targets in a mapping, the usual one first."""
 
 # --- going through data ------------------------------------------------------------------------------------------
 
 
-def repeatable(data: Any) -> Iterable[Any]:
+def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
     """Data that can be gone through again and again; one pair (inputs, targets) is one batch.
+
+    A data set of single samples comes in batches of `size`, see `simulate.objectives.datasets`.
 
     Raises
     ------
@@ -62,17 +58,21 @@ def repeatable(data: Any) -> Iterable[Any]:
         If they cannot be gone through at all, or are an iterator that does not end: that gives more than 100,000
         batches, or more than half of the free memory holds.
     """
-    if (
-        isinstance(data, tuple)
-        and len(data) == 2
-        and not all(isinstance(part, tuple | list) for part in data)
-    ):
+    if _is_pair(data) or labelled(data):
         return [data]
+    if of_samples(data):
+        return Stacked(data, size)
     if not isinstance(data, Iterable):
         raise ValueError(
             f"data must be batches (inputs, targets) or one such pair, got {type(data).__name__}"
         )
     return held(data) if isinstance(data, Iterator) else data
+
+
+def _is_pair(data: Any) -> bool:
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    return not all(isinstance(part, tuple | list) or labelled(part) for part in data)
 
 
 def held(data: Iterable[Any]) -> list[Any]:
@@ -117,35 +117,6 @@ def bounded(data: Iterable[Any]) -> Iterator[Any]:
         yield item
 
 
-def given(data: Iterable[Any], tally: Tally, *, like: Tensor, most: int | None) -> Iterator[tuple[Any, Any]]:
-    """The batches as they are given, without empty ones, on the device of a tensor; counted in as they go.
-
-    Raises
-    ------
-    ValueError
-        If one is larger than `most` and cannot be cut, or is none.
-    """
-    loaded = not isinstance(data, tuple | list)
-    for item in bounded(data):
-        inputs, targets = (placed(part, like) for part in pair(item))
-        size = rows(targets)
-        _require_no_list_of_samples(pair(item)[0], inputs, targets)
-        if most is not None and size > most and not cuttable(inputs, targets):
-            got = " and ".join(map(str, sample_counts(inputs, targets)))
-            raise ValueError(f"inputs and targets must be of one number of samples to be cut, got {got}")
-        tally.add(inputs, targets, numbers=loaded)
-        if size:  # of an empty batch nothing is left
-            yield inputs, targets
-
-
-def _require_no_list_of_samples(item: Any, inputs: Any, targets: Any) -> None:
-    """A list of inputs stands for several that a model takes, not for its samples."""
-    if isinstance(item, list) and len(item) == rows(targets) and not cuttable(inputs, targets):
-        raise ValueError(
-            f"inputs must be tensors with samples along the first axis, got a list of {len(item)} samples; stack them"
-        )
-
-
 def _sized(data: Any) -> bool:
     try:
         len(data)
@@ -165,75 +136,37 @@ def _stored(item: Any) -> Iterator[tuple[int, int]]:
             yield from _stored(part)
 
 
-class OtherDataError(ValueError):
-    """Data that are not the same when they are gone through again."""
-
-
-@dataclass
-class Tally:
-    """What a pass through data gave, whatever its order: samples, and two sums over their numbers.
-
-    Examples
-    --------
-    >>> first, second, third = Tally(), Tally(), Tally()
-    >>> x, y = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1])
-    >>> first.add(x, y), second.add(x.flip(0), y.flip(0)), third.add(x, y.flip(0))
-    (None, None, None)
-    >>> first.agrees(second), first.agrees(third)
-    (True, False)
-    """
-
-    samples: int = 0
-    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    scale: float = 0.0
-
-    def add(self, inputs: Any, targets: Any, *, numbers: bool = True) -> None:
-        """Count in a batch, with its numbers or without."""
-        self.samples += rows(targets)
-        if not numbers:
-            return
-        each = _folded(rows(targets), [*tensors(inputs), *tensors(targets)])
-        self.sums[0] += float(each.sum())
-        self.sums[1] += float(each.square().sum())
-        self.scale += float(each.abs().sum())
-
-    def agrees(self, other: Tally) -> bool:
-        """Whether both were of the same samples."""
-        pairs = zip(self.sums, other.sums, (self.scale, self.sums[1]), strict=True)
-        return self.samples == other.samples and all(
-            abs(one - two) <= _SAME * scale or (math.isnan(one) and math.isnan(two))
-            for one, two, scale in pairs
-        )
-
-    def require(self, other: Tally) -> None:
-        """Refuse a later pass that was not of the same samples."""
-        if self.agrees(other):
-            return
-        first, now = self.samples, other.samples
-        got = f"{now} samples after {first}" if now != first else f"{now} others"
-        raise OtherDataError(
-            f"data must be the same at every pass, got {got}: hold what changes, as by list(data)"
-        )
-
-
-def _folded(samples: int, tensors: list[Tensor]) -> Tensor:
-    """One number for every sample, into which all of its numbers go with weights of their own."""
-    total = torch.zeros(samples, dtype=torch.float64)
-    for place, tensor in enumerate(tensors, start=1):
-        numbers = torch.view_as_real(tensor) if tensor.is_complex() else tensor
-        aligned = numbers.ndim > 0 and len(numbers) == samples
-        flat = numbers.reshape(samples if aligned else 1, -1)
-        weights = place + torch.arange(1.0, flat.shape[1] + 1, dtype=torch.float64, device=flat.device).cos()
-        parts = [part.double() @ weights for part in flat.split(max(1, _AT_ONCE // max(1, flat.shape[1])))]
-        total += torch.cat(parts).cpu()  # one that is the same for all samples goes to each
-    return total
-
-
 # --- batches -----------------------------------------------------------------------------------------------------
 
 
+def labelled(item: Any) -> bool:
+    """Whether a batch, or a sample, is a mapping with its labels in it.
+
+    Examples
+    --------
+    >>> labelled({"input_ids": 1, "labels": 2}), labelled({"x": 1})
+    (True, False)
+    """
+    return isinstance(item, Mapping) and any(name in item for name in _LABELS)
+
+
 def pair(item: Any) -> tuple[Any, Any]:
-    """Inputs and targets of one batch."""
+    """Inputs and targets of one batch.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a pair nor a mapping with labels.
+    """
+    if isinstance(item, Mapping):
+        name = next((name for name in _LABELS if name in item), None)
+        if name is None:
+            got = ", ".join(map(str, item))
+            raise ValueError(
+                f"data must give batches (inputs, targets), or mappings with {_LABELS[0]}, got {type(item).__name__}"
+                f" of {got}"
+            )
+        return {key: part for key, part in item.items() if key != name}, item[name]
     if not isinstance(item, tuple | list) or len(item) != 2:
         raise ValueError(
             f"data must give batches (inputs, targets), got {type(item).__name__}"
@@ -307,7 +240,7 @@ def rows(part: Any) -> int:
     """Samples of inputs or targets: length of the first axis of the first tensor."""
     first = next(tensors(part), None)
     if first is None or first.ndim == 0:
-        got = type(part).__name__ if first is None else "a single number"
+        got = type(part).__name__ if first is None else "a single number; stack samples, as a DataLoader does"
         raise ValueError(f"data must hold tensors with samples along the first axis, got {got}")
     return len(first)
 
@@ -320,6 +253,10 @@ def sample_counts(*parts: Any) -> list[int]:
 def cuttable(inputs: Any, targets: Any) -> bool:
     """Whether some of the samples are the same rows of all tensors."""
     return bool(sample_counts(inputs)) and len(sample_counts(inputs, targets)) == 1
+
+
+Labelling = Callable[[Mapping[str, Any], Any], tuple[Any, Any]]
+"""What makes inputs and targets of a mapping and its labels, see `simulate.objectives.labels`."""
 
 
 class Batch(NamedTuple):

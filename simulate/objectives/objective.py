@@ -16,17 +16,19 @@ from simulate.objectives import soundness
 from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves
 from simulate.objectives.batches import (
     Batch,
-    Tally,
     cuts,
     cuttable,
-    given,
     of_several,
     repeatable,
     rows,
     window,
 )
+from simulate.objectives.datasets import Stacked
 from simulate.objectives.derivatives import slopes
+from simulate.objectives.forms import Form, asked_form
+from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode, in_place, parametric
+from simulate.objectives.passes import Tally, given
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
 __all__ = ["Objective", "Reduction"]
@@ -41,13 +43,17 @@ class Objective:
     Parameters
     ----------
     model
-        A module, or a function of a sequence of parameters and of inputs.
+        A module, or a function of a sequence of parameters and of inputs. What it returns is a tensor, or has one, see
+        `field`. How inputs go into a module, and where classes of a language model lie, is told in
+        `simulate.objectives.forms`.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
         Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
-        one batch. Inputs may be a tuple or, by name, a mapping of tensors. An iterator is held in memory, and must
-        end. What loads anew for every pass must give the same samples, in whatever order.
+        one batch. Inputs may be a tuple or, by name, a mapping of tensors. A batch may also be a mapping with `labels`
+        among its inputs, as transformers have it; those of a causal language model are moved by one position, see
+        `shifted`. A data set of single samples is stacked, see `simulate.objectives.datasets`. An iterator is held in
+        memory, and must end. What loads anew for every pass must give the same samples, in whatever order.
     parameters
         Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
         parameters, a sequence of tensors.
@@ -63,6 +69,9 @@ class Objective:
     chunk
         Most samples in one pass: a larger batch is cut if that changes nothing, else taken whole. Not in training
         mode, where samples of a batch may depend on each other.
+    field
+        Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
+        if None.
 
     Raises
     ------
@@ -95,8 +104,10 @@ class Objective:
         count: Count | None = None,
         training: bool = False,
         chunk: int | None = None,
+        field: str | int | None = None,
     ) -> None:
         self._copy(parametric(model, parameters))
+        self.form, self._looked = Form(field), False
         self._runs_again: bool | None = None
         self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
@@ -112,6 +123,7 @@ class Objective:
             raise ValueError(
                 "chunk must be None in training mode, where the samples of a batch may depend on each other"
             )
+        self._labels = Labels(self.model, loss, field)
         self._take(data)
 
     def _copy(self, found: Parametric) -> None:
@@ -121,9 +133,19 @@ class Objective:
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
 
     def _take(self, data: Any) -> None:
-        self.data, self._tally = repeatable(data), None
+        self.data, self._tally = repeatable(data, self._chunk), None
+        if self.training and isinstance(self.data, Stacked):
+            raise ValueError(
+                "data must be batches in training mode, where each is the unit of the loss, got single samples:"
+                " give DataLoader(data, batch_size)"
+            )
+        sizes, first = list[tuple[int, float]](), None
         with as_found(self.model, self.training):
-            sizes = [(rows(targets), self._count(targets)) for _, targets in self._given()]
+            for inputs, targets in self._given():
+                first = first or (inputs, targets)
+                sizes.append((rows(targets), self._count(targets)))
+        if first is not None and not self._looked:
+            self.form, self._looked = self._asked(*first), True
         self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
         self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
         if not self.samples > 0:
@@ -162,6 +184,14 @@ class Objective:
         other = copy.copy(self)
         other._copy(parametric(self.model, list(self.names)))
         return other
+
+    @property
+    def shifted(self) -> bool:
+        """Whether labels that came in mappings were moved by one position, since the model's own loss does so.
+
+        See `simulate.objectives.labels`.
+        """
+        return bool(self._labels.shifted)
 
     @property
     def share(self) -> float:
@@ -302,13 +332,10 @@ class Objective:
         Raises
         ------
         ValueError
-            If it is no tensor, or not connected to parameters that it is to be differentiated by.
+            If there is no tensor or several, see `field`; or it is not connected to the parameters, where it is to be
+            differentiated by them.
         """
-        outputs = self._call(leaves, inputs)
-        if not isinstance(outputs, Tensor):
-            raise ValueError(
-                f"model must return one tensor, got {type(outputs).__name__}; wrap it in a function that picks one"
-            )
+        outputs = self.form.read(self._call(leaves, inputs))
         if outputs.is_complex():
             raise ValueError(
                 f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
@@ -411,9 +438,23 @@ class Objective:
     def _given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
         tally = Tally()
-        yield from given(self.data, tally, like=self._own[0], most=self._chunk)
+        yield from given(self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
+
+    def _labelled(self, inputs: Any, labels: Any) -> tuple[Any, Any]:
+        return self._labels.parted(inputs, labels, self._call, self._own)
+
+    def _asked(self, inputs: Any, targets: Any) -> Form:
+        one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
+        sample = window(inputs, one), window(targets, one)
+        with as_found(self.model, False):
+            return asked_form(
+                lambda given: self._call(self._own, given),
+                *sample,
+                loss=self.criterion,
+                field=self.form.field,
+            )
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""

@@ -16,6 +16,8 @@ from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
+from simulate.objectives.forms import arguments
+
 __all__ = [
     "Leaves",
     "Parametric",
@@ -153,9 +155,8 @@ def _state(model: nn.Module, names: Sequence[str], fixed: Mapping[str, Tensor]) 
 
 def _module_call(model: nn.Module, state: State) -> Call:
     def call(leaves: Sequence[Tensor], inputs: Any) -> Any:
-        args = () if isinstance(inputs, Mapping) else inputs if isinstance(inputs, tuple) else (inputs,)
-        kwargs = dict(inputs) if isinstance(inputs, Mapping) else {}
-        return torch.func.functional_call(model, dict(state(leaves)), args, kwargs, tie_weights=False)
+        args, keywords = arguments(model, inputs)
+        return torch.func.functional_call(model, dict(state(leaves)), args, keywords, tie_weights=False)
 
     return call
 

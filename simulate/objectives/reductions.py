@@ -7,16 +7,23 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from simulate.objectives.batches import rows
 
-__all__ = ["Count", "Loss", "Reduction", "counted_by", "reduction_of"]
+__all__ = ["IGNORED", "Count", "Loss", "Reduction", "counted_by", "of_classes", "reduction_of"]
 
 Reduction = Literal["mean", "sum"]
 Loss = Callable[[Tensor, Any], Tensor]
 Count = Callable[[Any], float]
 
 _REDUCTIONS = ("mean", "sum")
+
+IGNORED = -100
+"""Label that a cross-entropy of torch leaves out where nobody says another."""
+
+_FUNCTIONS = (functional.cross_entropy, functional.nll_loss)
+"""Losses of classes that are no modules."""
 
 
 def reduction_of(loss: Loss, reduction: str | None) -> str:
@@ -35,11 +42,22 @@ def reduction_of(loss: Loss, reduction: str | None) -> str:
     return found
 
 
+def of_classes(loss: Loss) -> bool:
+    """Whether it is a cross-entropy or a log-likelihood of torch.
+
+    Examples
+    --------
+    >>> of_classes(nn.CrossEntropyLoss()), of_classes(functional.cross_entropy), of_classes(nn.MSELoss())
+    (True, True, False)
+    """
+    return isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or any(loss is known for known in _FUNCTIONS)
+
+
 def counted_by(loss: Loss) -> Count:
     """What a mean over a batch divides by, up to a constant factor."""
-    if not isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
+    if not of_classes(loss):
         return rows
-    weight, ignored = loss.weight, loss.ignore_index
+    weight, ignored = getattr(loss, "weight", None), getattr(loss, "ignore_index", IGNORED)
 
     def count(targets: Any) -> float:
         if torch.is_floating_point(targets):  # probabilities: torch divides by their number

@@ -35,7 +35,7 @@ from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
 from simulate.objectives.parameters import as_found
 
-__all__ = ["mean_output", "require_unchanged", "runs_again"]
+__all__ = ["hooked", "mean_output", "require_unchanged", "runs_again"]
 
 _HALVES = (torch.float16, torch.bfloat16)
 _PARTS = {
@@ -116,7 +116,12 @@ def _known(objective: Asked) -> bool:
         return False
     losses = (functional.cross_entropy, functional.mse_loss, mean_output)
     parts = list(model.modules()) if any(loss is known for known in losses) else [*model.modules(), loss]
-    return all(_plain(part) for part in parts) and not _global_hooks()
+    return all(_plain(part) for part in parts)
+
+
+def hooked(part: nn.Module) -> bool:
+    """Whether anything else is called with a module, of its own or of all."""
+    return any(getattr(part, hooks) for hooks in _HOOKS) or _global_hooks()
 
 
 def _global_hooks() -> bool:
@@ -129,7 +134,7 @@ def _global_hooks() -> bool:
 
 def _plain(part: Any) -> bool:
     """Whether a module is of a kind that is known, with no hook, buffer, function or tensor put into it."""
-    if type(part) not in _PARTS or any(getattr(part, hooks) for hooks in _HOOKS):
+    if type(part) not in _PARTS or hooked(part):
         return False
     own = [v for v in vars(part).values() if isinstance(v, Tensor) or (callable(v) and v not in _ACTIVATIONS)]
     held = [t for t in (*part._parameters.values(), *part._buffers.values()) if t is not None]

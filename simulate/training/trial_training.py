@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from simulate import _checks
 from simulate.objectives.batches import placed, rows, window
+from simulate.objectives.forms import Form
 from simulate.objectives.parameters import as_found, require_ready, seed_generators
 from simulate.objectives.reductions import Loss
 
@@ -27,6 +28,8 @@ __all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun",
 
 OptimiserOf = Callable[[float], Optimizer]
 """From a rate to a new optimiser of the parameters of the model."""
+
+_AS_RETURNED = Form()
 
 _LOST = 1e4
 """A run whose loss exceeds that of its first batch by this factor is lost, where nobody says otherwise."""
@@ -140,6 +143,8 @@ class Training:
         A function of outputs and targets, one number for a batch.
     inputs, targets
         All samples, along the first axis; inputs may be a tuple or a mapping of tensors.
+    form
+        What the loss takes of the model, where that is not the tensor it returns.
     batches
         Of all runs, whatever their rate.
     optimiser
@@ -174,6 +179,7 @@ class Training:
     inputs: Any
     targets: Any
     batches: CommonBatches
+    form: Form = _AS_RETURNED
     optimiser: str | OptimiserOf = "sgd"
     training: bool = True
     lost: float | None = None
@@ -345,17 +351,11 @@ def _loss(training: Training, model: nn.Module, step: int, chosen: Tensor) -> Te
     like = next(model.parameters())
     _seed(training.batches.seed, step)
     inputs, targets = (placed(window(part, chosen), like) for part in (training.inputs, training.targets))
-    loss = training.loss(_outputs(model, inputs), targets)
+    loss = training.loss(training.form.outputs(model, model, inputs), targets)
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         got = tuple(loss.shape) if isinstance(loss, Tensor) else type(loss).__name__
         raise ValueError(f"loss must be one number for a batch, got {got}; reduce it to its mean or sum")
     return loss.reshape(())
-
-
-def _outputs(model: nn.Module, inputs: Any) -> Any:
-    if isinstance(inputs, Mapping):
-        return model(**inputs)
-    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
 
 def _seed(seed: int, step: int) -> None:

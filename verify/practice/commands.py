@@ -144,13 +144,15 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         "--model",
         required=True,
         metavar="MODULE:BUILD",
-        help="pkg.module:build or path/file.py:build, a function or class that gives the torch module",
+        help="pkg.module:build or path/file.py:build, a function or class that gives the torch module;"
+        " or hf:config.json, a configuration of transformers",
     )
     parser.add_argument(
         "--data",
         required=True,
         metavar="FILE.npz",
-        help="x_train, y_train (or x, y), or: digits, the embedded",
+        help="x_train, y_train (or x, y); or digits, the embedded; or a text, FILE.txt; or pkg.module:name, a loader,"
+        " data set or pair, or a function that gives one",
     )
     parser.add_argument(
         "--loss",
@@ -167,6 +169,22 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
         action="append",
         metavar="NAME",
         help="differentiate by this parameter or submodule only (repeatable)",
+    )
+    parser.add_argument(
+        "--field",
+        metavar="NAME",
+        help="what the loss takes, by name or number, where the model returns several tensors (default: logits)",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="FOLDER",
+        help="with the files of the tokenizer of a text, or: bytes (default: the folder of hf:config.json)",
+    )
+    parser.add_argument(
+        "--length",
+        type=int,
+        metavar="N",
+        help="tokens of a sequence of a text (default 128, or what the model takes)",
     )
     parser.add_argument(
         "--training", action="store_true", help="measure in training mode, all data one batch"

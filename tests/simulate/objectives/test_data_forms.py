@@ -54,6 +54,16 @@ class StreamedForever(IterableDataset[Any]):
         return itertools.repeat((X[0], Y[0]))
 
 
+class Listed:
+    """Samples of lists and numbers, by number."""
+
+    def __len__(self) -> int:
+        return N
+
+    def __getitem__(self, i: int) -> Any:
+        return X[i].numpy(), int(Y[i])
+
+
 class Augmented(Dataset[Any]):
     """Images that are flipped or not, from a generator of its own."""
 
@@ -105,6 +115,8 @@ SAME: dict[str, Callable[[], Any]] = {
     "a filter": lambda: filter(None, cut(6)),
     "a chain": lambda: itertools.chain(cut(6)[:2], cut(6)[2:]),
     "an iterator over a loader": lambda: iter(DataLoader(ALL, 6)),
+    "a data set": lambda: ALL,
+    "numbers by number": Listed,
 }
 """All samples of X and Y."""
 
@@ -184,7 +196,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "data must hold tensors with samples along the first axis, got NoneType",
     ),
     "one number for all": (lambda: (X, torch.tensor(1)), "got a single number"),
-    "a data set": (lambda: ALL, "data must be batches .*, got TensorDataset"),
     "a tensor": (lambda: X, "data must give batches"),
     "words": (lambda: "data", "data must give batches .*, got str"),
     "nothing": (list, "data must hold at least one sample, got none"),

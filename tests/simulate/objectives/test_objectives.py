@@ -229,7 +229,7 @@ class Pair(nn.Module):
         (bad(loss=lambda z, y: z.sum(1)), r"loss must be one number for a batch, got \(\d,\)"),
         (bad(loss=lambda z, y: 1.0), "loss must be one number for a batch, got float"),
         (bad(loss=lambda z, y: z.sum() * float("inf")), "loss must be finite"),
-        (bad(model=Pair()), "model must return one tensor, got tuple"),
+        (bad(model=Pair()), "model must return one tensor, .* got tuple of 0, 1; say which by field"),
     ],
 )
 def test_what_shows_on_the_way_is_refused(arguments: dict[str, Any], message: str) -> None:

@@ -39,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "Fails",
             r"must run on inputs of shape \(2, 64\), got KeyError: 'no such thing' \(user_net.py, line 31\)",
         ),
-        ("Pair", "model must return one tensor, got tuple; wrap it in a module"),
+        ("Pair", "model must return one tensor, or one as logits, got tuple of 0, 1"),
         ("Few", r"samples along the first axis, got outputs \(\) for 2 samples"),
         ("Full", "memory must suffice, got none left; use a smaller batch size or fewer samples"),
         ("Noisy", "data and model must give the same loss twice"),

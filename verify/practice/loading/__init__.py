@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import copy
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,10 +23,13 @@ from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
 from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.determinism import require_deterministic
+from simulate.objectives.forms import Form, asked_form
+from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
 from verify.escapes import escaped
+from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.foreign import build, calling, function, measured, restored
+from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
 from verify.practice.loading.samples import each, fitting, gathered, subsample
 from verify.running.options import require_seed
 
@@ -39,6 +44,11 @@ LOSSES: Mapping[str, Callable[[], nn.Module]] = {
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 BATCH = 1000
 """Samples in one pass where nobody says: more are not faster, and take more memory."""
+
+OUTPUTS = 1 << 26
+"""Numbers that the model returns in one pass where nobody says: a vocabulary at every position is many."""
+
+_TEXT = ".txt"
 
 _FEW = 2
 """Samples of a first call: batch normalisation in training mode needs two."""
@@ -69,6 +79,8 @@ class Problem:
     batch_size
         Most samples in one pass; None where all are one batch: in training mode, and of a loss that is no mean over
         samples which do not see each other.
+    shifted
+        Whether labels were moved by one position, as the model's own loss does, see `Objective.shifted`.
     """
 
     name: str
@@ -80,6 +92,7 @@ class Problem:
     samples: int
     outputs: tuple[int, ...]
     batch_size: int | None
+    shifted: bool = False
 
     def batch_objective(self, indices: Any) -> Objective:
         """The same loss on some of the samples.
@@ -121,6 +134,7 @@ def problem(
     seed: int = 0,
     parameters: Any = None,
     training: bool = False,
+    field: str | int | None = None,
     name: str | None = None,
 ) -> Problem:
     """A model, its data and its loss, checked by a pass through all of it.
@@ -128,17 +142,18 @@ def problem(
     Parameters
     ----------
     model
-        Any module of one tensor as output, samples along its first axis. A copy is measured.
+        Any module that returns a tensor, or `field` among others, samples along its first axis. A copy is measured.
     data
-        A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once.
+        A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once;
+        mappings with labels, and data sets of single samples, as `simulate.objectives.Objective` takes them.
     loss
         A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce". By the targets
         if None: cross-entropy for integers, squared error for floats.
     dtype, device
         Of the measurement.
     batch_size
-        Most samples in one pass, at most 1000 if None. The result does not hang on it: if the loss is no mean over
-        the samples, or the model lets them see each other, all are one batch whatever it is.
+        Most samples in one pass; if None 1000, fewer where their outputs are many. The result does not hang on it: if
+        the loss is no mean over the samples, or the model lets them see each other, all are one batch whatever it is.
     samples
         So many of the samples, drawn by `seed`; all if None.
     seed
@@ -147,6 +162,9 @@ def problem(
         Names of parameters or submodules to differentiate by; all that require a gradient if None.
     training
         Whether the model is measured in training mode, all samples as one batch.
+    field
+        Name or number of the tensor that the loss takes, where the model returns several; `logits` or the only one
+        if None.
     name
         For people; that of the class if None.
 
@@ -167,15 +185,28 @@ def problem(
     require_ready(model)
     own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)
-    inputs, targets = subsample(*gathered(data, free.parameters[0]), samples, seed)
-    with as_found(own, training):
-        outputs = _outputs(free, inputs)
+    labels = Labels(own, nn.CrossEntropyLoss() if loss is None else _named_loss(loss), field)
+    inputs, targets = subsample(
+        *gathered(data, free.parameters[0], lambda x, y: labels.parted(x, y, free.call, free.parameters)),
+        samples,
+        seed,
+    )
     criterion = _loss(loss, targets)
+    with as_found(own, training):
+        form = _form(free, inputs, targets, criterion, field)
+        outputs = _outputs(free, inputs, form)
     targets = fitting(criterion, outputs, targets, _dtype(dtype))
-    size = None if training else min(batch_size or BATCH, len(targets))
+    most = max(1, min(BATCH, OUTPUTS // max(1, math.prod(outputs))))
+    size = None if training else min(batch_size or most, len(targets))
     with calling("model and loss", "run on all samples"):
         objective = Objective(
-            own, criterion, [(inputs, targets)], parameters=parameters, training=training, chunk=size
+            own,
+            criterion,
+            [(inputs, targets)],
+            parameters=parameters,
+            training=training,
+            chunk=size,
+            field=field,
         )
         objective.disown(model)
         objective.value()
@@ -196,6 +227,7 @@ def problem(
         samples=len(targets),
         outputs=outputs,
         batch_size=objective.chunk,
+        shifted=bool(labels.shifted),
     )
 
 
@@ -205,6 +237,8 @@ def load_problem(
     *,
     loss: str | None = None,
     checkpoint: str | None = None,
+    tokenizer: str | None = None,
+    length: int | None = None,
     seed: int = 0,
     tell: Callable[[str], object] = lambda _: None,
     **options: Any,
@@ -216,19 +250,22 @@ def load_problem(
     model
         ``pkg.module:build`` or ``path/to/file.py:build``: a function or class without required arguments that gives
         a module, or a module itself. The current folder is searched first. It builds with torch, numpy and Python
-        seeded by `seed`.
+        seeded by `seed`. Or ``hf:config.json``, a configuration of transformers, see `language`.
     data
         An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats as they are, uint8 inputs divided by 255;
         or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28), (784,), (1, 8, 8),
-        (64,) and (3, 32, 32).
+        (64,) and (3, 32, 32); or ``text.txt``, by a tokenizer; or ``pkg.module:name``, what `problem` takes or a
+        function without required arguments that gives it.
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
         A ``state_dict``, or a dictionary with one in it, see `checkpoints.restore`. Code in it is never run.
+    tokenizer, length
+        Of a text: a folder with the files of a tokenizer or ``bytes``, and how many tokens a sequence has.
     seed
         Of what `model` draws, and of the choice of `samples`.
     tell
-        Called with a line that says what of the checkpoint was loaded.
+        Called with a line that says what of the checkpoint was loaded, of a text read, or done to labels.
     options
         As in `problem`.
 
@@ -244,13 +281,29 @@ def load_problem(
     ValueError: model must have a parameter that requires a gradient, got none
     """
     with restored(require_seed(seed)):
-        net = build(model)
+        net = language.from_configuration(model) if model.startswith(language.PREFIX) else build(model)
         if checkpoint:
             tell(restore(net, checkpoint))
         criterion = loss if loss is None or loss in LOSSES else function(loss)
-        given = _digits(net, options) if data == DIGITS else _archive(data)
+        if data.endswith(_TEXT):
+            given, told = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
+            tell(told)
+        elif tokenizer is not None or length is not None:
+            raise ValueError(f"--tokenizer and --length must go with a text as --data, got {data}")
+        else:
+            given = _given(data, net, options)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
-        return problem(net, given, loss=criterion, seed=seed, name=name, **options)
+        found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
+        if found.shifted:
+            tell("labels: moved by one position, as the model's own loss does")
+        return found
+
+
+def _given(data: str, net: nn.Module, options: Mapping[str, Any]) -> Any:
+    if data == DIGITS:
+        return _digits(net, options)
+    named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
+    return given_data(data) if named and not Path(data).is_file() else _archive(data)
 
 
 def from_options(options: argparse.Namespace) -> Problem:
@@ -261,7 +314,7 @@ def from_options(options: argparse.Namespace) -> Problem:
     ValueError
         As `load_problem`.
     """
-    for option in ("samples", "batch_size"):
+    for option in ("samples", "batch_size", "length"):
         value = getattr(options, option)
         if value is not None and value < 1:
             raise ValueError(f"--{option.replace('_', '-')} must be at least 1, got {value}")
@@ -277,6 +330,9 @@ def from_options(options: argparse.Namespace) -> Problem:
         seed=options.seed,
         parameters=options.parameters,
         training=options.training,
+        field=int(options.field) if options.field and options.field.isdigit() else options.field,
+        tokenizer=options.tokenizer,
+        length=options.length,
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
 
@@ -298,13 +354,22 @@ def _dtype(name: str) -> torch.dtype:
     return DTYPES[name]
 
 
-def _outputs(free: Parametric, inputs: Any) -> tuple[int, ...]:
+def _form(free: Parametric, inputs: Any, targets: Tensor, loss: Any, field: str | int | None) -> Form:
+    one = slice(0, 1)
+    return asked_form(
+        lambda given: free.call(free.parameters, given),
+        window(inputs, one),
+        targets[one],
+        loss=loss,
+        field=field,
+    )
+
+
+def _outputs(free: Parametric, inputs: Any, form: Form) -> tuple[int, ...]:
     """Shape of the outputs of one sample, by a first call."""
     few = window(inputs, slice(_FEW))
     with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
-        outputs = free.call(free.parameters, few)
-    if not isinstance(outputs, Tensor):
-        raise ValueError(f"model must return one tensor, got {type(outputs).__name__}; wrap it in a module")
+        outputs = form.read(free.call(free.parameters, few))
     if outputs.ndim == 0 or len(outputs) != rows(few):
         got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
         raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
@@ -324,6 +389,10 @@ def _whole(part: Tensor) -> str:
 def _loss(loss: Any, targets: Tensor) -> Any:
     if loss is None:
         return nn.MSELoss() if targets.is_floating_point() else nn.CrossEntropyLoss()
+    return _named_loss(loss)
+
+
+def _named_loss(loss: Any) -> Any:
     if isinstance(loss, str) and loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
     if not isinstance(loss, str) and not callable(loss):
@@ -342,7 +411,7 @@ def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
         pixels = images.images.reshape(-1, *shape)
         try:
             with as_found(own, bool(options.get("training"))):
-                _outputs(free, placed(torch.tensor(pixels[:_FEW]), free.parameters[0]))
+                _outputs(free, placed(torch.tensor(pixels[:_FEW]), free.parameters[0]), Form())
         except ValueError as error:
             first = first or str(error)
             continue

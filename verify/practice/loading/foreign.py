@@ -19,7 +19,7 @@ from simulate.objectives.parameters import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
 
-__all__ = ["build", "calling", "function", "measured", "output_apart", "restored"]
+__all__ = ["build", "calling", "function", "given_data", "measured", "output_apart", "restored"]
 
 _NO_MEMORY = ("out of memory", "can't allocate memory", "alloc_cpu")
 _USED = ("torch", "numpy", "scipy")
@@ -92,7 +92,7 @@ def build(words: str) -> nn.Module:
     found = _named("model", words)
     if isinstance(found, nn.Module):
         return found
-    _require_no_arguments(words, found)
+    _require_no_arguments(f"model {words}", found)
     with calling(f"model {words}", "build without an error"):
         made = found()
     if not isinstance(made, nn.Module):
@@ -112,11 +112,27 @@ def function(words: str) -> Callable[..., Any]:
         raise ValueError(f"loss must be cross-entropy, mse, bce or pkg.module:function, got {words!r}")
     found = _named("loss", words)
     if inspect.isclass(found):
-        _require_no_arguments(words, found)
+        _require_no_arguments(f"loss {words}", found)
         with calling(f"loss {words}", "be made without an error"):
             found = found()
     if not callable(found):
         raise ValueError(f"loss {words} must be a function, got {type(found).__name__}")
+    return found
+
+
+def given_data(words: str) -> Any:
+    """The data that ``pkg.module:name`` or ``path/file.py:name`` names, or those that it gives when called.
+
+    Raises
+    ------
+    ValueError
+        If there are none, with what its code raised.
+    """
+    found = _named("data", words)
+    if inspect.isclass(found) or not any(hasattr(found, way) for way in ("__iter__", "__getitem__")):
+        _require_no_arguments(f"data {words}", found, "data")
+        with calling(f"data {words}", "be made without an error"):
+            return found()
     return found
 
 
@@ -143,9 +159,9 @@ def _held(module: Any) -> str:
     return f"it has {', '.join(names[:_SHOWN])}" if names else "it has no function of its own"
 
 
-def _require_no_arguments(words: str, found: Any) -> None:
+def _require_no_arguments(words: str, found: Any, else_: str = "a module") -> None:
     if not callable(found):
-        raise ValueError(f"model {words} must be a function, a class or a module, got {type(found).__name__}")
+        raise ValueError(f"{words} must be a function, a class or {else_}, got {type(found).__name__}")
     try:
         needed = [p.name for p in inspect.signature(found).parameters.values() if _required(p)]
     except (ValueError, TypeError):  # written in C: the call will tell

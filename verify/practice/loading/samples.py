@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives.batches import (
+    Labelling,
     as_tensor,
     cuttable,
     held,
     joined,
+    labelled,
     pair,
     placed,
     repeatable,
@@ -29,14 +31,21 @@ _LABELS = "; if they are classes, save them as integers and take cross-entropy"
 _SHARES = "; if they are shares of the classes, save them as floats"
 
 
-def gathered(data: Any, like: Tensor) -> tuple[Any, Tensor]:
-    """All samples of the batches in one, on the device and in the type of the parameters."""
+def gathered(data: Any, like: Tensor, labels: Labelling) -> tuple[Any, Tensor]:
+    """All samples of the batches in one, on the device and in the type of the parameters.
+
+    Of a mapping with labels `labels` makes inputs and targets.
+    """
     with as_found(None, training=False), calling("data", "give batches (inputs, targets)"):
-        batches = [pair(item) for item in held(repeatable(data))]
+        items = list(held(repeatable(data)))
+        batches = [pair(item) for item in items]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
     inputs = [each(x, lambda part: placed(_scaled(part), like)) for x, _ in batches]
     targets = [placed(_tensor("targets", y), like) for _, y in batches]
+    for place, item in enumerate(items):
+        if labelled(item):
+            inputs[place], targets[place] = labels(inputs[place], targets[place])
     for x, y in zip(inputs, targets, strict=True):
         if not cuttable(x, y):
             got = " and ".join(map(str, sample_counts(x, y)))

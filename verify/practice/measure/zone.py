@@ -11,8 +11,10 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from simulate.objectives.parameters import as_found
+from simulate.objectives.reductions import IGNORED
 from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess
 from verify.practice.loading import Problem
@@ -27,6 +29,9 @@ WELL, BARELY = 5.0, 2.0
 
 _SIGMAS = 2
 """Standard errors either side within which all places are named."""
+
+_AT_ONCE = 1 << 22
+"""Numbers that are made double at a time."""
 
 _PLACES = ("outside", "at the edge", "inside")
 
@@ -149,20 +154,32 @@ def _seen(hessian: Estimate) -> Estimate:
 
 
 def softmax(problem: Problem) -> Softmax | None:
-    """How sure a classifier is on all samples; None for other problems."""
+    """How sure a classifier is on all samples, where its loss looks; None for other problems."""
     classes = problem.classes
     if classes is None or classes < 2:
         return None
-    objective = problem.objective
+    objective, ignored = problem.objective, getattr(problem.loss, "ignore_index", IGNORED)
     top, entropy, count = 0.0, 0.0, 0
     with as_found(objective.model, objective.training), torch.no_grad():
         leaves = objective.leaves()
         for batch in objective.batches():
-            logarithms = objective.outputs(leaves, batch.inputs).double().log_softmax(1)
-            top += float(logarithms.amax(1).exp().sum())
-            entropy -= float((logarithms.exp() * logarithms).sum())
-            count += logarithms[:, 0].numel()
+            outputs = objective.outputs(leaves, batch.inputs).movedim(1, -1)
+            kept = (
+                outputs[batch.targets != ignored]
+                if _labels(batch.targets, outputs)
+                else outputs.flatten(0, -2)
+            )
+            for part in kept.split(max(1, _AT_ONCE // classes)):
+                logarithms = part.double().log_softmax(1)
+                top += float(logarithms.amax(1).exp().sum())
+                entropy -= float((logarithms.exp() * logarithms).sum())
+            count += len(kept)
     return Softmax(confidence=top / count, entropy=entropy / count / math.log(classes))
+
+
+def _labels(targets: Tensor, outputs: Tensor) -> bool:
+    """Whether there is one for all classes at each place, not a share for each class."""
+    return not targets.is_floating_point() and targets.shape == outputs.shape[:-1]
 
 
 def _verdict(seen: Estimate, floor: float) -> str:

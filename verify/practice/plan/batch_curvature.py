@@ -86,7 +86,12 @@ def _largest(problem: Problem, chosen: np.ndarray, rng: np.random.Generator) -> 
     data = [(window(problem.inputs, picked), problem.targets[picked])]
     with calling("model and loss", f"run on batches of {len(picked)} samples in training mode"):
         objective = Objective(
-            problem.model, problem.loss, data, parameters=problem.objective.names, training=True
+            problem.model,
+            problem.loss,
+            data,
+            parameters=problem.objective.names,
+            training=True,
+            field=problem.objective.form.field,
         )
         return float(extremes(hessian(objective), rng, largest=1, tolerance=_RITZ).values[0])
 

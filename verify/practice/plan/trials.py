@@ -186,6 +186,7 @@ class Trials:
             loss=self.problem.loss,
             inputs=self.problem.inputs,
             targets=self.problem.targets,
+            form=self.problem.objective.form,
             batches=CommonBatches(
                 samples=self.problem.samples, size=size, seed=self.seed, drop_last=self.drop_last
             ),

@@ -1,0 +1,150 @@
+"""Labels that come with the inputs in one mapping, as a batch of transformers: what of them the loss is taken of.
+
+A causal language model predicts at each position the label of the next one, and its own loss moves the labels. Here
+the loss is a function of outputs and targets, so that the labels are moved instead: by one position to the left, with
+what the loss ignores at the end. Whether a model does so is asked of itself: it is called with the labels of one
+sample, and its own loss compared with the cross-entropy of its logits with the labels moved and as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.objectives.batches import window
+from simulate.objectives.derivatives import normal
+from simulate.objectives.forms import Form
+from simulate.objectives.parameters import as_found
+from simulate.objectives.reductions import IGNORED, of_classes
+
+__all__ = ["Labels"]
+
+Call = Callable[[Sequence[Tensor], Any], Any]
+
+_AWAY = 0.05
+"""How far from the parameters a model is asked, as a share of them: where all logits are zero, both losses agree."""
+
+_CLOSE = 1e-3
+"""Relative difference of two losses that are the same, in single precision and a sum in another order."""
+
+
+class Labels:
+    """Inputs and targets of a mapping with labels, for one model with its loss.
+
+    Attributes
+    ----------
+    shifted
+        Whether labels are moved by one position; None as long as there were none to move.
+    """
+
+    def __init__(self, model: nn.Module | None, loss: Any, field: str | int | None = None) -> None:
+        self._model, self._loss, self._form = model, loss, Form(field)
+        self.shifted: bool | None = None
+
+    def parted(
+        self, inputs: Mapping[str, Any], labels: Any, call: Call, leaves: Sequence[Tensor]
+    ) -> tuple[dict[str, Any], Any]:
+        """What the model and the loss get; `call` gives what the model returns at some parameters for inputs.
+
+        Raises
+        ------
+        ValueError
+            If the model's own loss is no cross-entropy of its logits with the labels, moved or not, or it moves them
+            and the loss is no cross-entropy.
+        """
+        inputs = self._completed(dict(inputs), labels)
+        if not _movable(labels):
+            return inputs, labels
+        if self.shifted is None:
+            self.shifted = self._moves(inputs, labels, call, leaves)
+        return inputs, _moved(labels, self._ignored()) if self.shifted else labels
+
+    def _completed(self, inputs: dict[str, Any], labels: Any) -> dict[str, Any]:
+        """What an encoder and decoder makes of the labels if it is given them."""
+        started = getattr(self._model, "prepare_decoder_input_ids_from_labels", None)
+        if started is not None and not any(name.startswith("decoder_input") for name in inputs):
+            inputs["decoder_input_ids"] = started(labels)
+        return inputs
+
+    def _ignored(self) -> int:
+        if not of_classes(self._loss):
+            raise ValueError(
+                f"loss must be a cross-entropy of torch where the model moves labels by one position, got"
+                f" {getattr(self._loss, '__name__', type(self._loss).__name__)}; give pairs (inputs, targets), moved"
+            )
+        return getattr(self._loss, "ignore_index", IGNORED)
+
+    def _moves(
+        self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]
+    ) -> bool | None:
+        """Whether the model does; of labels that are none of its positions, False, and None where none is kept."""
+        kept = (labels[:, 1:] != IGNORED).any(1).nonzero()
+        if not len(kept):
+            return None
+        one = slice(int(kept[0]), int(kept[0]) + 1)
+        inputs, labels = window(inputs, one), labels[one]
+        away = [p.detach() + _AWAY * _size(p) * normal(p, seed=1) for p in leaves]
+        with as_found(self._model, training=False), torch.no_grad():
+            logits = self._form.read(call(away, inputs))
+            if logits.shape[:-1] != labels.shape:
+                return False
+            own = _own_loss(call, away, inputs, labels)
+            if own is None:
+                return False
+            found = [_close(own, _cross_entropy(logits, each)) for each in (_moved(labels, IGNORED), labels)]
+        if found[0] == found[1]:
+            raise ValueError(
+                "labels must be those of a model whose own loss is the cross-entropy of its logits with them, moved"
+                f" by one position or as they stand, got {'both' if found[0] else 'neither'}: {own:.6g};"
+                " give pairs (inputs, targets) as the loss takes them"
+            )
+        return found[0]
+
+
+def _own_loss(call: Call, leaves: Sequence[Tensor], inputs: dict[str, Any], labels: Tensor) -> float | None:
+    """None of a model that takes no labels, or gives no loss for them."""
+    try:
+        found = call(leaves, {**inputs, "labels": labels})
+    except (TypeError, ValueError):  # code of others, that takes no such argument
+        return None
+    loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
+    return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None
+
+
+def _size(parameter: Tensor) -> float:
+    """Typical entry, and 1 of one that is zero."""
+    return float(parameter.detach().square().mean().sqrt()) or 1.0
+
+
+def _movable(labels: Any) -> bool:
+    return (
+        isinstance(labels, Tensor)
+        and labels.ndim == 2
+        and not labels.is_floating_point()
+        and bool(len(labels))
+    )
+
+
+def _moved(labels: Tensor, ignored: int) -> Tensor:
+    """One position to the left.
+
+    Examples
+    --------
+    >>> _moved(torch.tensor([[1, 2, 3]]), -100)
+    tensor([[   2,    3, -100]])
+    """
+    return functional.pad(labels[:, 1:], (0, 1), value=ignored)
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> float:
+    return float(
+        functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
+    )
+
+
+def _close(one: float, other: float) -> bool:
+    return abs(one - other) <= _CLOSE * abs(one)

@@ -1,0 +1,212 @@
+"""Second derivative of a loss in the outputs of a model, in products with changes of them.
+
+| loss | its second derivative on one sample |
+|---|---|
+| `nn.CrossEntropyLoss` | a (diag(p) - p p'), p the softmax of the logits |
+| `nn.BCEWithLogitsLoss` | a s (1 - s), s the sigmoid of the logit |
+| `nn.MSELoss` | 2 a |
+| any other | by automatic differentiation of the loss |
+
+with a the weight of the sample, of its classes and of the mean. The first three are those of torch as they were built,
+with all of their options; what was hooked, derived or called in a way of its own is differentiated like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.objectives.batches import Batch, cuts
+from simulate.objectives.derivatives import directional
+from simulate.objectives.objective import Objective
+from simulate.objectives.soundness import hooked
+
+__all__ = ["Bend", "logistic_curvature", "output_curvature", "softmax_curvature"]
+
+Bend = Callable[[Tensor], Tensor]
+"""Product of the second derivative with a change of the outputs of one batch."""
+
+_AT_ONCE = 1 << 18
+"""Numbers that are bent at a time: logits may be as large as all else together, and these stay in the cache."""
+
+_FUNCTIONS: dict[Any, Callable[[], nn.Module]] = {
+    functional.cross_entropy: nn.CrossEntropyLoss,
+    functional.mse_loss: nn.MSELoss,
+    functional.binary_cross_entropy_with_logits: nn.BCEWithLogitsLoss,
+}
+
+
+def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Bend:
+    """That of the part of the loss that a batch adds, at these outputs.
+
+    Raises
+    ------
+    ValueError
+        As `Objective.loss`.
+
+    Examples
+    --------
+    >>> objective = Objective(nn.Linear(2, 2), nn.CrossEntropyLoss(), (torch.ones(1, 2), torch.tensor([0])))
+    >>> output_curvature(objective, torch.zeros(1, 2), objective.few())(torch.tensor([[1.0, -1.0]]))
+    tensor([[ 0.5000, -0.5000]])
+    """
+    outputs = outputs.detach()
+    closed = _closed(objective.criterion, outputs, batch)
+    if closed is not None:
+        objective.loss(outputs, batch)  # which says what is wrong with the targets
+        return closed()
+    free = outputs.requires_grad_()
+    (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
+    return lambda tangent: directional(slope, free, tangent)
+
+
+def softmax_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
+    """Softmax covariance of every sample, weight (diag(p) - p p'), with classes along axis 1.
+
+    Changes are taken relative to that of the likeliest class, so that no digits are lost where it is nearly certain.
+
+    Parameters
+    ----------
+    logits
+        (N, K, ...).
+    weight
+        One number, or one for each sample and place, (N, 1, ...).
+
+    Examples
+    --------
+    >>> softmax_curvature(torch.zeros(1, 2), 4.0)(torch.tensor([[1.0, 0.0]]))
+    tensor([[ 1., -1.]])
+    """
+    last = logits.movedim(1, -1).is_contiguous()  # classes side by side: all is done there
+    moved = logits.movedim(1, -1) if last else logits
+    axis = -1 if last else 1
+    p, top = moved.softmax(axis), moved.argmax(axis, keepdim=True)
+    weight = weight.movedim(1, -1) if isinstance(weight, Tensor) and last else weight
+
+    def bent(tangent: Tensor, rows: slice) -> Tensor:
+        scale = weight[rows] if isinstance(weight, Tensor) else weight
+        change = tangent - tangent.gather(axis, top[rows])
+        change = change - (p[rows] * change).sum(axis, keepdim=True)
+        return change.mul_(p[rows]).mul_(scale)
+
+    def product(tangent: Tensor) -> Tensor:
+        tangent = tangent.movedim(1, -1) if last else tangent
+        if tangent.numel() <= _AT_ONCE:
+            found = bent(tangent, slice(None))
+        else:
+            found = torch.empty_like(p)
+            for rows in _windows(p):
+                found[rows] = bent(tangent[rows], rows)
+        return found.movedim(-1, 1) if last else found
+
+    return product
+
+
+def logistic_curvature(logits: Tensor, weight: Tensor | float) -> Bend:
+    """Variance of every bit, weight s (1 - s); `weight` is one number or broadcasts against the logits.
+
+    Examples
+    --------
+    >>> logistic_curvature(torch.zeros(1, 2), 4.0)(torch.tensor([[1.0, -2.0]]))
+    tensor([[ 1., -2.]])
+    """
+    diagonal = logits.sigmoid().mul_((-logits).sigmoid_()).mul_(weight)
+    return lambda tangent: diagonal * tangent
+
+
+def _windows(tensor: Tensor) -> Iterator[slice]:
+    """Samples, so many at a time that they stay in the cache."""
+    return cuts(len(tensor), max(1, _AT_ONCE // max(1, tensor[0].numel())))
+
+
+# --- the losses of torch -----------------------------------------------------------------------------------------
+
+
+def _closed(criterion: Any, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+    """Closed form for a loss of torch; None where it is called in a way that torch alone knows."""
+    loss = _FUNCTIONS[criterion]() if _is_function(criterion) else criterion
+    kind = _CLOSED.get(type(loss))
+    if kind is None or hooked(loss) or "forward" in vars(loss) or loss.reduction not in ("mean", "sum"):
+        return None
+    plain = type(outputs) is Tensor and type(batch.targets) is Tensor
+    if not plain or not outputs.numel() or torch.is_autocast_enabled(outputs.device.type):
+        return None
+    return kind(loss, outputs, batch)
+
+
+def _is_function(criterion: Any) -> bool:
+    return any(criterion is known for known in _FUNCTIONS)  # what is no function may have no hash
+
+
+def _cross_entropy(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+    targets = batch.targets
+    if outputs.ndim < 2:
+        return None
+    if targets.shape == outputs.shape and targets.is_floating_point():
+        weigh = _of_shares
+    elif targets.shape == outputs[:, 0].shape and targets.dtype == torch.int64:
+        weigh = _of_classes
+    else:
+        return None
+    return lambda: softmax_curvature(outputs, weigh(loss, outputs, batch))
+
+
+def _of_classes(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor | float:
+    """Weight of every sample and place, (N, 1, ...), from its class, or one number where it is the same for all."""
+    kept = batch.targets != loss.ignore_index
+    if loss.weight is None:
+        each, count = kept.to(outputs.dtype), float(kept.sum())
+    else:
+        own = loss.weight[batch.targets.where(kept, 0)] * kept
+        # smoothing spreads a share of the target over all classes, each with its weight
+        spread = loss.label_smoothing * loss.weight.mean()
+        each, count = (1 - loss.label_smoothing) * own + spread * kept, float(own.sum())
+    # of ignored classes alone nothing is left, whatever it is divided by
+    factor = batch.factor / (count or 1.0) if loss.reduction == "mean" else batch.factor
+    if loss.weight is None and bool(kept.all()):
+        return factor
+    return (factor * each).unsqueeze(1)
+
+
+def _of_shares(loss: nn.CrossEntropyLoss, outputs: Tensor, batch: Batch) -> Tensor:
+    """Weight of every sample and place, (N, 1, ...), from the shares of the classes."""
+    if loss.weight is None:
+        own, mean = batch.targets.sum(1, keepdim=True), 1.0
+    else:
+        own = (batch.targets.movedim(1, -1) @ loss.weight).unsqueeze(1)
+        mean = loss.weight.mean()
+    each = (1 - loss.label_smoothing) * own + loss.label_smoothing * mean
+    places = outputs.numel() // outputs.shape[1]
+    return each * (batch.factor / places if loss.reduction == "mean" else batch.factor)
+
+
+def _binary(loss: nn.BCEWithLogitsLoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+    if batch.targets.shape != outputs.shape or not batch.targets.is_floating_point():
+        return None
+
+    def bend() -> Bend:
+        factor = batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor
+        weight = factor if loss.weight is None else factor * loss.weight
+        if loss.pos_weight is not None:
+            weight = weight * (1 + (loss.pos_weight - 1) * batch.targets)
+        return logistic_curvature(outputs, weight)
+
+    return bend
+
+
+def _squares(loss: nn.MSELoss, outputs: Tensor, batch: Batch) -> Callable[[], Bend] | None:
+    if batch.targets.shape != outputs.shape or not batch.targets.is_floating_point():
+        return None
+    factor = 2 * (batch.factor / outputs.numel() if loss.reduction == "mean" else batch.factor)
+    return lambda: lambda tangent: factor * tangent
+
+
+_CLOSED: dict[type, Callable[[Any, Tensor, Batch], Callable[[], Bend] | None]] = {
+    nn.CrossEntropyLoss: _cross_entropy,
+    nn.BCEWithLogitsLoss: _binary,
+    nn.MSELoss: _squares,
+}

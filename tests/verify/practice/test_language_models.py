@@ -1,0 +1,285 @@
+"""Language models by the words of the shell: a configuration, a text, data by name; transformers is a stand-in here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from tests.simulate.objectives.language import CausalModel, batch, tokens
+from verify.cli import main
+from verify.practice import plan
+from verify.practice.loading import load_problem, problem
+from verify.practice.measure import StoppingRule, measure
+
+CONFIGURATION = {"model_type": "tiny", "architectures": ["TinyModel"], "vocab_size": 128, "n_positions": 12}
+TEXT = "To be, or not to be, that is the question: " * 6
+FEW = StoppingRule(probes=2, budget=20)
+
+
+class Tiny(nn.Module):
+    """What the stand-in builds."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.embed, self.head = (
+            nn.Embedding(config.vocab_size, 3),
+            nn.Linear(3, config.vocab_size, bias=False),
+        )
+
+    def forward(self, input_ids: Tensor, labels: Tensor | None = None) -> dict[str, Tensor]:
+        logits = self.head(self.embed(input_ids).cumsum(1).tanh())
+        if labels is None:
+            return {"logits": logits}
+        return {"logits": logits, "loss": nn.functional.cross_entropy(logits[:, :-1].mT, labels[:, 1:])}
+
+
+class Tokenizer:
+    """Two characters are a token."""
+
+    def __call__(self, text: str, *, add_special_tokens: bool) -> dict[str, list[int]]:
+        assert not add_special_tokens
+        return {"input_ids": [ord(c) for c in text[::2]]}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current one, with a configuration and a text in it, and a stand-in of transformers."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIGURATION))
+    (tmp_path / "words.txt").write_text(TEXT)
+    stand_in: Any = ModuleType("transformers")
+    stand_in.AutoConfig = SimpleNamespace(for_model=_for_model)
+    stand_in.AutoModelForCausalLM = SimpleNamespace(from_config=Tiny)
+    stand_in.AutoTokenizer = SimpleNamespace(from_pretrained=_from_pretrained)
+    stand_in.TinyModel = Tiny
+    monkeypatch.setitem(sys.modules, "transformers", stand_in)
+    return tmp_path
+
+
+def _for_model(kind: str, **own: Any) -> Any:
+    if kind != "tiny":
+        raise KeyError(f"unrecognised {kind}")
+    return SimpleNamespace(**own)
+
+
+def _from_pretrained(place: str, *, local_files_only: bool) -> Tokenizer:
+    assert local_files_only and (Path(place) / "tokenizer.json").is_file()
+    return Tokenizer()
+
+
+@pytest.mark.parametrize("words", ["hf:config.json", "hf:."])
+@pytest.mark.parametrize("architectures", [["TinyModel"], None])
+def test_a_configuration_and_a_text_are_a_problem(folder: Path, words: str, architectures: Any) -> None:
+    (folder / "config.json").write_text(json.dumps(CONFIGURATION | {"architectures": architectures}))
+    told: list[str] = []
+    found = load_problem(words, "words.txt", tokenizer="bytes", length=10, tell=told.append, dtype="float64")
+
+    count = len(TEXT) // 10
+    assert (found.samples, found.classes, found.outputs) == (count, 128, (128, 10)) and found.shifted
+    assert told == [
+        f"data words.txt: {count} sequences of 10 tokens, the last {len(TEXT) - 10 * count} tokens left out",
+        "labels: moved by one position, as the model's own loss does",
+    ]
+    ids = torch.tensor(list(TEXT.encode()))[: 10 * count].view(count, 10)
+    assert_allclose(found.objective.value(), found.model(ids, labels=ids)["loss"].item(), rtol=1e-12)
+
+
+def test_the_seed_draws_the_weights(folder: Path) -> None:
+    first, same, other = (
+        load_problem("hf:config.json", "words.txt", tokenizer="bytes", seed=seed).objective.value()
+        for seed in (0, 0, 1)
+    )
+    assert first == same != other
+
+
+def test_a_tokenizer_beside_the_configuration_is_taken(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    found = load_problem("hf:config.json", "words.txt")
+    assert found.outputs == (128, 12)  # as many positions as the model takes
+    assert found.inputs["input_ids"][0].tolist() == [ord(c) for c in TEXT[:24:2]]
+
+
+def test_the_command_measures_a_language_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "measure --model hf:config.json --data words.txt --tokenizer bytes --length 8 --samples 6 --top 1"
+    assert main([*words.split(), "--probes", "2", "--budget", "10", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["samples"] == 6
+    assert "labels: moved by one position" in printed.err
+
+
+DATA = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+x, y = torch.randn(9, 3), torch.arange(9).remainder(3)
+pair = (x, y)
+samples = TensorDataset(x, y)
+
+def loader():
+    return DataLoader(samples, 4)
+
+def batches():
+    yield x[:5], y[:5]
+    yield x[5:], y[5:]
+
+class Columns:
+    column_names = ["input", "label"]
+    def __len__(self):
+        return 9
+    def __getitem__(self, i):
+        return {"input": x[i].tolist(), "label": int(y[i])}
+
+def missing(path):
+    return pair
+
+number = 3
+"""
+MODEL = "import torch\nbuild = torch.nn.Linear(3, 3)\n"
+
+
+@pytest.mark.parametrize("name", ["pair", "samples", "loader", "batches", "Columns"])
+@pytest.mark.parametrize("place", ["own_data", "own_data.py"])
+def test_data_are_named_as_models_are(folder: Path, name: str, place: str) -> None:
+    (folder / "own_data.py").write_text(DATA)
+    (folder / "own_net.py").write_text(MODEL)
+    found = load_problem("own_net.py:build", f"{place}:{name}")
+    assert (found.samples, found.classes) == (9, 3)
+    sys.modules.pop("own_data", None)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "options", "line"),
+    [
+        (
+            "hf:none.json",
+            "words.txt",
+            {},
+            "model hf:none.json must be hf: and an existing .* got no file none.json",
+        ),
+        ("hf:", "words.txt", {}, "model hf: must be hf: and an existing configuration file"),
+        ("hf:words.txt", "words.txt", {}, "must be a configuration in JSON, got JSONDecodeError"),
+        ("hf:list.json", "words.txt", {}, 'must say its "model_type", such as "gpt2", got none'),
+        ("hf:other.json", "words.txt", {}, "must be a configuration that transformers knows, got KeyError"),
+        ("hf:odd.json", "words.txt", {}, "must name architectures that transformers has, got 'Nothing'"),
+        (
+            "hf:config.json",
+            "words.txt",
+            {},
+            "tokenizer must be a folder with one of tokenizer.json, .* or take --tok",
+        ),
+        (
+            "hf:config.json",
+            "no.txt",
+            {"tokenizer": "bytes"},
+            "data no.txt must be an existing file, got none",
+        ),
+        ("hf:config.json", "raw.txt", {"tokenizer": "bytes"}, "data raw.txt must be a text in UTF-8"),
+        (
+            "hf:config.json",
+            "empty.txt",
+            {"tokenizer": "bytes"},
+            "must have a sequence of at least 2 tokens, got 0 to",
+        ),
+        ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 9999}, "use a smaller --length"),
+        ("hf:config.json", "digits", {"tokenizer": "bytes"}, "must go with a text as --data, got digits"),
+        ("own_net.py:build", "words.txt", {}, "tokenizer must be a folder or bytes where --model is no hf:"),
+        (
+            "own_net.py:build",
+            "own_data.py:missing",
+            {},
+            "data own_data.py:missing must need no arguments, got path",
+        ),
+        ("own_net.py:build", "own_data.py:number", {}, "must be a function, a class or data, got int"),
+        ("own_net.py:build", "own_data.py:nothing", {}, "must name what own_data.py holds, got 'nothing'"),
+        (
+            "own_net.py:build",
+            "no_data.py:pair",
+            {},
+            "data no_data.py:pair must import without an error, got FileNot",
+        ),
+        (
+            "own_net.py:build",
+            "own_data.py:pair",
+            {"field": "logits"},
+            "field must name a tensor .* got 'logits'",
+        ),
+    ],
+)
+def test_what_is_none_is_told(
+    folder: Path, model: str, data: str, options: dict[str, Any], line: str
+) -> None:
+    files: dict[str, str] = {
+        "own_net.py": MODEL,
+        "own_data.py": DATA,
+        "list.json": "[]",
+        "other.json": '{"model_type": "other"}',
+        "odd.json": '{"model_type": "tiny", "architectures": ["Nothing"], "vocab_size": 3}',
+        "empty.txt": "",
+    }
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    (folder / "raw.txt").write_bytes(b"\xff\xfe\xfd")
+    with pytest.raises(ValueError, match=line):
+        load_problem(model, data, **options)
+
+
+def test_without_transformers_it_is_told_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(
+        ValueError, match=r"hf:config.json must be read by transformers, got .*; pip install trans"
+    ):
+        load_problem("hf:config.json", "words.txt", tokenizer="bytes")
+
+
+@pytest.mark.parametrize("length", ["0", "-3"])
+def test_a_length_is_positive(folder: Path, length: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["measure", "--model", "hf:config.json", "--data", "words.txt", "--length", length]
+    assert main(words) == 2
+    assert f"--length must be at least 1, got {length}" in capsys.readouterr().err
+
+
+def test_a_batch_of_transformers_is_measured_and_planned() -> None:
+    """What is padding is in no mean, of the loss, of the softmax or of trial training."""
+    model, given = CausalModel(), batch()
+    found = problem(model, given, dtype="float64")
+    kept = int((given["labels"][:, 1:] != -100).sum())
+
+    assert (found.objective.samples, found.samples, found.shifted) == (kept, 5, True)
+    assert_allclose(found.objective.value(), model(**given)["loss"].item(), rtol=1e-12)
+    measured = measure(found, top=1, stopping=FEW)
+    logits = model(**{k: v for k, v in given.items() if k != "labels"})["logits"].detach()
+    chosen = logits[:, :-1][given["labels"][:, 1:] != -100].softmax(-1)
+    assert measured.zone.softmax is not None
+    assert_allclose(measured.zone.softmax.confidence, chosen.amax(-1).mean(), rtol=1e-9)
+    planned = plan.plan(found, [2], steps=4)
+    assert planned.samples == 5
+
+
+def test_the_field_is_handed_on() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = CausalModel()
+
+        def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+            logits = self.body(ids)["logits"]
+            return logits * 0, logits
+
+    data = tokens(), tokens(1)
+    found = problem(Both(), data, field=1, dtype="float64")
+    assert found.outputs == (11, 6)
+    measured: Callable[..., Any] = measure
+    assert measured(found, top=1, stopping=FEW).loss.value == pytest.approx(found.objective.value())
+    assert plan.plan(found, [2], steps=4).samples == 5

@@ -1,0 +1,167 @@
+"""Language models from their configuration and text by their tokenizer, by transformers where it is installed.
+
+Nothing is fetched, no code of a configuration is run, and no weights are read: a model draws them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from verify.practice.loading.foreign import calling
+
+__all__ = ["BYTES", "PREFIX", "from_configuration", "sequences"]
+
+PREFIX = "hf:"
+"""Before the file of a configuration."""
+
+BYTES = "bytes"
+"""A tokenizer that needs no files: every byte is a token."""
+
+LENGTH = 128
+"""Tokens of a sequence where nobody says, if the model takes so many."""
+
+_TOKENIZERS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "tokenizer.model",
+    "spiece.model",
+    "vocab.txt",
+)
+"""Files of which a tokenizer has one at least."""
+
+
+def from_configuration(words: str) -> nn.Module:
+    """The model that ``hf:config.json`` describes, or the ``config.json`` of a folder, with weights of its own draw.
+
+    It is the first of its ``architectures``, or a causal language model if it names none.
+
+    Raises
+    ------
+    ValueError
+        If the file is none, or transformers is not installed or does not know it, in one line.
+    """
+    file = _file(words)
+    described = _described(words, file)
+    transformers = _transformers(words)
+    kind, names = described.pop("model_type"), described.pop("architectures", None) or []
+    with calling(f"model {words}", "be a configuration that transformers knows"):
+        config = transformers.AutoConfig.for_model(kind, **described)
+        if not names:
+            return transformers.AutoModelForCausalLM.from_config(config)
+        known = getattr(transformers, str(names[0]), None)
+        if known is None:
+            raise ValueError(f"model {words} must name architectures that transformers has, got {names[0]!r}")
+        return known(config)
+
+
+def _file(words: str) -> Path:
+    path = Path(words.removeprefix(PREFIX))
+    file = path / "config.json" if path.is_dir() else path
+    if not words.removeprefix(PREFIX) or not file.is_file():
+        raise ValueError(f"model {words} must be hf: and an existing configuration file, got no file {file}")
+    return file
+
+
+def _described(words: str, file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"model {words} must be a configuration in JSON, got {type(error).__name__}: {error}"
+        ) from None
+    if not isinstance(found, dict) or not isinstance(found.get("model_type"), str):
+        raise ValueError(f'model {words} must say its "model_type", such as "gpt2", got none')
+    return found
+
+
+def _transformers(words: str) -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ValueError(
+            f"{words} must be read by transformers, got {error}; pip install transformers"
+        ) from None
+    return transformers
+
+
+def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, length: int | None) -> Any:
+    """The tokens of a text file as sequences of one length, a mapping with labels, and what became of it in words.
+
+    Parameters
+    ----------
+    path
+        Of a text in UTF-8.
+    model
+        Words of the model: the tokenizer lies beside its configuration where nobody says.
+    net
+        The model, whose configuration may bound the length.
+    tokenizer
+        A folder with the files of one, or ``bytes``.
+    length
+        Tokens of a sequence; 128, or as many as the model takes, if None.
+
+    Raises
+    ------
+    ValueError
+        If there is no such text or tokenizer, or too little of it for one sequence.
+    """
+    tokens = _tokens(_text(path), _place(model, tokenizer))
+    length = length or min(LENGTH, _most(net), max(2, len(tokens)))
+    count = len(tokens) // length
+    if length < 2 or not count:
+        got = f"{len(tokens)} tokens for sequences of {length}"
+        raise ValueError(
+            f"data {path} must have a sequence of at least 2 tokens, got {got}; use a smaller --length"
+        )
+    ids = tokens[: count * length].view(count, length)
+    left = len(tokens) - ids.numel()
+    told = f"data {path}: {count} sequences of {length} tokens{f', the last {left} tokens left out' if left else ''}"
+    return {"input_ids": ids, "labels": ids.clone()}, told
+
+
+def _most(net: nn.Module) -> int:
+    config = getattr(net, "config", None)
+    found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    return found if isinstance(found, int) and found > 1 else LENGTH
+
+
+def _text(path: str) -> str:
+    if not Path(path).is_file():
+        raise ValueError(f"data {path} must be an existing file, got none")
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"data {path} must be a text in UTF-8, got {type(error).__name__}") from None
+
+
+def _place(model: str, tokenizer: str | None) -> str | Path:
+    if tokenizer == BYTES:
+        return BYTES
+    if tokenizer is None and not model.startswith(PREFIX):
+        raise ValueError("tokenizer must be a folder or bytes where --model is no hf:CONFIG.json, got none")
+    folder = Path(tokenizer) if tokenizer is not None else _file(model).parent
+    if not any((folder / name).is_file() for name in _TOKENIZERS):
+        raise ValueError(
+            f"tokenizer must be a folder with one of {', '.join(_TOKENIZERS)}, got {folder}; put its files beside the"
+            " configuration, name their folder by --tokenizer, or take --tokenizer bytes"
+        )
+    return folder
+
+
+def _tokens(text: str, place: str | Path) -> Tensor:
+    if place == BYTES:
+        return (
+            torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).long()
+            if text
+            else torch.empty(0).long()
+        )
+    transformers = _transformers(f"tokenizer {place}")
+    with calling(f"tokenizer {place}", "be one that transformers reads"):
+        made = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True)
+        return torch.tensor(list(made(text, add_special_tokens=False)["input_ids"]), dtype=torch.int64)
