@@ -18,9 +18,8 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -53,7 +52,7 @@ Bend = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class CurvatureOperator(Operator):
-    """A matrix of curvature: an `Operator` for Lanczos, a matrix for ``@``, a scipy operator by `to_scipy`."""
+    """A matrix of curvature: an `Operator`, whose rows have the names of the parameters."""
 
     objective: Objective
 
@@ -70,47 +69,6 @@ class CurvatureOperator(Operator):
         if not bool(products.sum().isfinite()) and not bool(products.isfinite().all()):
             raise ValueError("operator must return finite products, got NaN or infinity")
         return products
-
-    def __matmul__(self, vectors: Any) -> Tensor:
-        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
-        block = torch.as_tensor(vectors)
-        columns = block[:, None] if block.ndim == 1 else block
-        products = self(self.vectors(columns.mT)).mT
-        return products[:, 0] if block.ndim == 1 else products
-
-    def to_scipy(self) -> Any:
-        """A `scipy.sparse.linalg.LinearOperator` of its type."""
-        from scipy.sparse import linalg
-
-        scipy_operator: Any = linalg.LinearOperator
-
-        kind = np.float32 if self.dtype == torch.float32 else np.float64
-
-        def product(columns: Any) -> Any:
-            return (self @ np.ascontiguousarray(columns, dtype=kind)).cpu().numpy()
-
-        return scipy_operator(
-            (self.dim, self.dim), matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=kind
-        )
-
-    def dense(self) -> Tensor:
-        """The whole matrix (dim, dim), symmetric to the last bit.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit into memory.
-        """
-        size = torch.finfo(self.dtype).bits // 8
-        _memory.require_free(
-            "objective",
-            3 * size * self.dim**2,
-            f"the {self.dim} rows of the matrix",
-            device=self.device,
-            advice="use products",
-        )
-        rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
-        return (rows + rows.mT) / 2
 
 
 def hessian(objective: Objective) -> CurvatureOperator:
@@ -291,6 +249,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
         dim=objective.dim,
         dtype=objective.dtype,
         device=objective.device,
+        places=objective.blocks(),
         objective=objective,
     )
 

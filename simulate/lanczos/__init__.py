@@ -1,21 +1,23 @@
 """Lanczos with full re-orthogonalisation: Gauss quadrature of the spectrum that a vector sees, by products alone.
 
-A symmetric matrix A of order `dim` is given as a dense array or as an `Operator`, a function from blocks of vectors
-to blocks of vectors. With a unit start q, after m steps the nodes (Ritz values) theta and weights w satisfy
-sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1. Several starts run side by side, each
-by itself, so that the operator is called once per step with all of them.
+A symmetric matrix A of order `dim` is given as a dense array, as an `Operator`, a function from blocks of vectors to
+blocks of vectors, or as an operator of another library (`Matrix`). With a unit start q, after m steps the nodes (Ritz
+values) theta and weights w satisfy sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1.
+Several starts run side by side, each by itself, so that the operator is called once per step with all of them.
 
 What a user asks of a spectrum stands above: density, trace and norm in `simulate.spectra`, extreme eigenpairs in
 `simulate.eigenvalues`.
 """
 
 from simulate.lanczos.followed import Followed, follow
+from simulate.lanczos.foreign import Matrix, Product
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
-from simulate.lanczos.products import AnyMatrix, Operator, Product, as_operator, one_by_one
+from simulate.lanczos.products import AnyMatrix, Operator, as_operator, one_by_one, principal
 
 __all__ = [
     "AnyMatrix",
     "Followed",
+    "Matrix",
     "Operator",
     "Product",
     "Quadrature",
@@ -23,6 +25,7 @@ __all__ = [
     "as_operator",
     "follow",
     "one_by_one",
+    "principal",
     "quadrature",
     "tridiagonal",
 ]
