@@ -5,6 +5,8 @@ blocks of vectors, or as an operator of another library (`Matrix`). With a unit 
 values) theta and weights w satisfy sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1.
 Several starts run side by side, each by itself, so that the operator is called once per step with all of them.
 
+Conjugate gradients, `solve`, are the same chain asked for products with the inverse.
+
 What a user asks of a spectrum stands above: density, trace and norm in `simulate.spectra`, extreme eigenpairs in
 `simulate.eigenvalues`.
 """
@@ -13,6 +15,7 @@ from simulate.lanczos.followed import Followed, follow
 from simulate.lanczos.foreign import Matrix, Product
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator, one_by_one, principal
+from simulate.lanczos.solves import Solution, solve
 
 __all__ = [
     "AnyMatrix",
@@ -21,11 +24,13 @@ __all__ = [
     "Operator",
     "Product",
     "Quadrature",
+    "Solution",
     "Tridiagonal",
     "as_operator",
     "follow",
     "one_by_one",
     "principal",
     "quadrature",
+    "solve",
     "tridiagonal",
 ]
