@@ -18,9 +18,8 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -32,7 +31,16 @@ from simulate.objectives.derivatives import bytes_held, second_derivative, slope
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves, as_found
 
-__all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
+__all__ = [
+    "CurvatureOperator",
+    "Likelihood",
+    "empirical_fisher",
+    "fisher",
+    "gauss_newton",
+    "h_term",
+    "hessian",
+    "likelihood_of",
+]
 
 Likelihood = Literal["categorical", "bernoulli", "gaussian"]
 _FAMILIES = {
@@ -51,7 +59,7 @@ Product = Callable[[Leaves], Leaves]
 
 @dataclass(frozen=True, kw_only=True)
 class CurvatureOperator(Operator):
-    """A matrix of curvature: an `Operator` for Lanczos, a matrix for ``@``, a scipy operator by `to_scipy`."""
+    """A matrix of curvature: an `Operator`, whose rows have the names of the parameters."""
 
     objective: Objective
 
@@ -68,47 +76,6 @@ class CurvatureOperator(Operator):
         if not bool(products.sum().isfinite()) and not bool(products.isfinite().all()):
             raise ValueError("operator must return finite products, got NaN or infinity")
         return products
-
-    def __matmul__(self, vectors: Any) -> Tensor:
-        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
-        block = torch.as_tensor(vectors)
-        columns = block[:, None] if block.ndim == 1 else block
-        products = self(self.vectors(columns.mT)).mT
-        return products[:, 0] if block.ndim == 1 else products
-
-    def to_scipy(self) -> Any:
-        """A `scipy.sparse.linalg.LinearOperator` of its type."""
-        from scipy.sparse import linalg
-
-        scipy_operator: Any = linalg.LinearOperator
-
-        kind = np.float32 if self.dtype == torch.float32 else np.float64
-
-        def product(columns: Any) -> Any:
-            return (self @ np.ascontiguousarray(columns, dtype=kind)).cpu().numpy()
-
-        return scipy_operator(
-            (self.dim, self.dim), matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=kind
-        )
-
-    def dense(self) -> Tensor:
-        """The whole matrix (dim, dim), symmetric to the last bit.
-
-        Raises
-        ------
-        ValueError
-            If it does not fit into memory.
-        """
-        size = torch.finfo(self.dtype).bits // 8
-        _memory.require_free(
-            "objective",
-            3 * size * self.dim**2,
-            f"the {self.dim} rows of the matrix",
-            device=self.device,
-            advice="use products",
-        )
-        rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
-        return (rows + rows.mT) / 2
 
 
 def hessian(objective: Objective) -> CurvatureOperator:
@@ -215,7 +182,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     ValueError
         If `likelihood` is unknown, or None for another loss; and as `hessian`.
     """
-    family = _likelihood(objective, likelihood)
+    family = likelihood_of(objective, likelihood)
 
     def bend(outputs: Tensor, _: Batch) -> Bend:
         outputs, share = outputs.detach(), objective.share
@@ -226,7 +193,14 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     return _sandwich(objective, bend)
 
 
-def _likelihood(objective: Objective, likelihood: str | None) -> str:
+def likelihood_of(objective: Objective, likelihood: str | None) -> str:
+    """What `likelihood` of `fisher` says, or the loss stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is unknown, or None for a loss that stands for none.
+    """
     for kind, family in _FAMILIES.items():
         if likelihood is None and isinstance(objective.criterion, kind):
             return family
@@ -280,6 +254,7 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
         dim=objective.dim,
         dtype=objective.dtype,
         device=objective.device,
+        places=objective.blocks(),
         objective=objective,
     )
 

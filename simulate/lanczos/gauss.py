@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate.lanczos.foreign import Product
 from simulate.lanczos.products import (
     EXHAUSTED,
     AnyMatrix,
     Floats,
     Operator,
-    Product,
     as_operator,
     numbers,
     row_lengths,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks
+from simulate import _checks, _memory
+from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matrix, kind_of, product_of
 
 __all__ = [
     "EXHAUSTED",
     "AnyMatrix",
     "Floats",
     "Operator",
-    "Product",
     "as_operator",
     "numbers",
     "one_by_one",
+    "principal",
     "row_lengths",
     "unit_of",
 ]
@@ -31,12 +32,11 @@ EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
 
 Floats = NDArray[np.float64]
-Product = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """A symmetric matrix known by its products with vectors.
+    """A symmetric matrix known by its products with vectors, and itself one for ``@``, ``+``, ``-`` and ``*``.
 
     Attributes
     ----------
@@ -46,6 +46,8 @@ class Operator:
         Rows of the matrix.
     dtype, device
         Of the vectors it is given: float64 or float32.
+    places
+        Where the rows of each parameter stand, by its name; empty where rows have no names. For `block`.
 
     Examples
     --------
@@ -53,15 +55,21 @@ class Operator:
     >>> minus_laplace = Operator(product=lambda v: 2 * v - v.roll(1, 1) - v.roll(-1, 1), dim=100)
     >>> quadrature(minus_laplace, np.eye(100)[:1], steps=3).nodes.round(3)
     array([[0.268, 2.   , 3.732]])
+    >>> (0.5 * minus_laplace.damped(1.0) - minus_laplace @ np.eye(100)).shape
+    (100, 100)
     """
 
     product: Product
     dim: int
     dtype: torch.dtype = torch.float64
     device: torch.device | str = "cpu"
+    places: Mapping[str, slice] = field(default_factory=dict[str, slice], repr=False, compare=False)
+
+    __array_ufunc__ = None
+    """Numbers of numpy leave products and sums to it."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in _PRECISIONS:
+        if self.dtype not in PRECISIONS:
             raise ValueError(f"dtype must be torch.float64 or torch.float32, got {self.dtype}")
         object.__setattr__(
             self, "dim", _checks.natural("dim", self.dim)
@@ -96,22 +104,160 @@ class Operator:
             raise ValueError(f"vectors must be of shape (k, {self.dim}), k >= 1, got {tuple(block.shape)}")
         return block
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(dim, dim)."""
+        return self.dim, self.dim
 
-_PRECISIONS = (torch.float64, torch.float32)
+    @property
+    def T(self) -> Operator:  # noqa: N802 (the name it has everywhere)
+        """The transpose: itself."""
+        return self
 
-AnyMatrix = Operator | Tensor | NDArray[Any]
-"""What the functions of this module and of `simulate.spectra` take."""
+    def adjoint(self) -> Operator:
+        """The transpose of a real matrix: itself."""
+        return self
+
+    def __matmul__(self, vectors: Any) -> Tensor:
+        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
+        if isinstance(vectors, Operator):  # the product of two is not symmetric
+            return NotImplemented
+        block = torch.as_tensor(vectors)
+        columns = block[:, None] if block.ndim == 1 else block
+        products = self(self.vectors(columns.mT).contiguous()).mT
+        return products[:, 0] if block.ndim == 1 else products
+
+    def __add__(self, other: AnyMatrix) -> Operator:
+        """The sum with an operator or a dense symmetric matrix."""
+        return _combined(self, as_operator(other), 1.0) if is_matrix(other) else NotImplemented
+
+    def __sub__(self, other: AnyMatrix) -> Operator:
+        """The difference, as `__add__`."""
+        return _combined(self, as_operator(other), -1.0) if is_matrix(other) else NotImplemented
+
+    def __mul__(self, factor: float) -> Operator:
+        """A real multiple."""
+        if not _is_real(factor):
+            return NotImplemented
+        scale = _finite("factor", factor)
+        return self._like(lambda vectors: scale * self(vectors))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Operator:
+        """A real multiple, by one over the divisor."""
+        if not _is_real(divisor):
+            return NotImplemented
+        if _finite("divisor", divisor) == 0:
+            raise ValueError("divisor must not be zero, got 0")
+        return self * (1 / divisor)
+
+    def __neg__(self) -> Operator:
+        """Minus the matrix."""
+        return -1.0 * self
+
+    def damped(self, damping: float) -> Operator:
+        """The matrix plus a multiple of the identity.
+
+        Raises
+        ------
+        ValueError
+            If `damping` is not a finite number.
+
+        Examples
+        --------
+        >>> as_operator(np.diag([1.0, 2.0])).damped(0.5) @ np.ones(2)
+        tensor([1.5000, 2.5000], dtype=torch.float64)
+        """
+        shift = _finite("damping", damping)
+        return self._like(lambda vectors: torch.add(self(vectors), vectors, alpha=shift))
+
+    def block(self, *names: str) -> Operator:
+        """The principal block of some parameters, in the order of the rows of the whole.
+
+        A product with it costs one with the whole matrix: for many products with one block, build the matrix of an
+        `Objective` of these `parameters` alone.
+
+        Parameters
+        ----------
+        names
+            Of parameters or submodules, as "0.weight" or "encoder".
+
+        Raises
+        ------
+        ValueError
+            If the rows have no names, or none of this name.
+        """
+        known = list(self.places)
+        for name in names or [None]:
+            if not any(_within(name, place) for place in known):
+                such = f", such as {', '.join(known[:4])}" if known else " of an operator that has them"
+                raise ValueError(f"names must be those of parameters or submodules{such}; got {name!r}")
+        chosen = {place: at for place, at in self.places.items() if any(_within(n, place) for n in names)}
+        ends = np.cumsum([0, *(at.stop - at.start for at in chosen.values())]).tolist()
+        inside = principal(self, list(chosen.values()))
+        places = {name: slice(*ends[i : i + 2]) for i, name in enumerate(chosen)}
+        return replace(inside, places=places)
+
+    def to_scipy(self) -> Any:
+        """A `scipy.sparse.linalg.LinearOperator` of its type."""
+        from scipy.sparse import linalg
+
+        scipy_operator: Any = linalg.LinearOperator
+
+        kind = np.float32 if self.dtype == torch.float32 else np.float64
+
+        def product(columns: Any) -> Any:
+            return (self @ np.ascontiguousarray(columns, dtype=kind)).cpu().numpy()
+
+        return scipy_operator(
+            self.shape, matvec=product, matmat=product, rmatvec=product, rmatmat=product, dtype=kind
+        )
+
+    def dense(self) -> Tensor:
+        """The whole matrix (dim, dim), symmetric to the last bit.
+
+        Raises
+        ------
+        ValueError
+            If it does not fit into memory.
+        """
+        size = torch.finfo(self.dtype).bits // 8
+        _memory.require_free(
+            "matrix",
+            3 * size * self.dim**2,
+            f"the {self.dim} rows of the matrix",
+            device=self.device,
+            advice="use products",
+        )
+        rows = self(torch.eye(self.dim, dtype=self.dtype, device=self.device))
+        return (rows + rows.mT) / 2
+
+    def _like(self, product: Product) -> Operator:
+        return Operator(
+            product=product, dim=self.dim, dtype=self.dtype, device=self.device, places=self.places
+        )
+
+
+_ROUNDINGS = 1000
+"""Of a product: what differs from its transpose by more is not symmetric."""
+
+
+AnyMatrix = Operator | Tensor | NDArray[Any] | ForeignMatrix
+"""What the functions of this package and of `simulate.spectra` take."""
 
 
 def as_operator(matrix: AnyMatrix) -> Operator:
-    """An operator as it is, a dense symmetric matrix (dim, dim) as an operator.
+    """An operator as it is; a dense symmetric matrix (dim, dim), or one of another library, as an operator.
 
-    A dense matrix that is neither float64 nor float32 is taken as float64.
+    A dense matrix that is neither float64 nor float32 is taken as float64. Whether a matrix of another library is
+    symmetric is asked by two products.
 
     Raises
     ------
     ValueError
-        If a dense matrix is not square, not real, not finite or not symmetric to rounding.
+        If a matrix is not square, not real, not finite or not symmetric to rounding; or one of another library is
+        neither float64 nor float32.
 
     Examples
     --------
@@ -119,13 +265,21 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     tensor([[1., 2.],
             [1., 2.],
             [1., 2.]], dtype=torch.float64)
+    >>> from scipy import sparse
+    >>> as_operator(sparse.diags([1.0, 2.0])) @ [1.0, 1.0]
+    tensor([1., 2.], dtype=torch.float64)
     """
     if isinstance(matrix, Operator):
         return matrix
+    if (
+        not isinstance(matrix, Tensor | np.ndarray)
+        and hasattr(matrix, "shape")
+        and hasattr(matrix, "__matmul__")
+    ):
+        return _of_another_library(matrix)
     dense = _real("matrix", matrix)
-    dense = dense if dense.dtype in _PRECISIONS else dense.to(torch.float64)
-    if dense.ndim != 2 or dense.shape[0] != dense.shape[1] or len(dense) == 0:
-        raise ValueError(f"matrix must be square, got shape {tuple(dense.shape)}")
+    dense = dense if dense.dtype in PRECISIONS else dense.to(torch.float64)
+    _require_square(dense.shape)
     if not bool(dense.isfinite().all()):
         raise ValueError("matrix must be finite, got NaN or infinity")
     asymmetry = float((dense - dense.mT).abs().max())
@@ -134,6 +288,77 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     return Operator(
         product=lambda vectors: vectors @ dense, dim=len(dense), dtype=dense.dtype, device=dense.device
     )
+
+
+def _of_another_library(matrix: ForeignMatrix) -> Operator:
+    shape = tuple(int(n) for n in matrix.shape)
+    _require_square(shape)
+    dtype, device = kind_of(matrix)
+    operator = Operator(product=product_of(matrix), dim=shape[0], dtype=dtype, device=device)
+    pair = operator.vectors(np.random.default_rng(0).standard_normal((2, operator.dim)))
+    products = torch.cat([operator(row[None]) for row in pair])  # apart: one that draws, draws anew
+    difference = abs(float(pair[0] @ products[1] - pair[1] @ products[0]))
+    rounding = float(pair.norm(dim=1).max() * products.norm(dim=1).max()) * torch.finfo(dtype).eps
+    if difference > _ROUNDINGS * rounding:
+        raise ValueError(
+            f"matrix must be symmetric, got u'Av and v'Au that differ by {difference:.3g}: if its products draw at"
+            " random, fix what they draw"
+        )
+    return operator
+
+
+def _require_square(shape: Sequence[int]) -> None:
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+        raise ValueError(f"matrix must be square, got shape {tuple(shape)}")
+
+
+def principal(operator: Operator, places: Sequence[slice]) -> Operator:
+    """The block of these rows and columns, one after the other, by products of the whole.
+
+    Examples
+    --------
+    >>> principal(as_operator(np.diag([1.0, 2.0, 3.0])), [slice(2, 3), slice(0, 1)]).dense()
+    tensor([[3., 0.],
+            [0., 1.]], dtype=torch.float64)
+    """
+    rows = torch.cat([torch.arange(at.start, at.stop) for at in places]).to(operator.device)
+
+    def product(vectors: Tensor) -> Tensor:
+        whole = vectors.new_zeros(len(vectors), operator.dim)
+        whole[:, rows] = vectors
+        return operator(whole)[:, rows]
+
+    return Operator(product=product, dim=len(rows), dtype=operator.dtype, device=operator.device)
+
+
+def _combined(one: Operator, other: Operator, sign: float) -> Operator:
+    kinds = [(op.dim, op.dtype, torch.device(op.device)) for op in (one, other)]
+    if kinds[0] != kinds[1]:
+        got = " and ".join(f"{dim} rows of {dtype} on {device}" for dim, dtype, device in kinds)
+        raise ValueError(f"operators must be of one shape, type and device to be added, got {got}")
+    places = one.places or other.places
+    same = not (one.places and other.places) or one.places == other.places
+    return Operator(
+        product=lambda vectors: torch.add(one(vectors), other(vectors), alpha=sign),
+        dim=one.dim,
+        dtype=one.dtype,
+        device=one.device,
+        places=places if same else {},
+    )
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _finite(name: str, value: Any) -> float:
+    if not _is_real(value) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _within(name: Any, place: str) -> bool:
+    return isinstance(name, str) and (place == name or place.startswith(f"{name}."))
 
 
 def one_by_one(product: Product) -> Product:

@@ -22,7 +22,7 @@ outputs of sample i, and no matrix of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.operators import h_term
 
-__all__ = ["SampleGrams", "sample_grams", "trace_gauss_newton", "trace_hessian"]
+__all__ = ["SampleGrams", "curved_tensors", "sample_grams", "trace_gauss_newton", "trace_hessian"]
 
 Score = Callable[[Sequence[Pair], Tensor], Tensor]
 """Some numbers (n, c) of n samples."""
@@ -131,6 +131,26 @@ def trace_hessian(objective: Objective) -> float:
     >>> round(trace_hessian(line), 9)
     26.0
     """
+    for name in curved_tensors(objective):
+        raise ValueError(
+            "objective must have outputs that are piecewise linear in every parameter tensor for an exact trace"
+            f" of the Hessian, got curvature in {name!r}; use an estimate such as spectra.trace"
+        )
+    return trace_gauss_newton(objective)
+
+
+def curved_tensors(objective: Objective) -> Iterator[str]:
+    """Names of the parameter tensors with a block of their own in the H-term, each at one product with that.
+
+    On all data: the block times a random vector, see `trace_hessian`.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
+    >>> list(curved_tensors(Objective(net, nn.MSELoss(), (torch.ones(4, 2), torch.ones(4, 1)))))
+    ['0.weight', '0.bias']
+    """
     matrix, places = h_term(objective), objective.blocks()
     generator = torch.Generator().manual_seed(0)
     for name, block in places.items():
@@ -138,11 +158,7 @@ def trace_hessian(objective: Objective) -> float:
         vector[block] = torch.randn(vector[block].shape, generator=generator, dtype=objective.dtype)
         product = matrix @ vector.to(objective.device)
         if float(product[block].norm()) > torch.finfo(objective.dtype).eps * float(product.norm()):
-            raise ValueError(
-                "objective must have outputs that are piecewise linear in every parameter tensor for an exact trace"
-                f" of the Hessian, got curvature in {name!r}; use an estimate such as spectra.trace"
-            )
-    return trace_gauss_newton(objective)
+            yield name
 
 
 def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:

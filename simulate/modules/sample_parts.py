@@ -29,13 +29,16 @@ from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["Pair", "SamplePart", "finite_derivatives", "parts"]
+__all__ = ["Pair", "Root", "SamplePart", "finite_derivatives", "parts", "roots"]
 
 _WINDOW = 1 << 28
 """Bytes that the derivatives of samples taken together should have: more are slower, not faster."""
 
 Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
+
+Root = Callable[[Outer, slice, Tensor], tuple[Tensor, Tensor]]
+"""Of some samples of a batch with these outputs: rows of S, as cotangents (r, n, *outputs), and D as (n, r) signs."""
 
 
 class SamplePart(NamedTuple):
@@ -44,22 +47,45 @@ class SamplePart(NamedTuple):
     Attributes
     ----------
     pairs
-        Whose inner products add up to K_i; none where the samples add nothing to the loss.
+        Whose inner products add up to K_i; none where the samples add nothing to the loss, or none are asked for.
     signs
         D_i, (n, r).
     cotangents
         Rows of S_i, shaped like the outputs: (r, n, *outputs).
     along
         From k directions in the space of the parameters, (k, dim), to the products of B_i with them, (n, r, k).
+    slopes
+        Every site with the derivatives of the cotangents by its output, (r, *output); none where gradients were taken.
     """
 
     pairs: Sequence[Pair]
     signs: Tensor
     cotangents: Tensor
     along: Callable[[Tensor], Tensor]
+    slopes: Sequence[tuple[Site, Tensor]] = ()
 
 
-def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -> Iterator[SamplePart]:
+def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Those of the curvature of the loss, A = S'DS: a `Root`."""
+    blocks = finite_derivatives(outer.blocks(part)).double()
+    values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
+    order = values.abs().argsort(1, descending=True)
+    values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
+    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
+    values = torch.where(values.abs() > none, values, 0.0)
+    count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
+    found = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
+    return found.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
+
+
+def parts(
+    objective: Objective,
+    *,
+    lengths: bool = False,
+    directions: int = 0,
+    pairs: bool = True,
+    root: Root = roots,
+) -> Iterator[SamplePart]:
     """All samples, in the order of the data. To be used within `Objective.measured`, gradients enabled.
 
     Parameters
@@ -70,6 +96,10 @@ def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -
         Whether nothing but lengths of gradients is asked for: pairs may hold these alone, and none goes along.
     directions
         How many are to be gone along at once.
+    pairs
+        Whether inner products are asked for where the parameters act at sites.
+    root
+        What takes the place of the root of the curvature of the loss.
 
     Raises
     ------
@@ -83,9 +113,9 @@ def parts(objective: Objective, *, lengths: bool = False, directions: int = 0) -
         if not batch.factor:  # the mean over nothing
             yield _nothing(objective, batch)
         elif covered:
-            yield from _by_sites(objective, batch, lengths, directions)
+            yield from _by_sites(objective, batch, lengths, directions, pairs, root)
         else:
-            yield from _one_by_one(objective, batch, apart, lengths)
+            yield from _one_by_one(objective, batch, apart, lengths, root)
 
 
 def _nothing(objective: Objective, batch: Batch) -> SamplePart:
@@ -94,18 +124,21 @@ def _nothing(objective: Objective, batch: Batch) -> SamplePart:
     return SamplePart((), none, none.mT, lambda v: none.new_zeros(samples, 0, len(v), dtype=torch.float64))
 
 
-def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int) -> Iterator[SamplePart]:
+def _by_sites(
+    objective: Objective, batch: Batch, lengths: bool, directions: int, pairs: bool, root: Root
+) -> Iterator[SamplePart]:
     """Whole windows of samples."""
     leaves, samples = objective.leaves(), rows(batch.targets)
     size = _window_size(objective, leaves, batch, directions)
     passed = _visited(objective, leaves, batch) if size >= samples else None
     whole = passed[0] if passed else _outputs_alone(objective, leaves, batch)
-    for part, cotangents, signs in _rooted(Outer(objective, batch, whole), whole, size):
+    for part, cotangents, signs in _rooted(root, Outer(objective, batch, whole), whole, size):
         only = batch.part(part)
         through = passed or _visited(objective, leaves, only)
         if through:
             outputs, found = through
-            yield _at_sites(objective, found, _deltas(outputs, found, cotangents), cotangents, signs)
+            deltas = _deltas(outputs, found, cotangents)
+            yield _at_sites(objective, found, deltas, cotangents, signs, pairs)
             continue
         for one in cuts(len(signs), 1):
             row = objective.outputs(leaves, only.part(one).inputs)
@@ -113,7 +146,12 @@ def _by_sites(objective: Objective, batch: Batch, lengths: bool, directions: int
 
 
 def _at_sites(
-    objective: Objective, found: Sequence[Site], deltas: Sequence[Tensor], cotangents: Tensor, signs: Tensor
+    objective: Objective,
+    found: Sequence[Site],
+    deltas: Sequence[Tensor],
+    cotangents: Tensor,
+    signs: Tensor,
+    pairs: bool,
 ) -> SamplePart:
     samples = len(signs)
 
@@ -125,7 +163,8 @@ def _at_sites(
             total += (_rows(delta, samples) @ _rows(changes, samples).mT).double()
         return total
 
-    return SamplePart(list(_pairs(found, deltas, samples)), signs, cotangents, along)
+    own = list(_pairs(found, deltas, samples)) if pairs else []
+    return SamplePart(own, signs, cotangents, along, list(zip(found, deltas, strict=True)))
 
 
 def _rows(stacked: Tensor, samples: int) -> Tensor:
@@ -151,7 +190,9 @@ def _deltas(outputs: Tensor, found: Sequence[Site], cotangents: Tensor) -> list[
     return deltas
 
 
-def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) -> Iterator[SamplePart]:
+def _one_by_one(
+    objective: Objective, batch: Batch, apart: bool, lengths: bool, root: Root
+) -> Iterator[SamplePart]:
     """One sample after the other, by gradients."""
     leaves = objective.leaves()
     with torch.set_grad_enabled(not apart):
@@ -159,7 +200,7 @@ def _one_by_one(objective: Objective, batch: Batch, apart: bool, lengths: bool) 
     outer = Outer(objective, batch, whole)
     count = 2 if lengths else 2 * whole[0].numel()
     _require_memory(objective, count * objective.dim + 8 * whole[0].numel() ** 2)
-    for part, cotangents, signs in _rooted(outer, whole, 1):
+    for part, cotangents, signs in _rooted(root, outer, whole, 1):
         row = objective.outputs(leaves, batch.part(part).inputs) if apart else whole[part]
         yield _by_gradients(objective, leaves, row, cotangents, signs, lengths)
 
@@ -178,26 +219,13 @@ def _outputs_alone(objective: Objective, leaves: Leaves, batch: Batch) -> Tensor
         return objective.outputs(leaves, batch.inputs)
 
 
-def _rooted(outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Windows of samples with their cotangents and signs, found for many windows together."""
     windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
     for many in cuts(len(outputs), windows * size):
-        cotangents, signs = _roots(outer, many, outputs)
+        cotangents, signs = root(outer, many, outputs)
         for part in cuts(len(signs), size):
             yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
-
-
-def _roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of S with A = S'DS for some samples of a batch, as cotangents (r, n, *outputs), and D as (n, r) signs."""
-    blocks = finite_derivatives(outer.blocks(part)).double()
-    values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
-    order = values.abs().argsort(1, descending=True)
-    values, vectors = values.gather(1, order), vectors.gather(2, order[:, None].expand_as(vectors))
-    none = order.shape[1] * torch.finfo(outputs.dtype).eps * values.abs().amax(1, keepdim=True)
-    values = torch.where(values.abs() > none, values, 0.0)
-    count = max(1, int((values != 0).sum(1).max()))  # softmax: one less than classes
-    roots = (vectors * values.abs().sqrt()[:, None])[..., :count].movedim(-1, 0)
-    return roots.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
 
 
 def _pairs(found: Sequence[Site], deltas: Sequence[Tensor], samples: int) -> Iterator[Pair]:

@@ -13,12 +13,16 @@ from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import alike, directional, normal
 
-__all__ = ["Outer", "outer_of", "separate_batches", "windows"]
+__all__ = ["CoupledError", "Outer", "outer_of", "separate_batches", "windows"]
 
 _BYTES = 1 << 27
 """Of derivatives that are held at once."""
 _ROUNDINGS = 100
 """What is more than so many roundings of the largest entry is none of rounding."""
+
+
+class CoupledError(ValueError):
+    """Samples that have no loss, or no outputs, of their own."""
 
 
 class Outer:
@@ -31,7 +35,7 @@ class Outer:
         samples = rows(batch.targets)
         if outputs.ndim == 0 or len(outputs) != samples:
             shape = tuple(outputs.shape)
-            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+            raise CoupledError(f"model must return one row for each of {samples} samples, got shape {shape}")
         self._free = outputs.detach().requires_grad_()
         loss = objective.loss(self._free, batch) / objective.share
         (self._slope,) = torch.autograd.grad(loss, self._free, create_graph=True)
@@ -58,7 +62,7 @@ class Outer:
             others = (numbers >> digit & 1).bool()
             felt = self.bent(change.masked_fill(others[:, None], 0.0), slice(None)).abs().amax(1)
             if float(felt[others].max()) > _ROUNDINGS * torch.finfo(felt.dtype).eps * float(felt.max()):
-                raise ValueError(
+                raise CoupledError(
                     "loss must be a sum or mean of what every sample adds, got one that couples samples;"
                     " use an estimate such as spectra.trace"
                 )

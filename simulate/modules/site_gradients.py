@@ -15,6 +15,7 @@ of patches, position by position: with few positions, one above all, that is les
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,8 +24,27 @@ from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from simulate.modules import sites
 from simulate.modules.sites import Site
+from simulate.objectives.batches import cuts
 
-__all__ = ["gram_factors", "numbers_held", "per_sample"]
+__all__ = [
+    "Use",
+    "by_position",
+    "column_blocks",
+    "factors",
+    "gram_factors",
+    "multiplies",
+    "numbers_held",
+    "per_sample",
+    "square_sums",
+    "squared",
+    "uses_of",
+]
+
+Use = tuple[Site, str, Tensor]
+"""A site where a parameter acts, its name there, and cotangents (r, *output)."""
+
+_BYTES = 1 << 27
+"""Of gradients of single samples that are held at once."""
 
 
 def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
@@ -42,10 +62,10 @@ def per_sample(site: Site, name: str, cotangents: Tensor, samples: int) -> Tenso
         How many, n.
     """
     layer = site.layer
-    if not _patched(layer):
+    if not multiplies(layer):
         each = _one_by_one if isinstance(layer, _ConvTransposeNd) else _scaling
         return each(site, name, cotangents, samples)
-    steep = _steep(site, cotangents, samples)
+    steep = by_position(site, cotangents, samples)
     if name == "bias":
         return steep.sum(-1).movedim(2, 1).flatten(2)
     gradient = _times(steep, _patches(site, samples).mT)
@@ -68,8 +88,8 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
     torch.Size([2, 1, 6])
     """
     layer = site.layer
-    if name == "weight" and _patched(layer):
-        steep = _steep(site, cotangents, samples)
+    if name == "weight" and multiplies(layer):
+        steep = by_position(site, cotangents, samples)
         if steep.shape[-1] == 1:
             scaled = (steep * _patches(site, samples).norm(dim=2)[:, :, None, None]).movedim(2, 1).flatten(2)
             return scaled, scaled
@@ -80,21 +100,121 @@ def gram_factors(site: Site, name: str, cotangents: Tensor, samples: int) -> tup
     return gradients, gradients
 
 
+def multiplies(layer: nn.Module) -> bool:
+    """Whether it multiplies patches of its input by a matrix of weights."""
+    return isinstance(layer, nn.Linear | nn.Embedding | _ConvNd) and not isinstance(layer, _ConvTransposeNd)
+
+
+def factors(site: Site, cotangents: Tensor, samples: int) -> tuple[Tensor, Tensor]:
+    """Of a layer that `multiplies`: cotangents by position (n, g, r, o, L) and patches (n, g, p, L).
+
+    The sum over positions of the outer product of the one with the other is the gradient by the weights, as rows (o, p)
+    of every group.
+    """
+    return by_position(site, cotangents, samples), _patches(site, samples)
+
+
+def by_position(site: Site, cotangents: Tensor, samples: int) -> Tensor:
+    """Cotangents (r, *output) by position: (n, groups, r, outputs of a group, positions)."""
+    layer: Any = site.layer
+    if not isinstance(layer, _ConvNd):
+        by_position = cotangents.reshape(len(cotangents), samples, 1, -1, cotangents.shape[-1])
+        return by_position.permute(1, 2, 0, 4, 3)
+    split = cotangents.flatten(3).unflatten(2, (layer.groups, -1)).unflatten(1, (samples, -1))
+    return split.permute(1, 3, 0, 4, 2, 5).flatten(4)
+
+
+def uses_of(found: Iterable[tuple[Site, Tensor]]) -> Mapping[int, list[Use]]:
+    """Of every parameter, by its place: the sites where it acts, its name there, and the cotangents."""
+    uses: dict[int, list[Use]] = {}
+    for site, cotangents in found:
+        for name, place in site.places.items():
+            uses.setdefault(place, []).append((site, name, cotangents))
+    return uses
+
+
+def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
+    """Squares of the gradients that `factors` make, added with weights (n, r) of samples and cotangents: (g, o, p).
+
+    Examples
+    --------
+    >>> steep, patches = torch.tensor([[[[[1.0], [2.0]]]]]), torch.tensor([[[[3.0], [0.0], [1.0]]]])
+    >>> squared(steep, patches, torch.tensor([[0.5]]))[0]
+    tensor([[ 4.5000,  0.0000,  0.5000],
+            [18.0000,  0.0000,  2.0000]])
+    """
+    weights = weights.to(steep)
+    if steep.shape[-1] == 1:
+        lengths = torch.einsum("nr,ngro->ngo", weights, steep[..., 0].square())
+        return torch.einsum("ngo,ngp->gop", lengths, patches[..., 0].square())
+    each = steep[0].numel() // steep.shape[-1] * patches.shape[2] * steep.element_size()
+    total = steep.new_zeros(steep.shape[1], steep.shape[3], patches.shape[2])
+    for part in cuts(len(steep), max(1, _BYTES // max(1, each))):
+        gradients = _times(steep[part], patches[part].mT)
+        total += torch.einsum("nr,ngrop->gop", weights[part], gradients.square_())
+    return total
+
+
+def column_blocks(uses: Sequence[Use], samples: int) -> Iterator[Tensor]:
+    """Gradients by one parameter of every sample and cotangent, some of its numbers at a time: (n, r, some)."""
+    site, name, cotangents = uses[0]
+    if len(uses) > 1 or name != "weight" or not multiplies(site.layer):
+        yield torch.stack([per_sample(*use, samples) for use in uses]).sum(0)
+        return
+    steep, patches = factors(site, cotangents, samples)
+    one = steep[..., 0, 0].numel() * patches.shape[2] * steep.element_size()
+    for part in cuts(steep.shape[3], max(1, _BYTES // max(1, one))):
+        yield _times(steep[:, :, :, part], patches.mT).movedim(2, 1).flatten(2)
+
+
+def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
+    """Squares of the gradients by one parameter, added with weights (n, r) of samples and cotangents: (size,).
+
+    Parameters
+    ----------
+    uses
+        Every site where it acts, its name there, and cotangents (r, *output).
+    weights
+        Of samples and cotangents.
+    """
+    samples = len(weights)
+    site, name, cotangents = uses[0]
+    if len(uses) == 1 and name == "weight" and multiplies(site.layer):
+        found = squared(*factors(site, cotangents, samples), weights)
+        return (found.mT if isinstance(site.layer, nn.Embedding) else found).flatten()
+    size = site.layer.get_parameter(name).numel()
+    most = max(1, _BYTES // (size * cotangents.element_size()))
+    total = cotangents.new_zeros(size)
+    for part in cuts(samples, most):
+        for k in range(len(cotangents)):
+            gradients = sum(
+                (per_sample(*_some(use, k, part, samples)) for use in uses), start=cotangents.new_zeros(())
+            )
+            total += weights[part, k].to(total) @ gradients[:, 0].square()
+    return total
+
+
+def _some(use: Use, cotangent: int, part: slice, samples: int) -> tuple[Site, str, Tensor, int]:
+    """Arguments of `per_sample` for one cotangent and some of the samples."""
+    site, name, cotangents = use
+
+    def cut(values: Tensor) -> Tensor:
+        return values.unflatten(0, (samples, -1))[part].flatten(0, 1)
+
+    only = site._replace(inputs=cut(site.inputs), nudge=cut(site.nudge))
+    return only, name, cut(cotangents[cotangent])[None], part.stop - part.start
+
+
 def numbers_held(site: Site, count: int, samples: int) -> int:
     """Numbers that `gram_factors` or `per_sample` hold for one sample and `count` cotangents, at most."""
     layer, outputs = site.layer, site.nudge.numel() // samples
-    if not _patched(layer):
+    if not multiplies(layer):
         return count * (3 * outputs + sum(p.numel() for p in layer.parameters(recurse=False)))
-    groups, _, out, positions = _steep(site, site.nudge[None], samples)[0].shape
+    groups, _, out, positions = by_position(site, site.nudge[None], samples)[0].shape
     patches = groups * _fan_in(layer) * positions
     if _by_overlaps(layer, count * out, positions):
         return 2 * patches + groups * positions**2 + 2 * count * outputs
     return 2 * patches + count * (2 * outputs + groups * out * _fan_in(layer))
-
-
-def _patched(layer: nn.Module) -> bool:
-    """Whether it multiplies patches of its input by a matrix of weights."""
-    return isinstance(layer, nn.Linear | nn.Embedding | _ConvNd) and not isinstance(layer, _ConvTransposeNd)
 
 
 def _fan_in(layer: Any) -> int:
@@ -135,16 +255,6 @@ def _windows(layer: Any, inputs: Tensor, samples: int) -> Tensor:
     patches = padded.movedim(tuple(range(2 + spatial, 2 + 2 * spatial)), tuple(range(2, 2 + spatial)))
     shape = samples, len(inputs) // samples, layer.groups, _fan_in(layer), -1
     return patches.reshape(shape).movedim(1, -2).flatten(-2)
-
-
-def _steep(site: Site, cotangents: Tensor, samples: int) -> Tensor:
-    """Cotangents by position: (n, groups, r, outputs of a group, positions)."""
-    layer: Any = site.layer
-    if not isinstance(layer, _ConvNd):
-        by_position = cotangents.reshape(len(cotangents), samples, 1, -1, cotangents.shape[-1])
-        return by_position.permute(1, 2, 0, 4, 3)
-    split = cotangents.flatten(3).unflatten(2, (layer.groups, -1)).unflatten(1, (samples, -1))
-    return split.permute(1, 3, 0, 4, 2, 5).flatten(4)
 
 
 def _overlaps(site: Site, samples: int) -> Tensor:

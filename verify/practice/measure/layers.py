@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from torch import Tensor
 
-from simulate.lanczos import Operator
+from simulate.lanczos import Operator, principal
 from verify.practice.measure.matrices import Wishes, found_matrix
 from verify.practice.measure.measurement import Layer, Number
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
@@ -74,7 +73,7 @@ def layered(
     """
     start, found = spent(), list[Layer]()
     for name, places in layers_of(blocks).items():
-        inside = _within(operator, places)
+        inside = principal(operator, places)
         trace = GrowingTrace(0.0, inside, rng)
         trace.grow(stopping.probes)
         wishes = Wishes(count=1, stopping=stopping, dense=False)
@@ -92,18 +91,6 @@ def layered(
             )
         )
     return tuple(found)
-
-
-def _within(operator: Operator, places: list[slice]) -> Operator:
-    """The block of these rows and columns."""
-    rows = np.concatenate([np.arange(place.start, place.stop) for place in places])
-
-    def product(vectors: Tensor) -> Tensor:
-        whole = vectors.new_zeros(len(vectors), operator.dim)
-        whole[:, rows] = vectors
-        return operator.product(whole)[:, rows]
-
-    return Operator(product=product, dim=len(rows), dtype=operator.dtype, device=operator.device)
 
 
 def _share(part: Number, whole: Number) -> Number:

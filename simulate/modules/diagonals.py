@@ -1,0 +1,282 @@
+r"""Diagonals of the curvature: exact, by the sites at which parameters act, and estimated from products alone.
+
+With B_i the root of the curvature of one sample (`simulate.modules.sample_parts`), the diagonal of G is a sum over the
+samples and the rows of B_i of their squares; where a layer multiplies one input of a sample by weights that is a
+product of squares, and no gradient is written out. That of H needs second derivatives by the outputs of a layer, which
+are far fewer than its weights: with s = W x the output, d2L/dW_op2 is the sum over samples of x_p^2 d2L/ds_o2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from simulate import _checks, _memory
+from simulate.lanczos import AnyMatrix, as_operator
+from simulate.modules import site_gradients, sites
+from simulate.modules.sample_grams import curved_tensors
+from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
+from simulate.modules.samples import CoupledError, Outer
+from simulate.modules.sites import Site
+from simulate.objectives import Objective
+from simulate.objectives.batches import rows as samples_of
+from simulate.objectives.derivatives import slopes
+from simulate.operators import gauss_newton, hessian
+
+__all__ = [
+    "DiagonalEstimate",
+    "diagonal_by_rows",
+    "estimated_diagonal",
+    "gauss_newton_diagonal",
+    "hessian_diagonal",
+]
+
+_BLOCK = 16
+"""Vectors of one block of products."""
+
+
+class DiagonalEstimate(NamedTuple):
+    """Diagonal of a matrix and the standard error of each entry, (dim,) both, float64."""
+
+    value: Tensor
+    standard_error: Tensor
+
+
+def estimated_diagonal(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> DiagonalEstimate:
+    """Diagonal of any symmetric matrix from random signs z: the mean of z * (A z), without bias.
+
+    The variance of entry i is the sum of the squares of the other entries in its row, over the number of probes: exact
+    for a diagonal matrix, and of little use where a row is much longer than its diagonal entry; then use an exact one.
+
+    Parameters
+    ----------
+    matrix
+        Dense, or an operator.
+    rng
+        Source of the probes.
+    probes
+        At least 2; one product with each.
+
+    Raises
+    ------
+    ValueError
+        If `probes` is below 2, the matrix cannot be used, see `lanczos.as_operator`, or the vectors do not fit into
+        memory.
+
+    References
+    ----------
+    Bekas, Kokiopoulou and Saad (2007), An estimator for the diagonal of a matrix, with signs, whose squares are one.
+
+    Examples
+    --------
+    >>> found = estimated_diagonal(np.diag([1.0, -2.0]), np.random.default_rng(0), probes=2)
+    >>> found.value.tolist(), found.standard_error.tolist()
+    ([1.0, -2.0], [0.0, 0.0])
+    """
+    operator, probes = as_operator(matrix), _checks.natural("probes", probes)
+    if probes < 2:
+        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    what = f"{3 * _BLOCK} vectors of {operator.dim} numbers"
+    _memory.require_free("matrix", 8 * 3 * _BLOCK * operator.dim, what, device=operator.device)
+    mean = torch.zeros(operator.dim, dtype=torch.float64, device=operator.device)
+    squares, seen = torch.zeros_like(mean), 0
+    while seen < probes:
+        count = min(_BLOCK, probes - seen)
+        signs = operator.vectors(2.0 * rng.integers(0, 2, (count, operator.dim)) - 1.0)
+        for entry in (signs * operator(signs)).double():
+            seen += 1
+            change = entry - mean
+            mean += change / seen
+            squares += change * (entry - mean)
+    return DiagonalEstimate(mean, (squares / (probes - 1) / probes).sqrt())
+
+
+def diagonal_by_rows(matrix: AnyMatrix, rows: Sequence[int] | Tensor | None = None) -> Tensor:
+    """Some entries of the diagonal, all if none are named, at one product each.
+
+    Examples
+    --------
+    >>> diagonal_by_rows(np.array([[1.0, 3.0], [3.0, 2.0]]), [1])
+    tensor([2.], dtype=torch.float64)
+    """
+    operator = as_operator(matrix)
+    wanted = torch.arange(operator.dim) if rows is None else torch.as_tensor(rows, dtype=torch.int64)
+    found = [torch.zeros(0, dtype=operator.dtype, device=operator.device)]
+    for some in wanted.to(operator.device).split(_BLOCK):
+        units = torch.zeros(len(some), operator.dim, dtype=operator.dtype, device=operator.device)
+        units[torch.arange(len(some), device=operator.device), some] = 1.0
+        found.append(operator(units).gather(1, some[:, None])[:, 0])
+    return torch.cat(found)
+
+
+def gauss_newton_diagonal(objective: Objective) -> Tensor:
+    """Diagonal of the Gauss-Newton matrix, exact, (dim,).
+
+    For m outputs of a sample one forward pass and m backward passes without gradients by the weights; where the
+    parameters act elsewhere than in affine layers, or the samples of a batch see each other, m passes for every single
+    sample; where the loss couples them, `dim` products.
+
+    Raises
+    ------
+    ValueError
+        If derivatives are not finite, or those of one sample do not fit into memory.
+
+    Examples
+    --------
+    Linear regression, G = 2 x'x / N:
+
+    >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> gauss_newton_diagonal(line).round(decimals=9)
+    tensor([10., 16.], dtype=torch.float64)
+    """
+    total = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
+    try:
+        with objective.measured(), torch.enable_grad():
+            for part in parts(objective, pairs=False):
+                _add_squares(total, objective, part)
+    except CoupledError:
+        return diagonal_by_rows(gauss_newton(objective))
+    return objective.share * finite_derivatives(total)
+
+
+def _add_squares(total: Tensor, objective: Objective, part: SamplePart) -> None:
+    if part.slopes:
+        blocks = list(objective.blocks().values())
+        for place, uses in site_gradients.uses_of(part.slopes).items():
+            total[blocks[place]] += site_gradients.square_sums(uses, part.signs)
+    for gradients, _ in part.pairs:  # of one sample
+        total += part.signs[0].to(gradients) @ gradients[0].square()
+
+
+# --- the Hessian --------------------------------------------------------------------------------------------------
+
+
+def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
+    """Diagonal of the Hessian, exact, (dim,).
+
+    First each parameter tensor is asked, by one product with the H-term, whether the outputs are linear in it but for
+    kinks: its part is then that of the Gauss-Newton matrix. Of the others the cheaper of two ways is taken: a
+    derivative of the gradient by every output that the layer has for one sample, for all samples at once, or a product
+    with H for every entry.
+
+    | network | products with a pass through all data, beside those of G |
+    |---|---|
+    | piecewise linear, such as ReLU | one for every tensor |
+    | LeNet-300-100 with tanh, of 266,610 parameters | 400, and one for every tensor |
+    | whose parameters act elsewhere, smooth | one for every entry |
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data.
+    most
+        Products that it may take, beside the ones that ask; a diagonal that needs more is refused, with their number.
+
+    Raises
+    ------
+    ValueError
+        If it takes too many products; and as `gauss_newton_diagonal`.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0], [2.0]]).double()
+    >>> cube = Objective(lambda p, x: p[0]**3 * x, lambda z, y: z.mean(), (x, x), parameters=[torch.ones(1).double()])
+    >>> hessian_diagonal(cube)  # 6 p times the mean of x
+    tensor([9.], dtype=torch.float64)
+    """
+    most, places = _checks.natural("most", most), objective.blocks()
+    numbers = {name: i for i, name in enumerate(places)}
+    curved = {numbers[name]: places[name] for name in curved_tensors(objective)}
+    units = _units(objective, curved) if curved else {}
+    rows = [block for place, block in curved.items() if not any(place in layer for layer in units)]
+    needed = sum(units.values()) + sum(block.stop - block.start for block in rows)
+    if needed > most:
+        rule = f"most must be at least {needed}, the products that an exact diagonal takes"
+        raise ValueError(f"{rule}, got {most}; use an estimate such as estimated_diagonal")
+    found = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
+    if len(curved) < len(places):
+        found = gauss_newton_diagonal(objective)
+    if units:
+        by_units = _by_units(objective, {place for layer in units for place in layer})
+        for place, values in by_units.items():
+            found[curved[place]] = values
+    if rows:
+        chosen = torch.cat([torch.arange(block.start, block.stop) for block in rows])
+        found[chosen.to(found.device)] = diagonal_by_rows(hessian(objective), chosen)
+    return finite_derivatives(found)
+
+
+def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[int, ...], int]:
+    """Layers with fewer outputs for a sample than entries that are wanted: the wanted places, and how many outputs."""
+    if objective.training or not (
+        objective.separable and sites.covers(objective) and sites.by_sample(objective)
+    ):
+        return {}
+    with objective.measured(), torch.enable_grad():
+        batch = objective.few()
+        _, found = sites.visited(objective, objective.leaves(), batch)
+    uses = Counter(place for site in found for place in site.places.values())
+    units: dict[tuple[int, ...], int] = {}
+    for site in found:
+        wanted = tuple(p for p in site.places.values() if p in curved and uses[p] == 1)
+        entries = sum(curved[p].stop - curved[p].start for p in wanted)
+        count = site.nudge.numel() // samples_of(batch.targets)
+        if count < entries:
+            units[wanted] = count
+    return units
+
+
+def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor]:
+    """Parts of the diagonal that belong to these places, by second derivatives by the outputs of their layers."""
+    total: dict[int, Tensor] = {}
+    leaves = objective.leaves()
+    with objective.measured(), torch.enable_grad():
+        for batch in objective.batches():
+            outputs, found = sites.visited(objective, leaves, batch)
+            Outer(objective, batch, outputs)  # refuses a loss that couples samples
+            slope = slopes(objective.loss(outputs, batch), [site.nudge for site in found], again=True)
+            for site, steep in zip(found, slope, strict=True):
+                names = {name: place for name, place in site.places.items() if place in wanted}
+                if names:
+                    for name, values in _of_site(site, names, steep, samples_of(batch.targets)).items():
+                        total[names[name]] = total.get(names[name], 0.0) + values
+    return total
+
+
+def _of_site(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> Mapping[str, Tensor]:
+    layer, count = site.layer, site.nudge.numel() // samples
+
+    def unit(j: int) -> Tensor:
+        rows = site.nudge.new_zeros(samples, count)
+        rows[:, j] = 1.0
+        return rows.view_as(site.nudge)
+
+    found = {name: torch.zeros_like(layer.get_parameter(name)).flatten() for name in names}
+    if not site_gradients.multiplies(layer):
+        for j in range(count):
+            one = unit(j)
+            (bent,) = slopes(slope, site.nudge, one)
+            for name, values in found.items():
+                pair = [site_gradients.per_sample(site, name, c[None], samples) for c in (one, bent)]
+                values += (pair[0] * pair[1]).sum((0, 1))
+        return found
+    order = torch.arange(count).expand(samples, count).reshape(1, *site.nudge.shape)
+    places, patches = site_gradients.factors(site, order, samples)  # (n, g, 1, o, L) and (n, g, p, L)
+    weights = patches.new_zeros(*places.shape[1:4:2], patches.shape[2])
+    biases = patches.new_zeros(places.shape[1:4:2])
+    for g, o, at in np.ndindex(places.shape[1], places.shape[3], places.shape[4]):
+        (bent,) = slopes(slope, site.nudge, unit(int(places[0, g, 0, o, at])))
+        rows = site_gradients.by_position(site, bent[None], samples)[:, g, 0, o]
+        weights[g, o] += (patches[:, g, :, at] * (patches[:, g] @ rows[:, :, None])[..., 0]).sum(0)
+        biases[g, o] += rows.sum()
+    if "weight" in found:
+        found["weight"] += (weights.mT if isinstance(layer, nn.Embedding) else weights).flatten()
+    if "bias" in found:
+        found["bias"] += biases.flatten()
+    return found

@@ -1,0 +1,153 @@
+"""Diagonals of the curvature against dense matrices, the work they take, and the errors that estimates state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate import operators
+from simulate.modules import diagonals, site_gradients
+from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
+from simulate.objectives import Objective
+from tests.simulate.dense_matrices import rng, rotated
+from tests.simulate.models_and_data import BUILDERS, case
+
+
+class Twice(nn.Module):
+    """A convolution in groups, one the other way, a layer norm and a linear layer that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv1d(2, 4, 2, groups=2)
+        self.second = nn.ConvTranspose1d(4, 2, 2)
+        self.norm = nn.LayerNorm(5)
+        self.last = nn.Linear(5, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.norm(self.second(self.first(x).tanh()).tanh())
+        return self.last(self.last(hidden).tanh()).mean(1)
+
+
+def twice() -> Objective:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = Twice().double()
+        data = torch.randn(4, 2, 5).double(), torch.randn(4, 5).double()
+    return Objective(model, nn.MSELoss(), data)
+
+
+def coupled() -> Objective:
+    """A loss that is the root of a mean over all samples."""
+    found = case("squared error")
+    return Objective(found.model, lambda z, y: (z - y).square().mean().sqrt(), found.data[0])
+
+
+def functional() -> Objective:
+    x, y = torch.from_numpy(rng(0).standard_normal((6, 3))), torch.from_numpy(rng(1).standard_normal((6, 2)))
+    leaves = [
+        torch.from_numpy(rng(k).standard_normal(shape)) for k, shape in enumerate([(4, 3), (2, 4)], start=2)
+    ]
+    return Objective(lambda p, x: torch.tanh(x @ p[0].T) @ p[1].T, nn.MSELoss(), [(x, y)], parameters=leaves)
+
+
+OTHERS = {"twice": twice, "coupled": coupled, "functional": functional}
+
+
+def objective_of(name: str) -> Objective:
+    return OTHERS[name]() if name in OTHERS else case(name).objective()
+
+
+@pytest.mark.parametrize("name", [*BUILDERS, *OTHERS])
+def test_diagonals_are_those_of_the_dense_matrices(name: str) -> None:
+    objective = objective_of(name)
+
+    for found, matrix in (
+        (gauss_newton_diagonal(objective), operators.gauss_newton(objective)),
+        (hessian_diagonal(objective), operators.hessian(objective)),
+    ):
+        assert_allclose(found, matrix.dense().diagonal(), atol=1e-12)
+
+
+def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
+    """In training mode with one batch and nothing drawn: samples see each other, and have no outputs alone."""
+    found = case("convolution")
+    model = nn.Sequential(*(part for part in found.model.children() if not isinstance(part, nn.Dropout)))
+    objective = Objective(model, found.loss, found.data[:1], training=True)
+
+    assert_allclose(
+        gauss_newton_diagonal(objective), operators.gauss_newton(objective).dense().diagonal(), atol=1e-12
+    )
+    assert_allclose(hessian_diagonal(objective), operators.hessian(objective).dense().diagonal(), atol=1e-12)
+
+
+def test_squares_of_few_samples_at_a_time_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = gauss_newton_diagonal(twice())
+    monkeypatch.setattr(site_gradients, "_BYTES", 1)
+
+    assert_allclose(gauss_newton_diagonal(twice()), whole, rtol=1e-12)
+
+
+def test_outputs_of_layers_take_the_place_of_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A smooth perceptron needs no row of the Hessian; one of straight pieces nothing but what asks."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        smooth = nn.Sequential(nn.Linear(20, 6), nn.Tanh(), nn.Linear(6, 3)).double()
+        data = torch.randn(5, 20).double(), torch.arange(5) % 3
+    objective = Objective(smooth, nn.CrossEntropyLoss(), data)
+    expected = operators.hessian(objective).dense().diagonal()
+    monkeypatch.setattr(diagonals, "hessian", None)
+
+    assert_allclose(hessian_diagonal(objective, most=6), expected, atol=1e-14)
+    with pytest.raises(
+        ValueError, match="most must be at least 6, the products that an exact diagonal takes, got 5"
+    ):
+        hessian_diagonal(objective, most=5)
+    smooth[1] = nn.ReLU()
+    straight = Objective(smooth, nn.CrossEntropyLoss(), data)
+    assert_allclose(hessian_diagonal(straight, most=1), gauss_newton_diagonal(straight), rtol=1e-13)
+
+
+def test_rows_that_are_too_many_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"most must be at least 12, .* got 11; use an estimate such as"):
+        hessian_diagonal(functional(), most=11)
+    with pytest.raises(ValueError, match="most must be a positive integer, got 0"):
+        hessian_diagonal(functional(), most=0)
+
+
+def test_an_estimate_is_unbiased_with_the_error_it_states() -> None:
+    """Its variance is the squares of the rest of each row, over the probes."""
+    matrix = rotated([5.0, 3.0, 1.0, 0.5, -1.0, -2.0], seed=8)
+    found = [estimated_diagonal(matrix, rng(seed), probes=25) for seed in range(400)]
+    values = torch.stack([each.value for each in found])
+    exact = np.sqrt(((matrix**2).sum(1) - np.diag(matrix) ** 2) / 25)
+
+    assert (np.abs(values.mean(0).numpy() - np.diag(matrix)) < 5 * exact / 20).all()
+    assert_allclose(values.std(0), exact, rtol=0.15)
+    stated = torch.stack([each.standard_error for each in found]).square().mean(0).sqrt()
+    assert_allclose(stated, exact, rtol=0.1)
+
+
+def test_blocks_of_probes_are_one_sample() -> None:
+    """More probes than go together: mean and error are those of all."""
+    matrix, probes = rotated([3.0, 1.0, -1.0], seed=9), 2 * diagonals._BLOCK + 3
+    found = estimated_diagonal(matrix, rng(1), probes=probes)
+    source, signs = rng(1), []
+    for count in (diagonals._BLOCK, diagonals._BLOCK, 3):
+        signs.append(2.0 * source.integers(0, 2, (count, 3)) - 1.0)
+    each = np.concatenate(signs) * (np.concatenate(signs) @ matrix)
+
+    assert_allclose(found.value, each.mean(0), rtol=1e-12)
+    assert_allclose(found.standard_error, each.std(0, ddof=1) / np.sqrt(probes), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("probes", "said"), [(1, "probes must be at least 2"), (0, "probes must be a positive integer, got 0")]
+)
+def test_an_estimate_without_an_error_is_refused(probes: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        estimated_diagonal(np.eye(3), rng(), probes=probes)
