@@ -148,7 +148,7 @@ def test_every_misprint_says_what_the_error_is() -> None:
         f"As our copy reads, square {k} is missing; P says so. More words." for k in (1, 2, 3)
     ]
     assert [(f.on, f.words, f.measure) for f in found.other_misprints] == [
-        (f"Theorem {k}", f"square {k} is missing; P says so.", "") for k in (4, 5)
+        (f"Theorem {k}", f"square {k} is missing; P says so.", "4 times too large") for k in (4, 5)
     ]
     html = report.document(run(rows))
     assert all(f"</a>: square {k} is missing; P says so." in html for k in (4, 5))
@@ -233,13 +233,13 @@ def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -
     ]
     (found,) = paper_findings(run(rows))
     assert [(f.on, f.networks) for f in found.holds] == [
-        ("Theorem 4, eq. (9)", "on networks 1 of 2 readings agree, at worst 4 times too large"),
+        ("Theorem 4, eq. (9)", "on networks 1 of 2 readings agree, the worst 4 times too large"),
         ("Theorem 5", "on networks 1 of 1 reading agrees"),
         ("Theorem 6", ""),
     ]
     assert found.judged_on_networks == (2, 1, 3)
     html = report.document(run(rows))
-    assert "<em>sampled</em>; on networks 1 of 2 readings agree, at worst 4 times too large" in html
+    assert "<em>sampled</em>; on networks 1 of 2 readings agree, the worst 4 times too large" in html
     assert "3 readings judged on real data</a>: 2 agree, 1 fails as foreseen</span>" in html
 
 

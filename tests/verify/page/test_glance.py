@@ -36,7 +36,7 @@ def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_netwo
     )
     assert (theorem.verdict, theorem.holds) == ("agrees", "within 0.5 %")
     assert theorem.reads == "4 times too large"
-    assert theorem.networks == "0 of 1 reading agrees, at worst 4 times too large"
+    assert theorem.networks == "0 of 1 reading agrees, the worst 4 times too large"
     assert (theorem.query, theorem.readings) == ("theorem 4", 3)
 
 
@@ -104,5 +104,5 @@ def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
     shown = run([made("n", "eq. (6), figure 2", **{**WRONG_READING, **kept, **REAL})])
     ((equation,),) = [glance.statements for glance in glances(shown)]
     assert (equation.number, equation.holds) == ("Eq. (6)", "")
-    assert equation.networks == "0 of 1 reading agrees, at worst violated in 12 % of the replicates"
-    assert "0 of 1 reading agrees, at worst violated in" in report.document(shown)
+    assert equation.networks == "0 of 1 reading agrees, the worst violated in 12 % of the replicates"
+    assert "0 of 1 reading agrees, the worst violated in" in report.document(shown)

@@ -26,10 +26,6 @@ from verify.running.workers import FEW, open_map
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "wbr"}
 PARTS = ("rows", "runs", "inventory", "planted", "derivations", "observations")
-READ = (
-    "readings judged: a statement is tested by one claim or more, and a claim is read as our copy has it, "
-    "corrected, or both"
-)
 NOTHING: dict[str, Any] = {name: [] for name in PARTS}
 """What a run may hold, left out."""
 
@@ -188,11 +184,12 @@ def test_the_headline_tells_what_agrees_from_what_fails_as_foreseen_and_from_sur
 
     assert "10 readings agree with experiment" in text and "2 fail, as foreseen" in text
     assert re.search(r"4 surprises .*vysogorets2024/eq-12, agrees was expected", text)
-    assert f"16 {READ}; 1 undecided" in text and "extrapolated in size: 1 agrees." in text
+    assert "16 readings were judged; 1 undecided" in text and "extrapolated in size: 1 agrees." in text
     promised = (
         "Of the 11 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong"
     )
     assert f"{promised}; 1 undecided." in text and "212 of 1024 intervals" in text
+    assert "3 readings are identities and exact properties, without sampling error." in text
     assert "7 min 11 s" in text and "0123456789ab" in text and "20240501" in text
 
 

@@ -143,7 +143,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
         )[:most],
         all_hold=len(hold),
         misprints=[failure(row) for row in misprinted[:FAILURES]],
-        other_misprints=[_in_a_phrase(failure(row)) for row in misprinted[FAILURES:]],
+        other_misprints=[_in_a_phrase(failure(row), how_far(row)) for row in misprinted[FAILURES:]],
         fails=[found for found in map(failing, FAILING) if found.readings],
         networks=_observed(tables),
         judged_on_networks=(
@@ -268,10 +268,10 @@ def _where(row: Row) -> str:
     return ran_on(row.replicate, row.data, one_of)
 
 
-def _in_a_phrase(finding: Finding) -> Finding:
+def _in_a_phrase(finding: Finding, measure: str) -> Finding:
     """What the error is, in the first sentence of its words; that our copy reads so is said by the heading."""
     said = _AS_READ.sub("", re.split(r"(?<=\.)\s+(?=[A-Z])", finding.words)[0])
-    return finding._replace(words=said, measure="", where="")
+    return finding._replace(words=said, measure=measure, where="")
 
 
 _AS_READ = re.compile(r"^As our copy reads,? ")
@@ -313,7 +313,7 @@ def where_real(rows: Iterable[Row]) -> str:
     failing = [row for row in real if _foreseen(row)]
     worst = max([row for row in failing if row.relative] or failing, key=_factor, default=None)
     said = f"{agree} of {len(real)} {'reading agrees' if len(real) == 1 else 'readings agree'}"
-    return f"{said}, at worst {how_far(worst)}" if worst else said
+    return f"{said}, the worst {how_far(worst)}" if worst else said
 
 
 def _factor(row: Row) -> float:

@@ -36,13 +36,14 @@ STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
 
 
 class Headline(NamedTuple):
-    """What came of all rows: what agrees, what fails as foreseen and the rest; what rests on a size model."""
+    """What came of all rows: what agrees, what fails as foreseen and the rest; what rests on a size model or on no sample."""
 
     agree: dict[str, int]
     fail: dict[str, int]
     surprises: list[Row]
     undecided: int
     modelled: dict[str, int]
+    exact: int
     rows: int
 
     @property
@@ -75,6 +76,7 @@ def headline(rows: Sequence[Row]) -> Headline:
         surprises=[row for what, row in known if what == "surprise"],
         undecided=sum(what == "undecided" for what, _ in known),
         modelled={verdict: modelled[verdict] for verdict in Verdict if modelled[verdict]},
+        exact=sum(row.kind in EXACT for row in rows),
         rows=len(rows),
     )
 
