@@ -36,7 +36,7 @@ STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
 
 
 class Headline(NamedTuple):
-    """What came of all rows: what agrees, what fails as foreseen and the rest; what rests on a size model or on no sample."""
+    """What came of all rows: what agrees, what fails as foreseen and the rest; what a size model or no sample decides."""
 
     agree: dict[str, int]
     fail: dict[str, int]
