@@ -184,7 +184,10 @@ def test_the_headline_tells_what_agrees_from_what_fails_as_foreseen_and_from_sur
 
     assert "10 readings agree with experiment" in text and "2 fail, as foreseen" in text
     assert re.search(r"4 surprises .*vysogorets2024/eq-12, agrees was expected", text)
-    assert "16 readings were judged; 1 undecided" in text and "extrapolated in size: 1 agrees; it rests on" in text
+    assert (
+        "16 readings were judged; 1 undecided" in text
+        and "extrapolated in size: 1 agrees; it rests on" in text
+    )
     promised = (
         "Of the 11 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong"
     )

@@ -36,7 +36,7 @@ STEP = re.compile(r"; (?=\d{4}-\d\d-\d\d|not registered)")
 
 
 class Headline(NamedTuple):
-    """What came of all rows: what agrees, what fails as foreseen and the rest; what a size model or no sample decides."""
+    """What came of all rows: what agrees, fails as foreseen, and the rest; what no sample decides, or a model."""
 
     agree: dict[str, int]
     fail: dict[str, int]
