@@ -207,19 +207,21 @@ def _normal(rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, gain:
 
 
 def _linear(rng: np.random.Generator, fan_in: int, out: int, *, bias: bool, gain: Gain) -> nn.Module:
-    # skip_init: the constructor would draw from, and so advance, the global generator
-    layer = nn.utils.skip_init(nn.Linear, fan_in, out, bias=bias, dtype=torch.float64)
-    _fill(layer, _normal(rng, (out, fan_in), fan_in, gain))
-    return layer
+    layer = nn.Linear(fan_in, out, bias=bias, device="meta", dtype=torch.float64)
+    return _filled(layer, _normal(rng, (out, fan_in), fan_in, gain))
 
 
 def _convolution(rng: np.random.Generator, channels: int, out: int, gain: Gain) -> nn.Module:
-    layer = nn.utils.skip_init(nn.Conv2d, channels, out, 5, bias=False, dtype=torch.float64)
-    _fill(layer, _normal(rng, (out, channels, 5, 5), 25 * channels, gain))
+    layer = nn.Conv2d(channels, out, 5, bias=False, device="meta", dtype=torch.float64)
+    return _filled(layer, _normal(rng, (out, channels, 5, 5), 25 * channels, gain))
+
+
+def _filled(layer: nn.Module, weight: Tensor) -> nn.Module:
+    """A layer of the meta device, whose constructor does not advance the global generator, with values.
+
+    `nn.utils.skip_init` would load sympy and much of torch's compiler to make the same, half a second of a process.
+    """
+    for name, parameter in list(layer.named_parameters()):
+        values = weight if name == "weight" else weight.new_zeros(parameter.shape)
+        setattr(layer, name, nn.Parameter(values))
     return layer
-
-
-def _fill(layer: nn.Module, weight: Tensor) -> None:
-    with torch.no_grad():
-        for name, parameter in layer.named_parameters():
-            parameter.copy_(weight) if name == "weight" else parameter.zero_()

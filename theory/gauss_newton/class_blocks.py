@@ -171,6 +171,7 @@ class _Softmax:
         self._steps = np.linspace(-_REACH, _REACH, _NODES)
         centre, spread = -float(np.log(classes)), std * _REACH + 4.0
         self._times: Floats = np.linspace(centre - spread - 12.0, centre + spread, _NODES)
+        self._decays: Floats = np.exp(np.minimum(self._times[:, None] + std * self._steps, 700.0))
 
     def mean(self, first: int, second: int = 0) -> float:
         """E p_1^first p_2^second."""
@@ -186,14 +187,14 @@ class _Softmax:
         if order not in self._logs:
             z = self._std * self._steps
             weights = -(self._steps**2) / 2 - np.log(2 * np.pi) / 2 + np.log(self._steps[1] - self._steps[0])
-            inner = order * z + weights - np.exp(np.minimum(self._times[:, None] + z, 700.0))
-            self._logs[order] = _logsumexp(inner)
+            self._logs[order] = _logsumexp(order * z + weights - self._decays)
         return self._logs[order]
 
 
 def _logsumexp(rows: Floats) -> Floats:
     top = rows.max(axis=-1)
-    return top + np.log(np.exp(rows - top[..., None]).sum(axis=-1))
+    apart = rows - top[..., None]
+    return top + np.log(np.exp(apart, out=apart).sum(axis=-1))
 
 
 def _log_factorial(n: int) -> float:

@@ -13,7 +13,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,19 +120,24 @@ def _predictions(claim: AnyClaim) -> Iterator[Callable[[], Any]]:
 def _traced() -> Iterator[set[str]]:
     """Notes every function of theory that is called and every field of its records that is read."""
     found: set[str] = set()
+    seen: dict[int, CodeType] = {}
 
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and _of_theory(frame.f_globals.get("__name__")):
+    def note(frame: FrameType, _event: str, _: Any) -> None:
+        """Of each call, and of no line in it: nothing is returned."""
+        if id(frame.f_code) in seen:
+            return
+        seen[id(frame.f_code)] = frame.f_code  # kept: no other code has its number meanwhile
+        if _of_theory(frame.f_globals.get("__name__")):
             found.add(_public(f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"))
 
     for clear in _caches():
         clear()
-    before = sys.getprofile()
+    before = sys.gettrace()
     with ExitStack() as stack:
         for record in _records():
             stack.enter_context(_noted(record, found))
-        sys.setprofile(note)
-        stack.callback(sys.setprofile, before)
+        sys.settrace(note)
+        stack.callback(sys.settrace, before)
         yield found
 
 

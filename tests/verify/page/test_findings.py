@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import pytest
+from markupsafe import Markup
 
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
@@ -15,6 +16,12 @@ from verify.page import report
 from verify.page.report.findings import how_closely, how_far, misprints, paper_findings
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
+
+
+def page_of(made: Results) -> str:
+    """The page of a run, whose cards are left without their figures: what is found stands in words."""
+    return report.document(made, lambda _, rows: [Markup() for _ in rows])
+
 
 AUTHORS = "Granziol, Zohren and Roberts (2022)"
 
@@ -150,7 +157,7 @@ def test_every_misprint_says_what_the_error_is() -> None:
     assert [(f.on, f.words, f.measure) for f in found.other_misprints] == [
         (f"Theorem {k}", f"square {k} is missing; P says so.", "4 times too large") for k in (4, 5)
     ]
-    html = report.document(run(rows))
+    html = page_of(run(rows))
     assert all(f"</a>: square {k} is missing; P says so." in html for k in (4, 5))
 
 
@@ -161,7 +168,7 @@ def test_the_counts_of_misprints_add_up() -> None:
     rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
     assert misprints(run(rows)) == (6, 5, 7, 5)
     assert misprints(run(rows[:1])) is None
-    (said,) = re.findall("Misprinted\\? .*?</p>", report.document(run(rows)))
+    (said,) = re.findall("Misprinted\\? .*?</p>", page_of(run(rows)))
     assert re.sub("<[^>]*>", "", said).startswith(
         "Misprinted? 5 statements are wrong as our copy reads, named in the findings and tested in 6 readings, all of "
         "which fail; 7 corrected formulas agree, 2 of them where the misprint is one of words."
@@ -179,7 +186,7 @@ def test_what_is_tried_outside_its_condition_stands_apart_from_what_does_not_hol
     (found,) = paper_findings(run(rows))
     assert {sort.standing: sort.readings for sort in found.fails} == told
     assert [len(sort.listed) for sort in found.fails] == [1, 3, 2]
-    html = report.document(run(rows))
+    html = page_of(run(rows))
     for heading in ("Does not hold as stated", "no error of the paper", "Of our own, and does not hold"):
         assert f"{heading}</h4>" in html
     assert (
@@ -201,7 +208,7 @@ def test_what_is_tried_outside_its_condition_stands_apart_from_what_does_not_hol
 def test_every_line_says_what_its_verdict_rests_on(changes: dict[str, Any], basis: str) -> None:
     (found,) = paper_findings(run([made("t1", "theorem 1", **changes)]))
     assert [f.basis for f in found.holds] == [basis]
-    assert f"</strong> <em>{basis}</em>" in report.document(run([made("t1", "theorem 1", **changes)]))
+    assert f"</strong> <em>{basis}</em>" in page_of(run([made("t1", "theorem 1", **changes)]))
     (wrong,) = paper_findings(run([failing("w", "misprint", **changes)]))
     assert [f.basis for f in wrong.misprints] == [basis]
 
@@ -216,7 +223,7 @@ def test_what_fails_on_networks_names_the_network_and_the_data_of_its_number() -
     (first,) = found.fails[0].listed
     assert first.measure == "4 times too large"
     assert first.where == "one tanh network (data: digits; steps = 10, LeNet-5)"
-    assert f"</strong>, on {first.where} <em>" in report.document(
+    assert f"</strong>, on {first.where} <em>" in page_of(
         run([failing("n", "as strong as stated", points=points, **told)])
     )
 
@@ -238,7 +245,7 @@ def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -
         ("Theorem 6", ""),
     ]
     assert found.judged_on_networks == (2, 1, 3)
-    html = report.document(run(rows))
+    html = page_of(run(rows))
     assert "<em>sampled</em>; on networks 1 of 2 readings agree, the worst 4 times too large" in html
     assert "3 readings judged on real data</a>: 2 agree, 1 fails as foreseen</span>" in html
 
@@ -270,7 +277,7 @@ def test_what_is_open_and_judged_in_part_is_named() -> None:
     results = dataclasses.replace(run([made("a", "theorem 1")], listed), observations=shown)
     (found,) = paper_findings(results)
     assert [(f.on, f.measure) for f in found.reported] == [("B4", "no number is claimed")]
-    html = report.document(results)
+    html = page_of(results)
     assert "Reported on networks, not judged: <a" in html and "2 are" not in html
     assert [(f.on, f.measure) for f in found.unjudged] == [("B1", "needs a cluster")]
     assert [(f.on, f.target) for f in found.partly] == [("B2", "entry/granziol2022/B2")]
@@ -282,7 +289,7 @@ def test_what_only_a_fuller_run_reports_is_named_as_such() -> None:
     )
     (found,) = paper_findings(results)
     assert [f.on for f in found.not_run] == ["B5"] and found.reported == []
-    html = report.document(results)
+    html = page_of(results)
     assert "Reported by a fuller run (<code>--tier full</code>), not in this one: <a" in html
 
 
@@ -300,5 +307,5 @@ def test_nothing_found_is_no_finding() -> None:
 def test_the_findings_of_the_page_are_drawn_from_the_results_and_change_with_them() -> None:
     exact = made("t1", "theorem 1")
     loose = dataclasses.replace(exact, points=[point({"dim": 3}, 2.0, 0.2, 2.04, 0.06)])
-    first, second = (report.document(run([shown])) for shown in (exact, loose))
+    first, second = (page_of(run([shown])) for shown in (exact, loose))
     assert "<strong>within 0.5\u00a0%</strong>" in first and "<strong>within 5\u00a0%</strong>" in second

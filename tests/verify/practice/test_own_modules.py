@@ -227,7 +227,8 @@ def test_the_commands_run_where_such_names_come_first_on_the_path() -> None:
         simulate="",
     )
     given = ["--model", "net.py:Net", "--data", "data.npz", "--json"]
-    commands = [["measure", "--top", "1", *given], ["plan", "--batch-sizes", "2", *given]]
+    few = ["--top", "1", "--probes", "2", "--tolerance", "1"]
+    commands = [["measure", *few, *given], ["plan", "--batch-sizes", "2", "--steps", "4", *given]]
     run = subprocess.run(
         [sys.executable, "-c", BOTH, json.dumps(commands)],
         capture_output=True,

@@ -76,7 +76,7 @@ def _perceptron(weights: Any) -> Any:
 def _linear(weight: Any) -> Any:
     from torch import nn
 
-    layer = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], bias=False)
+    layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, device="meta")
     layer.weight = nn.Parameter(weight)
     return layer
 
