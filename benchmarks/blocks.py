@@ -106,10 +106,16 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
 
 
 ANNOUNCED = frozenset(
-    f"vysogorets2024/{name}" for name in ("zone", "zone-edges", "together-curved", "unrelated")
+    {
+        "karakida2019/a-thousand-samples",
+        "vysogorets2024/together-curved",
+        "vysogorets2024/unrelated",
+        "vysogorets2024/zone",
+        "vysogorets2024/zone-edges",
+    }
 )
-"""Derivatives in single precision, logits but for the last in double: scores that count are those of double precision
-to the bit on every network compared, of the others the claim knows the rounding as `numerical`."""
+"""Derivatives or Gram matrices in single precision: scores that count are those of double precision to the bit on
+every network compared, of the others the claim knows the rounding as `numerical`."""
 
 
 TRAINED = frozenset(
