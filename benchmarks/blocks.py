@@ -105,8 +105,16 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.nan_to_num(np.abs(one - other), nan=0.0).max()) / size
 
 
-ANNOUNCED = frozenset(f"vysogorets2024/{name}" for name in ("zone", "zone-edges", "together-curved"))
-"""Derivatives in single precision, logits in double: scores that count are those of double precision to the bit on
+ANNOUNCED = frozenset(
+    {
+        "karakida2019/a-thousand-samples",
+        "vysogorets2024/together-curved",
+        "vysogorets2024/unrelated",
+        "vysogorets2024/zone",
+        "vysogorets2024/zone-edges",
+    }
+)
+"""Derivatives or Gram matrices in single precision: scores that count are those of double precision to the bit on
 every network compared, of the others the claim knows the rounding as `numerical`."""
 
 

@@ -110,7 +110,7 @@ def squared_error(found: Tensor, targets: Tensor) -> Tensor:
 def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: bool = False) -> Tensor:
     """Largest eigenvalue of the Fisher matrix, of the outputs less their means if `subtracted`; shape (n,).
 
-    Infinite where the Gram matrix overflows.
+    Infinite where the Gram matrix overflows. That is of the precision of the network, its eigenvalue of double.
 
     Raises
     ------
@@ -131,11 +131,13 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     if n > most:
         parts = (_part(network, some) for some in cuts(n, most))
         return torch.cat([sharpness(part, activation, subtracted=subtracted) for part in parts])
-    gram = fisher_gram.gram(network, activation)
+    gram = fisher_gram.gram(network, activation).double()
     gram = fisher_gram.centred(gram) if subtracted else gram
     classes = network.outputs
     flat = gram.transpose(2, 3).reshape(n, classes * samples, classes * samples)
-    finite = flat.isfinite().all(-1).all(-1)
+    finite = torch.stack(flat.flatten(1).aminmax(dim=1)).isfinite().all(0)
+    if bool(finite.all()):
+        return ensembles.top_eigenvalue(flat) / samples
     found = flat.new_full((n,), math.inf)
     found[finite] = ensembles.top_eigenvalue(flat[finite]) / samples if bool(finite.any()) else 0.0
     return found

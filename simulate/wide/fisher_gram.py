@@ -227,7 +227,7 @@ def rayleigh(gram: Tensor) -> Tensor:
 def centred(gram: Tensor) -> Tensor:
     """The Gram of gradients less their mean over the samples, H K_km H with H = I - 1 1^T / T: same shape."""
     half = gram - gram.mean(-1, keepdim=True)
-    return half - half.mean(-2, keepdim=True)
+    return half.sub_(half.mean(-2, keepdim=True))
 
 
 def fisher_eigenvalues(gram: Tensor) -> Tensor:

@@ -251,9 +251,18 @@ def _subtracted(block: Block, width: int, point: Point) -> Any:
 
 
 def growth_of_subtracted(block: Block, point: Point) -> Mapping[str, Any]:
-    """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other."""
+    """The power of the width that takes the largest eigenvalue with mean subtraction from one width to the other.
+
+    Gram matrices of a thousand samples in single precision, half as dear; see `GRAM_ROUNDING`.
+    """
+    import torch
+
+    def largest(width: int) -> Any:
+        network = _network(block, point, width, point.samples).to(torch.float32)
+        return wide_training.sharpness(network, point.activation, subtracted=True)
+
     narrow, wide = point.widths
-    small, large = (_subtracted(block, width, point).log() for width in (narrow, wide))
+    small, large = (largest(width).log() for width in (narrow, wide))
     return {"exponent": (large - small) / np.log(wide / narrow)}
 
 
@@ -285,6 +294,9 @@ FIXED_SAMPLES = Experiment(
     budget=768,
     seconds=2.0,
 )
+
+GRAM_ROUNDING = 1e-6
+"""Of that power: on 16 networks it was at most 1e-7 from the one in double precision."""
 
 THOUSAND_SAMPLES = Experiment(
     id="karakida2019/a-thousand-samples",
@@ -382,6 +394,7 @@ LIMIT_CLAIMS: tuple[AnyClaim, ...] = (
         score="exponent",
         predict=lambda _: 0.0,
         margin=0.24,
+        numerical=GRAM_ROUNDING,
         relative=False,
         margin_reason="the exponents at issue are 0, 1/2 and 1: less than half the way to the nearest, as for figure 1",
         rivals={"of the upper bound": lambda _: 0.5, "without mean subtraction": lambda _: 1.0},
