@@ -28,7 +28,15 @@ from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked
 from simulate.objectives.heads import Few, Head, head_of, passed
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode, in_place, parametric
+from simulate.objectives.parameters import (
+    Leaves,
+    Parametric,
+    as_found,
+    in_mode,
+    in_place,
+    parametric,
+    unwrapped,
+)
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
@@ -46,7 +54,8 @@ class Objective:
     model
         A module, or a function of a sequence of parameters and of inputs. What it returns is a tensor, or has one, see
         `field`. How inputs go into a module, and where classes of a language model lie, is told in
-        `simulate.objectives.forms`.
+        `simulate.objectives.forms`. Parameters of half precision are measured in single precision; of a model that is
+        compiled, the module inside, and its compiled parts as they were written.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
@@ -107,6 +116,7 @@ class Objective:
         chunk: int | None = None,
         field: str | int | None = None,
     ) -> None:
+        model = unwrapped(model)
         self._copy(parametric(model, parameters))
         self.form, self._looked = Form(field), False
         self._head: Head | None = None
