@@ -25,11 +25,11 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate.head_products import Matrix, head_product
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuttable, rows
 from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
+from simulate.objectives.head_products import Matrix, head_product
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves, as_found
 

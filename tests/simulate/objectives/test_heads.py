@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from simulate import head_products
-from simulate.objectives import Objective, heads
+from simulate.objectives import Objective, head_products, heads
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from tests.simulate.objectives.language import CausalModel, Found, MaskedModel, N, T, V, batch, part
 from tests.simulate.small_perceptrons import assert_same
