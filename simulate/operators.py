@@ -28,6 +28,7 @@ from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuttable, rows
 from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
+from simulate.objectives.head_products import Matrix, head_product
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves, as_found
 
@@ -55,6 +56,8 @@ _VECTORS = 4
 
 Product = Callable[[Leaves], Leaves]
 """Of the part of the matrix that one batch adds, with a vector split like the parameters."""
+
+Build = Callable[[Leaves, Batch], Product]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +108,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
         loss = objective.loss(objective.outputs(leaves, batch.inputs), batch)
         return second_derivative(loss, leaves)
 
-    return _operator(objective, build)
+    return _operator(objective, _by_head(objective, build, "hessian"))
 
 
 def h_term(objective: Objective) -> CurvatureOperator:
@@ -121,7 +124,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
         outputs = objective.outputs(leaves, batch.inputs)
         return second_derivative((_slope(objective, outputs, batch) * outputs).sum(), leaves)
 
-    return _operator(objective, build)
+    return _operator(objective, _by_head(objective, build, "h_term"))
 
 
 def gauss_newton(objective: Objective) -> CurvatureOperator:
@@ -138,7 +141,9 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     ----------
     Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
     """
-    return _sandwich(objective, lambda outputs, batch: output_curvature(objective, outputs, batch))
+    return _sandwich(
+        objective, lambda outputs, batch: output_curvature(objective, outputs, batch), "gauss_newton"
+    )
 
 
 def empirical_fisher(objective: Objective) -> CurvatureOperator:
@@ -160,7 +165,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
         rows = slope.flatten(1) / math.sqrt(objective.share)
         return lambda tangent: (rows * (rows * tangent.flatten(1)).sum(1, keepdim=True)).view_as(slope)
 
-    return _sandwich(objective, bend)
+    return _sandwich(objective, bend, "empirical_fisher")
 
 
 def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
@@ -190,7 +195,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
             return lambda tangent: share * tangent
         return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
-    return _sandwich(objective, bend)
+    return _sandwich(objective, bend, "fisher" if family == "categorical" else None)
 
 
 def likelihood_of(objective: Objective, likelihood: str | None) -> str:
@@ -212,7 +217,21 @@ def likelihood_of(objective: Objective, likelihood: str | None) -> str:
     return likelihood
 
 
-def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> CurvatureOperator:
+def _by_head(objective: Objective, build: Build, matrix: Matrix | None) -> Build:
+    """The same by chunks of positions, where a batch has logits of a vocabulary."""
+
+    def choose(leaves: Leaves, batch: Batch) -> Product:
+        head = None if matrix is None else objective.head_of(batch)
+        if head is None or matrix is None:
+            return build(leaves, batch)
+        return head_product(objective, head, leaves, batch, matrix)
+
+    return choose
+
+
+def _sandwich(
+    objective: Objective, bend: Callable[[Tensor, Batch], Bend], matrix: Matrix | None
+) -> CurvatureOperator:
     """J' A J: tangents of the outputs as derivative of J'u in u, so that both ways use one graph."""
 
     def build(leaves: Leaves, batch: Batch) -> Product:
@@ -227,7 +246,7 @@ def _sandwich(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -> Cu
 
         return product
 
-    return _operator(objective, build)
+    return _operator(objective, _by_head(objective, build, matrix))
 
 
 def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:

@@ -22,12 +22,12 @@ __all__ = [
     "Labelling",
     "as_tensor",
     "bounded",
+    "carries_labels",
     "copied",
     "cuts",
     "cuttable",
     "held",
     "joined",
-    "labelled",
     "of_several",
     "pair",
     "placed",
@@ -58,7 +58,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
         If they cannot be gone through at all, or are an iterator that does not end: that gives more than 100,000
         batches, or more than half of the free memory holds.
     """
-    if _is_pair(data) or labelled(data):
+    if _is_pair(data) or carries_labels(data):
         return [data]
     if of_samples(data):
         return Stacked(data, size)
@@ -72,7 +72,7 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
 def _is_pair(data: Any) -> bool:
     if not isinstance(data, tuple) or len(data) != 2:
         return False
-    return not all(isinstance(part, tuple | list) or labelled(part) for part in data)
+    return not all(isinstance(part, tuple | list) or carries_labels(part) for part in data)
 
 
 def held(data: Iterable[Any]) -> list[Any]:
@@ -139,12 +139,12 @@ def _stored(item: Any) -> Iterator[tuple[int, int]]:
 # --- batches -----------------------------------------------------------------------------------------------------
 
 
-def labelled(item: Any) -> bool:
+def carries_labels(item: Any) -> bool:
     """Whether a batch, or a sample, is a mapping with its labels in it.
 
     Examples
     --------
-    >>> labelled({"input_ids": 1, "labels": 2}), labelled({"x": 1})
+    >>> carries_labels({"input_ids": 1, "labels": 2}), carries_labels({"x": 1})
     (True, False)
     """
     return isinstance(item, Mapping) and any(name in item for name in _LABELS)

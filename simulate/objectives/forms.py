@@ -69,7 +69,10 @@ class Form(NamedTuple):
 
     def read(self, found: Any) -> Tensor:
         """The tensor of what a model has returned, with the classes along axis 1."""
-        outputs = picked(found, self.field)
+        return self.turned(picked(found, self.field))
+
+    def turned(self, outputs: Tensor) -> Tensor:
+        """The tensor that the loss takes with the classes along axis 1."""
         return outputs.movedim(-1, 1) if self.last and outputs.ndim > 2 else outputs
 
 

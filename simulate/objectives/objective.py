@@ -25,9 +25,18 @@ from simulate.objectives.batches import (
 )
 from simulate.objectives.datasets import Stacked
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.forms import Form, asked_form
+from simulate.objectives.forms import Form, asked_form, picked
+from simulate.objectives.heads import Few, Head, head_of, passed
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode, in_place, parametric
+from simulate.objectives.parameters import (
+    Leaves,
+    Parametric,
+    as_found,
+    in_mode,
+    in_place,
+    parametric,
+    unwrapped,
+)
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
@@ -45,7 +54,8 @@ class Objective:
     model
         A module, or a function of a sequence of parameters and of inputs. What it returns is a tensor, or has one, see
         `field`. How inputs go into a module, and where classes of a language model lie, is told in
-        `simulate.objectives.forms`.
+        `simulate.objectives.forms`. Parameters of half precision are measured in single precision; of a model that is
+        compiled, the module inside, and its compiled parts as they were written.
     loss
         A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
@@ -106,8 +116,10 @@ class Objective:
         chunk: int | None = None,
         field: str | int | None = None,
     ) -> None:
+        model = unwrapped(model)
         self._copy(parametric(model, parameters))
         self.form, self._looked = Form(field), False
+        self._head: Head | None = None
         self._runs_again: bool | None = None
         self._unchanged = False
         self.model = model if isinstance(model, nn.Module) else None
@@ -145,7 +157,8 @@ class Objective:
                 first = first or (inputs, targets)
                 sizes.append((rows(targets), self._count(targets)))
         if first is not None and not self._looked:
-            self.form, self._looked = self._asked(*first), True
+            self._look(*first)
+            self._looked = True
         self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
         self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
         if not self.samples > 0:
@@ -215,7 +228,7 @@ class Objective:
             return "in training mode samples of a batch may see each other"
         if self._coupling is None:
             with as_found(self.model, self.training):
-                self._coupling = coupling(self, chosen(self._given()), most=self._most)
+                self._coupling = self._coupled(chosen(self._given()))
         return self._coupling
 
     @property
@@ -234,7 +247,12 @@ class Objective:
             return self._sums(few) and self._sums(halves(next(self._given())))
 
     def _sums(self, pieces: Any) -> bool:
-        return self.reduction == "mean" and coupling(self, pieces, most=self._most, loss_alone=True) == SUM
+        return self.reduction == "mean" and self._coupled(pieces, loss_alone=True) == SUM
+
+    def _coupled(self, pieces: Sequence[Any], *, loss_alone: bool = False) -> str:
+        asked: Any = self._at_few()
+        pieces = asked.pieces(pieces) if isinstance(asked, Few) else pieces
+        return coupling(asked, pieces, most=self._most, loss_alone=loss_alone)
 
     @property
     def chunk(self) -> int | None:
@@ -254,7 +272,7 @@ class Objective:
     def runs_again(self) -> bool:
         """Whether parts of the model run again in a backward pass, see `require_sound`."""
         if self._runs_again is None:
-            self._runs_again = soundness.runs_again(self)
+            self._runs_again = soundness.runs_again(self._at_few())
         return self._runs_again
 
     def require_sound(self) -> None:
@@ -304,7 +322,7 @@ class Objective:
         not asked.
         """
         with as_found(self.model, self.training):
-            found = of_several(self._weighed(*given) for given in self._given())
+            found = of_several(self.weighed(*given) for given in self._given())
         if whole or self.training or not cuttable(found.inputs, found.targets):
             return found
         return found.part(slice(0, _FEW))
@@ -322,7 +340,7 @@ class Objective:
         if self._several and not self.training and not self._counted:
             self._require_separable()
         for inputs, targets in self._cut():
-            batch = self._weighed(inputs, targets)
+            batch = self.weighed(inputs, targets)
             if batch.factor or empty:  # the mean over nothing is no number
                 yield batch
 
@@ -335,7 +353,7 @@ class Objective:
             If there is no tensor or several, see `field`; or it is not connected to the parameters, where it is to be
             differentiated by them.
         """
-        outputs = self.form.read(self._call(leaves, inputs))
+        outputs = self.form.turned(self.returned(leaves, inputs))
         if outputs.is_complex():
             raise ValueError(
                 f"model must return real numbers, got {outputs.dtype}; give real and imaginary parts"
@@ -345,6 +363,18 @@ class Objective:
                 "model must give outputs that depend on the parameters, got others: look for no_grad and detach"
             )
         return outputs
+
+    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """The tensor that the loss takes, its axes as the model gives them."""
+        return picked(self._call(leaves, inputs), self.form.field)
+
+    def head_of(self, batch: Batch) -> Head | None:
+        """The last layer, where the logits of a batch are taken in chunks of positions: see `objectives.heads`."""
+        return self._head if isinstance(batch.targets, Tensor) and batch.targets.ndim == 2 else None
+
+    def _at_few(self) -> Any:
+        """Itself, or where there is a head at a few positions."""
+        return self if self._head is None else Few(self, self._head)
 
     def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Part of the loss that this batch adds.
@@ -368,7 +398,7 @@ class Objective:
         """Loss of all data."""
         if not self._unchanged:
             with torch.no_grad():
-                soundness.require_unchanged(self)
+                soundness.require_unchanged(self._at_few())
             self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
             return self._pass()[0]
@@ -416,13 +446,20 @@ class Objective:
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         leaves = self.leaves()
         for batch in self.batches():
+            head = self.head_of(batch)
+            if head is not None:
+                part, gradient = passed(self, head, batch)
+                value += part
+                total += self.flat(gradient) if gradient else 0.0
+                continue
             loss = self.loss(self.outputs(leaves, batch.inputs), batch)
             value += loss.item()
             if torch.is_grad_enabled():
                 total += self.flat(slopes(loss, leaves))
         return value, total
 
-    def _weighed(self, inputs: Any, targets: Any) -> Batch:
+    def weighed(self, inputs: Any, targets: Any) -> Batch:
+        """A batch with its factor in the loss of all data."""
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
         return Batch(inputs, targets, factor)
 
@@ -445,16 +482,19 @@ class Objective:
     def _labelled(self, inputs: Any, labels: Any) -> tuple[Any, Any]:
         return self._labels.parted(inputs, labels, self._call, self._own)
 
-    def _asked(self, inputs: Any, targets: Any) -> Form:
+    def _look(self, inputs: Any, targets: Any) -> None:
+        """Ask where the classes lie, and whether the last layer gives them."""
         one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
         sample = window(inputs, one), window(targets, one)
         with as_found(self.model, False):
-            return asked_form(
+            self.form = asked_form(
                 lambda given: self._call(self._own, given),
                 *sample,
                 loss=self.criterion,
                 field=self.form.field,
             )
+            if self.form.last and not self._counted:
+                self._head = head_of(self, sample[0])
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from torch.overrides import TorchFunctionMode
 from simulate.objectives.forms import arguments
 
 __all__ = [
+    "COMPILED",
+    "HALVES",
     "Leaves",
     "Parametric",
     "as_found",
@@ -28,7 +31,13 @@ __all__ = [
     "parametric",
     "require_ready",
     "seed_generators",
+    "unwrapped",
 ]
+
+HALVES = (torch.float16, torch.bfloat16)
+
+COMPILED = "_orig_mod."
+"""In the names of what torch.compile has wrapped, a model or part of one."""
 
 _SEEDS = 2**32
 """Seeds of numpy's old generators are below."""
@@ -63,7 +72,8 @@ def parametric(model: Any, parameters: Any = None) -> Parametric:
     """A model as a function of the parameters of these names, see `objectives.Objective`.
 
     What is not named keeps the values it has now; buffers are copied for every call, since batch normalisation writes
-    into its own.
+    into its own. What is of half precision, float16 or bfloat16, is copied into single precision, where products have
+    digits: the values are the same.
 
     Raises
     ------
@@ -87,7 +97,7 @@ def _of_module(model: nn.Module, parameters: Any) -> Parametric:
     names, known = _chosen(model, parameters), dict(model.named_parameters())
     originals = tuple(known[n] for n in names)
     _require_own_memory(model, names)
-    fixed = {name: p.detach().clone() for name, p in known.items() if name not in names}
+    fixed = {name: _copy(p) for name, p in known.items() if name not in names}
     state = _state(model, names, fixed)
     return Parametric(names, _copies(originals), _module_call(model, state), originals, fixed, state)
 
@@ -107,7 +117,24 @@ def _of_function(function: Any, parameters: Any) -> Parametric:
 
 
 def _copies(tensors: Sequence[Tensor]) -> Leaves:
-    return tuple(t.detach().clone() for t in tensors)
+    return tuple(map(_copy, tensors))
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """Its values in memory of their own, those of half precision in single precision."""
+    return tensor.detach().to(torch.float32 if tensor.dtype in HALVES else tensor.dtype, copy=True)
+
+
+def unwrapped(model: Any) -> Any:
+    """The module inside of what `torch.compile` has made, which has no second derivatives; else the model itself.
+
+    Examples
+    --------
+    >>> unwrapped(torch.compile(nn.Linear(1, 1), backend="eager"))
+    Linear(in_features=1, out_features=1, bias=True)
+    """
+    inside = getattr(model, COMPILED.removesuffix("."), None)
+    return inside if isinstance(inside, nn.Module) else model
 
 
 def _twice_differentiable(call: Call) -> Call:
@@ -122,8 +149,17 @@ def _twice_differentiable(call: Call) -> Call:
 
 @contextmanager
 def _plain_kernels() -> Iterator[None]:
-    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm():
+    with sdpa_kernel(SDPBackend.MATH), _PlainWeightNorm(), _eager():
         yield
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """What `torch.compile` has compiled, parts of a model or functions, runs as it was written."""
+    compiler = sys.modules.get("torch._dynamo")
+    if compiler is None:
+        return nullcontext()
+    stance = getattr(torch.compiler, "set_stance", None)  # younger than our lowest torch
+    return compiler.config.patch(disable=True) if stance is None else stance("force_eager")
 
 
 class _PlainWeightNorm(TorchFunctionMode):
@@ -139,7 +175,7 @@ def _weight_norm(directions: Tensor, lengths: Tensor, dim: int = 0) -> Tensor:
 
 
 def _state(model: nn.Module, names: Sequence[str], fixed: Mapping[str, Tensor]) -> State:
-    buffers = {name: b.detach().clone() for name, b in model.named_buffers()}
+    buffers = {name: _copy(b) for name, b in model.named_buffers()}
     places = _places(model)
 
     def state(leaves: Sequence[Tensor]) -> Mapping[str, Tensor]:
@@ -213,6 +249,7 @@ def _chosen(model: nn.Module, parameters: Any) -> tuple[str, ...]:
             raise ValueError("model must have a parameter that requires a gradient, got none")
         return names
     wanted = [parameters] if isinstance(parameters, str) else list(parameters)
+    wanted = [name.removeprefix(COMPILED) if isinstance(name, str) else name for name in wanted]
     # one that is tied has several names, each of them its own
     everywhere = list(model.named_parameters(remove_duplicate=False))
     for name in wanted or [None]:
@@ -277,7 +314,9 @@ def _require_one_kind(found: Parametric) -> None:
     kinds = {(p.dtype, p.device) for p in found.parameters}
     if len(kinds) > 1 or not {dtype for dtype, _ in kinds} <= {torch.float32, torch.float64}:
         got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
-        raise ValueError(f"parameters must be all float32 or all float64, on one device, got {got}")
+        raise ValueError(
+            f"parameters must be all float32 or all float64, but for those of half precision, on one device, got {got}"
+        )
     for name, p in zip(found.names, found.parameters, strict=True):
         if not bool(p.isfinite().all()):
             raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")

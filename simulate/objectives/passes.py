@@ -16,8 +16,8 @@ from torch import Tensor
 from simulate.objectives.batches import (
     Labelling,
     bounded,
+    carries_labels,
     cuttable,
-    labelled,
     pair,
     placed,
     rows,
@@ -50,7 +50,7 @@ def given(
     for item in bounded(data):
         first, second = pair(item)
         inputs, targets = placed(first, like), placed(second, like)
-        if labelled(item):
+        if carries_labels(item):
             inputs, targets = labels(inputs, targets)
         size = rows(targets)
         _require_no_list_of_samples(first, inputs, targets)

@@ -10,7 +10,7 @@ are compared with differences of value and gradient along a few directions, wher
 | changes of parameters, inputs or targets; results that differ in a second call | a second call |
 | parameters that are closed over | leaves of the graph that are none of those given |
 | functions that may be differentiated once | nodes of the graph of the gradient |
-| numbers of half precision | types in the graph |
+| computing in half precision | types in the graph |
 | detached parts, derivatives that hooks or functions of one's own change | differences |
 
 Networks of `simulate.networks` with a loss of torch, as they were built, are taken at their word.
@@ -33,11 +33,10 @@ from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, copied, tensors
 from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
-from simulate.objectives.parameters import as_found
+from simulate.objectives.parameters import HALVES, as_found
 
 __all__ = ["hooked", "mean_output", "require_unchanged", "runs_again"]
 
-_HALVES = (torch.float16, torch.bfloat16)
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
     *(nn.Flatten, nn.CrossEntropyLoss, nn.MSELoss),
@@ -291,7 +290,7 @@ def _require_second(gradient: Sequence[Tensor | None]) -> None:
 
 
 def _require_precision(loss: Tensor) -> None:
-    halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in _HALVES}
+    halves = {m.dtype for node in behind([loss]) for m in node._input_metadata if m.dtype in HALVES}
     if halves:
         got = ", ".join(sorted(str(dtype) for dtype in halves))
         raise ValueError(

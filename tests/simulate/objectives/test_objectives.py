@@ -191,7 +191,6 @@ def half_and_double() -> nn.Module:
         (bad(model=lambda p, x: x), "parameters of a function must be a sequence of tensors"),
         (bad(model=not_finite()), "parameters must be finite, got NaN or infinity in '0.bias'"),
         (bad(model=half_and_double()), "parameters must be all float32 or all float64"),
-        (bad(model=perceptron().half()), "parameters must be all float32 or all float64"),
         (
             bad(parameters="head"),
             "parameters must name parameters or submodules of the model, such as 0.weight",

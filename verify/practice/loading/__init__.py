@@ -25,7 +25,7 @@ from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.forms import Form, asked_form
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
+from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready, unwrapped
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
@@ -182,6 +182,7 @@ def problem(
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+    model = unwrapped(model)
     require_ready(model)
     own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)

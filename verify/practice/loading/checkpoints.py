@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from simulate.objectives.parameters import COMPILED
 from verify.practice.loading.foreign import calling
 
 __all__ = ["restore"]
@@ -23,9 +24,6 @@ _SHOWN = 4
 
 _USUAL = ("state_dict", "model_state_dict", "model", "module", "model_state", "net", "network", "params")
 """Under which a checkpoint may hold its state_dict, the likeliest first: of several that fit it is taken."""
-
-_COMPILED = "_orig_mod."
-"""In the names of what torch.compile has wrapped, a model or part of one."""
 
 _DEEPEST = 3
 
@@ -123,7 +121,7 @@ def _prefixes(state: _State, named: Mapping[str, str]) -> Counter[str]:
 
 
 def _plain(name: str) -> str:
-    return name.replace(_COMPILED, "")
+    return name.replace(COMPILED, "")
 
 
 def _require_shapes(path: str, tensors: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> None:

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from simulate.objectives.batches import (
     Labelling,
     as_tensor,
+    carries_labels,
     cuttable,
     held,
     joined,
-    labelled,
     pair,
     placed,
     repeatable,
@@ -44,7 +44,7 @@ def gathered(data: Any, like: Tensor, labels: Labelling) -> tuple[Any, Tensor]:
     inputs = [each(x, lambda part: placed(_scaled(part), like)) for x, _ in batches]
     targets = [placed(_tensor("targets", y), like) for _, y in batches]
     for place, item in enumerate(items):
-        if labelled(item):
+        if carries_labels(item):
             inputs[place], targets[place] = labels(inputs[place], targets[place])
     for x, y in zip(inputs, targets, strict=True):
         if not cuttable(x, y):

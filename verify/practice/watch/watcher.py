@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives.batches import copied, placed, rows
-from simulate.objectives.parameters import as_found
+from simulate.objectives.parameters import as_found, unwrapped
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
@@ -129,7 +129,7 @@ def watch(
         every=every, most=most, batches=batches, training=training, start=start, seed=seed
     )  # fmt: skip
     _require_step_alone(optimizer)
-    model = getattr(model, "_orig_mod", model)  # of torch.compile, which has no second derivatives
+    model = unwrapped(model)
     if isinstance(model, nn.parallel.DistributedDataParallel):
         raise ValueError(
             "model must be the module itself, got it in a DistributedDataParallel; give its .module"

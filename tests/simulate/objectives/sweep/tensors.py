@@ -90,7 +90,6 @@ def _products() -> nn.Module:
 
 TYPES = {
     "single precision": Swept(lambda: nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)).float()),
-    "half precision": Swept(lambda: nn.Linear(3, 2).half(), refused="all float32 or all float64"),
     "two precisions": Swept(
         lambda: nn.Sequential(nn.Linear(3, 3).double(), nn.Linear(3, 2).float()),
         refused="all float32 or all float64",

@@ -1,0 +1,173 @@
+"""Products with curvature through the head of a language model, by chunks of positions.
+
+The loss is a function of hidden states h and of the weights W of the head, l(h W'), and h is one of the parameters of
+the body. With J the derivative of h in the parameters, and of W in them, a product with the Gauss-Newton matrix goes
+through the layer in both directions, chunk by chunk, and through the body once; that with the Hessian has two parts
+more: the second derivatives of h weighted by the slope of the loss in h, and those that h and W have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from simulate import _memory
+from simulate.objectives.batches import Batch
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.heads import Head, Rows, rows_of
+from simulate.objectives.objective import Objective
+from simulate.objectives.output_curvature import Bend, output_curvature, softmax_curvature
+from simulate.objectives.parameters import Leaves
+
+__all__ = ["Matrix", "head_product"]
+
+Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fisher"]
+Product = Callable[[Leaves], Leaves]
+
+_HELD = 4
+"""Times the logits, that what is kept of them from product to product takes at most."""
+
+
+def head_product(objective: Objective, head: Head, leaves: Leaves, batch: Batch, matrix: Matrix) -> Product:
+    """Product of the part of a matrix that a batch adds, with a vector split like the parameters.
+
+    Parameters
+    ----------
+    head
+        Of the objective.
+    matrix
+        As the functions of `simulate.operators`; of `fisher` the categorical one.
+    """
+    hidden = head.hidden(objective, leaves, batch.inputs)
+    weight, bias = head.own(objective, leaves)
+    weight, bias = weight.detach(), None if bias is None else bias.detach()
+    size = hidden.shape[0] * hidden.shape[1] * head.classes * hidden.element_size()
+    kept = _memory.is_free(2 * _HELD * size, objective.device)
+    chunks = [
+        _Chunk(objective, rows, weight, bias, matrix, kept)
+        for rows in rows_of(objective, head, hidden.detach(), batch.targets)
+    ]
+    curved = matrix in ("hessian", "h_term")
+    if curved:
+        steep = torch.cat([chunk.slope() @ weight for chunk in chunks]).view_as(hidden).requires_grad_()
+    else:
+        steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
+    pulled = slopes(hidden, leaves, steep, again=True)
+    places = head.places(objective, leaves)
+
+    def product(vector: Leaves) -> Leaves:
+        change, *second = slopes(pulled, (steep, *leaves) if curved else steep, vector)
+        own = [None if place is None else vector[place] for place in places]
+        shares = _shares(objective, chunks, change, own) if matrix == "empirical_fisher" else None
+        parts = _Parts(hidden, weight, bias)
+        for chunk in chunks:
+            parts.take(chunk, change.flatten(0, 1)[chunk.rows.place], own, shares)
+        found = list(slopes(hidden, leaves, parts.hidden.view_as(hidden)))
+        for i, part in enumerate(second):
+            found[i] = found[i] + part
+        for place, part in zip(places, (parts.weight, parts.bias), strict=True):
+            if place is not None and part is not None:
+                found[place] = found[place] + part
+        return tuple(found)
+
+    return product
+
+
+class _Chunk:
+    """Some positions: what the loss has there, kept from product to product or made anew."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        rows: Rows,
+        weight: Tensor,
+        bias: Tensor | None,
+        matrix: Matrix,
+        kept: bool,
+    ) -> None:
+        self.objective, self.rows, self.weight, self.bias, self.matrix = objective, rows, weight, bias, matrix
+        self._keeps = kept
+        self._bend: Bend | None = None
+        self._slope: Tensor | None = None
+
+    def logits(self) -> Tensor:
+        return functional.linear(self.rows.hidden, self.weight, self.bias)
+
+    def change(self, hidden: Tensor, own: Sequence[Tensor | None]) -> Tensor:
+        """Of the logits, along a change of the hidden states and of the layer's own parameters."""
+        found = functional.linear(hidden, self.weight)
+        if own[0] is not None:
+            found = found.addmm_(self.rows.hidden, own[0].mT)
+        return found if own[1] is None else found.add_(own[1])
+
+    def bend(self) -> Bend:
+        """Second derivative of the loss in the logits."""
+        if self._bend is not None:
+            return self._bend
+        if self.matrix == "fisher":
+            bend = softmax_curvature(self.logits(), self.objective.share)
+        elif self.rows.batch.factor:
+            bend = output_curvature(self.objective, self.logits(), self.rows.batch)
+        else:
+            bend = torch.zeros_like  # of ignored positions alone
+        self._bend = bend if self._keeps else None
+        return bend
+
+    def slope(self) -> Tensor:
+        """Derivative of the loss in the logits."""
+        if self._slope is not None:
+            return self._slope
+        free = self.logits().requires_grad_()
+        if self.rows.batch.factor:
+            with torch.enable_grad():
+                (slope,) = torch.autograd.grad(self.objective.loss(free, self.rows.batch), free)
+        else:
+            slope = torch.zeros_like(free)
+        self._slope = slope if self._keeps else None
+        return slope
+
+
+class _Parts:
+    """Sums over chunks: what goes back into the hidden states, and into weight and bias of the layer."""
+
+    def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+        self.hidden = torch.empty_like(hidden, requires_grad=False).flatten(0, 1)
+        self.weight, self.bias = torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias)
+
+    def take(
+        self, chunk: _Chunk, change: Tensor, own: Sequence[Tensor | None], shares: Tensor | None
+    ) -> None:
+        """Add those of one chunk, along a change of its hidden states."""
+        back = self.hidden[chunk.rows.place]
+        back.zero_()
+        if chunk.matrix != "h_term":
+            if shares is None:
+                bent = chunk.bend()(chunk.change(change, own))
+            else:
+                bent = chunk.slope() * shares[chunk.rows.place, None]
+            back.addmm_(bent, chunk.weight)
+            self._own(bent, chunk.rows.hidden)
+        if chunk.matrix in ("hessian", "h_term"):
+            slope = chunk.slope()
+            self.weight.addmm_(slope.mT, change)
+            if own[0] is not None:
+                back.addmm_(slope, own[0])
+
+    def _own(self, cotangent: Tensor, hidden: Tensor) -> None:
+        self.weight.addmm_(cotangent.mT, hidden)
+        if self.bias is not None:
+            self.bias += cotangent.sum(0)
+
+
+def _shares(
+    objective: Objective, chunks: Sequence[_Chunk], change: Tensor, own: Sequence[Tensor | None]
+) -> Tensor:
+    """For every position, the product of the gradient of its sample with the vector, over the share of a sample."""
+    flat = change.flatten(0, 1)
+    each = torch.cat([(c.slope() * c.change(flat[c.rows.place], own)).sum(1) for c in chunks])
+    samples = each.view(change.shape[:2]).sum(1, keepdim=True)
+    return (samples / objective.share).expand(change.shape[:2]).reshape(-1)

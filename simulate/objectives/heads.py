@@ -1,0 +1,228 @@
+"""The last layer of a language model apart from its body: logits of a few positions at a time, never all at once.
+
+Logits (N, T, V) over a vocabulary take more memory than all else together, though each position has a part of the loss
+of its own. Where they are what a linear layer makes of hidden states (N, T, d), that layer is taken out of the model:
+the body gives the hidden states, and loss and derivatives go through the layer in chunks of positions. Nothing is left
+out and nothing approximated; sums over positions come in another order.
+
+Whether a model is such a one is asked of itself, by one sample: what it returns must be what the layer gave, and
+without the layer it must return what the layer was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.objectives.asked import Asked
+from simulate.objectives.batches import Batch, cuts
+from simulate.objectives.derivatives import alike, slopes
+
+__all__ = ["Few", "Head", "Headed", "Rows", "head_of", "passed", "rows_of"]
+
+LARGE = 1 << 22
+"""Logits of one sample from which on they are taken in chunks."""
+
+AT_ONCE = 1 << 21
+"""Logits of a chunk."""
+
+_FEW = 1 << 20
+"""Logits of one sample that questions are put to."""
+
+
+class Headed(Asked, Protocol):
+    """What is needed of an `Objective` whose model has a head; it is described there."""
+
+    state: Any
+
+    def returned(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """The tensor that the loss takes, its axes as the model gives them."""
+        ...
+
+    def weighed(self, inputs: Any, targets: Any) -> Batch:
+        """A batch with its factor in the loss of all data."""
+        ...
+
+    def loss(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Part of the loss that a batch adds."""
+        ...
+
+
+class Head(NamedTuple):
+    """A linear layer whose outputs are those of the model.
+
+    Attributes
+    ----------
+    path
+        Of the layer in the model.
+    positions, classes
+        T and V of the sample that was asked.
+    """
+
+    layer: nn.Linear
+    path: str
+    positions: int
+    classes: int
+
+    def own(self, objective: Headed, leaves: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias of the layer for these parameters."""
+        state = objective.state(leaves)
+        weight, bias = (
+            state.get(f"{self.path}.{name}" if self.path else name) for name in ("weight", "bias")
+        )
+        return weight, bias
+
+    def places(self, objective: Headed, leaves: Sequence[Tensor]) -> list[int | None]:
+        """Where those stand among the parameters; None for what is fixed, or not there."""
+        own = self.own(objective, leaves)
+        return [next((i for i, leaf in enumerate(leaves) if leaf is part), None) for part in own]
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The model without the layer for as long as it takes: what it is given goes through."""
+        layer: Any = self.layer
+        layer.forward = _through
+        try:
+            yield
+        finally:
+            del layer.forward
+
+    def hidden(self, objective: Headed, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """What the layer is given, (N, T, d)."""
+        with self.away():
+            return objective.returned(leaves, inputs)
+
+
+def _through(hidden: Tensor) -> Tensor:
+    return hidden
+
+
+def head_of(objective: Headed, inputs: Any) -> Head | None:
+    """The head of the model, asked by one sample; None if it has none that can be taken out, or few logits.
+
+    To be used within `parametric.as_found`.
+    """
+    if objective.model is None:
+        return None
+    leaves, seen = objective.leaves(), list[tuple[nn.Linear, Tensor, Tensor]]()
+    with torch.no_grad():
+        try:
+            with _watched(objective.model, seen):
+                outputs = objective.returned(leaves, inputs)
+            last = [found for found in seen if found[2] is outputs]
+            if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
+                return None
+            layer, hidden, _ = last[0]
+            if _hooked(layer) or sum(other is layer for other, *_ in seen) != 1:
+                return None
+            path = next(name for name, module in objective.model.named_modules() if module is layer)
+            head = Head(layer, path, *outputs.shape[1:])
+            same = torch.equal(head.hidden(objective, leaves, inputs), hidden)
+            again = functional.linear(hidden, *head.own(objective, leaves))
+            return head if same and alike(again, outputs) else None
+        except Exception:  # code of others, that looks at the layer in a way of its own
+            return None
+
+
+@contextmanager
+def _watched(model: nn.Module, seen: list[tuple[nn.Linear, Tensor, Tensor]]) -> Iterator[None]:
+    def note(layer: Any, given: tuple[Any, ...], found: Any) -> None:
+        if len(given) == 1 and isinstance(found, Tensor):
+            seen.append((layer, given[0], found))
+
+    plain = [
+        m for m in model.modules() if type(m) is nn.Linear and "forward" not in vars(m) and not _hooked(m)
+    ]
+    handles = [layer.register_forward_hook(note) for layer in plain]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _hooked(layer: nn.Module) -> bool:
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(layer, kind) for kind in kinds)
+
+
+class Rows(NamedTuple):
+    """Hidden states of some positions, with their targets as a batch for the loss.
+
+    Attributes
+    ----------
+    place
+        Which positions, of all samples one after the other.
+    """
+
+    place: slice
+    hidden: Tensor
+    batch: Batch
+
+
+def rows_of(objective: Headed, head: Head, hidden: Tensor, targets: Tensor) -> Iterator[Rows]:
+    """All positions of a batch in chunks."""
+    flat, labels = hidden.flatten(0, 1), targets.reshape(-1)
+    for place in cuts(len(flat), max(1, AT_ONCE // head.classes)):
+        yield Rows(place, flat[place], objective.weighed(None, labels[place]))
+
+
+def passed(objective: Headed, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+    """Part of the loss that a batch adds and, where gradients are recorded, its gradient; by chunks of positions."""
+    leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
+    hidden = head.hidden(objective, leaves, batch.inputs)
+    own = [
+        None if part is None else part.detach().requires_grad_(differentiate)
+        for part in head.own(objective, leaves)
+    ]
+    free = [part for part in own if part is not None]
+    value, steep = 0.0, torch.zeros_like(hidden).flatten(0, 1)
+    found = [torch.zeros_like(part) for part in free]
+    for rows in rows_of(objective, head, hidden.detach(), batch.targets):
+        if not rows.batch.factor:  # the mean over nothing is no number
+            continue
+        states = rows.hidden.requires_grad_(differentiate)
+        loss = objective.loss(functional.linear(states, free[0], own[1]), rows.batch)
+        value += loss.item()
+        if differentiate:
+            steep[rows.place], *parts = torch.autograd.grad(loss, [states, *free])
+            for total, part in zip(found, parts, strict=True):
+                total += part
+    if not differentiate:
+        return value, ()
+    gradient = list(slopes(hidden, leaves, steep.view_as(hidden)))
+    for place, part in zip(head.places(objective, leaves), found, strict=False):
+        if place is not None:
+            gradient[place] = gradient[place] + part
+    return value, gradient
+
+
+class Few:
+    """An objective at a few positions of its samples: questions about model and loss are put to these."""
+
+    def __init__(self, objective: Any, head: Head) -> None:
+        self._objective, self._head = objective, head
+        step = head.positions * head.classes // _FEW
+        self._at = slice(None, None, max(1, min(head.positions // 2, step)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._objective, name)
+
+    def outputs(self, leaves: Sequence[Tensor], inputs: Any) -> Tensor:
+        """Logits there, classes along axis 1."""
+        hidden = self._head.hidden(self._objective, leaves, inputs)[:, self._at]
+        return functional.linear(hidden, *self._head.own(self._objective, leaves)).movedim(-1, 1)
+
+    def few(self, *, whole: bool = False) -> Batch:
+        """A few samples, with all of their inputs and some of their targets."""
+        batch = self._objective.few(whole=whole)
+        return batch._replace(targets=batch.targets[:, self._at])
+
+    def pieces(self, pieces: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Samples with these targets."""
+        return [(inputs, targets[:, self._at]) for inputs, targets in pieces]

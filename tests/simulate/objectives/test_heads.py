@@ -1,0 +1,193 @@
+"""Logits by chunks of positions: every number is that of all logits at once, whatever the chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from simulate.objectives import Objective, head_products, heads
+from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
+from tests.simulate.objectives.language import CausalModel, Found, MaskedModel, N, T, V, batch, part
+from tests.simulate.small_perceptrons import assert_same
+
+MATRICES = {
+    "hessian": hessian,
+    "gauss_newton": gauss_newton,
+    "h_term": h_term,
+    "fisher": fisher,
+    "empirical_fisher": empirical_fisher,
+}
+WEIGHTS = torch.linspace(0.2, 2.0, V, dtype=torch.float64)
+PLACES: dict[str, dict[str, Any]] = {
+    "all": {},
+    "the body alone": {"parameters": ["block"]},
+    "the head alone": {"parameters": ["head"]},
+    "the sum": {"loss": nn.CrossEntropyLoss(reduction="sum")},
+    "weighed classes": {"loss": nn.CrossEntropyLoss(weight=WEIGHTS)},
+    "smoothed": {"loss": nn.CrossEntropyLoss(label_smoothing=0.2)},
+    "chunks of samples": {"chunk": 2},
+    "in training mode": {"training": True},
+}
+
+
+class Checkpointed(MaskedModel):
+    """Its body runs again in the backward pass."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Any = None, labels: Any = None) -> Found:
+        places = torch.arange(input_ids.shape[1])
+        start: Any = self.embed(input_ids) + self.place(places)
+        hidden: Any = checkpoint(self.block, start, attention_mask, use_reentrant=False)
+        found = Found(logits=self.head(hidden))
+        if labels is not None:
+            found["loss"] = self.own_loss(found["logits"], labels)
+        return found
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "tied": CausalModel,
+    "with a bias": lambda: CausalModel(tied=False, bias=True),
+    "whose parts run again": Checkpointed,
+}
+
+
+def both(model: nn.Module, monkeypatch: pytest.MonkeyPatch, at_once: int, **given: Any) -> list[Objective]:
+    """All logits at once, and in chunks."""
+    loss = given.pop("loss", nn.CrossEntropyLoss())
+    plain = Objective(model, loss, batch(), **given)
+    monkeypatch.setattr(heads, "LARGE", 1)
+    monkeypatch.setattr(heads, "AT_ONCE", at_once)
+    chunked = Objective(model, loss, batch(), **given)
+    few = next(chunked.batches())
+    assert plain.head_of(few) is None and chunked.head_of(few) is not None
+    return [plain, chunked]
+
+
+def vectors(objective: Objective) -> Tensor:
+    """Two columns."""
+    return torch.linspace(0, 9, 2 * objective.dim, dtype=torch.float64).cos().view(-1, 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("build", MODELS)
+def test_chunks_of_positions_are_no_matter(
+    build: str, matrix: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one position, and of some that do not divide all; what is kept, or made anew for every product."""
+    if not kept:
+        monkeypatch.setattr(head_products._memory, "is_free", lambda *_: False)
+    for at_once in (1, 7 * V):
+        plain, chunked = both(MODELS[build](), monkeypatch, at_once)
+        monkeypatch.setattr(heads, "LARGE", 1 << 22)
+        expected, found = (MATRICES[matrix](objective) @ vectors(objective) for objective in (plain, chunked))
+        assert_same(found, expected, 1e-11)
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_loss_and_parameters(place: str, matrix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, chunked = both(CausalModel(tied=False, bias=True), monkeypatch, 4 * V, **PLACES[place])
+    found, expected = (MATRICES[matrix](objective) @ vectors(objective) for objective in (chunked, plain))
+    assert_same(found, expected, 1e-11)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_loss_and_gradient_are_the_same(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, chunked = both(CausalModel(), monkeypatch, 4 * V, **PLACES[place])
+    assert abs(chunked.value() - plain.value()) < 1e-12
+    assert_same(chunked.gradient(), plain.gradient(), 1e-12)
+    assert chunked.separable == plain.separable
+
+
+def test_no_chunk_is_larger_than_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted error: with all of them in one chunk this fails."""
+    _, chunked = both(CausalModel(), monkeypatch, 4 * V)
+    seen: list[int] = []
+    plain = head_products.functional.linear
+    monkeypatch.setattr(
+        head_products.functional, "linear", lambda *given: (seen.append(len(given[0])), plain(*given))[1]
+    )
+    _ = gauss_newton(chunked) @ torch.ones(chunked.dim, dtype=torch.float64)
+    assert max(n for n in seen if n != N) <= 4 * T
+
+
+def test_batches_of_other_lengths_have_the_same_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = batch()
+    short = {name: tensor[:, :3] for name, tensor in part(whole, slice(0, 2)).items()}
+    data = [short, part(whole, slice(2, N))]
+    plain = Objective(CausalModel(), nn.CrossEntropyLoss(), data)
+    monkeypatch.setattr(heads, "LARGE", 1)
+    chunked = Objective(CausalModel(), nn.CrossEntropyLoss(), data)
+    assert_same(hessian(chunked) @ vectors(plain), hessian(plain) @ vectors(plain), 1e-11)
+
+
+def test_the_values_of_the_module_are_taken_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a head that is fixed."""
+    model = CausalModel(tied=False)
+    _, chunked = both(model, monkeypatch, V, parameters=["block"])
+    with torch.no_grad():
+        model.head.weight.mul_(2.0)
+        model.block.bend.weight.mul_(0.5)
+    monkeypatch.setattr(heads, "LARGE", 1 << 22)
+    fresh = Objective(model, nn.CrossEntropyLoss(), batch(), parameters=["block"])
+    assert_same(hessian(chunked.renewed()) @ vectors(fresh), hessian(fresh) @ vectors(fresh), 1e-11)
+
+
+class Capped(MaskedModel):
+    """Logits are bent after the last layer."""
+
+    def forward(self, *args: Any, **given: Any) -> Found:
+        found = super().forward(*args, **given)
+        return Found(found, logits=5 * (found["logits"] / 5).tanh())
+
+
+class Twice(MaskedModel):
+    """The last layer is used inside too."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Any = None, labels: Any = None) -> Found:
+        found = super().forward(input_ids, attention_mask, None)
+        return Found(logits=self.head(found["hidden"] + self.head(found["hidden"]).mean(-1, keepdim=True)))
+
+
+def hooked() -> nn.Module:
+    model = MaskedModel()
+    model.head.register_forward_hook(lambda *given: given[-1] * 2)
+    return model
+
+
+@pytest.mark.parametrize("build", [Capped, Twice, hooked])
+def test_a_layer_that_is_not_the_last_thing_stays(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "LARGE", 1)
+    given = {name: tensor for name, tensor in batch().items() if name != "labels"}
+    objective = Objective(build(), nn.CrossEntropyLoss(), (given, batch()["labels"]))
+    assert objective.head_of(objective.few()) is None
+    assert objective.value() > 0
+
+
+def test_what_is_unsound_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Cut(MaskedModel):
+        def forward(self, *args: Any, **given: Any) -> Found:
+            places = torch.arange(given["input_ids"].shape[1])
+            hidden = self.block(self.embed(given["input_ids"]).detach() + self.place(places), None)
+            return Found(logits=self.head(hidden + self.embed(given["input_ids"]).square()))
+
+    monkeypatch.setattr(heads, "LARGE", 1)
+    inputs = {"input_ids": batch()["input_ids"]}
+    objective = Objective(Cut(), nn.CrossEntropyLoss(), (inputs, batch()["labels"]))
+    assert objective.head_of(objective.few()) is not None
+    with pytest.raises(
+        ValueError, match="must have the derivatives of their own values, got others by 'embed"
+    ):
+        objective.gradient()
+
+
+def test_the_layer_is_left_as_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = CausalModel()
+    _, chunked = both(model, monkeypatch, V)
+    _ = hessian(chunked) @ torch.ones(chunked.dim, dtype=torch.float64)
+    assert "forward" not in vars(model.head) and not model.head._forward_hooks
