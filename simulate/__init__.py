@@ -5,6 +5,7 @@
 `objectives`       what they belong to: a model, its loss and its data as one function of the parameters
 `eigenvalues`      extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
 `modules`          single samples and random frames of any `nn.Module`, by the sites where parameters act
+`factors`          Kronecker factors of it, KFAC and EKFAC, with their errors
 `perceptrons`      fast routes for fully connected networks given as matrices
 `wide`             wide random networks: signals, gradients, the Fisher spectrum under normalisation
 `matrices`         random matrices: noise, spikes, samples
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         activations,
         data,
         eigenvalues,
+        factors,
         lanczos,
         matrices,
         modules,
@@ -44,6 +46,7 @@ __all__ = [
     "activations",
     "data",
     "eigenvalues",
+    "factors",
     "lanczos",
     "matrices",
     "modules",

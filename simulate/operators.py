@@ -30,7 +30,16 @@ from simulate.objectives.batches import cuttable, rows
 from simulate.objectives.derivatives import bytes_held, directional, second_derivative, slopes
 from simulate.objectives.parameters import Leaves, as_found
 
-__all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
+__all__ = [
+    "CurvatureOperator",
+    "Likelihood",
+    "empirical_fisher",
+    "fisher",
+    "gauss_newton",
+    "h_term",
+    "hessian",
+    "likelihood_of",
+]
 
 Likelihood = Literal["categorical", "bernoulli", "gaussian"]
 _FAMILIES = {
@@ -181,7 +190,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     ValueError
         If `likelihood` is unknown, or None for another loss; and as `hessian`.
     """
-    family = _likelihood(objective, likelihood)
+    family = likelihood_of(objective, likelihood)
 
     def bend(outputs: Tensor, _: Batch) -> Bend:
         outputs, share = outputs.detach(), objective.share
@@ -195,7 +204,14 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
     return _sandwich(objective, bend)
 
 
-def _likelihood(objective: Objective, likelihood: str | None) -> str:
+def likelihood_of(objective: Objective, likelihood: str | None) -> str:
+    """What `likelihood` of `fisher` says, or the loss stands for.
+
+    Raises
+    ------
+    ValueError
+        If it is unknown, or None for a loss that stands for none.
+    """
     for kind, family in _FAMILIES.items():
         if likelihood is None and isinstance(objective.criterion, kind):
             return family

@@ -1,9 +1,9 @@
 """Lanczos with full re-orthogonalisation: Gauss quadrature of the spectrum that a vector sees, by products alone.
 
 A symmetric matrix A of order `dim` is given as a dense array, as an `Operator`, a function from blocks of vectors to
-blocks of vectors, or as an operator of another library (`Matrix`). With a unit start q, after m steps the nodes (Ritz
-values) theta and weights w satisfy sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to 2m - 1.
-Several starts run side by side, each by itself, so that the operator is called once per step with all of them.
+blocks of vectors, or as an operator of another library (`ForeignMatrix`). With a unit start q, after m steps the nodes
+(Ritz values) theta and weights w satisfy sum_i w_i f(theta_i) = q' f(A) q for every polynomial f of degree up to
+2m - 1. Several starts run side by side, each by itself, so that the operator is called once per step with all of them.
 
 Conjugate gradients, `solve`, are the same chain asked for products with the inverse.
 
@@ -12,7 +12,7 @@ What a user asks of a spectrum stands above: density, trace and norm in `simulat
 """
 
 from simulate.lanczos.followed import Followed, follow
-from simulate.lanczos.foreign import Matrix, Product
+from simulate.lanczos.foreign import ForeignMatrix, Product
 from simulate.lanczos.gauss import Quadrature, Tridiagonal, quadrature, tridiagonal
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator, one_by_one, principal
 from simulate.lanczos.solves import Solution, solve
@@ -20,7 +20,7 @@ from simulate.lanczos.solves import Solution, solve
 __all__ = [
     "AnyMatrix",
     "Followed",
-    "Matrix",
+    "ForeignMatrix",
     "Operator",
     "Product",
     "Quadrature",

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["PRECISIONS", "Matrix", "Product", "is_matrix", "kind_of", "product_of"]
+__all__ = ["PRECISIONS", "ForeignMatrix", "Product", "is_matrix", "kind_of", "product_of"]
 
 Product = Callable[[Tensor], Tensor]
 """Of a block of vectors, one per row."""
@@ -18,7 +18,7 @@ PRECISIONS = (torch.float64, torch.float32)
 _OF_NUMPY = {"float64": torch.float64, "float32": torch.float32}
 
 
-class Matrix(Protocol):
+class ForeignMatrix(Protocol):
     """A symmetric matrix of another library: of curvlinops, linear_operator or scipy, say.
 
     Its type is one of torch or of numpy; ``@`` takes columns (dim, k) as a tensor, or as an array if that is numpy's.
@@ -44,7 +44,7 @@ def is_matrix(value: Any) -> bool:
     return getattr(value, "shape", ()) != () and hasattr(value, "__matmul__")
 
 
-def kind_of(matrix: Matrix) -> tuple[torch.dtype, torch.device | str]:
+def kind_of(matrix: ForeignMatrix) -> tuple[torch.dtype, torch.device | str]:
     """Type and device of its vectors.
 
     Raises
@@ -59,7 +59,7 @@ def kind_of(matrix: Matrix) -> tuple[torch.dtype, torch.device | str]:
     return dtype, getattr(matrix, "device", "cpu") if of_torch else "cpu"
 
 
-def product_of(matrix: Matrix) -> Product:
+def product_of(matrix: ForeignMatrix) -> Product:
     """Its products with rows.
 
     Examples

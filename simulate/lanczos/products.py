@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.foreign import PRECISIONS, Matrix, Product, is_matrix, kind_of, product_of
+from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matrix, kind_of, product_of
 
 __all__ = [
     "EXHAUSTED",
@@ -243,12 +243,12 @@ _ROUNDINGS = 1000
 """Of a product: what differs from its transpose by more is not symmetric."""
 
 
-AnyMatrix = Operator | Tensor | NDArray[Any] | Matrix
+AnyMatrix = Operator | Tensor | NDArray[Any] | ForeignMatrix
 """What the functions of this package and of `simulate.spectra` take."""
 
 
 def as_operator(matrix: AnyMatrix) -> Operator:
-    """An operator as it is; a dense symmetric matrix (dim, dim), or a `Matrix` of another library, as an operator.
+    """An operator as it is; a dense symmetric matrix (dim, dim), or one of another library, as an operator.
 
     A dense matrix that is neither float64 nor float32 is taken as float64. Whether a matrix of another library is
     symmetric is asked by two products.
@@ -290,7 +290,7 @@ def as_operator(matrix: AnyMatrix) -> Operator:
     )
 
 
-def _of_another_library(matrix: Matrix) -> Operator:
+def _of_another_library(matrix: ForeignMatrix) -> Operator:
     shape = tuple(int(n) for n in matrix.shape)
     _require_square(shape)
     dtype, device = kind_of(matrix)

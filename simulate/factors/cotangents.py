@@ -1,0 +1,104 @@
+"""What the Fisher information of a sample is made of: derivatives of the loss in its outputs, of three kinds.
+
+| kind | vectors | what matrix they make |
+|---|---|---|
+| "gauss-newton" | roots of the curvature of the loss in the outputs, as many as it has rank | `gauss_newton` |
+| "sampled" | of minus the log likelihood, at targets drawn from the model's own distribution | `fisher`, in the mean |
+| "empirical" | of the loss at the target that the sample has | `empirical_fisher` |
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate import _checks
+from simulate.modules.sample_parts import Root, roots
+from simulate.modules.samples import Outer
+from simulate.objectives import Objective
+from simulate.operators import (
+    CurvatureOperator,
+    Likelihood,
+    empirical_fisher,
+    fisher,
+    gauss_newton,
+    likelihood_of,
+)
+
+__all__ = ["Kind", "matrix_of", "root_of"]
+
+Kind = Literal["gauss-newton", "sampled", "empirical"]
+_KINDS = ("gauss-newton", "sampled", "empirical")
+
+
+def matrix_of(objective: Objective, kind: Kind, likelihood: Likelihood | None = None) -> CurvatureOperator:
+    """The matrix that factors of this kind approximate."""
+    if kind == "sampled":
+        return fisher(objective, likelihood=likelihood)
+    return gauss_newton(objective) if kind == "gauss-newton" else empirical_fisher(objective)
+
+
+def root_of(
+    objective: Objective,
+    kind: Kind,
+    *,
+    rng: np.random.Generator | None,
+    draws: int,
+    likelihood: Likelihood | None,
+) -> Root:
+    """Vectors of this kind, for `sample_parts.parts`.
+
+    Raises
+    ------
+    ValueError
+        If the kind is unknown, or sampled without `rng` or a likelihood; from the root, if the loss is not convex in
+        the outputs.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
+    if kind == "gauss-newton":
+        return _convex
+    if kind == "empirical":
+        return _own
+    if rng is None:
+        raise ValueError("rng must be a generator for sampled targets, got None")
+    family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
+
+    def drawn(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        found = torch.stack([_drawn(outputs[part].detach(), family, rng) for _ in range(count)])
+        return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
+
+    return drawn
+
+
+def _convex(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    found, signs = roots(outer, part, outputs)
+    if bool((signs < 0).any()):
+        raise ValueError(
+            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature;"
+            " use kind='empirical'"
+        )
+    return found, signs
+
+
+def _own(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    slope = outer.slope[part]
+    some = slope.abs().amax(1, keepdim=True) > 0
+    return slope.reshape(1, *outputs[part].shape).to(outputs.dtype), some.double()
+
+
+def _drawn(outputs: Tensor, family: str, rng: np.random.Generator) -> Tensor:
+    """Derivatives of minus the log likelihood in the outputs, at targets that are drawn."""
+    if family == "gaussian":
+        return torch.from_numpy(rng.standard_normal(outputs.shape)).to(outputs)
+    if family == "bernoulli":
+        p = outputs.sigmoid()
+        return p - (torch.from_numpy(rng.random(outputs.shape)).to(p.device) < p.double()).to(p)
+    p = outputs.softmax(1)
+    share = torch.from_numpy(rng.random((len(p), 1, *p.shape[2:]))).to(p.device)
+    # classes that the share is beyond; rounding of the last sum makes no further class
+    chosen = (p.double().cumsum(1)[:, :-1] <= share).sum(1, keepdim=True)
+    return p - torch.zeros_like(p).scatter_(1, chosen, 1.0)

@@ -1,0 +1,246 @@
+"""Kronecker-factored curvature, KFAC, and its correction in the eigenbasis, EKFAC, as operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simulate.factors.blocks import FactorBlock
+from simulate.factors.cotangents import Kind, root_of
+from simulate.factors.layers import Sharing, corrected, factored
+from simulate.lanczos import Operator
+from simulate.objectives import Objective
+from simulate.operators import Likelihood
+
+__all__ = ["KroneckerFactors", "ekfac", "kfac"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KroneckerFactors(Operator):
+    """A block-diagonal matrix of curvature, positive semi-definite, one block for each layer.
+
+    Attributes
+    ----------
+    blocks
+        `blocks.KroneckerBlock`, or `blocks.DenseBlock` for what has no factors; in the order of the parameters.
+    """
+
+    blocks: tuple[FactorBlock, ...]
+
+    def inverse(self, damping: float) -> Operator:
+        """The inverse of the matrix plus `damping` times the identity, exactly that.
+
+        Not with the damping shared between the factors, which is another matrix: that of Martens and Grosse (2015),
+        section 6.3.
+
+        Raises
+        ------
+        ValueError
+            If `damping` is not positive and finite.
+        """
+        if not 0 < damping < math.inf:
+            raise ValueError(f"damping must be finite and positive, got {damping}")
+        return self._like(
+            self._blockwise(lambda block, rows: block.function(rows, lambda v: 1 / (v + damping)))
+        )
+
+    def power(self, exponent: float, *, damping: float = 0.0) -> Operator:
+        """A power of the matrix plus `damping` times the identity, such as its root, 1/2, or whitening, -1/2.
+
+        Raises
+        ------
+        ValueError
+            If the damping is negative, or not positive with a negative exponent, or either is not finite.
+        """
+        if not math.isfinite(exponent):
+            raise ValueError(f"exponent must be finite, got {exponent}")
+        if not (0 <= damping < math.inf and (damping > 0 or exponent >= 0)):
+            raise ValueError(
+                f"damping must be finite and positive for the exponent {exponent}, got {damping}"
+            )
+        of = self._blockwise(lambda block, rows: block.function(rows, lambda v: (v + damping) ** exponent))
+        return self._like(of)
+
+    def eigenvalues(self) -> Tensor:
+        """All of them, (dim,), descending, float64."""
+        return torch.cat([block.eigenvalues for block in self.blocks]).sort(descending=True).values
+
+    def trace(self) -> float:
+        """The sum of the eigenvalues."""
+        return float(self.diagonal().double().sum())
+
+    def frobenius_norm(self) -> float:
+        """The root of the sum of the squares of the eigenvalues."""
+        return float(self.eigenvalues().norm())
+
+    def log_determinant(self, *, damping: float) -> float:
+        """Of the matrix plus `damping` times the identity.
+
+        Raises
+        ------
+        ValueError
+            If `damping` is not positive and finite.
+        """
+        if not 0 < damping < math.inf:
+            raise ValueError(f"damping must be finite and positive, got {damping}")
+        return float((self.eigenvalues() + damping).log().sum())
+
+    def diagonal(self) -> Tensor:
+        """(dim,)."""
+        found = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
+        for block in self.blocks:
+            start = 0
+            for at in block.places.values():
+                found[at] = block.diagonal[start : start + at.stop - at.start]
+                start += at.stop - at.start
+        return found
+
+    def _blockwise(self, of: Callable[[FactorBlock, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+        return _blockwise(self.blocks, of)
+
+
+def kfac(
+    objective: Objective,
+    *,
+    kind: Kind = "gauss-newton",
+    sharing: Sharing = "expand",
+    rng: np.random.Generator | None = None,
+    draws: int = 1,
+    likelihood: Likelihood | None = None,
+) -> KroneckerFactors:
+    r"""Kronecker-factored approximate curvature.
+
+    For a layer with inputs a and derivatives g by its outputs, the block of the matrix is the mean over samples of
+    (a (x) g)(a (x) g)'. It is taken for the product of the means, A (x) B with A of a a' and B of g g', as it would be
+    were a and g independent; what lies between layers is left out.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, whose parameters act in layers, on every sample apart.
+    kind
+        "gauss-newton": g of the roots of the curvature of the loss in the outputs, which for cross-entropy is the
+        Fisher information exactly over the classes; "sampled": of targets drawn from the model's own distribution;
+        "empirical": of the targets that there are. They approximate `operators.gauss_newton`, `fisher` and
+        `empirical_fisher`.
+    sharing
+        Where a layer acts at several positions of a sample, as convolutions do and layers on tokens: "expand" takes
+        positions for samples, A the mean over them and B the sum; "reduce" takes the mean of a and the sum of g over
+        the positions first.
+    rng, draws
+        Source of sampled targets, and how many for each sample.
+    likelihood
+        For sampled targets: see `operators.fisher`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter acts elsewhere than in layers, or samples see each other; if one outside of linear layers and
+        convolutions has more than 4096 numbers; if the loss is not convex in the outputs, or couples samples; `kind`,
+        `sharing` or `likelihood` are unknown, or `rng` is missing; derivatives are not finite, or the factors do not
+        fit into memory.
+
+    Notes
+    -----
+    The bias is the weight of an input that is one, in one block with the weights. Convolutions of several groups have a
+    pair of factors for each. Other layers, such as normalisations, have their block as it is. Ignored samples do not
+    count in A.
+
+    Blocks of layers with one position for a sample are exact if all samples have the same a, as a single one has, or
+    the same g, as in a deep linear network with squared errors (Bernacchia, Lengyel and Hennequin, 2018), or if a and g
+    are independent. At several positions "expand" leaves out what they have to do with each other.
+
+    References
+    ----------
+    Martens and Grosse (2015), Optimizing neural networks with Kronecker-factored approximate curvature; Grosse and
+    Martens (2016), A Kronecker-factored approximate Fisher matrix for convolution layers; Eschenhagen, Immer, Turner,
+    Schneider and Hennig (2023), Kronecker-factored approximate curvature for modern neural network architectures, for
+    "expand" and "reduce".
+
+    Examples
+    --------
+    Linear regression: G = 2 x'x / N (x) 1 is a Kronecker product.
+
+    >>> from torch import nn
+    >>> line = nn.Linear(2, 3, bias=False).double()
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double()
+    >>> factors = kfac(Objective(line, nn.MSELoss(), (x, torch.zeros(2, 3).double())))
+    >>> factors.blocks[0].inputs[0], factors.blocks[0].outputs[0].round(decimals=3)
+    (tensor([[ 5.0000, -0.5000],
+            [-0.5000,  2.5000]], dtype=torch.float64), tensor([[0.6670, 0.0000, 0.0000],
+            [0.0000, 0.6670, 0.0000],
+            [0.0000, 0.0000, 0.6670]], dtype=torch.float64))
+    """
+    root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
+    return _operator(objective, factored(objective, root, sharing))
+
+
+def ekfac(
+    objective: Objective,
+    *,
+    kind: Kind = "gauss-newton",
+    sharing: Sharing = "expand",
+    rng: np.random.Generator | None = None,
+    draws: int = 1,
+    likelihood: Likelihood | None = None,
+) -> KroneckerFactors:
+    """`kfac` with the diagonal that the matrix itself has in the eigenbasis of the factors, in one more pass.
+
+    Of all matrices that are diagonal there it is the nearest to the block of the matrix, in the Frobenius norm: nearer
+    than `kfac`, layer by layer, for kinds that draw nothing. Sampled targets are drawn anew for the second pass.
+
+    Raises
+    ------
+    ValueError
+        As `kfac`.
+
+    References
+    ----------
+    George, Laurent, Bouthillier, Ballas and Vincent (2018), Fast approximate natural gradient descent in a
+    Kronecker-factored eigenbasis.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from simulate.modules.diagonals import gauss_newton_diagonal
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
+    >>> objective = Objective(net, nn.MSELoss(), (torch.eye(3).double(), torch.zeros(3, 2).double()))
+    >>> bool(abs(ekfac(objective).trace() - gauss_newton_diagonal(objective).sum()) < 1e-12)
+    True
+    """
+    root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
+    return _operator(objective, corrected(objective, root, factored(objective, root, sharing)))
+
+
+def _operator(objective: Objective, blocks: list[FactorBlock]) -> KroneckerFactors:
+    found = tuple(blocks)
+    return KroneckerFactors(
+        product=_blockwise(found, lambda block, rows: block.product(rows)),
+        dim=objective.dim,
+        dtype=objective.dtype,
+        device=objective.device,
+        places=objective.blocks(),
+        blocks=found,
+    )
+
+
+def _blockwise(
+    blocks: tuple[FactorBlock, ...], of: Callable[[FactorBlock, Tensor], Tensor]
+) -> Callable[[Tensor], Tensor]:
+    def product(vectors: Tensor) -> Tensor:
+        found = torch.empty_like(vectors)
+        for block in blocks:
+            places = list(block.places.values())
+            products = of(block, torch.cat([vectors[:, at] for at in places], dim=1))
+            for at, part in zip(
+                places, products.split([at.stop - at.start for at in places], dim=1), strict=True
+            ):
+                found[:, at] = part
+        return found
+
+    return product

@@ -1,0 +1,222 @@
+"""Which parameters have Kronecker factors, and the sums over samples that the factors are.
+
+A layer that multiplies patches of its input by a matrix of weights has them: linear layers and convolutions, by groups,
+each with its bias as the weight of an input that is one. A layer that is called several times has the positions of all
+calls. What else the parameters do, in normalisations, embeddings, transposed convolutions or in weights that two layers
+share, has a dense block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _memory
+from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
+from simulate.modules import site_gradients, sites
+from simulate.modules.diagonals import uses_of
+from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
+from simulate.modules.sites import Site
+from simulate.objectives import Objective
+
+__all__ = ["DENSE", "Sharing", "corrected", "factored"]
+
+DENSE = 4096
+"""Most parameters of a block that is taken whole."""
+
+Sharing = Literal["expand", "reduce"]
+_SHARINGS = ("expand", "reduce")
+
+
+class _Sums(NamedTuple):
+    """Of a layer with factors: A, B, and how many inputs A is the sum over."""
+
+    inputs: Tensor
+    outputs: Tensor
+    counted: float
+
+    def plus(self, other: _Sums) -> _Sums:
+        """Of further samples too."""
+        return _Sums(self.inputs + other.inputs, self.outputs + other.outputs, self.counted + other.counted)
+
+
+def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorBlock]:
+    """Blocks of all parameters, in one pass through the data.
+
+    Raises
+    ------
+    ValueError
+        If a parameter acts elsewhere than in layers, or a sample sees another; if a parameter without factors has too
+        many numbers, or no part in the outputs; if `sharing` is unknown, derivatives are not finite, or the factors do
+        not fit into memory.
+    """
+    if sharing not in _SHARINGS:
+        raise ValueError(f"sharing must be one of {', '.join(_SHARINGS)}, got {sharing!r}")
+    multiplied, others = _sorted(objective)
+    sums: dict[tuple[int, ...], _Sums] = {}
+    dense = {places: _nothing(objective, places) for places in others}
+    with objective.measured(), torch.enable_grad():
+        for part in _parts(objective, root):
+            for places in multiplied:
+                new = _sums(*_factors(part, places), part.signs, sharing)
+                sums[places] = sums[places].plus(new) if places in sums else new
+            for places, matrix in dense.items():
+                matrix += _outer_products(part, places)
+    at = _at(objective)
+    blocks: list[FactorBlock] = [
+        KroneckerBlock(
+            places=at(places),
+            inputs=finite_derivatives(found.inputs / (found.counted or 1.0)),
+            outputs=finite_derivatives(objective.share * found.outputs),
+        )
+        for places, found in sums.items()
+    ]
+    blocks += [DenseBlock(places=at(places), matrix=objective.share * m) for places, m in dense.items()]
+    return sorted(blocks, key=lambda block: next(iter(block.places.values())).start)
+
+
+def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -> list[FactorBlock]:
+    """Kronecker blocks with the eigenvalues that the matrix itself has in their eigenbasis, in one more pass."""
+    names = {name: i for i, name in enumerate(objective.blocks())}
+    kept = [block for block in blocks if isinstance(block, KroneckerBlock)]
+    totals = [torch.zeros_like(block.outputs[:, :, :1] * block.inputs[:, :1]) for block in kept]
+    with objective.measured(), torch.enable_grad():
+        for part in _parts(objective, root):
+            for block, total in zip(kept, totals, strict=True):
+                steep, patches = _factors(part, tuple(names[name] for name in block.places))
+                left, right = (basis.to(steep) for basis in block.bases)
+                total += site_gradients.squared(left.mT[:, None] @ steep, right.mT @ patches, part.signs)
+    values = iter(finite_derivatives(objective.share * total) for total in totals)
+    return [
+        replace(block, corrected=next(values)) if isinstance(block, KroneckerBlock) else block
+        for block in blocks
+    ]
+
+
+def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:
+    for part in parts(objective, pairs=False, root=root):
+        if part.slopes:
+            yield part
+        elif part.pairs:
+            raise ValueError(_ELSEWHERE)
+
+
+_ELSEWHERE = (
+    "model must act by its layers alone, on every sample apart and in evaluation mode, for factors of them, got"
+    " another; use products of the matrix itself"
+)
+
+
+def _sorted(objective: Objective) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Places, weight first, of layers with factors; and those of the others, together where a layer has both."""
+    if not (sites.covers(objective) and sites.by_sample(objective)):
+        raise ValueError(_ELSEWHERE)
+    with objective.measured(), torch.enable_grad():
+        found = sites.visited(objective, objective.leaves(), objective.few())[1]
+    layers: dict[int, tuple[nn.Module, tuple[int, ...]]] = {}
+    for site in found:
+        ordered = sorted(site.places.items(), reverse=True)  # the weight before the bias
+        layers[id(site.layer)] = site.layer, tuple(place for _, place in ordered)
+    owners = Counter(place for _, own in layers.values() for place in own)
+    unused = [name for i, name in enumerate(objective.names) if i not in owners]
+    if unused:
+        raise ValueError(
+            f"parameters must have a part in the outputs, got {unused[0]!r} with none; leave it out by parameters="
+        )
+    multiplied, others = [], list[tuple[int, ...]]()
+    for layer, places in layers.values():
+        alone = all(owners[place] == 1 for place in places)
+        if alone and site_gradients.multiplies(layer) and not isinstance(layer, nn.Embedding):
+            multiplied.append(places)
+        else:
+            shared = [other for other in others if set(other) & set(places)]
+            others = [other for other in others if other not in shared]
+            others.append(tuple(sorted({*places, *(place for other in shared for place in other)})))
+    _require_memory(objective, multiplied, others)
+    return multiplied, others
+
+
+def _require_memory(
+    objective: Objective,
+    multiplied: Sequence[tuple[int, ...]],
+    others: Sequence[tuple[int, ...]],
+) -> None:
+    sizes = [shape.numel() for shape in objective.shapes]
+    for places in others:
+        if sum(sizes[place] for place in places) > DENSE:
+            names = ", ".join(repr(objective.names[place]) for place in places)
+            raise ValueError(
+                "parameters must be of linear and convolutional layers, or of other layers with at most"
+                f" {DENSE} numbers, got {sum(sizes[place] for place in places)} in {names}; leave them out by"
+                " parameters="
+            )
+    numbers = sum(sum(sizes[place] for place in places) ** 2 for places in others)
+    for places in multiplied:
+        shape = objective.shapes[places[0]]
+        numbers += shape[0] ** 2 + (shape[1:].numel() + 1) ** 2
+    size = 3 * numbers * torch.finfo(objective.dtype).bits // 8  # with eigenvectors and a term of the sum
+    what, advice = "the factors of all layers", "leave out the widest layer by parameters="
+    _memory.require_free("objective", size, what, device=objective.device, advice=advice)
+
+
+def _at(objective: Objective) -> Callable[[tuple[int, ...]], Mapping[str, slice]]:
+    blocks = list(objective.blocks().items())
+
+    def at(places: tuple[int, ...]) -> Mapping[str, slice]:
+        return dict(blocks[place] for place in places)
+
+    return at
+
+
+def _nothing(objective: Objective, places: tuple[int, ...]) -> Tensor:
+    size = sum(objective.shapes[place].numel() for place in places)
+    return torch.zeros(size, size, dtype=objective.dtype, device=objective.device)
+
+
+def _factors(part: SamplePart, places: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Cotangents (n, g, r, o, L) and inputs (n, g, p, L) of all calls of a layer, its bias as an input that is one."""
+    found = [
+        (*site_gradients.factors(site, cotangents, len(part.signs)), site)
+        for site, cotangents in part.slopes
+        if set(site.places.values()) == set(places)
+    ]
+    steep = torch.cat([cotangents for cotangents, _, _ in found], dim=-1)
+    inputs = torch.cat([_homogeneous(patches, site) for _, patches, site in found], dim=-1)
+    return steep, inputs
+
+
+def _homogeneous(patches: Tensor, site: Site) -> Tensor:
+    own = [patches] if "weight" in site.places else []
+    one = [torch.ones_like(patches[:, :, :1])] if "bias" in site.places else []
+    return torch.cat([*own, *one], dim=2)
+
+
+def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _Sums:
+    counted = (weights != 0).any(1).to(inputs)
+    if sharing == "reduce":
+        steep, inputs = steep.sum(-1, keepdim=True), inputs.mean(-1, keepdim=True)
+    rows = (inputs * counted[:, None, None, None]).permute(1, 2, 0, 3).flatten(2)
+    a = rows @ inputs.permute(1, 2, 0, 3).flatten(2).mT
+    slopes = steep.permute(1, 3, 0, 2, 4)  # (g, o, n, r, L)
+    b = (slopes * weights.to(steep)[:, :, None]).flatten(2) @ slopes.flatten(2).mT
+    return _Sums(a, b, float(counted.sum()) * inputs.shape[-1])
+
+
+def _outer_products(part: SamplePart, places: tuple[int, ...]) -> Tensor:
+    """Gradients by some parameters, of every sample and cotangent: the sum of their squares as matrices."""
+    uses, samples = uses_of(part.slopes), len(part.signs)
+
+    def gradients(place: int, k: int) -> Tensor:
+        each = [site_gradients.per_sample(site, name, c[k : k + 1], samples) for site, name, c in uses[place]]
+        return torch.stack(each).sum(0)[:, 0]
+
+    total = torch.zeros((), dtype=part.cotangents.dtype, device=part.cotangents.device)
+    for k in range(part.signs.shape[1]):
+        rows = torch.cat([gradients(place, k) for place in places], dim=1)
+        total = total + (rows * part.signs[:, k : k + 1].to(rows)).mT @ rows
+    return total

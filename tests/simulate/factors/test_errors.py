@@ -1,0 +1,135 @@
+"""Errors of factors against dense matrices, and the standard errors that probes state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import nn
+
+from simulate.factors import ekfac, factor_errors, kfac, matrix_of, relative_error
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton
+from tests.simulate.dense_matrices import rng, rotated
+from tests.simulate.factors.written_out import KINDS, built, convolutions, perceptron
+
+ONE, TWO = rotated(np.linspace(0.2, 3.0, 40), seed=1), rotated(np.linspace(0.1, 3.2, 40), seed=1)
+EXACT = float(np.linalg.norm(ONE - TWO) / np.linalg.norm(ONE))
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
+@pytest.mark.parametrize("method", [kfac, ekfac])
+@pytest.mark.parametrize("name", KINDS)
+def test_errors_of_small_networks_are_those_of_dense_matrices(name: str, method: Any, kind: Any) -> None:
+    objective = KINDS[name]()
+    matrix, factors = matrix_of(objective, kind), method(objective, kind=kind)
+    found = factor_errors(matrix, factors, rng())
+    exact, near = matrix.dense(), factors.dense()
+
+    assert_allclose(found.whole.value, (exact - near).norm() / exact.norm(), rtol=1e-10)
+    inside = torch.zeros_like(exact)
+    for names, error in found.layers.items():
+        at = torch.cat([torch.arange(objective.dim)[objective.blocks()[name]] for name in names])
+        own, other = exact[at][:, at], near[at][:, at]
+        assert_allclose(error.value, (own - other).norm() / own.norm(), rtol=1e-10, atol=1e-13)
+        inside[at[:, None], at] = own
+    assert_allclose(
+        found.between.value, ((exact - inside).norm() / exact.norm()) ** 2, rtol=1e-10, atol=1e-13
+    )
+    values = [torch.linalg.eigvalsh(m)[-1] for m in (near, exact)]
+    assert_allclose(found.largest, values[0] / values[1], rtol=2e-3)
+    assert not any(each.standard_error for each in (found.whole, found.between, *found.layers.values()))
+
+
+def test_probes_state_their_error() -> None:
+    """Over seeds the square of the estimate has the right mean, and the spread that is stated."""
+    found = [relative_error(ONE, TWO, rng(seed), probes=40) for seed in range(200)]
+    squares = np.array([each.value**2 for each in found])
+    stated = np.sqrt(np.mean([(2 * each.value * each.standard_error) ** 2 for each in found]))
+
+    assert abs(squares.mean() - EXACT**2) < 5 * squares.std() / np.sqrt(200)
+    assert_allclose(squares.std(), stated, rtol=0.15)
+    assert relative_error(ONE, TWO, rng(), probes=2, rows=40) == pytest.approx((EXACT, 0.0))
+    assert relative_error(ONE, TWO, rng(), probes=2, rows=39).standard_error > 0
+
+
+@pytest.mark.parametrize("build", [perceptron, convolutions])
+def test_probes_of_factors_hold_the_exact_errors(build: Any) -> None:
+    objective = build()
+    matrix, factors = gauss_newton(objective), kfac(objective)
+    exact, found = (
+        factor_errors(matrix, factors, rng()),
+        factor_errors(matrix, factors, rng(), probes=400, rows=0),
+    )
+
+    pairs = [(exact.whole, found.whole), (exact.between, found.between)]
+    pairs += [(exact.layers[names], found.layers[names]) for names in exact.layers]
+    for sure, estimate in pairs:
+        assert abs(estimate.value - sure.value) <= 5 * estimate.standard_error + 1e-12
+        assert estimate.standard_error < 0.1
+    assert found.largest == pytest.approx(exact.largest, rel=1e-3)
+
+
+def test_small_layers_of_a_large_network_are_exact() -> None:
+    objective = perceptron()
+    matrix, factors = gauss_newton(objective), kfac(objective)
+    exact, found = factor_errors(matrix, factors, rng()), factor_errors(matrix, factors, rng(), rows=20)
+
+    first, last = exact.layers
+    assert found.layers[last] == pytest.approx(exact.layers[last], rel=1e-9)
+    assert found.layers[first].standard_error > 0 and found.whole.standard_error > 0
+
+
+def test_what_lies_between_layers_and_in_them_makes_up_the_whole() -> None:
+    objective = convolutions()
+    matrix, factors = gauss_newton(objective), ekfac(objective)
+    found, dense = factor_errors(matrix, factors, rng()), matrix.dense()
+    total = float(dense.norm() ** 2)
+    inside = sum(
+        error.value**2 * float(matrix.block(*names).dense().norm() ** 2)
+        for names, error in found.layers.items()
+    )
+
+    assert found.whole.value**2 * total == pytest.approx(found.between.value * total + inside)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (
+            lambda: relative_error(ONE, TWO[:9, :9], rng(), probes=2),
+            r"approximation must be of shape \(40, 40\), got",
+        ),
+        (
+            lambda: relative_error(ONE, TWO, rng(), probes=1),
+            "probes must be at least 2, which give an error, got 1",
+        ),
+        (
+            lambda: relative_error(ONE, TWO, rng(), probes=2, rows=-1),
+            "rows must be a positive integer, got -1",
+        ),
+        (
+            lambda: relative_error(0 * ONE, TWO, rng(), probes=2),
+            "matrix must not vanish where errors are relative",
+        ),
+        (
+            lambda: factor_errors(gauss_newton(convolutions()), kfac(perceptron()), rng()),
+            "matrix must be of the parameters of the factors, got one with others",
+        ),
+    ],
+)
+def test_what_has_no_error_is_refused(ask: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ask()
+
+
+def test_an_error_relative_to_nothing_is_refused() -> None:
+    """A matrix that vanishes at one layer."""
+    model = built(lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)))
+    model[0].bias.data.fill_(-9.0)  # dead at all samples
+    objective = Objective(model, nn.MSELoss(), (torch.eye(2).double(), torch.eye(2).double()))
+    with pytest.raises(ValueError, match="matrix must not vanish where errors are relative to it, got zero"):
+        factor_errors(gauss_newton(objective), kfac(objective), rng())

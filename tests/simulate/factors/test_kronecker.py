@@ -1,0 +1,390 @@
+"""Kronecker factors against loops over samples, the matrix where they are exact, and what is made of them densely."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate.factors import (
+    DenseBlock,
+    KroneckerBlock,
+    KroneckerFactors,
+    cotangents,
+    ekfac,
+    kfac,
+    layers,
+    matrix_of,
+)
+from simulate.lanczos import solve
+from simulate.modules import sample_parts
+from simulate.objectives import Objective
+from simulate.operators import empirical_fisher, fisher, gauss_newton
+from tests.simulate.dense_matrices import rng
+from tests.simulate.factors.written_out import (
+    KINDS,
+    N,
+    built,
+    by_loops,
+    convolutions,
+    drawn,
+    mixed,
+    perceptron,
+    tokens,
+)
+from tests.simulate.models_and_data import case
+
+
+def block_of(factors: KroneckerFactors, layer: str) -> Any:
+    return next(block for block in factors.blocks if f"{layer}.weight" in block.places)
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
+@pytest.mark.parametrize(("build", "layer"), [
+    (perceptron, "0"), (perceptron, "2"), (convolutions, "0"), (convolutions, "2"), (convolutions, "5"),
+    (tokens, "0"), (mixed, "twice"),
+])  # fmt: skip
+def test_factors_are_those_of_loops(build: Any, layer: str, sharing: Any, kind: Any) -> None:
+    objective = build()
+    a, b = by_loops(objective, layer, kind, sharing)
+    block = block_of(kfac(objective, kind=kind, sharing=sharing), layer)
+
+    assert_allclose(block.inputs[0], a, atol=1e-13)
+    assert_allclose(block.outputs[0], b, atol=1e-13)
+    order = torch.arange(b.numel() and b.shape[0] * a.shape[0]).view(b.shape[0], -1)
+    bias = [order[:, -1]] if len(block.places) > 1 else []
+    flat = torch.cat([order[:, : -1 if bias else None].flatten(), *bias])  # all weights, then the biases
+    dense = torch.stack([block.product(row[None])[0] for row in torch.eye(len(flat)).double()])
+    assert_allclose(dense, torch.kron(b, a)[flat][:, flat], atol=1e-12)
+
+
+def test_every_group_of_a_convolution_has_its_own_factors() -> None:
+    """Those of a convolution of its own channels alone."""
+    block = block_of(kfac(mixed()), "grouped")
+    assert block.inputs.shape == (2, 5, 5) and block.outputs.shape == (2, 2, 2)
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        both = nn.Sequential(nn.Conv1d(4, 6, 3, groups=2), nn.Flatten()).double()
+        one = nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten()).double()
+    x, y = drawn(6, N, 4, 5), drawn(7, N, 18)
+    one[0].weight.data.copy_(both[0].weight.data[3:])
+    one[0].bias.data.copy_(both[0].bias.data[3:])
+    whole = kfac(Objective(both, nn.MSELoss(reduction="sum"), (x, y))).blocks[0]
+    alone = kfac(Objective(one, nn.MSELoss(reduction="sum"), (x[:, 2:], y[:, 9:]))).blocks[0]
+    assert_allclose(whole.inputs[1], alone.inputs[0], atol=1e-13)
+    assert_allclose(whole.outputs[1], alone.outputs[0], atol=1e-13)
+
+
+@pytest.mark.parametrize("method", [kfac, ekfac])
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_made_of_factors_is_that_of_their_dense_matrix(name: str, method: Any) -> None:
+    factors = method(KINDS[name]())
+    dense, damping = factors.dense(), 0.3
+    one = torch.eye(factors.dim).double()
+    values, vectors = torch.linalg.eigh(dense)
+    values = values.clamp(min=0)
+
+    assert_allclose(factors.inverse(damping).dense(), torch.linalg.inv(dense + damping * one), atol=1e-11)
+    assert_allclose(factors.power(0.5).dense(), (vectors * values.sqrt()) @ vectors.mT, atol=1e-7)
+    whitened = factors.power(-0.5, damping=damping).dense()
+    assert_allclose(whitened @ (dense + damping * one) @ whitened, one, atol=1e-11)
+    assert_allclose(factors.eigenvalues(), values.flip(0), atol=1e-12)
+    assert_allclose(factors.trace(), dense.trace(), rtol=1e-11)
+    assert_allclose(factors.frobenius_norm(), dense.norm(), rtol=1e-11)
+    assert_allclose(factors.log_determinant(damping=damping), (dense + damping * one).logdet(), rtol=1e-11)
+    assert_allclose(factors.diagonal(), dense.diagonal(), atol=1e-12)
+    names = factors.blocks[-1].places
+    inside = torch.cat(
+        [torch.arange(at.start, at.stop) for at in sorted(names.values(), key=lambda at: at.start)]
+    )
+    assert_allclose(factors.block(*names).dense(), dense[inside][:, inside], atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["gauss-newton", "empirical"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_corrected_block_has_the_diagonal_of_the_matrix_in_its_eigenbasis(name: str, kind: Any) -> None:
+    objective = KINDS[name]()
+    factors, matrix = ekfac(objective, kind=kind), matrix_of(objective, kind).dense()
+
+    assert_allclose(factors.trace(), matrix.trace(), rtol=1e-11)
+    for block in factors.blocks:
+        at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
+        own = matrix[at][:, at]
+        if isinstance(block, DenseBlock):
+            assert_allclose(block.matrix, own, atol=1e-13)
+            continue
+        assert isinstance(block, KroneckerBlock) and block.corrected is not None
+        units = torch.eye(len(at)).double()
+        plain = KroneckerBlock(places=block.places, inputs=block.inputs, outputs=block.outputs)
+        nearer = torch.stack([(own - b.product(units)).norm() for b in (block, plain)])
+        assert nearer[0] <= nearer[1] + 1e-13
+        # what is left has nothing on the diagonal: it is orthogonal to every matrix of this form
+        for trial in range(3):
+            other = KroneckerBlock(
+                places=block.places, inputs=block.inputs, outputs=block.outputs,
+                corrected=drawn(trial, *block.corrected.shape).abs(),
+            )  # fmt: skip
+            assert abs(float(((own - block.product(units)) * other.product(units)).sum())) < 1e-12
+
+
+# --- where factors are exact --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [kfac, ekfac])
+def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> None:
+    found = perceptron()
+    objective = Objective(found.model, found.criterion, (drawn(8, 1, 4), torch.tensor([2])))
+    matrix, factors = gauss_newton(objective), method(objective)
+
+    for names in (("0",), ("2",)):
+        assert_allclose(factors.block(*names).dense(), matrix.block(*names).dense(), atol=1e-14)
+
+
+def test_inputs_that_are_the_same_are_exact() -> None:
+    model = built(lambda: nn.Linear(3, 4))
+    objective = Objective(
+        model, lambda z, y: (z - y).pow(4).mean(), (drawn(1, 1, 3).expand(N, 3), drawn(2, N, 4))
+    )
+
+    assert_allclose(kfac(objective).dense(), gauss_newton(objective).dense(), atol=1e-12)
+
+
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
+def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
+    """With squared errors the derivatives by the outputs of a layer are those of every sample."""
+    model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5), nn.Linear(5, 2)), 1)
+    objective = Objective(model, nn.MSELoss(), (drawn(1, N, 4), drawn(2, N, 2)))
+    matrix, factors = gauss_newton(objective), kfac(objective, sharing=sharing)
+
+    for name in ("0", "1", "2"):
+        assert_allclose(factors.block(name).dense(), matrix.block(name).dense(), atol=1e-13)
+
+
+def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_reduce() -> None:
+    """Exact where the loss sees every position, and where it sees their mean."""
+    model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)), 2)
+    x, y = drawn(3, N, 5, 4), drawn(4, N, 5, 2)
+
+    class Pooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = model
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layers(x).mean(1)
+
+    each = Objective(model, nn.MSELoss(), (x, y))
+    pooled = Objective(Pooled(), nn.MSELoss(), (x, y[:, 0]))
+    for name in ("0", "1"):
+        exact = gauss_newton(each).block(name).dense()
+        assert_allclose(kfac(each, sharing="expand").block(name).dense(), exact, atol=1e-13)
+        assert not np.allclose(kfac(each, sharing="reduce").block(name).dense(), exact, rtol=0.05)
+        inner = f"layers.{name}"
+        exact = gauss_newton(pooled).block(inner).dense()
+        assert_allclose(kfac(pooled, sharing="reduce").block(inner).dense(), exact, atol=1e-13)
+        assert not np.allclose(kfac(pooled, sharing="expand").block(inner).dense(), exact, rtol=0.05)
+
+
+def test_independent_inputs_and_derivatives_are_exact() -> None:
+    """Every input beside every derivative."""
+    x, slopes = drawn(5, 4, 3), drawn(6, 5, 2)
+    data = x.repeat_interleave(5, 0), slopes.repeat(4, 1)
+    objective = Objective(built(lambda: nn.Linear(3, 2)), lambda z, y: (z * y).sum(1).mean(), data)
+
+    assert_allclose(
+        kfac(objective, kind="empirical").dense(), empirical_fisher(objective).dense(), atol=1e-12
+    )
+
+
+# --- kinds, data, memory ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("likelihood", "outputs"), [("categorical", 4), ("bernoulli", 2), ("gaussian", 3)])
+def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
+    likelihood: Any, outputs: int
+) -> None:
+    """Of a layer of biases alone B is the mean of g g', within five standard errors of 20 000 draws for each sample."""
+    model = built(lambda: nn.Linear(3, outputs))
+    objective = Objective(model, nn.MSELoss(), (drawn(1, 3, 3), drawn(2, 3, outputs)), parameters="bias")
+    draws = 20_000
+    found = kfac(objective, kind="sampled", rng=rng(), draws=draws, likelihood=likelihood).dense()
+    exact = fisher(objective, likelihood=likelihood).dense()
+
+    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))
+
+
+def test_sampled_targets_have_no_mean_and_a_seed() -> None:
+    objective = tokens()
+    made = [
+        kfac(objective, kind="sampled", rng=rng(seed), likelihood="categorical").dense() for seed in (0, 0, 1)
+    ]
+
+    assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
+    root = cotangents.root_of(objective, "sampled", rng=rng(2), draws=4000, likelihood="categorical")
+    vectors, weights = root(None, slice(None), drawn(3, 2, 3))  # type: ignore[arg-type]
+    assert vectors.shape == (4000, 2, 3) and (weights.sum(1) - 1).abs().max() < 1e-12
+    assert (vectors.sum(2).abs() < 1e-12).all() and vectors.mean(0).abs().max() < 5 / np.sqrt(4000)
+
+
+def test_windows_and_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    for build in KINDS.values():
+        objective = build()
+        whole = ekfac(objective).dense()
+        ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
+        cut = objective.on([(x[:1], y[:1]), (x[1:], y[1:])])
+        with monkeypatch.context() as patch:
+            patch.setattr(sample_parts, "_WINDOW", 1)
+            assert_allclose(ekfac(cut).dense(), whole, atol=1e-12)
+
+
+def test_ignored_samples_count_in_neither_factor() -> None:
+    model = built(lambda: nn.Linear(3, 4))
+    x, y = drawn(1, N, 3), torch.tensor([0, 1, 7, 7, 2, 7])
+    loss = nn.CrossEntropyLoss(ignore_index=7)
+
+    assert_allclose(
+        kfac(Objective(model, loss, (x, y))).dense(),
+        kfac(Objective(model, loss, (x[y != 7], y[y != 7]))).dense(),
+    )
+
+
+def test_a_loss_of_straight_pieces_has_no_curvature() -> None:
+    assert not ekfac(case("absolute error").objective()).dense().any()
+
+
+def test_frozen_weights_leave_a_factor_of_one() -> None:
+    objective = case("frozen").objective()
+    block = next(b for b in kfac(objective).blocks if "0.bias" in b.places)
+
+    assert list(block.places) == ["0.bias"]
+    assert_allclose(
+        block.product(torch.eye(5).double()), gauss_newton(objective).block("0.bias").dense(), atol=1e-13
+    )
+
+
+def test_single_precision_agrees_with_double() -> None:
+    objective = convolutions()
+    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
+    exact = ekfac(objective).inverse(0.1).dense()
+    assert objective.model is not None
+    narrow = ekfac(Objective(objective.model.float(), objective.criterion, (x.float(), y.float()))).inverse(
+        0.1
+    )
+
+    assert narrow.dtype == torch.float32
+    assert_allclose(narrow.dense(), exact, atol=1e-5 * float(exact.abs().max()))
+
+
+def test_an_inverse_of_factors_spares_products() -> None:
+    """Of logistic regression on inputs of scales from one to a thousandth."""
+    model = built(lambda: nn.Linear(12, 4))
+    x = drawn(1, 200, 12) * torch.logspace(0, -3, 12).double()
+    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(200) % 4))
+    matrix, gradient = gauss_newton(objective), objective.gradient()
+    plain = solve(matrix, gradient, damping=1e-6, tolerance=1e-8)
+    helped = solve(
+        matrix, gradient, damping=1e-6, tolerance=1e-8, preconditioner=kfac(objective).inverse(1e-6)
+    )
+
+    assert plain.converged.all() and helped.converged.all()
+    assert helped.products < plain.products / 2
+    assert_allclose(helped.vectors, plain.vectors, rtol=1e-4, atol=1e-4 * float(plain.vectors.abs().max()))
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+class Elsewhere(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(3, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor
+
+
+class Unused(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.used, self.left = nn.Linear(3, 3).double(), nn.Linear(2, 2).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.used(x)
+
+
+def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
+    return Objective(
+        model, nn.MSELoss() if loss is None else loss, (drawn(1, N, 3), drawn(2, N, 3)), **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "said"),
+    [
+        (lambda: _of(Elsewhere()), {}, "model must act by its layers alone, on every sample apart"),
+        (
+            lambda: _of(built(lambda: nn.Linear(3, 3)), training=True),
+            {},
+            "in evaluation mode, for factors of them",
+        ),
+        (lambda: case("tied").objective(), {}, "model must act by its layers alone"),
+        (
+            lambda: _of(Unused()),
+            {},
+            "parameters must have a part in the outputs, got 'left.weight' with none",
+        ),
+        (
+            lambda: _of(built(lambda: nn.Linear(3, 3)), lambda z, y: (z - y).cos().mean()),
+            {},
+            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature",
+        ),
+        (perceptron, {"kind": "exact"}, "kind must be one of gauss-newton, sampled, empirical, got 'exact'"),
+        (perceptron, {"sharing": "both"}, "sharing must be one of expand, reduce, got 'both'"),
+        (perceptron, {"kind": "sampled"}, "rng must be a generator for sampled targets, got None"),
+        (
+            perceptron,
+            {"kind": "sampled", "rng": rng(), "draws": 0},
+            "draws must be a positive integer, got 0",
+        ),
+        (
+            tokens,
+            {"kind": "sampled", "rng": rng()},
+            "likelihood must be one of .* for a loss of another kind, got None",
+        ),
+    ],
+)
+def test_what_has_no_factors_is_refused(build: Any, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        kfac(build(), **options)
+
+
+def test_large_layers_without_factors_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "DENSE", 19)
+    with pytest.raises(
+        ValueError, match=r"at most 19 numbers, got 20 in 'embed.weight'; leave them out by parameters="
+    ):
+        kfac(mixed())
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda f: f.inverse(0.0), "damping must be finite and positive, got 0.0"),
+        (lambda f: f.log_determinant(damping=np.nan), "damping must be finite and positive, got nan"),
+        (lambda f: f.power(-1.0), "damping must be finite and positive for the exponent -1.0, got 0.0"),
+        (lambda f: f.power(np.inf), "exponent must be finite, got inf"),
+        (
+            lambda f: f.power(2.0, damping=-1.0),
+            "damping must be finite and positive for the exponent 2.0, got -1.0",
+        ),
+    ],
+)
+def test_dampings_out_of_their_domain_are_refused(ask: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ask(kfac(perceptron()))

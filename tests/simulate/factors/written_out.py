@@ -1,0 +1,126 @@
+"""Networks for Kronecker factors, and the factors by loops over samples and cotangents with autograd alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from simulate.objectives import Objective
+
+N = 6
+
+
+def drawn(seed: int, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def built(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
+    """In double precision, the same each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return build().double()
+
+
+def perceptron() -> Objective:
+    model = built(lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)))
+    return Objective(model, nn.CrossEntropyLoss(), (drawn(1, N, 4), torch.arange(N) % 3))
+
+
+def convolutions() -> Objective:
+    layers = (
+        nn.Conv2d(2, 3, 2, padding=1, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(3, 2, 2, bias=False),
+        nn.Tanh(),
+        nn.Flatten(),
+    )
+    model = built(lambda: nn.Sequential(*layers, nn.Linear(8, 2)))
+    return Objective(model, nn.MSELoss(), (drawn(2, N, 2, 4, 4), drawn(3, N, 2)))
+
+
+def tokens() -> Objective:
+    """A layer on every token, and a loss that is the mean over samples and tokens."""
+    model = built(lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
+    return Objective(
+        model,
+        lambda z, y: nn.functional.cross_entropy(z.mT, y),
+        (drawn(4, N, 3, 3), torch.arange(3 * N).view(N, 3) % 2),
+    )
+
+
+class Mixed(nn.Module):
+    """Layers with factors beside layers without, and one that is called twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(5, 4)
+        self.grouped = nn.Conv1d(4, 4, 2, groups=2)
+        self.norm = nn.LayerNorm(4)
+        self.twice = nn.Linear(4, 4)
+        self.up = nn.ConvTranspose1d(2, 1, 2, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.norm(self.grouped(self.embed(x).mT).mT)
+        return self.up(self.twice(self.twice(hidden).tanh()).tanh()).flatten(1)
+
+
+def mixed() -> Objective:
+    return Objective(built(Mixed), nn.MSELoss(), (torch.arange(3 * N).view(N, 3) % 5, drawn(5, N, 5)))
+
+
+KINDS = {"perceptron": perceptron, "convolutions": convolutions, "tokens": tokens, "mixed": mixed}
+
+
+def by_loops(objective: Objective, layer: str, kind: str, sharing: str) -> tuple[Tensor, Tensor]:
+    """A and B of a linear layer or a convolution without groups, its bias last."""
+    model: Any = objective.model
+    module = model.get_submodule(layer)
+    seen: list[tuple[Tensor, Tensor]] = []
+    handle = module.register_forward_hook(lambda _, inputs, output: seen.append((inputs[0].detach(), output)))
+    a = b = torch.zeros(())
+    ((x, y),) = [(batch.inputs, batch.targets) for batch in objective.batches()]
+    for one in range(len(y)):
+        seen.clear()
+        outputs = model(x[one : one + 1])
+        free = outputs.detach().requires_grad_()
+        loss = objective.criterion(free, y[one : one + 1])
+        (slope,) = torch.autograd.grad(loss, free, create_graph=True)
+        if kind == "empirical":
+            cotangents = slope.detach()[None]
+        else:
+            rows = [torch.autograd.grad(s, free, retain_graph=True)[0].flatten() for s in slope.flatten()]
+            values, vectors = torch.linalg.eigh(torch.stack(rows))
+            cotangents = (vectors * values.clamp(min=0).sqrt()).mT.reshape(-1, *outputs.shape)
+        inputs = _positions(module, torch.cat([i for i, _ in seen]))
+        own = [
+            torch.cat(
+                [
+                    _outputs(module, g)
+                    for g in torch.autograd.grad(outputs, [o for _, o in seen], c, retain_graph=True)
+                ]
+            )
+            for c in cotangents
+        ]
+        if sharing == "reduce":
+            inputs, own = inputs.mean(0, keepdim=True), [g.sum(0, keepdim=True) for g in own]
+        a = a + inputs.T @ inputs / len(inputs) / len(y)
+        b = b + sum(g.T @ g for g in own) * objective.share
+    handle.remove()
+    return a, b
+
+
+def _positions(module: nn.Module, inputs: Tensor) -> Tensor:
+    if isinstance(module, nn.Conv2d):
+        inputs = nn.functional.unfold(
+            inputs, module.kernel_size, padding=module.padding, stride=module.stride
+        ).mT
+    rows = inputs.reshape(-1, inputs.shape[-1])
+    return rows if module.bias is None else torch.cat([rows, torch.ones(len(rows), 1).double()], 1)
+
+
+def _outputs(module: nn.Module, slopes: Tensor) -> Tensor:
+    by_channel = slopes.flatten(2).mT if isinstance(module, nn.Conv2d) else slopes
+    return by_channel.reshape(-1, by_channel.shape[-1])
