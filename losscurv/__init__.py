@@ -6,7 +6,10 @@
 `Objective`            a model, its loss and its data, as one function of the parameters
 `hessian`              its matrices, by their products with vectors: also `gauss_newton`, `h_term`, `fisher`,
                        `empirical_fisher`
-`extremes`             their extreme eigenvalues, with bounds
+`extremes`             their extreme eigenvalues, with bounds; `solve` products with their inverses
+`hessian_diagonal`     their diagonals: also `gauss_newton_diagonal`, and `estimated_diagonal` of any matrix
+`kfac`                 Kronecker factors of them, also `ekfac`; `factor_errors` how far these are from them
+`empirical_kernel`     inner products of the gradients of all outputs at all samples
 `measure`              the curvature of a network of one's own, with errors; `plan` its learning rates
 `watch`                curvature beside 2 over the rate while it trains
 `CurvatureSchedule`    learning rate and momentum from the curvature while it trains
@@ -23,6 +26,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import theory
     from simulate.eigenvalues import extremes
+    from simulate.factors import ekfac, factor_errors, kfac
+    from simulate.lanczos import solve
+    from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
+    from simulate.modules.empirical_kernel import empirical_kernel
     from simulate.objectives import Objective
     from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
     from verify.estimate import estimate
@@ -35,17 +42,25 @@ if TYPE_CHECKING:
 __all__ = [
     "CurvatureSchedule",
     "Objective",
+    "ekfac",
     "empirical_fisher",
+    "empirical_kernel",
     "estimate",
+    "estimated_diagonal",
     "extremes",
+    "factor_errors",
     "fisher",
     "gauss_newton",
+    "gauss_newton_diagonal",
     "h_term",
     "hessian",
+    "hessian_diagonal",
+    "kfac",
     "measure",
     "plan",
     "plot",
     "report",
+    "solve",
     "theory",
     "watch",
 ]
@@ -53,17 +68,25 @@ __all__ = [
 _ROOMS = {
     "CurvatureSchedule": "verify.practice.schedule",
     "Objective": "simulate.objectives",
+    "ekfac": "simulate.factors",
     "empirical_fisher": "simulate.operators",
+    "empirical_kernel": "simulate.modules.empirical_kernel",
     "estimate": "verify.estimate",
+    "estimated_diagonal": "simulate.modules.diagonals",
     "extremes": "simulate.eigenvalues",
+    "factor_errors": "simulate.factors",
     "fisher": "simulate.operators",
     "gauss_newton": "simulate.operators",
+    "gauss_newton_diagonal": "simulate.modules.diagonals",
     "h_term": "simulate.operators",
     "hessian": "simulate.operators",
+    "hessian_diagonal": "simulate.modules.diagonals",
+    "kfac": "simulate.factors",
     "measure": "verify.practice.measure",
     "plan": "verify.practice.plan",
     "plot": "verify.reporting",
     "report": "verify.reporting",
+    "solve": "simulate.lanczos",
     "watch": "verify.practice.watch",
 }
 

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.factors.blocks import DenseBlock, FactorBlock, KroneckerBlock
 from simulate.modules import site_gradients, sites
-from simulate.modules.diagonals import uses_of
 from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
 from simulate.modules.sites import Site
 from simulate.objectives import Objective
@@ -209,7 +208,7 @@ def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _
 
 def _outer_products(part: SamplePart, places: tuple[int, ...]) -> Tensor:
     """Gradients by some parameters, of every sample and cotangent: the sum of their squares as matrices."""
-    uses, samples = uses_of(part.slopes), len(part.signs)
+    uses, samples = site_gradients.uses_of(part.slopes), len(part.signs)
 
     def gradients(place: int, k: int) -> Tensor:
         each = [site_gradients.per_sample(site, name, c[k : k + 1], samples) for site, name, c in uses[place]]

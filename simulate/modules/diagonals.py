@@ -148,19 +148,10 @@ def gauss_newton_diagonal(objective: Objective) -> Tensor:
 def _add_squares(total: Tensor, objective: Objective, part: SamplePart) -> None:
     if part.slopes:
         blocks = list(objective.blocks().values())
-        for place, uses in uses_of(part.slopes).items():
+        for place, uses in site_gradients.uses_of(part.slopes).items():
             total[blocks[place]] += site_gradients.square_sums(uses, part.signs)
     for gradients, _ in part.pairs:  # of one sample
         total += part.signs[0].to(gradients) @ gradients[0].square()
-
-
-def uses_of(found: Sequence[tuple[Site, Tensor]]) -> Mapping[int, list[tuple[Site, str, Tensor]]]:
-    """Of every parameter, by its place: the sites where it acts, its name there, and the cotangents."""
-    uses: dict[int, list[tuple[Site, str, Tensor]]] = {}
-    for site, cotangents in found:
-        for name, place in site.places.items():
-            uses.setdefault(place, []).append((site, name, cotangents))
-    return uses
 
 
 # --- the Hessian --------------------------------------------------------------------------------------------------

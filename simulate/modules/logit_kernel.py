@@ -1,8 +1,8 @@
 r"""Inner products of the logit gradients of all samples, and what clusters of them and of gradients follow from it.
 
 The kernel of a model with K outputs at N samples is the Gram matrix (N, K, N, K) of the gradients J_nk of logit k at
-sample n by all parameters. It is a sum over the layers (`simulate.modules.sites`); with it every gradient of a loss, of
-whatever samples at whatever weight, is known up to a rotation:
+sample n by all parameters (`simulate.modules.empirical_kernel`). With it every gradient of a loss, of whatever samples
+at whatever weight, is known up to a rotation:
 
 | of | is |
 |---|---|
@@ -21,12 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from simulate import _memory
-from simulate.modules import site_gradients, sites
-from simulate.modules.sites import Site
-from simulate.objectives import Objective
-from simulate.objectives.derivatives import slopes
-from simulate.objectives.soundness import mean_output
+from simulate.modules.empirical_kernel import kernel_of, outputs_alone
 
 __all__ = ["Cosines", "Kernel", "Scales", "logit_kernel"]
 
@@ -115,8 +110,7 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     Raises
     ------
     ValueError
-        If the parameters of the module act elsewhere than at affine layers, a sample sees another, or the kernel does
-        not fit into memory.
+        If the outputs are not logits (N, K), or as `empirical_kernel`.
 
     Examples
     --------
@@ -127,34 +121,14 @@ def logit_kernel(model: nn.Module, inputs: Any) -> Kernel:
     >>> found.gram[:, 0, :, 0].tolist(), bool(found.gram[:, 0, :, 1].any())
     ([[25.0, 24.0], [24.0, 25.0]], False)
     """
-    inputs = torch.as_tensor(inputs)
-    objective = Objective(model, mean_output, (inputs, inputs.new_zeros(len(inputs))))
-    if not (sites.covers(objective) and sites.by_sample(objective)):
-        raise ValueError("model must act by its affine layers alone, on every sample apart, got another")
-    with objective.measured(), torch.enable_grad():
+    objective = outputs_alone(model, inputs)
+    gram = kernel_of(objective)
+    with objective.measured(), torch.no_grad():
         (batch,) = objective.batches()
-        outputs, found = sites.visited(objective, objective.leaves(), batch)
-        n, classes = outputs.shape
-        _require_memory(found, n, classes)
-        units = torch.eye(classes, dtype=outputs.dtype, device=outputs.device)
-        rows = [slopes([outputs], [s.nudge for s in found], [u.expand_as(outputs)]) for u in units]
-        parts = (_of_site(site, torch.stack(steep), n) for site, *steep in zip(found, *rows, strict=True))
-        gram = sum(parts, start=torch.zeros((), dtype=outputs.dtype, device=outputs.device))
-    return Kernel(outputs.detach(), gram.view(n, classes, n, classes), objective.dim)
-
-
-def _of_site(site: Site, steep: Tensor, samples: int) -> Tensor:
-    """Part of a layer in the kernel, (N K, N K), from the slopes (K, N, ...) of the logits in its output."""
-    total = steep.new_zeros(samples * len(steep), samples * len(steep))
-    for name in site.places:
-        if name == "weight" and isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2:
-            signal, delta = site.inputs.detach(), steep.transpose(0, 1).flatten(0, 1)
-            overlaps = (signal @ signal.mT).repeat_interleave(len(steep), 0).repeat_interleave(len(steep), 1)
-            total.add_((delta @ delta.mT).mul_(overlaps))
-        else:
-            gradients = site_gradients.per_sample(site, name, steep, samples).flatten(0, 1)
-            total.addmm_(gradients, gradients.mT)
-    return total
+        logits = objective.outputs(objective.leaves(), batch.inputs)
+    if logits.ndim != 2:
+        raise ValueError(f"model must return logits (N, K), got shape {tuple(logits.shape)}")
+    return Kernel(logits, gram, objective.dim)
 
 
 def _two_samples(logits: Tensor) -> tuple[int, int]:
@@ -162,10 +136,3 @@ def _two_samples(logits: Tensor) -> tuple[int, int]:
     if n < 2:
         raise ValueError(f"logits must be of at least two samples, got {n}")
     return n, classes
-
-
-def _require_memory(found: list[Site], samples: int, classes: int) -> None:
-    held = max(site_gradients.numbers_held(site, classes, samples) for site in found)
-    needed = 8 * (5 * (samples * classes) ** 2 + samples * held)
-    what = f"the inner products of {samples} samples and {classes} outputs"
-    _memory.require_free("inputs", needed, what, device=found[0].nudge.device, advice="use fewer samples")

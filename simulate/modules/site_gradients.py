@@ -15,7 +15,7 @@ of patches, position by position: with few positions, one above all, that is les
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,9 @@ from simulate.modules.sites import Site
 from simulate.objectives.batches import cuts
 
 __all__ = [
+    "Use",
     "by_position",
+    "column_blocks",
     "factors",
     "gram_factors",
     "multiplies",
@@ -35,7 +37,11 @@ __all__ = [
     "per_sample",
     "square_sums",
     "squared",
+    "uses_of",
 ]
+
+Use = tuple[Site, str, Tensor]
+"""A site where a parameter acts, its name there, and cotangents (r, *output)."""
 
 _BYTES = 1 << 27
 """Of gradients of single samples that are held at once."""
@@ -118,6 +124,15 @@ def by_position(site: Site, cotangents: Tensor, samples: int) -> Tensor:
     return split.permute(1, 3, 0, 4, 2, 5).flatten(4)
 
 
+def uses_of(found: Iterable[tuple[Site, Tensor]]) -> Mapping[int, list[Use]]:
+    """Of every parameter, by its place: the sites where it acts, its name there, and the cotangents."""
+    uses: dict[int, list[Use]] = {}
+    for site, cotangents in found:
+        for name, place in site.places.items():
+            uses.setdefault(place, []).append((site, name, cotangents))
+    return uses
+
+
 def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
     """Squares of the gradients that `factors` make, added with weights (n, r) of samples and cotangents: (g, o, p).
 
@@ -140,7 +155,19 @@ def squared(steep: Tensor, patches: Tensor, weights: Tensor) -> Tensor:
     return total
 
 
-def square_sums(uses: Sequence[tuple[Site, str, Tensor]], weights: Tensor) -> Tensor:
+def column_blocks(uses: Sequence[Use], samples: int) -> Iterator[Tensor]:
+    """Gradients by one parameter of every sample and cotangent, some of its numbers at a time: (n, r, some)."""
+    site, name, cotangents = uses[0]
+    if len(uses) > 1 or name != "weight" or not multiplies(site.layer):
+        yield torch.stack([per_sample(*use, samples) for use in uses]).sum(0)
+        return
+    steep, patches = factors(site, cotangents, samples)
+    one = steep[..., 0, 0].numel() * patches.shape[2] * steep.element_size()
+    for part in cuts(steep.shape[3], max(1, _BYTES // max(1, one))):
+        yield _times(steep[:, :, :, part], patches.mT).movedim(2, 1).flatten(2)
+
+
+def square_sums(uses: Sequence[Use], weights: Tensor) -> Tensor:
     """Squares of the gradients by one parameter, added with weights (n, r) of samples and cotangents: (size,).
 
     Parameters
@@ -167,9 +194,7 @@ def square_sums(uses: Sequence[tuple[Site, str, Tensor]], weights: Tensor) -> Te
     return total
 
 
-def _some(
-    use: tuple[Site, str, Tensor], cotangent: int, part: slice, samples: int
-) -> tuple[Site, str, Tensor, int]:
+def _some(use: Use, cotangent: int, part: slice, samples: int) -> tuple[Site, str, Tensor, int]:
     """Arguments of `per_sample` for one cotangent and some of the samples."""
     site, name, cotangents = use
 

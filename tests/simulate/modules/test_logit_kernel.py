@@ -151,17 +151,9 @@ def test_one_sample_has_no_residuals() -> None:
             statistic()
 
 
-def test_what_acts_elsewhere_is_refused() -> None:
-    class Scaled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.factor = nn.Parameter(torch.ones(3, dtype=torch.float64))
-
-        def forward(self, x: Tensor) -> Tensor:
-            return x * self.factor
-
-    with pytest.raises(ValueError, match="model must act by its affine layers alone"):
-        logit_kernel.logit_kernel(Scaled(), torch.ones(4, 3).double())
+def test_outputs_that_are_no_logits_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"model must return logits \(N, K\), got shape \(4, 2, 3\)"):
+        logit_kernel.logit_kernel(nn.Linear(5, 3), torch.ones(4, 2, 5))
 
 
 def test_kernels_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

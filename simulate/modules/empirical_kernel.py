@@ -1,0 +1,188 @@
+r"""Inner products of the gradients of all outputs at all samples: J J', the empirical neural tangent kernel.
+
+Where the parameters act at sites (`simulate.modules.sites`) the kernel is a sum over the parameters, and a layer that
+acts once for each sample has the product of the inner products of its inputs with those of the derivatives by its
+outputs, no gradient by its weights. Elsewhere gradients are taken output by output and held a block at a time.
+
+Its eigenvalues that are not zero are those of J'J: of N times the Fisher information of outputs of unit variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from simulate import _memory
+from simulate.modules import site_gradients, sites
+from simulate.modules.sample_parts import finite_derivatives
+from simulate.modules.site_gradients import Use
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import cuts, placed, rows
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.soundness import mean_output
+
+__all__ = ["empirical_kernel", "kernel_of", "outputs_alone"]
+
+_SHARE = 4
+"""One part in so many of the free memory that gradients may take."""
+
+
+def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced: bool = False) -> Tensor:
+    """Inner products of the gradients by all parameters: (N, m, N, m) for m outputs of each of N samples.
+
+    For N samples with m outputs one forward pass and m backward passes without gradients by the weights; where the
+    parameters act elsewhere than in affine layers, N m passes of one sample, and again for every block of gradients
+    that memory holds. In evaluation mode; a sample that sees others has its gradients beside them.
+
+    Parameters
+    ----------
+    model
+        A module, or a function of a sequence of parameters and of inputs.
+    inputs
+        Of N samples: a tensor, or a tuple or a mapping of tensors.
+    parameters
+        As of an `Objective`: all that require a gradient if None.
+    traced
+        Whether the outputs are summed over: (N, N), the trace over them.
+
+    Raises
+    ------
+    ValueError
+        If the outputs are not one row for each sample, derivatives are not finite or not those of the model, see
+        `objectives.soundness`, or the kernel does not fit into memory.
+
+    References
+    ----------
+    Jacot, Gabriel and Hongler (2018), Neural tangent kernel: convergence and generalization in neural networks.
+
+    Examples
+    --------
+    A linear model: the gradients are the inputs, each in the row of its own output.
+
+    >>> x = torch.tensor([[3.0, 4.0], [4.0, 3.0]], dtype=torch.float64)
+    >>> kernel = empirical_kernel(nn.Linear(2, 2, bias=False, dtype=torch.float64), x)
+    >>> kernel[:, 0, :, 0].tolist(), bool(kernel[:, 0, :, 1].any())
+    ([[25.0, 24.0], [24.0, 25.0]], False)
+    >>> empirical_kernel(nn.Linear(2, 2, bias=False, dtype=torch.float64), x, traced=True).tolist()
+    [[50.0, 48.0], [48.0, 50.0]]
+    """
+    return kernel_of(outputs_alone(model, inputs, parameters), traced=traced)
+
+
+def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
+    """A model without a loss, on inputs as one batch."""
+    samples = rows(placed(inputs, torch.zeros(())))
+    return Objective(model, mean_output, (inputs, torch.zeros(samples)), parameters=parameters)
+
+
+def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:
+    """`empirical_kernel` of an objective with one batch, whatever its loss."""
+    covered = sites.covers(objective) and sites.by_sample(objective)
+    alone = covered or sites.apart(objective)
+    with objective.measured(), torch.enable_grad():
+        (batch,) = objective.batches()
+        with torch.no_grad():
+            outputs = objective.outputs(objective.leaves(), batch.inputs)
+        samples = rows(batch.targets)
+        if outputs.ndim == 0 or len(outputs) != samples:
+            shape = tuple(outputs.shape)
+            raise ValueError(f"model must return one row for each of {samples} samples, got shape {shape}")
+        count = outputs[0].numel()
+        order = samples if traced else samples * count
+        total = _room(outputs, order, f"the inner products of {samples} samples and {count} outputs")
+        if not (covered and _by_sites(total, objective, batch, count, traced)):
+            _by_rows(total, objective, batch, count, traced, alone)
+    finite_derivatives(total)
+    return total if traced else total.view(samples, count, samples, count)
+
+
+def _room(like: Tensor, order: int, what: str) -> Tensor:
+    needed = 3 * like.element_size() * order**2
+    _memory.require_free("inputs", needed, what, device=like.device, advice="use fewer samples")
+    return like.new_zeros(order, order)
+
+
+def _by_sites(total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool) -> bool:
+    """Add the parts of all parameters, unless some of them act elsewhere with these samples."""
+    samples = rows(batch.targets)
+    try:
+        outputs, found = sites.visited(objective, objective.leaves(), batch)
+    except sites.ElsewhereError:
+        return False
+    held = sum(count * site.nudge.numel() + site.inputs.numel() for site in found)
+    held += samples * max(site_gradients.numbers_held(site, count, samples) for site in found)
+    what = f"the derivatives of {count} outputs of {samples} samples"
+    needed = held * outputs.element_size()
+    _memory.require_free("inputs", needed, what, device=outputs.device, advice="use fewer samples")
+    units = torch.eye(count, dtype=outputs.dtype, device=outputs.device).view(count, 1, *outputs.shape[1:])
+    nudges = [site.nudge for site in found]
+    steep = zip(*(slopes(outputs, nudges, unit.expand_as(outputs)) for unit in units), strict=True)
+    cotangents = [(site, torch.stack(each)) for site, each in zip(found, steep, strict=True)]
+    for uses in site_gradients.uses_of(cotangents).values():
+        if _once(uses):
+            _add_products(total, uses[0], samples, traced)
+            continue
+        for gradients in site_gradients.column_blocks(uses, samples):
+            each = gradients.flatten(1) if traced else gradients.flatten(0, 1)
+            total.addmm_(each, each.mT)
+    return True
+
+
+def _once(uses: list[Use]) -> bool:
+    """Whether a matrix of weights multiplies one input of every sample."""
+    site, name, _ = uses[0]
+    return len(uses) == 1 and name == "weight" and isinstance(site.layer, nn.Linear) and site.inputs.ndim == 2
+
+
+def _add_products(total: Tensor, use: Use, samples: int, traced: bool) -> None:
+    """Inner products of inputs times those of the derivatives by the outputs of the layer."""
+    site, _, steep = use
+    signal = site.inputs.detach()
+    overlaps, count = signal @ signal.mT, len(steep)
+    if traced:
+        each = steep.transpose(0, 1).flatten(1)
+        total.add_((each @ each.mT).mul_(overlaps))
+    else:
+        each = steep.transpose(0, 1).flatten(0, 1)
+        products = (each @ each.mT).view(samples, count, samples, count)
+        total.add_(products.mul_(overlaps[:, None, :, None]).view_as(total))
+
+
+def _by_rows(
+    total: Tensor, objective: Objective, batch: Batch, count: int, traced: bool, alone: bool
+) -> None:
+    """From gradients of single outputs, blocks of samples beside each other."""
+    samples, size = rows(batch.targets), torch.finfo(objective.dtype).bits // 8
+    one = count * objective.dim * size
+    what, advice = "the gradients of all outputs of one sample", "use fewer parameters"
+    _memory.require_free("inputs", 3 * one, what, device=objective.device, advice=advice)
+    free = _memory.available(objective.device) / _SHARE
+    most = samples if samples * one <= free else max(1, int(free // (2 * one)))
+    step = 1 if traced else count
+    for first in cuts(samples, most):
+        upper = _gradients(objective, batch, first, traced, alone)
+        for second in cuts(first.stop, most):
+            lower = (
+                upper if second.start == first.start else _gradients(objective, batch, second, traced, alone)
+            )
+            part = upper @ lower.mT
+            at, beside = (slice(p.start * step, p.stop * step) for p in (first, second))
+            total[at, beside] = part
+            total[beside, at] = part.mT
+
+
+def _gradients(objective: Objective, batch: Batch, some: slice, traced: bool, alone: bool) -> Tensor:
+    each = torch.stack(list(_of_samples(objective, batch, some, alone)))
+    return each.flatten(1) if traced else each.flatten(0, 1)
+
+
+def _of_samples(objective: Objective, batch: Batch, some: slice, alone: bool) -> Iterator[Tensor]:
+    """Gradients (m, dim) of the outputs of one sample after the other, alone where it has the same outputs alone."""
+    leaves = objective.leaves()
+    whole = None if alone else objective.outputs(leaves, batch.inputs)
+    for n in range(some.start, some.stop):
+        row = objective.outputs(leaves, batch.part(slice(n, n + 1)).inputs)[0] if whole is None else whole[n]
+        yield torch.stack([objective.flat(slopes(output, leaves)) for output in row.reshape(-1)])
