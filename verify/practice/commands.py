@@ -32,6 +32,11 @@ def _add_measure(commands: Any, command: Command) -> None:
         help="the Hessian layer by layer too; some 80 products for each layer",
     )
     measure.add_argument(
+        "--factors",
+        action="store_true",
+        help="how far KFAC and EKFAC are from the Gauss-Newton matrix; some 40 products for each layer",
+    )
+    measure.add_argument(
         "--save-vectors",
         metavar="FILE.npz",
         help="eigenvectors of the Hessian, by the names of the parameters",

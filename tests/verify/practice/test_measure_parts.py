@@ -11,9 +11,12 @@ import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
+from simulate.factors import ekfac, kfac
+from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_problem, within
 from verify import cli
+from verify.practice.loading import problem
 from verify.practice.measure import StoppingRule, command, measure, pages
 from verify.practice.measure.lines import LINE_POINTS
 
@@ -43,6 +46,56 @@ def test_without_layers_nothing_is_said_of_them() -> None:
     found = measure(small_problem(nn.Tanh()), top=1)
 
     assert found.layers == () and "between layers" not in pages.measurement_text(found)
+
+
+def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
+    given = small_problem(nn.Tanh())
+    found = measure(given, top=1, factors=True)
+    exact = gauss_newton(given.objective).dense()
+    assert found.factors is not None
+
+    for method, whole, largest in (
+        (kfac, found.factors.kfac, found.factors.kfac_largest),
+        (ekfac, found.factors.ekfac, found.factors.ekfac_largest),
+    ):
+        near = method(given.objective).dense()
+        within(whole, float((exact - near).norm() / exact.norm()))
+        assert_allclose(
+            largest, torch.linalg.eigvalsh(near)[-1] / torch.linalg.eigvalsh(exact)[-1], rtol=2e-3
+        )
+        for layer, rows in zip(found.factors.layers, (slice(0, 24), slice(24, 39)), strict=True):
+            own = exact[rows, rows]
+            error = layer.kfac if method is kfac else layer.ekfac
+            within(error, float((own - near[rows, rows]).norm() / own.norm()))
+    assert [(layer.name, layer.parameters) for layer in found.factors.layers] == [("0", 24), ("2", 15)]
+    assert "EKFAC" in pages.measurement_text(found) and "Kronecker factors" in pages.measurement_page(found)
+
+
+def test_without_factors_nothing_is_said_of_them() -> None:
+    found = measure(small_problem(nn.Tanh()), top=1)
+
+    assert found.factors is None and "KFAC" not in pages.measurement_text(found) + pages.measurement_page(
+        found
+    )
+
+
+def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scales = nn.Parameter(torch.ones(5, dtype=torch.float64))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x * self.scales)[:, :3]
+
+    told: list[str] = []
+    with pytest.raises(ValueError, match="model must act by its layers alone"):
+        measure(
+            problem(Scaled(), small_data(), dtype="float64"),
+            factors=True,
+            tell=lambda what, _: told.append(what),
+        )
+    assert not told
 
 
 def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:

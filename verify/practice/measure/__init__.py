@@ -27,11 +27,13 @@ from simulate.spectra import Estimate, frobenius_norm
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
+from verify.practice.measure.factored import factor_cost, factored, factors_of
 from verify.practice.measure.layers import layer_cost, layered, layers_of
 from verify.practice.measure.lines import LINE_POINTS, loss_line
 from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix
 from verify.practice.measure.measurement import (
     Eigenvalue,
+    Factors,
     Layer,
     LossLine,
     Matrix,
@@ -74,6 +76,7 @@ def measure(
     seed: int = 0,
     stopping: StoppingRule | None = None,
     layers: bool = False,
+    factors: bool = False,
     keep: Keep = lambda _values, _vectors: None,
     tell: Tell = lambda _what, _share: None,
 ) -> Measurement:
@@ -91,6 +94,8 @@ def measure(
         What estimates may cost, and when they end; `StoppingRule()` if None.
     layers
         Whether the Hessian is measured layer by layer too.
+    factors
+        Whether it is measured how far Kronecker factors are from the Gauss-Newton matrix.
     keep
         Called with eigenvalues of the Hessian (k,) and their vectors (P, k).
     tell
@@ -99,8 +104,8 @@ def measure(
     Raises
     ------
     ValueError
-        If `top` or `seed` is no such number, something does not fit into memory, or model and loss have no second
-        derivatives.
+        If `top` or `seed` is no such number, something does not fit into memory, model and loss have no second
+        derivatives, or `factors` are asked for and the model has none.
 
     Examples
     --------
@@ -114,11 +119,13 @@ def measure(
     """
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(_count(top), objective.dim)
-    streams = np.random.default_rng(require_seed(seed)).spawn(7)
-    spent = _Spent(Work(_costs(problem, count, stopping.probes, layers=layers), tell))
+    streams = np.random.default_rng(require_seed(seed)).spawn(8)
+    spent = _Spent(Work(_costs(problem, count, stopping.probes, layers=layers, factors=factors), tell))
     by_layer: tuple[Layer, ...] = ()
+    near: Factors | None = None
     with measured():
         loss, gradient = objective.value(), objective.gradient()
+        own = factors_of(objective) if factors else None  # refused before anything takes long
         with spent.part(_TRACES):
             whole, part = _traces(problem, spent, streams[0], stopping.probes)
         asked = Wishes(count=count, stopping=stopping)
@@ -141,6 +148,9 @@ def measure(
                 by_layer = layered(
                     spent.on(hessian(objective)), blocks, size, streams[6], stopping, spent.so_far
                 )
+        if own is not None:
+            with spent.part(_FACTORS):
+                near = factored(spent.on(gauss_newton(objective)), own, streams[7], stopping.probes)
         with spent.part(_LINES):
             lines = _lines(objective, first, gradient)
         with spent.part(_PROJECTION):
@@ -167,6 +177,7 @@ def measure(
         coupling=objective.coupling,
         largest_rate=_rate(first.matrix.top[0]),
         layers=by_layer,
+        factors=near,
         lines=lines,
         short=_short(first, second, by_layer, stopping),
         products=spent.products,
@@ -176,10 +187,11 @@ def measure(
 
 _TRACES, _HESSIAN, _GAUSS_NEWTON = "traces", "Hessian", "Gauss-Newton matrix"
 _H_TERM, _LAYERS, _LINES = "H-term", "layers", "loss along eigenvectors"
+_FACTORS = "Kronecker factors"
 _PROJECTION, _NOISE = "random subspace", "noise of the samples"
 
 
-def _costs(problem: Problem, count: int, probes: int, *, layers: bool) -> dict[str, float]:
+def _costs(problem: Problem, count: int, probes: int, *, layers: bool, factors: bool) -> dict[str, float]:
     few = problem.objective.dim < _SMALLEST_PROJECTED
     each = min(cost(count, probes), problem.objective.dim)
     return {
@@ -188,6 +200,7 @@ def _costs(problem: Problem, count: int, probes: int, *, layers: bool) -> dict[s
         _GAUSS_NEWTON: each,
         _H_TERM: probes,
         _LAYERS: layer_cost(probes) * len(layers_of(problem.objective.blocks())) if layers else 0,
+        _FACTORS: factor_cost(probes, len(layers_of(problem.objective.blocks()))) if factors else 0,
         _LINES: LINES * LINE_POINTS / 3,
         _PROJECTION: 1 if few else zones.SUBSPACE,
         _NOISE: 4 * VARIANCE_PROBES,
@@ -247,7 +260,13 @@ class _Spent:
             self._done((self.products - self._start) / self._guess)
             return found
 
-        return Operator(product=product, dim=operator.dim, dtype=operator.dtype, device=operator.device)
+        return Operator(
+            product=product,
+            dim=operator.dim,
+            dtype=operator.dtype,
+            device=operator.device,
+            places=operator.places,
+        )
 
 
 # --- numbers -----------------------------------------------------------------------------------------------------

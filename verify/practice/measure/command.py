@@ -93,6 +93,7 @@ def _measured(
         seed=options.seed,
         stopping=stopping,
         layers=options.layers,
+        factors=options.factors,
         keep=keep,
         tell=tell,
     )

@@ -9,7 +9,9 @@ from verify.practice.measure.zone import Zone
 
 __all__ = [
     "Eigenvalue",
+    "Factors",
     "Layer",
+    "LayerFactors",
     "LossLine",
     "Matrix",
     "Measurement",
@@ -108,6 +110,40 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LayerFactors:
+    """How far Kronecker factors K of one layer are from its block G of the Gauss-Newton matrix: |G - K| / |G|."""
+
+    name: str
+    parameters: int
+    kfac: Number
+    ekfac: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factors:
+    """How far block-diagonal matrices of Kronecker factors are from the Gauss-Newton matrix, in Frobenius norms.
+
+    Attributes
+    ----------
+    kfac, ekfac
+        |G - K| / |G| of the whole matrix.
+    between
+        Share of |G|^2 that lies between layers, where neither has anything.
+    kfac_largest, ekfac_largest
+        Largest eigenvalue of K over that of G.
+    layers
+        Block by block.
+    """
+
+    kfac: Number
+    ekfac: Number
+    between: Number
+    kfac_largest: float
+    ekfac_largest: float
+    layers: tuple[LayerFactors, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class LossLine:
     """The loss along a direction, at distances from the parameters as they are; None where it is no number.
 
@@ -174,6 +210,8 @@ class Measurement:
         2/lambda_1: full-batch gradient descent is stable below; None without positive curvature.
     layers
         Block by block, where asked for.
+    factors
+        How far Kronecker factors are from the Gauss-Newton matrix, where asked for, else None.
     lines
         The loss along the first eigenvectors of the Hessian.
     short
@@ -200,6 +238,7 @@ class Measurement:
     coupling: str
     largest_rate: Number | None
     layers: tuple[Layer, ...]
+    factors: Factors | None
     lines: tuple[LossLine, ...]
     short: str
     products: int

@@ -79,7 +79,7 @@ def write_measurement(found: Measurement, folder: Path) -> Path:
 
 def measurement_text(found: Measurement) -> str:
     """The measurement as lines of a terminal."""
-    lines = [*_heading(found), "", *_table(found), "", *_layers(found), *_rest(found)]
+    lines = [*_heading(found), "", *_table(found), "", *_layers(found), *_factors(found), *_rest(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -116,6 +116,21 @@ def _layers(found: Measurement) -> Iterator[str]:
         yield f"{name:<{width}}  {layer.parameters:>8}  {share:>6}  {first:<24}{trace:<24}{value(layer.excess)}"
     rest = f"{100 * share_between_layers(found):.1f} %"
     yield f"{'between layers':<{width}}  {'':>8}  {rest:>6}  share: of the squared Frobenius norm"
+    yield ""
+
+
+def _factors(found: Measurement) -> Iterator[str]:
+    if found.factors is None:
+        return
+    own = found.factors
+    rows = [(escaped(layer.name), str(layer.parameters), layer.kfac, layer.ekfac) for layer in own.layers]
+    rows.append(("whole", str(found.parameters), own.kfac, own.ekfac))
+    width = max(len("eigenvalue 1, of G"), *(len(row[0]) for row in rows))
+    yield f"{'|G - K| / |G|':<{width}}  {'P':>8}  {'KFAC':<24}EKFAC"
+    for name, parameters, plain, corrected in rows:
+        yield f"{name:<{width}}  {parameters:>8}  {value(plain):<24}{value(corrected)}"
+    yield f"{'eigenvalue 1, of G':<{width}}  {'':>8}  {own.kfac_largest:<24.3f}{own.ekfac_largest:.3f}"
+    yield f"{'between layers':<{width}}  {'':>8}  {value(own.between)} of |G|^2"
     yield ""
 
 

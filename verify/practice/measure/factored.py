@@ -1,0 +1,81 @@
+"""How far Kronecker factors are from the Gauss-Newton matrix of a network: KFAC and EKFAC, whole and layer by layer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulate.factors import FactorErrors, KroneckerFactors, ekfac, factor_errors, kfac
+from simulate.lanczos import Operator
+from simulate.objectives import Objective
+from simulate.spectra import Estimate
+from verify.practice.measure.measurement import Factors, LayerFactors, Number
+
+__all__ = ["factor_cost", "factored", "factors_of"]
+
+
+def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors]:
+    """KFAC and EKFAC of the Gauss-Newton matrix.
+
+    Raises
+    ------
+    ValueError
+        If the network has none, see `simulate.factors.kfac`.
+    """
+    return kfac(objective), ekfac(objective)
+
+
+def factor_cost(probes: int, layers: int) -> int:
+    """Products that `factored` takes, but for small layers and the largest eigenvalue."""
+    return 2 * probes * layers + 40
+
+
+def factored(
+    operator: Operator,
+    factors: tuple[KroneckerFactors, KroneckerFactors],
+    rng: np.random.Generator,
+    probes: int,
+) -> Factors:
+    """Errors of both, from the same probes.
+
+    Parameters
+    ----------
+    operator
+        The Gauss-Newton matrix.
+    factors
+        Of it, see `factors_of`.
+    rng
+        Of random vectors.
+    probes
+        For every layer.
+    """
+    seed = int(rng.integers(1 << 62))
+    plain, corrected = (
+        factor_errors(operator, f, np.random.default_rng(seed), probes=max(probes, 2)) for f in factors
+    )
+    return Factors(
+        kfac=_number(plain.whole),
+        ekfac=_number(corrected.whole),
+        between=_number(plain.between),
+        kfac_largest=plain.largest,
+        ekfac_largest=corrected.largest,
+        layers=_layers(factors[0], plain, corrected),
+    )
+
+
+def _layers(
+    factors: KroneckerFactors, plain: FactorErrors, corrected: FactorErrors
+) -> tuple[LayerFactors, ...]:
+    return tuple(
+        LayerFactors(
+            name=", ".join(dict.fromkeys(name.rpartition(".")[0] or name for name in block.places)),
+            parameters=sum(at.stop - at.start for at in block.places.values()),
+            kfac=_number(plain.layers[tuple(block.places)]),
+            ekfac=_number(corrected.layers[tuple(block.places)]),
+        )
+        for block in factors.blocks
+    )
+
+
+def _number(found: Estimate) -> Number:
+    kind = "standard error" if found.standard_error else "exact"
+    return Number(value=found.value, error=found.standard_error, kind=kind)
