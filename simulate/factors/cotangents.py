@@ -33,6 +33,12 @@ __all__ = ["Kind", "matrix_of", "root_of"]
 Kind = Literal["gauss-newton", "sampled", "empirical"]
 _KINDS = ("gauss-newton", "sampled", "empirical")
 
+_NEGLIGIBLE = 1e-3
+"""Share of the positive curvature of a loss that its negative curvature may have."""
+
+_ROUNDINGS = 10
+"""Of numbers of the size of one, in each eigenvalue of the curvature of a softmax or of a sigmoid."""
+
 
 def matrix_of(objective: Objective, kind: Kind, likelihood: Likelihood | None = None) -> CurvatureOperator:
     """The matrix that factors of this kind approximate."""
@@ -75,8 +81,12 @@ def root_of(
 
 
 def _convex(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Negative eigenvalues of rounding, as a saturated softmax has, stay with their signs: they are nothing in sums."""
     found, signs = roots(outer, part, outputs)
-    if bool((signs < 0).any()):
+    sizes = found.flatten(2).square().sum(2).mT.double()
+    negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
+    rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(1.0, float(sizes.max()))
+    if negative > _NEGLIGIBLE * positive + rounding:
         raise ValueError(
             "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature;"
             " use kind='empirical'"

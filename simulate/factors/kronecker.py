@@ -192,7 +192,8 @@ def ekfac(
     """`kfac` with the diagonal that the matrix itself has in the eigenbasis of the factors, in one more pass.
 
     Of all matrices that are diagonal there it is the nearest to the block of the matrix, in the Frobenius norm: nearer
-    than `kfac`, layer by layer, for kinds that draw nothing. Sampled targets are drawn anew for the second pass.
+    than `kfac`, layer by layer, for kinds that draw nothing. Sampled targets are drawn anew for the second pass. Where
+    eigenvalues of a factor coincide it hangs on which eigenvectors are taken.
 
     Raises
     ------

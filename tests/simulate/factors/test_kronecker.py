@@ -281,6 +281,20 @@ def test_single_precision_agrees_with_double() -> None:
     assert_allclose(narrow.dense(), exact, atol=1e-5 * float(exact.abs().max()))
 
 
+def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
+    """Rounding gives its curvature eigenvalues of either sign, which are nothing beside those of other samples."""
+    model = built(lambda: nn.Linear(4, 5))
+    x = drawn(3, 40, 4) * torch.logspace(2.5, 0, 40).double()[:, None]
+    y = model(x).argmax(1)
+    exact = kfac(Objective(model, nn.CrossEntropyLoss(), (x, y))).dense()
+    for samples in (slice(None), slice(0, 3)):  # the first are all sure
+        narrow = Objective(model.float(), nn.CrossEntropyLoss(), (x[samples].float(), y[samples]))
+        found = kfac(narrow).dense()
+        assert bool(found.isfinite().all())
+        if samples == slice(None):
+            assert_allclose(found, exact, atol=1e-4 * float(exact.abs().max()))
+
+
 def test_an_inverse_of_factors_spares_products() -> None:
     """Of logistic regression on inputs of scales from one to a thousandth."""
     model = built(lambda: nn.Linear(12, 4))

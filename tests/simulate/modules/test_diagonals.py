@@ -55,7 +55,29 @@ def functional() -> Objective:
     return Objective(lambda p, x: torch.tanh(x @ p[0].T) @ p[1].T, nn.MSELoss(), [(x, y)], parameters=leaves)
 
 
-OTHERS = {"twice": twice, "coupled": coupled, "functional": functional}
+def smooth(first: nn.Module, x: Tensor) -> Objective:
+    """A layer whose outputs for a sample are fewer than its weights, with curvature behind all of it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        rest = (nn.Tanh(), nn.Flatten(), nn.LayerNorm(4), nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+        model = nn.Sequential(first, *rest).double()
+        for p in model.parameters():
+            nn.init.normal_(p)
+    return Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(len(x)) % 2))
+
+
+def inputs(*shape: int) -> Tensor:
+    return torch.from_numpy(rng(9).standard_normal(shape))
+
+
+SMOOTH = {
+    "positions": lambda: smooth(nn.Conv1d(3, 2, 4), inputs(6, 3, 5)),
+    "groups": lambda: smooth(nn.Conv1d(6, 2, 4, groups=2), inputs(6, 6, 5)),
+    "on tokens": lambda: smooth(nn.Linear(5, 2), inputs(6, 2, 5)),
+    "embedding": lambda: smooth(nn.Embedding(5, 4), torch.arange(6) % 5),
+}
+
+OTHERS = {**SMOOTH, "twice": twice, "coupled": coupled, "functional": functional}
 
 
 def objective_of(name: str) -> Objective:
@@ -71,6 +93,15 @@ def test_diagonals_are_those_of_the_dense_matrices(name: str) -> None:
         (hessian_diagonal(objective), operators.hessian(objective)),
     ):
         assert_allclose(found, matrix.dense().diagonal(), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_layers_with_fewer_outputs_than_weights_go_by_their_outputs(name: str) -> None:
+    """All of these, so that the comparison above is of that way."""
+    objective = SMOOTH[name]()
+    places = dict(enumerate(objective.blocks().values()))
+
+    assert set(diagonals._units(objective, places).values()) == {4, 3, 2}
 
 
 def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
