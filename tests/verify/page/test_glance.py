@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tests.verify.page.test_findings import WRONG, entry, made, run
+from tests.verify.page.test_findings import WRONG, entry, made, page_of, run
 from tests.verify.results.sample_rows import point
-from verify.page import report
 from verify.page.report.glance import Statement, glances
 from verify.page.report.statements import place
 from verify.results import Row
@@ -79,11 +78,11 @@ def test_theorems_stand_with_one_reading_equations_with_two_each_in_the_order_of
 def test_a_paper_without_numbers_has_no_lines_and_a_page_without_them_no_table() -> None:
     shown = run([made("remark", "section 3")])
     assert glances(shown) == []
-    assert 'id="glance"' not in report.document(shown)
+    assert 'id="glance"' not in page_of(shown)
 
 
 def test_on_the_page_each_line_leads_to_its_card_and_to_all_of_its_readings() -> None:
-    html = report.document(run([made("t", "theorem 4", entries=["B1"])], [entry("B1")]))
+    html = page_of(run([made("t", "theorem 4", entries=["B1"])], [entry("B1")]))
     assert 'data-query="paper=granziol2022&amp;q=theorem%204" title="all 1 readings">Theorem 4</a>' in html
     assert "no misprint found" in html and "not judged there" in html
 
@@ -105,4 +104,4 @@ def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
     ((equation,),) = [glance.statements for glance in glances(shown)]
     assert (equation.number, equation.holds) == ("Eq. (6)", "")
     assert equation.networks == "0 of 1 reading agrees, the worst violated in 12 % of the replicates"
-    assert "0 of 1 reading agrees, the worst violated in" in report.document(shown)
+    assert "0 of 1 reading agrees, the worst violated in" in page_of(shown)
