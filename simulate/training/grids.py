@@ -69,7 +69,9 @@ class TrainingSets(NamedTuple):
     def at(self, networks: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets of samples (n, B) of networks (n,)."""
         rows = chosen if self.own is None else self.own[networks[:, None], chosen]
-        return self.inputs[rows], self.targets[rows]
+        flat = rows.flatten()  # index_select: up to three times as fast as indexing with a table
+        inputs, targets = (values.index_select(0, flat) for values in (self.inputs, self.targets))
+        return inputs.unflatten(0, rows.shape), targets.unflatten(0, rows.shape)
 
 
 class Cells(NamedTuple):

@@ -176,7 +176,9 @@ def test_transform_is_the_integral_of_the_density(law: CompoundFreePoisson) -> N
 def test_unit_and_sign_are_free(law: CompoundFreePoisson, unit: float) -> None:
     scaled = CompoundFreePoisson(rate=law.rate, jumps=unit * np.array(law.jumps), weights=law.weights)
     low, high = law.edges
-    x = np.linspace(low, high, 25)[1:-1]  # at an edge itself, compared below, the density is the root of rounding
+    x = np.linspace(low, high, 25)[
+        1:-1
+    ]  # at an edge itself, compared below, the density is the root of rounding
 
     assert_allclose(sorted(unit * e for e in law.edges), scaled.edges, rtol=1e-13)
     assert_allclose(scaled.pdf(unit * x) * abs(unit), law.pdf(x), rtol=1e-7, atol=1e-7 / (high - low))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,9 @@ def changed(owner: Any, name: str, change: Callable[..., Any]) -> Iterator[None]
 
 
 def verdict(name: str) -> str:
-    claim = next(c for c in registry.claims() if c.id == f"granziol2022/{name}")
+    """At the first of its run points, which is harder than at all of them."""
+    whole = next(c for c in registry.claims() if c.id == f"granziol2022/{name}")
+    claim = replace(whole, experiment=replace(whole.experiment, points=whole.experiment.points[:1]))
     return Session((claim,), Settings(seed=3), SerialExecutor()).rows(claim)[0].verdict
 
 
