@@ -8,7 +8,7 @@ read-out: the network's outputs are u^L. Shapes lead with the replicates ``n``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,9 @@ __all__ = [
     "backward",
     "forward",
     "measured_order_parameters",
+    "order_parameters",
     "require_room",
+    "require_variances",
     "wide_network",
 ]
 
@@ -111,9 +113,7 @@ def wide_network(
     """
     layers = tuple(_checks.layer_sizes(widths))
     samples = _checks.natural("samples", samples)
-    for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
-        if not 0 <= variance < math.inf:
-            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
+    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     numbers = sum((narrow + 1) * wide for narrow, wide in layers) + samples * layers[0][0]
     what = f"{len(block)} replicates of {numbers} weights, biases and inputs"
     # twice: while the draws of a block are stacked they are there a second time
@@ -123,6 +123,19 @@ def wide_network(
     )
     biases = tuple(block.normal(units).mul_(math.sqrt(bias_variance)) for units in widths[1:])
     return WideNetwork(weights=weights, biases=biases, inputs=block.normal(samples, widths[0]))
+
+
+def require_variances(**variances: float) -> None:
+    """Refuse what is no variance.
+
+    Raises
+    ------
+    ValueError
+        Naming it.
+    """
+    for name, variance in variances.items():
+        if not 0 <= variance < math.inf:
+            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
 
 
 def forward(network: WideNetwork, activation: ActivationLike) -> Signals:
@@ -183,7 +196,20 @@ def activation_slopes(
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
-    """Second moments of the signals, layer by layer.
+    """Second moments of the signals of a network: as `order_parameters`.
+
+    Raises
+    ------
+    ValueError
+        If there is one sample only, hence no pair, or the activation is unknown.
+    """
+    _require_pairs(network.inputs.shape[1])
+    signals = forward(network, activation)
+    return order_parameters(signals, backward(network, activation, signals))
+
+
+def order_parameters(signals: Signals, deltas: Iterable[Tensor]) -> dict[str, Tensor]:
+    """Second moments of the signals, layer by layer; the derivatives from the last layer down.
 
     Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)
     (``q_hat_st``), for l = 0..L-1. Backward, the sum over the units of delta_i(s)^2 (``q_tilde_t``) and of
@@ -197,15 +223,18 @@ def measured_order_parameters(network: WideNetwork, activation: ActivationLike) 
     Raises
     ------
     ValueError
-        If there is one sample only, hence no pair, or the activation is unknown.
+        If there is one sample only, hence no pair.
     """
-    if network.inputs.shape[1] < 2:
-        raise ValueError(f"samples must be at least 2 to form a pair, got {network.inputs.shape[1]}")
-    signals = forward(network, activation)
+    _require_pairs(signals.activations[0].shape[1])
     hats = [_moments(h[:, None]) / h.shape[-1] for h in signals.activations]
-    tildes = [_moments(delta) for delta in backward(network, activation, signals)][::-1]
+    tildes = [_moments(delta) for delta in deltas][::-1]
     hat, tilde = torch.stack(hats, -1), torch.stack(tildes, -1)
     return {"q_hat_t": hat[0], "q_hat_st": hat[1], "q_tilde_t": tilde[0], "q_tilde_st": tilde[1]}
+
+
+def _require_pairs(samples: int) -> None:
+    if samples < 2:
+        raise ValueError(f"samples must be at least 2 to form a pair, got {samples}")
 
 
 def _moments(signal: Tensor) -> Tensor:

