@@ -251,7 +251,7 @@ class Objective:
 
     def _coupled(self, pieces: Sequence[Any], *, loss_alone: bool = False) -> str:
         asked: Any = self._at_few()
-        pieces = asked.pieces(pieces) if isinstance(asked, Few) else pieces
+        pieces = pieces if self._head is None else asked.pieces(pieces)
         return coupling(asked, pieces, most=self._most, loss_alone=loss_alone)
 
     @property

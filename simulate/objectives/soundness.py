@@ -35,7 +35,7 @@ from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
 from simulate.objectives.parameters import HALVES, as_found
 
-__all__ = ["hooked", "mean_output", "require_unchanged", "runs_again"]
+__all__ = ["hooked", "mean_output", "require_first", "require_unchanged", "runs_again"]
 
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
@@ -75,6 +75,23 @@ def runs_again(objective: Asked) -> bool:
         del loss, gradient
         _require_own_derivatives(objective, contradicted(objective, batch, again=again))
     return again
+
+
+def require_first(objective: Asked) -> None:
+    """Refuse what makes first derivatives wrong, as far as its cause can be seen; second ones need not exist.
+
+    Raises
+    ------
+    ValueError
+        As `runs_again`, but for functions without second derivatives, and without a look at differences.
+    """
+    if _known(objective):
+        return
+    with _differentiable(objective.originals), torch.enable_grad():
+        batch = _called(objective)
+        if batch is not None:
+            gradient, loss, _ = _differentiated(objective, batch)
+            _require_own(objective, loss, gradient)
 
 
 def require_unchanged(objective: Asked) -> None:
@@ -286,7 +303,9 @@ def _require_own(objective: Asked, loss: Tensor, gradient: Sequence[Tensor | Non
 def _require_second(gradient: Sequence[Tensor | None]) -> None:
     if any(node.name().endswith("::Error") for node in behind(gradient)):
         rule = "model and loss must have second derivatives"
-        raise ValueError(f"{rule}, got a function of torch marked once_differentiable")
+        raise ValueError(
+            f"{rule}, got a function of torch marked once_differentiable: see simulate.difference_products"
+        )
 
 
 def _require_precision(loss: Tensor) -> None:

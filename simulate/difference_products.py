@@ -1,0 +1,232 @@
+"""Products with the Hessian by differences of gradients, for what has no second derivatives.
+
+Some kernels, as those of flash attention, and functions marked ``once_differentiable`` have a first derivative alone. A
+product is then a difference of gradients to both sides, and one number more: how far it may be off. That is told by a
+second step, twice as long, by whether both sides come together, and by what rounding does to a gradient; steps are
+changed until all together are least.
+
+In double precision the error is near 1e-8 of the product where the loss is smooth, in single precision some 1e-3. At
+kinks, as of ReLU, differences of all lengths differ, and the error says so: what is too far off is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from simulate import _checks
+from simulate.lanczos import Operator
+from simulate.objectives import Batch, Objective
+from simulate.objectives.batches import placed
+from simulate.objectives.derivatives import slopes
+from simulate.objectives.parameters import Leaves, as_found, doubled
+from simulate.objectives.soundness import require_first
+
+__all__ = ["Difference", "DifferenceOperator", "difference_hessian"]
+
+_STEPS = {torch.float64: 1e-4, torch.float32: 1e-2}
+"""First step, relative to the parameters."""
+
+_TRIES, _FACTOR = 4, 4.0
+"""Steps that are tried, and what each differs by from the last."""
+
+_DOUBT = 3.0
+"""Times the change from one step to another, that is more than the error of the smaller one.
+
+Of a smooth loss it is a third of the change; where one kink is passed it is twice the change.
+"""
+
+_ROUNDINGS = 4.0
+"""Steps of so many roundings show what rounding does to a gradient, which is taken so many times."""
+
+
+class Difference(NamedTuple):
+    """A product by differences, and a bound of the length of its error, an estimate."""
+
+    product: Tensor
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceOperator(Operator):
+    """The Hessian by differences: an `Operator` for Lanczos, with `difference` for one product and its error.
+
+    Attributes
+    ----------
+    objective
+        Loss of a model on data.
+    tolerance
+        Error of a product, as a share of its length or of that of the longest product of a unit vector so far, from
+        which on it is refused.
+    """
+
+    objective: Objective
+    tolerance: float
+    line: _Lines
+
+    def __matmul__(self, vectors: Any) -> Tensor:
+        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
+        block = torch.as_tensor(vectors)
+        columns = block[:, None] if block.ndim == 1 else block
+        products = self(self.vectors(columns.mT)).mT
+        return products[:, 0] if block.ndim == 1 else products
+
+    def difference(self, vector: Any) -> Difference:
+        """Product with one vector (dim,), with its error.
+
+        Raises
+        ------
+        ValueError
+            As `difference_hessian`.
+        """
+        return self.line.product(self.vectors(torch.as_tensor(vector)[None])[0])
+
+
+def difference_hessian(objective: Objective, *, tolerance: float = 0.05) -> DifferenceOperator:
+    """Second derivative of the loss by differences of its gradient.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data, in evaluation mode.
+    tolerance
+        Of the error, see `DifferenceOperator`.
+
+    Raises
+    ------
+    ValueError
+        If the objective is in training mode, `tolerance` is not positive, or the loss uses parameters beside the call
+        of the model; from a product, if gradients are not finite or the error exceeds `tolerance`.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
+    >>> weight = torch.zeros(1, 2, dtype=torch.float64)
+    >>> line = Objective(lambda p, x: x @ p[0].T, torch.nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> found = difference_hessian(line).difference([1.0, 0.0])
+    >>> found.product.round(decimals=6), found.error < 1e-6
+    (tensor([10., -1.], dtype=torch.float64), True)
+    """
+    if objective.training:
+        raise ValueError("objective must be in evaluation mode, where gradients repeat, got training")
+    _checks.positive_numbers("tolerance", tolerance)
+    lines = _Lines(objective, tolerance)
+
+    def product(vectors: Tensor) -> Tensor:
+        return torch.stack([lines.product(vector).product for vector in vectors])
+
+    return DifferenceOperator(
+        product=product,
+        dim=objective.dim,
+        dtype=objective.dtype,
+        device=objective.device,
+        objective=objective,
+        tolerance=tolerance,
+        line=lines,
+    )
+
+
+class _Sides(NamedTuple):
+    """Mean of the differences to both sides, and what they are apart.
+
+    The latter is proportional to the step where the loss is smooth, and the same for both steps where its curvature
+    is another one on either side.
+    """
+
+    mean: Tensor
+    apart: Tensor
+
+
+class _Lines:
+    """Gradients along lines through the parameters, in double precision where model and loss run in it."""
+
+    def __init__(self, objective: Objective, tolerance: float) -> None:
+        self._objective, self._tolerance = objective, tolerance
+        self._dtype: torch.dtype | None = None
+        self._longest = 0.0
+
+    def product(self, vector: Tensor) -> Difference:
+        length = float(vector.norm())
+        if not length:
+            return Difference(torch.zeros_like(vector), 0.0)
+        unit = vector.to(self._precision()) / length
+        found = self._settled(unit)
+        reach = max(float(found.product.norm()), self._longest)
+        if found.error > self._tolerance * reach:
+            raise ValueError(
+                f"differences of gradients must settle to {self._tolerance:g} of the product, got an error of"
+                f" {found.error:.2g} for {float(found.product.norm()):.2g}: measure in float64, or look for kinks and"
+                " for what draws at random"
+            )
+        self._longest = reach
+        return Difference((length * found.product).to(vector.dtype), length * found.error)
+
+    def _precision(self) -> torch.dtype:
+        """Asked once: what has kernels for single precision alone stays in it."""
+        if self._dtype is None:
+            require_first(self._objective)
+            self._dtype = self._objective.dtype
+            if self._dtype == torch.float32:
+                with suppress(Exception):  # code of others, which may not run in double precision
+                    zeros = torch.zeros(self._objective.dim, dtype=torch.float64)
+                    self._gradient(zeros, 0.0, few=True)
+                    self._dtype = torch.float64
+        return self._dtype
+
+    def _settled(self, unit: Tensor) -> Difference:
+        """Of the steps that are tried, the one with the least error."""
+        here = self._gradient(unit, 0.0)
+        size = max(float(torch.cat([p.detach().reshape(-1) for p in self._objective.leaves()]).norm()), 1.0)
+        tiny = _ROUNDINGS * torch.finfo(unit.dtype).eps * size
+        noise = _ROUNDINGS * max(
+            float((self._gradient(unit, side * tiny) - here).norm()) for side in (-1.0, 1.0)
+        )
+        step, best = _STEPS[unit.dtype] * size, None
+        for _ in range(_TRIES):
+            short, long = self._sides(unit, step, here), self._sides(unit, 2 * step, here)
+            rough, bent = noise / step, _DOUBT * float((long.mean - short.mean).norm())
+            bent += float((2 * short.apart - long.apart).norm())
+            if best is None or bent + rough < best.error:
+                best = Difference(short.mean, bent + rough)
+            if max(bent, rough) <= 2 * min(bent, rough):
+                break
+            step = step / _FACTOR if bent > rough else step * _FACTOR
+        if best is None or not math.isfinite(best.error):
+            raise ValueError("gradient must be finite along the vector, got NaN or infinity: check the model")
+        return best
+
+    def _sides(self, unit: Tensor, step: float, here: Tensor) -> _Sides:
+        after, before = self._gradient(unit, step) - here, here - self._gradient(unit, -step)
+        return _Sides((after + before) / (2 * step), (after - before) / step)
+
+    def _gradient(self, unit: Tensor, step: float, *, few: bool = False) -> Tensor:
+        objective = self._objective
+        total = torch.zeros_like(unit, device=objective.device)
+        with self._at(unit, step) as leaves, torch.enable_grad():
+            batches: Iterator[Batch] | Sequence[Batch] = [objective.few()] if few else objective.batches()
+            for batch in batches:
+                total += objective.flat(slopes(self._loss(leaves, batch), leaves))
+        return total
+
+    def _loss(self, leaves: Leaves, batch: Batch) -> Tensor:
+        objective, like = self._objective, leaves[0]
+        criterion: Any = objective.criterion
+        criterion = doubled(criterion) if like.dtype == torch.float64 else criterion
+        outputs = objective.outputs(leaves, placed(batch.inputs, like))
+        return criterion(outputs, placed(batch.targets, like)).reshape(()) * batch.factor
+
+    @contextmanager
+    def _at(self, unit: Tensor, step: float) -> Iterator[Leaves]:
+        objective = self._objective
+        parts = zip(objective.leaves(), objective.split(unit), strict=True)
+        leaves = tuple((p.detach().to(v) + step * v).requires_grad_() for p, v in parts)
+        with ExitStack() as stack:
+            stack.enter_context(as_found(objective.model, objective.training))
+            stack.enter_context(objective.standing(leaves))
+            yield leaves

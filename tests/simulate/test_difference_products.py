@@ -1,0 +1,183 @@
+"""Products by differences of gradients: within the error that they state, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from simulate.difference_products import difference_hessian
+from simulate.eigenvalues import extremes
+from simulate.objectives import Objective
+from simulate.operators import hessian
+from tests.simulate.objectives.losses import LABELS, WIDTH, X, network
+from tests.simulate.small_perceptrons import assert_same
+
+LOSS = nn.CrossEntropyLoss()
+
+
+class Once(torch.autograd.Function):
+    """A sine whose slope has no derivative, as a kernel of one's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return slope * x.cos()
+
+
+class SingleOnce(Once):
+    """A kernel for single precision alone."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        if x.dtype != torch.float32:
+            raise RuntimeError("no kernel for this type")
+        return Once.forward(ctx, x)
+
+
+class Bent(nn.Module):
+    def __init__(self, bend: Any, dtype: torch.dtype = torch.float64) -> None:
+        super().__init__()
+        state = torch.get_rng_state()
+        torch.manual_seed(0)
+        self.first, self.last, self.bend = nn.Linear(WIDTH, 5), nn.Linear(5, 3), bend
+        torch.set_rng_state(state)
+        self.to(dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.bend(self.first(x)))
+
+
+class Fused(nn.Module):
+    """Attention by a kernel of torch without second derivatives."""
+
+    def __init__(self, fused: bool) -> None:
+        super().__init__()
+        state = torch.get_rng_state()
+        torch.manual_seed(0)
+        self.mix, self.last, self.fused = nn.Linear(3, 12), nn.Linear(4, 3), fused
+        torch.set_rng_state(state)
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.mix(x)[:, None].chunk(3, -1)
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        seen = kernel(q, k, v)[0] if self.fused else nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.last(seen[:, 0].mean(1))
+
+
+def columns(dim: int) -> Tensor:
+    return torch.linspace(0, 5, 3 * dim, dtype=torch.float64).cos().view(-1, 3)
+
+
+def sequences() -> tuple[Tensor, Tensor]:
+    return torch.linspace(-2, 2, 7 * 4 * 3, dtype=torch.float64).cos().view(7, 4, 3), torch.arange(7) % 3
+
+
+CASES: dict[str, Any] = {
+    "a kernel of one's own": (lambda: Bent(Once.apply), lambda: Bent(torch.sin), (X, LABELS)),
+    "fused attention": (lambda: Fused(True), lambda: Fused(False), sequences()),
+    "second derivatives that there are": (network, network, (X, LABELS)),
+}
+
+
+@pytest.mark.parametrize("chunk", [None, 5])
+@pytest.mark.parametrize("case", CASES)
+def test_the_error_covers_the_truth_in_double_precision(case: str, chunk: int | None) -> None:
+    build, plain, data = CASES[case]
+    objective = Objective(build(), LOSS, data, chunk=chunk)
+    truth, found = hessian(Objective(plain(), LOSS, data)), difference_hessian(objective)
+    for column in columns(objective.dim).mT:
+        difference, expected = found.difference(column), truth @ column
+        assert (
+            float((difference.product - expected).norm()) <= difference.error <= 1e-5 * float(expected.norm())
+        )
+        assert_same(found @ column, difference.product, 1e-15)
+
+
+@pytest.mark.parametrize("bend", [Once, SingleOnce])
+def test_the_error_covers_the_truth_in_single_precision(bend: Any) -> None:
+    """Where the model runs in double precision gradients are taken there; where not the error says how rough it is."""
+    data = X.float(), LABELS
+    objective = Objective(Bent(bend.apply, torch.float32), LOSS, data)
+    truth = hessian(Objective(Bent(torch.sin, torch.float32).double(), LOSS, (X.float().double(), LABELS)))
+    found = difference_hessian(objective)
+    for column in columns(objective.dim).float().mT:
+        difference, expected = found.difference(column), truth @ column.double()
+        off = float((difference.product.double() - expected).norm())
+        rounding = 1e-6 * float(expected.norm())
+        assert off <= difference.error + rounding
+        assert difference.error <= (1e-4 if bend is Once else 5e-2) * float(expected.norm())
+
+
+def test_it_is_an_operator_for_lanczos() -> None:
+    data = X, LABELS
+    found = difference_hessian(Objective(Bent(Once.apply), LOSS, data))
+    truth = hessian(Objective(Bent(torch.sin), LOSS, data)).dense()
+    top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
+    assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
+
+
+def test_without_second_derivatives_the_way_is_told() -> None:
+    objective = Objective(Bent(Once.apply), LOSS, (X, LABELS))
+    with pytest.raises(ValueError, match=r"marked once_differentiable: see simulate.difference_products"):
+        _ = hessian(objective) @ torch.ones(objective.dim, dtype=torch.float64)
+
+
+def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
+    """One unit of ReLU lies next to its kink: a step passes it."""
+    model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 3)).double()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.fill_(0.5)
+        model.get_parameter("0.bias").fill_(-0.5 + 1e-6)
+    x, y = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
+    objective = Objective(model, LOSS, (x, y))
+    truth = hessian(objective)
+    for tolerance in (1e-6, 1e9):
+        found = difference_hessian(objective, tolerance=tolerance)
+        column = torch.tensor([1.0, 0.6, 0.3, 0.1, -0.4, 0.2, 0.0, 0.5], dtype=torch.float64)
+        if tolerance < 1:
+            with pytest.raises(
+                ValueError, match="differences of gradients must settle to 1e-06 of the product"
+            ):
+                found.difference(column)
+        else:
+            difference = found.difference(column)
+            assert float((difference.product - truth @ column).norm()) <= difference.error
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        (
+            {"training": True},
+            {},
+            "objective must be in evaluation mode, where gradients repeat, got training",
+        ),
+        ({}, {"tolerance": 0.0}, "tolerance must be"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        difference_hessian(Objective(network(), LOSS, (X, LABELS), **given), **options)
+
+
+def test_a_penalty_is_refused_as_elsewhere() -> None:
+    model = Bent(Once.apply)
+
+    def penalised(z: Tensor, y: Tensor) -> Tensor:
+        return LOSS(z, y) + model.first.weight.square().sum()
+
+    with pytest.raises(ValueError, match="must reach the parameters through the call of the model alone"):
+        _ = difference_hessian(Objective(model, penalised, (X, LABELS))) @ torch.ones(43, dtype=torch.float64)
