@@ -27,7 +27,7 @@ from simulate.spectra import Estimate, frobenius_norm
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
-from verify.practice.measure.factored import factor_cost, factored, factors_of
+from verify.practice.measure.kronecker import factor_cost, factors_of, measured_factors
 from verify.practice.measure.layers import layer_cost, layered, layers_of
 from verify.practice.measure.lines import LINE_POINTS, loss_line
 from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix
@@ -150,7 +150,7 @@ def measure(
                 )
         if own is not None:
             with spent.part(_FACTORS):
-                near = factored(spent.on(gauss_newton(objective)), own, streams[7], stopping.probes)
+                near = measured_factors(spent.on(gauss_newton(objective)), own, streams[7], stopping.probes)
         with spent.part(_LINES):
             lines = _lines(objective, first, gradient)
         with spent.part(_PROJECTION):

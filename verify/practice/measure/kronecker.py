@@ -10,7 +10,7 @@ from simulate.objectives import Objective
 from simulate.spectra import Estimate
 from verify.practice.measure.measurement import Factors, LayerFactors, Number
 
-__all__ = ["factor_cost", "factored", "factors_of"]
+__all__ = ["factor_cost", "factors_of", "measured_factors"]
 
 
 def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors]:
@@ -25,11 +25,11 @@ def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors
 
 
 def factor_cost(probes: int, layers: int) -> int:
-    """Products that `factored` takes, but for small layers and the largest eigenvalue."""
+    """Products that `measured_factors` takes, but for small layers and the largest eigenvalue."""
     return 2 * probes * layers + 40
 
 
-def factored(
+def measured_factors(
     operator: Operator,
     factors: tuple[KroneckerFactors, KroneckerFactors],
     rng: np.random.Generator,
