@@ -35,7 +35,7 @@ from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
 from simulate.objectives.parameters import as_found
 
-__all__ = ["hooked", "mean_output", "require_unchanged", "runs_again"]
+__all__ = ["hooked", "mean_output", "require_unchanged", "runs_again", "trusted"]
 
 _HALVES = (torch.float16, torch.bfloat16)
 _PARTS = {
@@ -64,7 +64,7 @@ def runs_again(objective: Asked) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
-    if _known(objective):
+    if trusted(objective):
         return False
     with _differentiable(objective.originals), torch.enable_grad():
         batch = _called(objective)
@@ -94,7 +94,7 @@ def require_unchanged(objective: Asked) -> None:
     Traceback (most recent call last):
     ValueError: model and loss must not write into inputs or targets, got a change; copy them first
     """
-    if not _known(objective):
+    if not trusted(objective):
         _called(objective)
 
 
@@ -106,7 +106,7 @@ def mean_output(outputs: Tensor, _: Any) -> Tensor:
     return outputs.mean()
 
 
-def _known(objective: Asked) -> bool:
+def trusted(objective: Asked) -> bool:
     """Whether the model is one of `simulate.networks`, the loss one of torch, and both are as they were built.
 
     Thousands of these are measured, and what is asked would take longer than many a measurement.
