@@ -89,7 +89,10 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
             for block, total in zip(kept, totals, strict=True):
                 steep, patches = _factors(part, tuple(names[name] for name in block.places))
                 left, right = (basis.to(steep) for basis in block.bases)
-                total += site_gradients.squared(left.mT[:, None] @ steep, right.mT @ patches, part.signs)
+                seen = torch.einsum("goa,ngrol->ngral", left, steep)
+                total += site_gradients.squared(
+                    seen, torch.einsum("gpq,ngpl->ngql", right, patches), part.signs
+                )
     values = iter(finite_derivatives(objective.share * total) for total in totals)
     return [
         replace(block, corrected=next(values)) if isinstance(block, KroneckerBlock) else block
@@ -196,14 +199,25 @@ def _homogeneous(patches: Tensor, site: Site) -> Tensor:
 
 
 def _sums(steep: Tensor, inputs: Tensor, weights: Tensor, sharing: Sharing) -> _Sums:
-    counted = (weights != 0).any(1).to(inputs)
+    counted = (weights != 0).any(1)
     if sharing == "reduce":
         steep, inputs = steep.sum(-1, keepdim=True), inputs.mean(-1, keepdim=True)
-    rows = (inputs * counted[:, None, None, None]).permute(1, 2, 0, 3).flatten(2)
-    a = rows @ inputs.permute(1, 2, 0, 3).flatten(2).mT
-    slopes = steep.permute(1, 3, 0, 2, 4)  # (g, o, n, r, L)
-    b = (slopes * weights.to(steep)[:, :, None]).flatten(2) @ slopes.flatten(2).mT
-    return _Sums(a, b, float(counted.sum()) * inputs.shape[-1])
+    inputs = inputs if bool(counted.all()) else inputs[counted]
+    # cotangents without weight are zero
+    plain = bool(((weights == 1) | (weights == 0)).all())
+    slopes = steep.movedim(0, 1).flatten(1, 2)
+    weighted = slopes if plain else slopes * weights.to(steep).flatten()[:, None, None]
+    counts = len(inputs) * inputs.shape[-1]
+    lying = inputs.movedim(0, 1)
+    return _Sums(_products(lying, lying), _products(weighted, slopes), float(counts))
+
+
+def _products(one: Tensor, other: Tensor) -> Tensor:
+    """Of matrices (g, n, rows, L) with the transposes of others, added up over n: (g, rows, rows)."""
+    if one.shape[3] >= one.shape[2]:  # as they lie, and no more numbers than they have
+        return (one @ other.mT).sum(1)
+    flat, same = (t.movedim(1, 2).flatten(2) for t in (one, other))
+    return flat @ same.mT
 
 
 def _outer_products(part: SamplePart, places: tuple[int, ...]) -> Tensor:
