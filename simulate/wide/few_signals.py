@@ -21,9 +21,10 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.activations import ActivationLike, by_layer
 from simulate.monte_carlo import Block
+from simulate.wide import fisher_gram
 from simulate.wide.signals import Signals, require_variances
 
-__all__ = ["Passed", "passed"]
+__all__ = ["Passed", "gram", "passed"]
 
 
 class Passed(NamedTuple):
@@ -31,6 +32,22 @@ class Passed(NamedTuple):
 
     signals: Signals
     deltas: tuple[Tensor, ...]
+
+    @property
+    def inputs(self) -> Tensor:
+        """h^0, (n, T, M_0)."""
+        return self.signals.activations[0]
+
+    @property
+    def outputs(self) -> int:
+        """Number of output units, C."""
+        return self.deltas[-1].shape[1]
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        layers = zip(self.signals.activations, self.signals.preactivations, strict=True)
+        return sum((below.shape[2] + 1) * above.shape[2] for below, above in layers)
 
 
 def passed(
@@ -94,6 +111,16 @@ def passed(
         )
         deltas.append(back.unflatten(1, (classes, samples)).mul_(slope[:, None]))
     return Passed(Signals(tuple(preactivations), tuple(activations)), tuple(reversed(deltas)))
+
+
+def gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -> Tensor:
+    """Gram matrix of the gradients by all parameters, (n, C, C, T, T): as `simulate.wide.fisher_gram.gram`.
+
+    With another `overlap` those of another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.
+    """
+    deltas = fisher_gram.linear_readout(reversed(passed.deltas))
+    inputs = reversed(passed.signals.activations)
+    return fisher_gram.layered_gram(inputs, deltas, overlap or fisher_gram.plain_overlap(biases=True), passed)
 
 
 def _pulled(block: Block, delta: Tensor, basis: Tensor, met: Tensor, deviation: float) -> Tensor:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations_with_replacement
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -47,6 +48,17 @@ __all__ = [
 
 Overlap = Callable[[Tensor, Tensor], Tensor]
 """Inner products of the derivatives by the parameters of a layer, of some samples with others."""
+
+
+class Sized(Protocol):
+    """What has inputs (n, T, M_0) and a number of outputs: a network, or what has passed through one."""
+
+    @property
+    def inputs(self) -> Tensor: ...
+
+    @property
+    def outputs(self) -> int: ...
+
 
 _TILE = 256
 """Rows of K computed at once: the product of so many is as fast as any, and what it is added to stays in the cache."""
@@ -105,7 +117,7 @@ def plain_overlap(biases: bool) -> Overlap:
 
 
 def layered_gram(
-    inputs: Iterable[Tensor], deltas: Iterable[Tensor | None], overlap: Overlap, network: WideNetwork
+    inputs: Iterable[Tensor], deltas: Iterable[Tensor | None], overlap: Overlap, network: Sized
 ) -> Tensor:
     """Sum over the layers of delta delta^T times the overlaps of what the layer takes in, (n, C, C, T, T).
 

@@ -10,16 +10,14 @@ Grams have the shapes of `simulate.wide.fisher_gram`, (n, C, C, T, T), and its s
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
 from simulate.activations import ActivationLike
-from simulate.wide.fisher_gram import layered_gram, linear_readout, require_gram
-from simulate.wide.signals import WideNetwork, backward, forward
+from simulate.wide.fisher_gram import Overlap, layered_gram, linear_readout, require_gram
+from simulate.wide.signals import WideNetwork, backward, forward, require_variances
 
-__all__ = ["averaged", "cross_entropy_gram", "tangent_gram"]
+__all__ = ["averaged", "cross_entropy_gram", "tangent_gram", "tangent_overlap"]
 
 
 def tangent_gram(
@@ -56,17 +54,28 @@ def tangent_gram(
     tensor([[25.,  3.],
             [ 3.,  1.]])
     """
-    for name, variance in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
-        if not 0 <= variance < math.inf:
-            raise ValueError(f"{name} must be non-negative and finite, got {variance!r}")
+    overlap = tangent_overlap(weight_variance=weight_variance, bias_variance=bias_variance)
     require_gram(network, deltas=3)
     signals = forward(network, activation)
-
-    def overlap(one: Tensor, other: Tensor) -> Tensor:
-        return (weight_variance / one.shape[-1]) * (one @ other.mT) + bias_variance
-
     deltas = linear_readout(backward(network, activation, signals))
     return layered_gram(reversed(signals.activations), deltas, overlap, network)
+
+
+def tangent_overlap(*, weight_variance: float, bias_variance: float) -> Overlap:
+    """Inner products of the derivatives of pre-activations by the parameters w and beta of their layer.
+
+    Raises
+    ------
+    ValueError
+        If a variance is negative or not finite.
+
+    Examples
+    --------
+    >>> tangent_overlap(weight_variance=2.0, bias_variance=0.5)(torch.tensor([[3.0, 4.0]]), torch.tensor([[1.0, 0.0]]))
+    tensor([[3.5000]])
+    """
+    require_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    return lambda one, other: (weight_variance / one.shape[-1]) * (one @ other.mT) + bias_variance
 
 
 def cross_entropy_gram(gram: Tensor, logits: Tensor) -> Tensor:

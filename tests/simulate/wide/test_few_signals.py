@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 
 from simulate.monte_carlo import Block, Point, stream
-from simulate.wide import few_signals, signals
+from simulate.wide import few_signals, gram_variants, signals
 
 
 def block_of(count: int) -> Block:
@@ -38,6 +38,11 @@ def test_one_matrix_acts_on_the_way_up_and_on_the_way_back(samples: int) -> None
     assert outputs.abs().max() > 0.1
 
 
+def test_sizes_are_those_of_the_network() -> None:
+    found = passed(3)
+    assert (found.outputs, found.inputs.shape, found.parameters) == (3, (3, 2, 7), 9 * 8 + 8 * 10 + 3 * 9)
+
+
 @pytest.mark.parametrize("samples", [1, 4])
 def test_weights_that_all_samples_have_met_are_known_on_the_way_back(samples: int) -> None:
     """With as many samples as units below, derivatives follow from the signals: delta W, W from u = W h."""
@@ -47,6 +52,22 @@ def test_weights_that_all_samples_have_met_are_known_on_the_way_back(samples: in
     slope = 1 - up.preactivations[0].tanh() ** 2
 
     assert_allclose(back[0], (back[1] @ weights[:, None]) * slope[:, None], atol=1e-9)
+
+
+@pytest.mark.parametrize("variance", [None, 0.3])
+def test_the_gram_matrix_is_the_sum_over_layers_of_two_inner_products(variance: float | None) -> None:
+    found = passed(2, activation="tanh")
+    up, back = found
+    law = {"weight_variance": 1.7, "bias_variance": variance}
+    overlap = None if variance is None else gram_variants.tangent_overlap(**law)
+    weights = [1.0 if variance is None else 1.7 / h.shape[2] for h in up.activations]
+    layers = [
+        torch.einsum("nksi,nmti->nkmst", delta, delta)
+        * (w * torch.einsum("nsj,ntj->nst", h, h) + (1.0 if variance is None else variance))[:, None, None]
+        for w, h, delta in zip(weights, up.activations, back, strict=True)
+    ]
+
+    assert_allclose(few_signals.gram(found, overlap=overlap), sum(layers), rtol=1e-12)
 
 
 SCORES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {

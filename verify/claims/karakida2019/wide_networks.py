@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import signals
+from simulate.wide import few_signals, signals
 from theory import fisher
 
-__all__ = ["QUANTITIES", "kappas_at", "mean_over_networks", "network_of", "setting", "spike"]
+__all__ = ["QUANTITIES", "kappas_at", "mean_over_networks", "network_of", "passed_at", "setting", "spike"]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
@@ -37,6 +37,18 @@ def network_of(
         block,
         widths=(width or point.width,) * point.depth + (outputs or point.outputs,),
         samples=samples or point.samples,
+        weight_variance=point.weight_variance,
+        bias_variance=point.bias_variance,
+    )
+
+
+def passed_at(block: Block, point: Point, widths: Sequence[int] | None = None) -> few_signals.Passed:
+    """What passes through networks of that law, as `network_of` draws them unless widths are given, on few samples."""
+    return few_signals.passed(
+        block,
+        widths=widths or (point.width,) * point.depth + (point.outputs,),
+        samples=point.samples,
+        activation=point.activation,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, gram_variants
+from simulate.wide import few_signals, fisher_gram, gram_variants
 from theory import fisher
 from theory.fisher import tangent
 from verify.claims.karakida2019 import PAPER, wide_networks
@@ -38,12 +38,18 @@ SETTINGS = (
 
 def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix of the tangent parameters."""
-    network = wide_networks.network_of(block, point)
-    gram = _tangent_gram(network, point)
-    count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
+    overlap = gram_variants.tangent_overlap(
+        weight_variance=point.weight_variance, bias_variance=point.bias_variance
+    )
+    passed = wide_networks.passed_at(block, point)
+    gram = few_signals.gram(passed, overlap=overlap)
     trace, rayleigh = fisher_gram.fisher_trace(gram), fisher_gram.rayleigh(gram)
     pairs = point.samples / (point.samples - 1)
-    return {"mean": trace / count, "rayleigh": rayleigh, "gap": pairs * (trace / point.outputs - rayleigh)}
+    return {
+        "mean": trace / passed.parameters,
+        "rayleigh": rayleigh,
+        "gap": pairs * (trace / point.outputs - rayleigh),
+    }
 
 
 def tangent_largest(block: Block, point: Point) -> Mapping[str, Any]:

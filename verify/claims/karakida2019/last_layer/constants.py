@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, pair_scatter
+from simulate.wide import few_signals, fisher_gram, pair_scatter
 from theory import fisher
 from theory.activations import gaussian_kernels, resolve
 from theory.order_parameters import propagate
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.spectrum.spectrum import network_at
+from verify.claims.karakida2019.spectrum.spectrum import network_at, widths_at
+from verify.claims.karakida2019.wide_networks import passed_at
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
@@ -25,26 +26,29 @@ __all__ = ["CLAIMS"]
 
 def scatter_at_large_width(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of centred cosines between gradients of one output, times the width."""
-    return {"same": _scatter(block, point, point.width)["same"]}
+    passed = passed_at(block, point, widths_at(point, point.width))
+    return {"same": _scatter(few_signals.gram(passed), point.width)["same"]}
 
 
 def scatter_by_width(block: Block, point: Point) -> Mapping[str, Any]:
     """The same for two outputs, at every width."""
     import torch
 
+    def other(width: int) -> Any:
+        gram = fisher_gram.gram(network_at(block, point, width), point.activation)
+        return _scatter(gram, width)["other"]
+
     sizes = zip(point.widths, point.networks, strict=True)
-    found = [
-        torch.stack([_scatter(block, point, width)["other"] for _ in range(count)]) for width, count in sizes
-    ]
+    found = [torch.stack([other(width) for _ in range(count)]) for width, count in sizes]
     return {"other": torch.stack([several.mean(0) for several in found], dim=1)}
 
 
-def _scatter(block: Block, point: Point, width: int) -> Any:
-    gram = fisher_gram.gram(network_at(block, point, width), point.activation)
+def _scatter(gram: Any, width: int) -> Any:
+    outputs = gram.shape[1]
     norms = gram.diagonal(dim1=1, dim2=2).diagonal(dim1=1, dim2=2).mean(2)
     variances = width * pair_scatter.pair_variance(gram) / (norms[:, :, None] * norms[:, None, :])
     own, every = variances.diagonal(dim1=1, dim2=2).sum(1), variances.sum((1, 2))
-    return {"same": own / point.outputs, "other": (every - own) / (point.outputs * (point.outputs - 1))}
+    return {"same": own / outputs, "other": (every - own) / (outputs * (outputs - 1))}
 
 
 SAME = Experiment(

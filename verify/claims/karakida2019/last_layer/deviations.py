@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, last_layer, pair_scatter
+from simulate.wide import few_signals, fisher_gram, last_layer, pair_scatter
 from theory import fisher
 from theory.fisher import batch_normalisation
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import kappas_at, network_of, setting, spike
+from verify.claims.karakida2019.wide_networks import kappas_at, network_of, passed_at, setting, spike
 from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
 
 __all__ = ["CLAIMS", "WIDE"]
@@ -103,11 +103,10 @@ def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     And the root of the sum of the squared eigenvalues, with the factor of T - 1 in T directions, and the scatter of the
     entries of the Gram matrix of different samples, over the squared widths and over the mean diagonal.
     """
-    drawn = network_of(block, point)
-    normalisation = last_layer.batch_normalisation(
-        last_layer.outputs_of(drawn, point.activation), fixed_deviation=True
-    )
-    gram = fisher_gram.gram(drawn, point.activation)
+    passed = passed_at(block, point)
+    outputs = passed.signals.preactivations[-1].mT
+    normalisation = last_layer.batch_normalisation(outputs, fixed_deviation=True)
+    gram = few_signals.gram(passed)
     found = last_layer.projected(gram, normalisation)
     trace, squares = fisher_gram.fisher_trace(found), fisher_gram.trace_of_square(found)
     precisions = normalisation.scale.square()

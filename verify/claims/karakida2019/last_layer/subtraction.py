@@ -8,10 +8,16 @@ from functools import partial
 from typing import Any
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram
+from simulate.wide import few_signals, fisher_gram
 from theory.fisher import mean_subtraction
 from verify.claims.karakida2019 import PAPER
-from verify.claims.karakida2019.wide_networks import kappas_at, mean_over_networks, network_of, setting
+from verify.claims.karakida2019.wide_networks import (
+    kappas_at,
+    mean_over_networks,
+    network_of,
+    passed_at,
+    setting,
+)
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "growth_of_mean"]
@@ -21,7 +27,7 @@ __all__ = ["CLAIMS", "growth_of_mean"]
 
 def _few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    gram = fisher_gram.gram(network_of(block, point), point.activation)
+    gram = few_signals.gram(passed_at(block, point))
     left = point.outputs * (point.samples - 1)
     return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 
@@ -202,7 +208,7 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
 
 def two_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the only eigenvalue left by mean subtraction lies below the line of figure 1."""
-    gram = fisher_gram.gram(network_of(block, point), point.activation)
+    gram = few_signals.gram(passed_at(block, point))
     line = mean_subtraction.mean_subtracted_largest(**setting(point, "width", "samples"))
     return {"below": (fisher_gram.fisher_trace(fisher_gram.centred(gram)) < line).double()}
 

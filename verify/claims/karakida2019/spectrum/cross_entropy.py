@@ -10,7 +10,7 @@ import numpy as np
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, gram_variants, signals
+from simulate.wide import few_signals, fisher_gram, gram_variants, signals
 from theory import fisher
 from verify.claims.karakida2019 import PAPER, wide_networks
 from verify.claims.karakida2019.small_networks import (
@@ -40,9 +40,8 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """
     import torch
 
-    network = wide_networks.network_of(block, point)
-    logits = signals.forward(network, point.activation).preactivations[-1]
-    gram = fisher_gram.gram(network, point.activation)
+    passed = wide_networks.passed_at(block, point)
+    logits, gram = passed.signals.preactivations[-1], few_signals.gram(passed)
     probabilities = torch.softmax(logits, -1)
     vector = ensembles.top_eigenpair(dual(gram_variants.averaged(gram), logits))[1]
     ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples, dtype=gram.dtype)[None]

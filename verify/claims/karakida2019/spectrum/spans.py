@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, gradient_span
+from simulate.wide import few_signals, fisher_gram, gradient_span
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.small_networks import SMALL, small_network
 from verify.claims.karakida2019.spectrum.exact import output_gradients
-from verify.claims.karakida2019.spectrum.spectrum import network_at
+from verify.claims.karakida2019.spectrum.spectrum import widths_at
+from verify.claims.karakida2019.wide_networks import passed_at
 from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
@@ -31,7 +32,7 @@ def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
-    gram = fisher_gram.gram(network_at(block, point, width), point.activation)
+    gram = few_signals.gram(passed_at(block, point, widths_at(point, width)))
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
     span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
     return {

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.wide import fisher_gram, signals
+from simulate.wide import few_signals, fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import OrderParameters, order_parameters
 from verify.claims.karakida2019 import PAPER
+from verify.claims.karakida2019.wide_networks import passed_at
 from verify.model import AnyClaim, Claim, Experiment, Passage, Standing
 
-__all__ = ["CLAIMS", "network_at"]
+__all__ = ["CLAIMS", "network_at", "widths_at"]
 
 SETTING = ("activation", "depth", "weight_variance", "bias_variance")
 
@@ -30,16 +31,21 @@ def network_at(block: Block, point: Point, width: int) -> Any:
     """Networks whose layers have `width` times the ratios of the point."""
     return signals.wide_network(
         block,
-        widths=(*(round(ratio * width) for ratio in point.ratios), point.outputs),
+        widths=widths_at(point, width),
         samples=point.samples,
         weight_variance=point.weight_variance,
         bias_variance=point.bias_variance,
     )
 
 
+def widths_at(point: Point, width: int) -> tuple[int, ...]:
+    """Theirs, inputs first."""
+    return (*(round(ratio * width) for ratio in point.ratios), point.outputs)
+
+
 def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean entry of the Gram matrix of one output on and off its diagonal, per unit of width."""
-    gram = fisher_gram.gram(network_at(block, point, point.width), point.activation)
+    gram = few_signals.gram(passed_at(block, point, widths_at(point, point.width)))
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
     off = (fisher_gram.rayleigh(gram) * point.samples - diagonal) / (point.samples - 1)
     return {"diagonal": diagonal / point.width, "off_diagonal": off / point.width}

@@ -19,7 +19,7 @@ from verify.claims.karakida2019.small_networks import (
     jacobian_gram,
     small_network,
 )
-from verify.claims.karakida2019.wide_networks import QUANTITIES
+from verify.claims.karakida2019.wide_networks import QUANTITIES, passed_at
 from verify.model import AnyClaim, Claim, ExactProperty, Experiment, Identity, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS"]
@@ -29,14 +29,7 @@ __all__ = ["CLAIMS"]
 
 def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
     """Measured order parameters: forward in the last hidden layer, backward in the first."""
-    passed = few_signals.passed(
-        block,
-        widths=(point.width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        activation=point.activation,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
+    passed = passed_at(block, point)
     found = signals.order_parameters(passed.signals, reversed(passed.deltas))
     return {
         "forward_variance": found["q_hat_t"][:, -1],
@@ -168,15 +161,8 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
 
 def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix, hence unbiased: traces and the Rayleigh quotient at equal weights."""
-    network = signals.wide_network(
-        block,
-        widths=(point.width,) * point.depth + (point.outputs,),
-        samples=point.samples,
-        weight_variance=point.weight_variance,
-        bias_variance=point.bias_variance,
-    )
-    gram = fisher_gram.gram(network, point.activation)
-    count = sum(w[0].numel() for w in network.weights) + sum(b[0].numel() for b in network.biases)
+    passed = passed_at(block, point)
+    gram, count = few_signals.gram(passed), passed.parameters
     return {
         "mean": fisher_gram.fisher_trace(gram) / count,
         "rayleigh": fisher_gram.rayleigh(gram),
