@@ -210,16 +210,27 @@ def haar_frames(block: Block, rows: int, columns: int, *, count: int = 1) -> Ten
 def wishart(block: Block, dim: int, samples: int) -> Tensor:
     """X X^T / samples for X of shape dim x samples, standard normal: shape (n, dim, dim).
 
+    By the decomposition of Bartlett (1933): X = L Q with orthonormal rows Q, and independent entries of L, normal below
+    the diagonal, on it the roots of chi-squares of `samples` degrees of freedom, one less in each row.
+
     Raises
     ------
     ValueError
         If `dim` or `samples` is not positive, or the matrices do not fit into memory.
     """
     dim, samples = _checks.natural("dim", dim), _checks.natural("samples", samples)
+    rank = min(dim, samples)
     what = f"matrices of {dim} x {dim} from {samples} samples"
-    _require_memory(block, "dim and samples", 16 * len(block) * dim * (dim + samples), what)
-    x = block.normal(dim, samples)
-    return x @ x.mT / samples
+    _require_memory(block, "dim and samples", 16 * len(block) * dim * (dim + rank), what)
+    degrees = samples - np.arange(rank)
+
+    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+        factor = np.tril(rng.standard_normal((dim, rank)), -1)
+        np.fill_diagonal(factor, np.sqrt(rng.chisquare(degrees)))
+        return factor
+
+    factors = block.stack(draw)
+    return factors @ factors.mT / samples
 
 
 def unit_vectors(block: Block, dim: int) -> Tensor:

@@ -147,8 +147,11 @@ def top_eigenvalues(
         made = _flat(products(_shaped(basis[:, step] * scale, parameters))) * scale
         diagonal.append((made * basis[:, step]).sum(1))
         size, held = made.norm(dim=1), basis[:, : step + 1]
-        for _ in range(2):  # once leaves rounding times the condition of what is taken off
-            made = made - ((made[:, None] @ held.mT) @ held)[:, 0]  # rows: many times faster than columns
+        # the parts along the last two directions are known; what rounding leaves of these and of others goes after
+        made = made - diagonal[-1][:, None] * basis[:, step]
+        if step:
+            made = made - beside[-1][:, None] * basis[:, step - 1]
+        made = made - ((made[:, None] @ held.mT) @ held)[:, 0]  # rows: many times faster than columns
         length = made.norm(dim=1)
         beside.append(torch.where(length > _ROUNDING * torch.finfo(made.dtype).eps * size, length, 0.0))
         if step + 1 < steps:

@@ -68,10 +68,13 @@ class TrainingSets(NamedTuple):
 
     def at(self, networks: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs and targets of samples (n, B) of networks (n,)."""
-        rows = chosen if self.own is None else self.own[networks[:, None], chosen]
-        flat = rows.flatten()  # index_select: up to three times as fast as indexing with a table
-        inputs, targets = (values.index_select(0, flat) for values in (self.inputs, self.targets))
-        return inputs.unflatten(0, rows.shape), targets.unflatten(0, rows.shape)
+        return self.rows(chosen if self.own is None else self.own[networks[:, None], chosen])
+
+    def rows(self, which: Tensor) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of these of them, by their numbers, of any shape."""
+        flat = which.flatten()  # brackets take several times as long for whole rows
+        x, y = (part.index_select(0, flat) for part in (self.inputs, self.targets))
+        return x.view(*which.shape, *x.shape[1:]), y.view(*which.shape, *y.shape[1:])
 
 
 class Cells(NamedTuple):
@@ -242,37 +245,40 @@ class _Walk:
     step: int = 0
     epoch: int = -1
     orders: Tensor | None = None
+    bounds: Tensor | None = None
 
     @torch.no_grad()
     def advance(self) -> None:
         """One step of all runs that are left, and off the stack with those that it has lost."""
         if len(self.places):
-            networks = Cells(self.places, ()).networks(self.shape[1])
-            x, y = self.samples.at(networks, self._chosen()[networks])
+            x, y = self.samples.rows(self._chosen()[Cells(self.places, ()).networks(self.shape[1])])
             if self.rule.plain:
                 found = self.stack.descend_(self.parameters, x, y, self.rates)
             else:
                 found, gradients = self.stack.losses_and_gradients(self.parameters, x, y)
                 self.memory = self.rule.step_(self.parameters, gradients, self.rates, self.memory)
             self.losses[self.places, self.step] = found
-            first = found if self.step == 0 else self.losses[self.places, 0]
-            self._keep(found.isfinite() & (found <= self.limit * first.abs()))
+            if self.bounds is None:
+                most = torch.finfo(found.dtype).max
+                self.bounds = (self.limit * self.losses[self.places, 0].abs()).clamp(max=most)
+            self._keep(found <= self.bounds)  # which no loss is that is not finite
         self.step += 1
 
     def _keep(self, which: Tensor) -> None:
         if bool(which.all()):
             return
         self.losses[self.places[~which], self.step :] = math.inf
-        self.places, self.rates = self.places[which], self.rates[which]
+        self.places, self.rates, self.bounds = self.places[which], self.rates[which], None
         self.parameters, self.memory = [p[which] for p in self.parameters], self.memory.of(which)
 
     def _chosen(self) -> Tensor:
-        """Samples of this step, (R, B)."""
-        epoch, place = divmod(self.step, self.batches[0].per_epoch)
-        if epoch != self.epoch or self.orders is None:
-            self.orders = torch.stack([b.order(epoch) for b in self.batches]).to(self.places.device)
-            self.epoch = epoch
+        """Rows of the samples of this step, (R, B); a batch of all of them is the same in any order."""
         size = self.batches[0].size
+        epoch, place = (0, 0) if size == self.samples.each else divmod(self.step, self.batches[0].per_epoch)
+        if epoch != self.epoch or self.orders is None:
+            orders = torch.stack([b.order(epoch) for b in self.batches]).to(self.places.device)
+            own = self.samples.own
+            self.orders, self.epoch = orders if own is None else own.gather(1, orders), epoch
         return self.orders[:, place * size : (place + 1) * size]
 
     def see(self, column: int, watch: Watch | None) -> None:

@@ -33,14 +33,14 @@ def _cross_entropies(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _squared_errors(outputs: Tensor, targets: Tensor) -> Tensor:
-    return (outputs - _wanted(outputs, targets)).square().sum(-1) / 2
+    return _away(outputs, targets).square().sum(-1) / 2
 
 
-def _wanted(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Numbers as they are; classes as 1 at their place and 0 elsewhere."""
+def _away(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Outputs less targets: numbers as they are; classes as 1 at their place and 0 elsewhere."""
     if targets.is_floating_point():
-        return targets
-    return functional.one_hot(targets, outputs.shape[-1]).to(outputs)
+        return outputs - targets
+    return outputs.scatter_add(-1, targets[..., None], outputs.new_full((), -1.0).expand(*targets.shape, 1))
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -200,7 +200,7 @@ class Perceptrons(Stack):
     def _losses_and_slopes(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """The loss of each sample, (n, B), and its gradient by the outputs, (n, B, K)."""
         if self.loss == "squared error":
-            away = outputs - _wanted(outputs, targets)
+            away = _away(outputs, targets)
             return away.square().sum(-1) / 2, away
         # over a last dimension of ten numbers torch takes a softmax seven times as long as over another
         log_p, label = outputs.mT.log_softmax(1), targets[:, None]

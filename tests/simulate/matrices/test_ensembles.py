@@ -157,6 +157,15 @@ def test_wishart_has_the_rank_of_its_samples(dim: int, samples: int) -> None:
     assert ((spectra > 1e-10).sum(1) == min(dim, samples)).all()
 
 
+@pytest.mark.parametrize(("dim", "samples"), [(4, 9), (9, 4), (6, 6)])
+def test_wishart_has_the_third_moment_of_its_samples(dim: int, samples: int) -> None:
+    matrices = torch.cat([ensembles.wishart(block_of(seed=s), dim, samples) for s in range(100)])
+    cubes = (matrices @ matrices * matrices).sum((1, 2))
+
+    exact = samples**2 + dim**2 + 3 * samples * dim + 3 * samples + 3 * dim + 4
+    assert_mean(cubes, dim * exact / samples**2)
+
+
 def test_unit_vectors_have_the_moments_of_the_sphere() -> None:
     """E v_i^2 = 1/d, E v_i^4 = 3/(d (d + 2))."""
     vectors = torch.cat([ensembles.unit_vectors(block_of(seed=s), 5) for s in range(60)])

@@ -31,7 +31,7 @@ def algorithm_1(block: Block, point: Point) -> Mapping[str, Any]:
         pieces = per_sample.algorithm_1_probes(
             hessians, probes / np.linalg.norm(probes, axis=1, keepdims=True)
         )
-        total = float(hessians.var(dim=0, correction=0).mean()) * len(theta)
+        total = float((hessians - hessians.mean(0)).square().mean()) * len(theta)
         corrected = float((pieces.mean_square - pieces.square_of_mean).mean())
         as_read = float((point.samples * pieces.mean_square - pieces.quadratic_form_squared).mean())
         with_form = float((pieces.mean_square - pieces.quadratic_form_squared).mean())

@@ -56,7 +56,7 @@ def wishart_beside(block: Block, point: Point) -> tuple[Any, Any]:
 def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalues of the mean of rank-one samples over a data set, and over a batch of it.
 
-    Independent samples need no shuffling: their first B are a batch drawn without replacement.
+    Independent samples need no shuffling: the first B are a batch drawn without replacement.
     """
     *matrices, directions = batch_and_whole(block, point)
     batch, full = (
@@ -67,10 +67,10 @@ def sampled_gauss_newton(block: Block, point: Point) -> Mapping[str, Any]:
 
 def batch_and_whole(block: Block, point: Point) -> tuple[Any, Any, Any]:
     """Mean of the rank-one samples of a batch, of the data set, and a direction that knows neither."""
-    gradients = point.variance**0.5 * block.normal(point.dim, point.dataset_size)
-    directions = ensembles.unit_vectors(block, point.dim)
-    batch, full = (g @ g.mT / g.shape[2] for g in (gradients[:, :, : point.batch_size], gradients))
-    return batch, full, directions
+    sizes = point.batch_size, point.dataset_size - point.batch_size
+    batch, rest = (point.variance * ensembles.wishart(block, point.dim, size) for size in sizes)
+    full = (sizes[0] * batch + sizes[1] * rest) / point.dataset_size
+    return batch, full, ensembles.unit_vectors(block, point.dim)
 
 
 def _top(noise: Any, directions: Any, spike: float, *, mean: float) -> Mapping[str, Any]:
