@@ -58,18 +58,20 @@ class _Step:
     done: tuple[int, ...]
 
     def run(self, places: list[Any]) -> None:
-        def filled(value: Any) -> Any:
-            kind = type(value)
-            if kind is _Slot:
-                return places[value.place]
-            return kind(map(filled, value)) if kind is list or kind is tuple else value
-
-        options = {name: filled(value) for name, value in self.options.items()}
-        found = self.function(*map(filled, self.arguments), **options)
+        options = {name: _filled(value, places) for name, value in self.options.items()}
+        found = self.function(*[_filled(value, places) for value in self.arguments], **options)
         for place, result in zip(self.results, _tensors(found), strict=True):
             places[place] = result
         for place in self.done:
             places[place] = None
+
+
+def _filled(value: Any, places: list[Any]) -> Any:
+    """With what is in the places of its slots; no closure, which would keep that alive in a circle."""
+    kind = type(value)
+    if kind is _Slot:
+        return places[value.place]
+    return kind([_filled(each, places) for each in value]) if kind is list or kind is tuple else value
 
 
 @dataclass(frozen=True, kw_only=True)

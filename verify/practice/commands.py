@@ -128,10 +128,16 @@ def _add_bench(commands: Any, command: Command) -> None:
         "--only",
         action="append",
         metavar="NAME",
-        help="hessian, gauss-newton, projected, eigenvalue, trace or gram (repeatable)",
+        help="hessian, gauss-newton, columns, projected or eigenvalue; of a perceptron trace or gram (repeatable)",
     )
     bench.add_argument(
-        "--samples", type=int, metavar="N", default=1000, help="digits in a pass (default 1000)"
+        "--network",
+        metavar="NAME",
+        default="lenet-300-100",
+        help="lenet-300-100 (default), lenet-5, vgg, residual or attention",
+    )
+    bench.add_argument(
+        "--samples", type=int, metavar="N", help="digits in a pass (default 1000 for perceptrons, else fewer)"
     )
     bench.add_argument(
         "--repeats", type=int, metavar="N", default=30, help="calls of each; slow ones fewer (default 30)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -249,3 +250,17 @@ def test_the_vector_may_be_the_data() -> None:
     dense = hessian(line).dense()
     assert_same(hessian(line) @ x[0], dense @ x[0])
     assert_same(hessian(line)(line.leaves()[0].detach()), line.leaves()[0].detach() @ dense)
+
+
+def test_changes_on_the_way_are_gone_with_the_product() -> None:
+    """At once, not when circles are next looked for."""
+    program = recorded(lambda x: [x[0].sin() * x[0]], [torch.ones(7, 11)], [torch.ones(7, 11)]).program
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(isinstance(o, Tensor) for o in gc.get_objects())
+        _ = program([torch.ones(7, 11)])
+        del _
+        assert sum(isinstance(o, Tensor) for o in gc.get_objects()) <= before
+    finally:
+        gc.enable()

@@ -14,6 +14,7 @@ from torch import Tensor
 from verify.cli import main
 from verify.practice import bench as command
 from verify.practice.bench import Bench, Result, bench, peers as bench_peers
+from verify.practice.bench.networks import NETWORKS, perceptron
 from verify.practice.bench.peers import Library
 from verify.practice.bench.works import COLUMNS, OURS, WORKS, Case, Way
 
@@ -23,7 +24,7 @@ PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
 
 @pytest.fixture(scope="module")
 def small() -> Case:
-    return Case(12, "cpu", widths=(16, 6, 5, 10), directions=5)
+    return Case(12, "cpu", network=perceptron((16, 6, 5, 10)), directions=5)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,7 @@ def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
         "hessian": hessian @ vector,
         "gauss-newton": gauss_newton @ vector,
         "projected": terms[..., :COLUMNS],
+        "columns": hessian @ small.block[:, :COLUMNS].double(),
         "eigenvalue": torch.linalg.eigvalsh(hessian)[-1],
         "trace": hessian.trace(),
     }
@@ -96,12 +98,44 @@ def test_every_way_gives_the_truth(small: Case) -> None:
     found = bench(small, repeats=1, tell=silent)
     assert {result.work for result in found.results} == set(NAMES)
     assert [(r.work, r.method) for r in found.results if r.library == "losscurv"] == [way[:2] for way in OURS]
-    assert [r.method for r in found.results if r.library == "torch.func"] == ["vmap of grad"]
+    assert [r.method for r in found.results if r.library == "torch.func"] == [
+        "linearize of grad",
+        "linearize and vjp",
+        "vmap of grad",
+    ]
     for result in found.results:
         assert len(result.errors) == len(result.seconds) == 1
         assert max(result.errors) < (1e-5 if result.exact else 1e-3), result
         assert result.passes > 0 and result.median > 0
     assert 0 < found.farthest < 1e-5
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "lenet-300-100"])
+def test_products_of_every_network_are_the_truth(name: str) -> None:
+    """By two ways that share no code."""
+    case = Case(4, "cpu", network=NETWORKS[name], directions=2)
+    found = bench(case, only=["hessian", "gauss-newton", "columns"], repeats=1, tell=silent)
+    assert not case.net.training
+    assert {(r.library, r.work) for r in found.results} >= {
+        ("losscurv", "columns"),
+        ("torch.func", "hessian"),
+    }
+    for result in found.results:
+        assert not result.failed
+        assert max(result.errors) < 1e-5, result
+
+
+def test_one_output_is_of_a_perceptron_alone() -> None:
+    with pytest.raises(ValueError, match="network must be a perceptron to have one output, got LeNet-5"):
+        _ = Case(2, "cpu", network=NETWORKS["lenet-5"]).of_one_output
+
+
+def test_who_is_ahead_is_told() -> None:
+    ours, units = result([2.0], [1.0]), [1.0]
+    faster = result([1.0], units, library="other", method="magic")
+    slower = result([3.0], units, library="third")
+    (line,) = command._ahead([ours, faster, slower])
+    assert line == "other by magic, Gram matrix of one output: 0.50 of our time, relative error 1e-07"
 
 
 def test_libraries_that_are_not_installed_are_named(small: Case) -> None:
@@ -220,7 +254,8 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     told = json.loads(capsys.readouterr().out)
     assert told["setting"]["samples"] == 5 and told["setting"]["threads"] == 1
     assert told["missing"] == PEERS
-    (only,) = told["results"]
+    only, other = told["results"]
+    assert (other["library"], other["method"]) == ("torch.func", "linearize of grad")
     assert (only["work"], only["library"], only["runs"]) == ("hessian", "losscurv", 2)
     assert only["relative error"] < 1e-5 and only["passes"] > 0
 
@@ -230,8 +265,13 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             ["--only", "trance"],
-            "only must name some of hessian, gauss-newton, projected, eigenvalue, trace, gram",
+            "only must name some of hessian, gauss-newton, columns, projected, eigenvalue, trace, gram",
         ),
+        (
+            ["--network", "vgg", "--only", "gram"],
+            "only must name some of hessian, gauss-newton, columns, projected, eigenvalue, got 'gram'",
+        ),
+        (["--network", "alexnet"], "network must be one of lenet-300-100, lenet-5, vgg, residual, attention"),
         (["--samples", "1798"], "samples must be 1 to the 1797 digits there are, got 1798"),
         (["--samples", "0"], "samples must be"),
         (["--repeats", "0"], "repeats must be"),

@@ -30,14 +30,14 @@ from torch import Tensor
 from simulate import _checks
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.parameters import as_found
+from verify.practice.bench.networks import NETWORKS, Network
 from verify.practice.bench.peers import Library, installed
 from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way
 from verify.practice.work import Tell, Work, on_terminal
 
-__all__ = ["REPEATS", "SAMPLES", "Bench", "Result", "bench", "run_bench"]
+__all__ = ["REPEATS", "Bench", "Result", "bench", "run_bench"]
 
 REPEATS = 30
-SAMPLES = 1000
 
 BUDGET, LEAST = 2.0, 2
 """Seconds after which a way is not repeated once more, and how often even the slowest is."""
@@ -144,9 +144,9 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     Raises
     ------
     ValueError
-        If a work is unknown, or `repeats` is not positive.
+        If a work is unknown or not of this network, or `repeats` is not positive.
     """
-    works, repeats = _chosen(only), _checks.natural("repeats", repeats)
+    works, repeats = _chosen(only, perceptron=case.single is not None), _checks.natural("repeats", repeats)
     found: Found = list(installed())
     sides = {work: _sides(case, work, found) for work in works}
     parts = Work({work.name: len(sides[work]) for work in works}, tell)
@@ -160,12 +160,13 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     )
 
 
-def _chosen(only: Sequence[str]) -> list[Benchmark]:
-    names = [work.name for work in WORKS]
+def _chosen(only: Sequence[str], *, perceptron: bool) -> list[Benchmark]:
+    works = [work for work in WORKS if perceptron or not work.perceptron]
+    names = [work.name for work in works]
     for name in only:
         if name not in names:
             raise ValueError(f"only must name some of {', '.join(names)}, got {name!r}")
-    return [work for work in WORKS if not only or work.name in only]
+    return [work for work in works if not only or work.name in only]
 
 
 def _sides(case: Case, work: Benchmark, found: Found) -> list[_Side]:
@@ -198,7 +199,7 @@ class _Side:
         with self._forgiven():
             self._call = self._prepare(self._case)
             self.time(truth)
-        if sum(self.result.seconds) < BUDGET / LEAST:
+        if sum(self.result.seconds) < BUDGET:
             self.result.seconds.clear()
             self.result.errors.clear()
 
@@ -276,27 +277,38 @@ def _quietly() -> Iterator[None]:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Time what the options ask for and print the table, or JSON."""
-    threads, samples = (
-        _checks.natural("threads", options.threads),
-        _checks.natural("samples", options.samples),
-    )
+    threads, network = _checks.natural("threads", options.threads), _network(options.network)
+    if options.samples is None:
+        options.samples = network.samples
+    samples = _checks.natural("samples", options.samples)
     only, repeats, device = options.only or (), options.repeats, resolve_device(options.device)
-    _chosen(only)
+    _chosen(only, perceptron=len(network.shape) == 1)
     _checks.natural("repeats", repeats)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         with threadpool_limits(threads), on_terminal("curvature products") as tell:
-            found = bench(Case(samples, device), only=only, repeats=repeats, tell=tell)
+            found = bench(Case(samples, device, network=network), only=only, repeats=repeats, tell=tell)
     finally:
         torch.set_num_threads(before)
     print(_json(found, options, device) if options.json else _text(found, options, device))
     return 0
 
 
+def _network(name: str) -> Network:
+    if name not in NETWORKS:
+        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}")
+    return NETWORKS[name]
+
+
 def _json(found: Bench, options: argparse.Namespace, device: str) -> str:
     record = {
-        "setting": {**_setting(device), "threads": options.threads, "samples": options.samples},
+        "setting": {
+            **_setting(device),
+            "network": options.network,
+            "threads": options.threads,
+            "samples": options.samples,
+        },
         "unit": {"best": min(found.units), "median": statistics.median(found.units), "busy": found.busy},
         "missing": found.missing,
         "results": [_record(result) for result in found.results],
@@ -327,10 +339,10 @@ def _record(result: Result) -> dict[str, Any]:
 
 
 def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
-    setting = _setting(device)
+    setting, title = _setting(device), NETWORKS[options.network].title
     best, median = (1000 * seconds for seconds in (min(found.units), statistics.median(found.units)))
     lines = [
-        f"LeNet-300-100 on {options.samples} digits, float32; Python {setting['python']}, torch {setting['torch']};"
+        f"{title} on {options.samples} digits, float32; Python {setting['python']}, torch {setting['torch']};"
         f" {setting['device']}, {options.threads} of {setting['cores']} cores",
         f"unit: one forward and backward pass, {best:.3g} ms at best, {median:.3g} ms in the median",
         "",
@@ -338,11 +350,27 @@ def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
         "",
         f"largest relative error of what is exact but for rounding: {found.farthest:.0e}",
     ]
+    lines += [f"ahead of us: {line}" for line in _ahead(found.results)]
     if found.missing:
         lines.append(f"not installed: {', '.join(found.missing)}")
     if found.busy:
         lines.append("the machine was busy with something else: compare medians, or repeat on a quiet one")
     return "\n".join(lines)
+
+
+def _ahead(results: Sequence[Result]) -> list[str]:
+    """Who is faster at what, by the best of all calls."""
+    lines: list[str] = []
+    for work in WORKS:
+        done = [r for r in results if r.work == work.name and not r.failed]
+        ours = min((r.passes for r in done if r.library == OURS), default=0.0)
+        lines += [
+            f"{r.library} by {r.method}, {work.title}: {_ratio(r.passes / ours)} of our time,"
+            f" relative error {max(r.errors):.0e}"
+            for r in done
+            if r.library != OURS and r.passes < ours
+        ]
+    return lines
 
 
 def _table(results: Sequence[Result]) -> str:

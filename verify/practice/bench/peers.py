@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib.metadata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -63,6 +63,10 @@ def _curvlinops() -> tuple[Way, ...]:
 
         return prepare
 
+    def columns(case: Case) -> Call:
+        matrix = operator(hessian, case)
+        return lambda: (matrix @ case.block)[:, :COLUMNS]
+
     def projected(case: Case) -> Call:
         matrices, frame = (operator(gauss_newton, case), operator(hessian, case)), case.frame
 
@@ -91,6 +95,7 @@ def _curvlinops() -> tuple[Way, ...]:
     return (
         Way("hessian", "HessianLinearOperator", True, product(hessian)),
         Way("gauss-newton", "GGNLinearOperator", True, product(gauss_newton)),
+        Way("columns", "HessianLinearOperator", True, columns),
         Way("projected", "GGNLinearOperator, HessianLinearOperator", True, projected),
         Way("eigenvalue", "HessianLinearOperator, scipy eigsh", False, largest),
         Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
@@ -184,7 +189,7 @@ def _nngeometry() -> tuple[Way, ...]:
 
     def gram(case: Case) -> Call:
         size = len(case.x)
-        return lambda: gram_matrix(case.single, case.batch).to_torch().reshape(size, size)
+        return lambda: gram_matrix(case.of_one_output, case.batch).to_torch().reshape(size, size)
 
     return (
         Way("gauss-newton", "FIM, PMatImplicit", True, product),
@@ -199,10 +204,10 @@ def _torch() -> tuple[Way, ...]:
     def gram(case: Case) -> Call:
         what = f"the gradients of {len(case.x)} samples"
         _memory.require_free("samples", 12 * len(case.x) * len(case.vector), what, device=case.device)
-        state = {name: p.detach() for name, p in case.single.named_parameters()}
+        state = {name: p.detach() for name, p in case.of_one_output.named_parameters()}
 
         def output(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
-            return func.functional_call(case.single, parameters, (x[None],))[0, 0]
+            return func.functional_call(case.of_one_output, parameters, (x[None],))[0, 0]
 
         def call() -> Tensor:
             parts = func.vmap(func.grad(output), in_dims=(None, 0))(state, case.x)
@@ -210,7 +215,38 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
-    return (Way("gram", "vmap of grad", True, gram),)
+    def parts(case: Case, vector: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        state = {name: p.detach() for name, p in case.net.named_parameters()}
+        split = vector.split([p.numel() for p in state.values()])
+        return state, {name: v.view_as(p) for v, (name, p) in zip(split, state.items(), strict=True)}
+
+    def outputs(case: Case) -> Callable[[dict[str, Tensor]], Tensor]:
+        return lambda parameters: func.functional_call(case.net, parameters, (case.x,))
+
+    def hessian(case: Case) -> Call:
+        state, vector = parts(case, case.vector)
+        slope = func.grad(lambda parameters: case.loss(outputs(case)(parameters), case.labels))
+        _, product = func.linearize(slope, state)
+        return lambda: [*product(vector).values()]
+
+    def gauss_newton(case: Case) -> Call:
+        state, vector = parts(case, case.vector)
+        logits, tangents = func.linearize(outputs(case), state)
+        back: Any = func.vjp(outputs(case), state)[1]
+        p = logits.softmax(1)
+
+        def call() -> Sequence[Tensor]:
+            change = tangents(vector)
+            bent = p * (change - (p * change).sum(1, keepdim=True)) / len(p)
+            return [*back(bent)[0].values()]
+
+        return call
+
+    return (
+        Way("hessian", "linearize of grad", True, hessian),
+        Way("gauss-newton", "linearize and vjp", True, gauss_newton),
+        Way("gram", "vmap of grad", True, gram),
+    )
 
 
 LIBRARIES = (

@@ -20,18 +20,22 @@ from simulate import data
 from simulate.eigenvalues import extremes
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
-from simulate.networks import LENET_300_100, Mlp
 from simulate.objectives import Objective
+from simulate.objectives.parameters import as_found, seed_generators
 from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
+from verify.practice.bench.networks import NETWORKS, Network
 
-__all__ = ["COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Benchmark", "Call", "Case", "Way"]
+__all__ = ["BLOCK", "COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Benchmark", "Call", "Case", "Way"]
 
 DIRECTIONS = 50
 COLUMNS = 4
 """Directions of the frame, and how many columns of the projected matrices are compared."""
+
+BLOCK = 20
+"""Columns that H is multiplied by at once."""
 
 TOLERANCE = 1e-3
 """Relative error allowed in the largest eigenvalue."""
@@ -43,14 +47,16 @@ Call = Callable[[], Tensor | Sequence[Tensor]]
 
 
 class Case:
-    """A bias-free ReLU perceptron with cross-entropy on digits, in float32, and with the same weights in float64.
+    """A network with cross-entropy on digits, in float32, and with the same weights in float64.
 
     Attributes
     ----------
-    net, single
-        Modules with ten outputs and with one.
+    net
+        The module, with ten outputs, in evaluation mode.
+    single
+        Of a perceptron one with one output; none of other networks.
     x, labels
-        Samples (N, in) and classes (N,).
+        Samples, (N, in) of a perceptron, and classes (N,).
     vector
         A direction (dim,).
 
@@ -65,20 +71,25 @@ class Case:
         samples: int,
         device: str,
         *,
-        widths: Sequence[int] = LENET_300_100,
+        network: Network = NETWORKS["lenet-300-100"],
         directions: int = DIRECTIONS,
     ) -> None:
-        rng, side = np.random.default_rng(0), math.isqrt(widths[0])
-        digits = data.digits((1, side, side))
+        rng, flat = np.random.default_rng(0), len(network.shape) == 1
+        side = math.isqrt(network.shape[0])
+        digits = data.digits((1, side, side) if flat else network.shape)
         if not 1 <= samples <= len(digits):
             raise ValueError(f"samples must be 1 to the {len(digits)} digits there are, got {samples}")
         drawn = data.sample(digits, rng, samples)
-        self.device = torch.device(device)
-        self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device).flatten(1)
+        self.device, self.title = torch.device(device), network.title
+        self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device)
+        self.x = self.x.flatten(1) if flat else self.x
         self.labels = torch.tensor(drawn.labels, device=device)
         self.loss = nn.CrossEntropyLoss()
-        self.net = Mlp(widths, rng=rng).to(device=device, dtype=torch.float32)
-        self.single = Mlp((*widths[:-1], 1), rng=rng).to(device=device, dtype=torch.float32)
+        with as_found(None, training=False):  # layers of torch draw from its own generator
+            seed_generators(0)
+            self.net = network.build(rng).to(device=device, dtype=torch.float32).eval()
+        single = None if network.single is None else network.single(rng)
+        self.single = None if single is None else single.to(device=device, dtype=torch.float32)
         self.parameters = list(self.net.parameters())
         dim = sum(p.numel() for p in self.parameters)
         self.vector = torch.tensor(rng.standard_normal(dim), dtype=torch.float32, device=device)
@@ -89,6 +100,12 @@ class Case:
         """An orthonormal frame (dim, directions)."""
         rng = np.random.default_rng(1)
         return haar(rng, len(self.vector), self._directions, device=str(self.device)).float()
+
+    @cached_property
+    def block(self) -> Tensor:
+        """Directions (dim, BLOCK)."""
+        draws = torch.Generator().manual_seed(2)
+        return torch.randn(len(self.vector), BLOCK, generator=draws).to(self.device)
 
     @property
     def batch(self) -> tuple[Tensor, Tensor]:
@@ -105,10 +122,23 @@ class Case:
         """The loss as our functions take it."""
         return Objective(self.net, self.loss, self.batch)
 
+    @property
+    def of_one_output(self) -> nn.Module:
+        """`single`, where there is one.
+
+        Raises
+        ------
+        ValueError
+            Of another network than a perceptron.
+        """
+        if self.single is None:
+            raise ValueError(f"network must be a perceptron to have one output, got {self.title}")
+        return self.single
+
     @cached_property
     def wide(self) -> WideNetwork:
         """The network of one output as `fisher_gram` takes it."""
-        weights = [p.detach() for p in self.single.parameters()]
+        weights = [p.detach() for p in self.of_one_output.parameters()]
         return WideNetwork(
             weights=tuple(w[None] for w in weights),
             biases=tuple(w.new_zeros(1, len(w)) for w in weights),
@@ -117,11 +147,12 @@ class Case:
 
 
 class Benchmark(NamedTuple):
-    """Something to be computed: its name, and its value in float64."""
+    """Something to be computed: its name, its value in float64, and whether it is of a perceptron alone."""
 
     name: str
     title: str
     truth: Callable[[Case], Tensor]
+    perceptron: bool = False
 
 
 class Way(NamedTuple):
@@ -162,6 +193,11 @@ def _product(kind: Callable[[Objective], Any]) -> Callable[[Case], Call]:
         return lambda: matrix @ case.vector
 
     return prepared
+
+
+def _columns(case: Case) -> Call:
+    matrix = hessian(case.objective)
+    return lambda: (matrix @ case.block)[:, :COLUMNS]
 
 
 # --- the same in float64 ----------------------------------------------------------------------------------------
@@ -206,6 +242,11 @@ def _few_columns(case: Case) -> Tensor:
     return torch.stack([frame.T @ g, frame.T @ (h - g)])
 
 
+def _columns_of_block(case: Case) -> Tensor:
+    product = _hessian_products(case)
+    return torch.stack([product(column.double()) for column in case.block.T[:COLUMNS]], dim=1)
+
+
 def _largest_eigenvalue(case: Case) -> Tensor:
     from scipy.sparse import linalg
 
@@ -234,7 +275,7 @@ def _trace(case: Case) -> Tensor:
 
 
 def _gram(case: Case) -> Tensor:
-    weights, x = _weights(case.single), case.x.double()
+    weights, x = _weights(case.of_one_output), case.x.double()
     layers = _layers(weights, x, x.new_ones(len(x), 1))
     return torch.stack([(delta @ delta.mT) * (below @ below.mT) for below, delta in layers]).sum(0)
 
@@ -275,15 +316,17 @@ WORKS = (
         "G times a vector",
         lambda case: _gauss_newton_products(case)(case.vector.double()),
     ),
+    Benchmark("columns", f"H times {BLOCK} vectors", _columns_of_block),
     Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
     Benchmark("eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", _largest_eigenvalue),
-    Benchmark("trace", "trace of G, which is that of H", _trace),
-    Benchmark("gram", "Gram matrix of one output", _gram),
+    Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
+    Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
 )
 
 OURS = (
     Way("hessian", "operators.hessian", True, _product(hessian)),
     Way("gauss-newton", "operators.gauss_newton", True, _product(gauss_newton)),
+    Way("columns", "operators.hessian", True, _columns),
     Way("projected", "projected.projected_terms", True, _projected),
     Way("eigenvalue", "eigenvalues.extremes", False, _largest),
     Way("trace", "sample_grams.trace_gauss_newton", True, _exact_trace(trace_gauss_newton)),
