@@ -8,16 +8,18 @@
 | `fisher` | J' A J with A of the model's own distribution, mean over samples |
 | `empirical_fisher` | mean over samples of g g', g the gradient of one sample |
 
-A product differentiates the graph of the gradient once more. That graph is kept from product to product as long as
-memory allows, so that a product costs little more than one forward and backward pass instead of two to four.
+What a product needs of a batch, by forward or reverse mode, is kept from product to product as long as memory allows,
+so that a product costs little more than one forward and backward pass instead of two to four: see
+`objectives.products`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -27,11 +29,10 @@ from torch import Tensor, nn
 from simulate import _memory
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
-from simulate.objectives.batches import cuttable, rows
-from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
 from simulate.objectives.head_products import Matrix, head_product
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature
-from simulate.objectives.parameters import Leaves, as_found
+from simulate.objectives.parameters import Leaves
+from simulate.objectives.products import Built, Derivative, Kept, about_outputs, of_scalar
 
 __all__ = ["CurvatureOperator", "empirical_fisher", "fisher", "gauss_newton", "h_term", "hessian"]
 
@@ -42,14 +43,6 @@ _FAMILIES = {
     nn.MSELoss: "gaussian",
 }
 """Whose loss is what up to a constant factor."""
-
-_VECTORS = 4
-"""As long as the parameters, that a product takes beside its graph: the gradient, what comes back twice, the sum."""
-
-Product = Callable[[Leaves], Leaves]
-"""Of the part of the matrix that one batch adds, with a vector split like the parameters."""
-
-Build = Callable[[Leaves, Batch], Product]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +69,9 @@ class CurvatureOperator(Operator):
         """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
         block = torch.as_tensor(vectors)
         columns = block[:, None] if block.ndim == 1 else block
-        products = self(self.vectors(columns.mT)).mT
+        products = self(
+            self.vectors(columns.mT).contiguous()
+        ).mT  # a row of a transposed matrix is slow to read
         return products[:, 0] if block.ndim == 1 else products
 
     def to_scipy(self) -> Any:
@@ -137,11 +132,10 @@ def hessian(objective: Objective) -> CurvatureOperator:
             [-1.,  5.]], dtype=torch.float64)
     """
 
-    def build(leaves: Leaves, batch: Batch) -> Product:
-        loss = objective.loss(objective.outputs(leaves, batch.inputs), batch)
-        return second_derivative(loss, leaves)
+    def loss(leaves: Leaves, batch: Batch) -> Tensor:
+        return objective.loss(objective.outputs(leaves, batch.inputs), batch)
 
-    return _operator(objective, _by_head(objective, build, "hessian"))
+    return _operator(objective, of_scalar("hessian", loss), "hessian")
 
 
 def h_term(objective: Objective) -> CurvatureOperator:
@@ -153,11 +147,11 @@ def h_term(objective: Objective) -> CurvatureOperator:
         As `hessian`.
     """
 
-    def build(leaves: Leaves, batch: Batch) -> Product:
+    def weighed(leaves: Leaves, batch: Batch) -> Tensor:
         outputs = objective.outputs(leaves, batch.inputs)
-        return second_derivative((_slope(objective, outputs, batch) * outputs).sum(), leaves)
+        return (_slope(objective, outputs, batch) * outputs).sum()
 
-    return _operator(objective, _by_head(objective, build, "h_term"))
+    return _operator(objective, of_scalar("h-term", weighed), "h_term")
 
 
 def gauss_newton(objective: Objective) -> CurvatureOperator:
@@ -174,8 +168,8 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     ----------
     Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
     """
-    return _sandwich(
-        objective, lambda outputs, batch: output_curvature(objective, outputs, batch), "gauss_newton"
+    return _operator(
+        objective, about_outputs(objective, partial(output_curvature, objective)), "gauss_newton"
     )
 
 
@@ -198,7 +192,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
         rows = slope.flatten(1) / math.sqrt(objective.share)
         return lambda tangent: (rows * (rows * tangent.flatten(1)).sum(1, keepdim=True)).view_as(slope)
 
-    return _sandwich(objective, bend, "empirical_fisher")
+    return _operator(objective, about_outputs(objective, bend), "empirical_fisher")
 
 
 def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
@@ -228,7 +222,13 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
             return lambda tangent: share * tangent
         return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
-    return _sandwich(objective, bend, "fisher" if family == "categorical" else None)
+    return _operator(objective, about_outputs(objective, bend), "fisher" if family == "categorical" else None)
+
+
+_AT_ONCE = 64
+"""Vectors that are multiplied together where that is faster."""
+
+Split = Callable[[Tensor], Leaves]
 
 
 def _likelihood(objective: Objective, likelihood: str | None) -> str:
@@ -243,54 +243,22 @@ def _likelihood(objective: Objective, likelihood: str | None) -> str:
     return likelihood
 
 
-def _by_head(objective: Objective, build: Build, matrix: Matrix | None) -> Build:
-    """The same by chunks of positions, where a batch has logits of a vocabulary."""
-
-    def choose(leaves: Leaves, batch: Batch) -> Product:
-        head = None if matrix is None else objective.head_of(batch)
-        if head is None or matrix is None:
-            return build(leaves, batch)
-        return head_product(objective, head, leaves, batch, matrix)
-
-    return choose
-
-
-def _sandwich(
-    objective: Objective, bend: Callable[[Tensor, Batch], Bend], matrix: Matrix | None
-) -> CurvatureOperator:
-    """J' A J: tangents of the outputs as derivative of J'u in u, so that both ways use one graph."""
-
-    def build(leaves: Leaves, batch: Batch) -> Product:
-        outputs = objective.outputs(leaves, batch.inputs)
-        bent = bend(outputs, batch)
-        # one zero in all places: logits may be larger than all else
-        weights = outputs.new_zeros(()).expand_as(outputs).requires_grad_()
-        pulled = slopes(outputs, leaves, weights, again=True)
-
-        def product(vector: Leaves) -> Leaves:
-            return slopes(outputs, leaves, bent(*slopes(pulled, weights, vector)))
-
-        return product
-
-    return _operator(objective, _by_head(objective, build, matrix))
-
-
 def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
     free = outputs.detach().requires_grad_()
     return torch.autograd.grad(objective.loss(free, batch), free)[0]
 
 
-def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -> CurvatureOperator:
-    graphs = _Graphs(objective, build)
+def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | None) -> CurvatureOperator:
+    by_head = None if matrix is None else partial(head_product, objective, matrix)
+    parts = Kept(objective, derivative._replace(by_head=by_head))
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
         # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
-        with objective.measured(draws=not graphs.kept), torch.enable_grad():
+        with objective.measured(draws=not parts.complete), torch.enable_grad():
             new = True
-            for part in graphs:
-                for row, vector in zip(total, vectors, strict=True):
-                    _take(row, part(objective.split(vector)), new=new)
+            for part in parts.along(objective.split(vectors[0])):
+                _take(total, part, vectors, objective.split, new=new)
                 new = False
         return total
 
@@ -303,62 +271,15 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
     )
 
 
-def _take(row: Tensor, parts: Leaves, *, new: bool) -> None:
+def _take(total: Tensor, part: Built, vectors: Tensor, split: Split, *, new: bool) -> None:
     """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
-    flat = [part.detach().reshape(-1) for part in parts]
-    if new:
-        torch.cat(flat, out=row)
-    else:
-        row += torch.cat(flat)
-
-
-class _Graphs:
-    """The graph of every batch: kept from one pass to the next if all fit into half of the free memory."""
-
-    def __init__(self, objective: Objective, build: Callable[[Leaves, Batch], Product]) -> None:
-        self._objective, self._build = objective, build
-        self._leaves = objective.leaves()
-        self._kept: list[Product] | None = None
-        self._keeps: bool | None = None
-
-    @property
-    def kept(self) -> bool:
-        """Whether the next pass builds nothing."""
-        return self._kept is not None
-
-    def __iter__(self) -> Iterator[Product]:
-        if self._kept is not None:
-            yield from self._kept
+    if part.block is not None and len(vectors) > 1:
+        with contextlib.suppress(Exception):  # of an operation that does not take several vectors at once
+            found = [part.block(split(some)) for some in vectors.split(_AT_ONCE)]
+            whole = torch.cat([torch.cat([p.detach().flatten(1) for p in parts], dim=1) for parts in found])
+            _ = total.copy_(whole) if new else total.add_(whole)
             return
-        kept: list[Product] = []
-        for batch in self._objective.batches():
-            if self._keeps is None:
-                self._keeps = self._affordable(batch)
-            graph = self._build(self._leaves, batch)
-            if self._keeps:
-                kept.append(graph)
-            yield graph
-        if self._keeps:
-            self._kept = kept
-
-    def _affordable(self, batch: Batch) -> bool:
-        rows, each, once = self._cost(batch)
-        once += _VECTORS * self._objective.dim * torch.finfo(self._objective.dtype).bits // 8
-        what, device = f"the derivatives of {rows} samples", self._objective.device
-        _memory.require_free(
-            "data", rows * each + once, what, device=device, advice="pass a smaller chunk or fewer samples"
-        )
-        return _memory.is_free(2 * (self._objective.rows * each + once), device)
-
-    def _cost(self, batch: Batch) -> tuple[int, int, int]:
-        """Samples of the batch, bytes that the graph holds for each of them, and once for all."""
-        size, objective = rows(batch.targets), self._objective
-        with as_found(objective.model, objective.training):  # what it draws is drawn again for the product
-            if size >= 3 and not objective.training and cuttable(batch.inputs, batch.targets):
-                with contextlib.suppress(Exception):  # of a model or a loss for one size of batch alone
-                    two, three = (self._held(batch.part(slice(n))) for n in (2, 3))
-                    return size, max(three - two, 0), max(3 * two - 2 * three, 0)
-            return size, -(-self._held(batch) // size), 0
-
-    def _held(self, batch: Batch) -> int:
-        return bytes_held(lambda: self._build(self._leaves, batch._replace(factor=0.0)))
+    for i, row in enumerate(total):
+        found = part.first if i == 0 and part.first is not None else part.product(split(vectors[i]))
+        flat = [p.detach().reshape(-1) for p in found]
+        _ = torch.cat(flat, out=row) if new else row.add_(torch.cat(flat))

@@ -23,6 +23,9 @@ from simulate.lanczos.products import (
 
 __all__ = ["Chains", "Quadrature", "Tridiagonal", "chains", "quadrature", "tridiagonal"]
 
+_LONG = 1 << 14
+"""Numbers of a vector that outweigh a call."""
+
 
 class Quadrature(NamedTuple):
     """Nodes, ascending, and weights, which sum to one, of each start: (m, steps) both."""
@@ -172,9 +175,12 @@ def chains(product: Product, vectors: Tensor, steps: int) -> Iterator[Chains]:
 
 def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     """Unit vectors along what is left of products (m, dim) beside known rows (m, j, dim), and its length."""
-    rest = products
-    for _ in range(2):  # once loses digits, twice is enough
-        rest = rest - ((known @ rest[:, :, None]).mT @ known)[:, 0]
+    rest = products.clone()
+    # one start after the other where vectors are long: products with a block of one column are slow
+    parts = zip(rest, known, strict=True) if rest.shape[1] >= _LONG else [(rest, known)]
+    for part, rows in parts:
+        for _ in range(2):  # once loses digits, twice is enough
+            part -= (rows.mT @ (rows @ part[..., None]))[..., 0]
     length = row_lengths(rest)
     exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
     rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]

@@ -156,12 +156,12 @@ def total_variance(
     if probes < 2:
         raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
     _require_several(objective)
-    by_sites = _at_sites(objective)
+    by_sites, whole = _at_sites(objective), _whole(objective, matrix)
     found = np.empty(probes)
     for probe in range(probes):
         signs = _signs(objective, rng)
         if by_sites:
-            found[probe] = _variance_along(objective, signs, matrix, by_sites=True)
+            found[probe] = _variance_along(whole, signs, matrix, by_sites=True)
         else:
             forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
             found[probe] = forms.var(ddof=1)
@@ -194,9 +194,8 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
     416.0
     """
     _require_several(objective)
-    return _variance_along(
-        objective, _vector("vector", objective, vector), matrix, by_sites=_at_sites(objective)
-    )
+    along, whole = _vector("vector", objective, vector), _whole(objective, matrix)
+    return _variance_along(whole, along, matrix, by_sites=_at_sites(objective))
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
@@ -346,7 +345,14 @@ def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
 # --- lengths ------------------------------------------------------------------------------------------------------
 
 
-def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sites: bool) -> float:
+def _whole(objective: Objective, matrix: str) -> operators.CurvatureOperator:
+    return operators.hessian(objective) if _full(matrix) else operators.gauss_newton(objective)
+
+
+def _variance_along(
+    whole: operators.CurvatureOperator, vector: Tensor, matrix: str, *, by_sites: bool
+) -> float:
+    objective = whole.objective
     full, count = _full(matrix), objective.rows
     squares = 0.0
     with objective.measured(), torch.enable_grad():
@@ -355,7 +361,6 @@ def _variance_along(objective: Objective, vector: Tensor, matrix: str, *, by_sit
                 at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
                 part = _rescued(at_sites, _one_by_one)
                 squares += float(_finite(part(objective, batch, vector, full)))
-    whole = operators.hessian(objective) if full else operators.gauss_newton(objective)
     mean = (whole @ vector).double() / (objective.share * count)
     return max(0.0, (squares - count * float(mean.square().sum())) / (count - 1))
 

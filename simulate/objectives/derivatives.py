@@ -25,8 +25,16 @@ def slopes(
     weights: Tensor | Sequence[Tensor] | None = None,
     *,
     again: bool = False,
+    several: bool = False,
 ) -> Tensors:
-    """Derivatives of <weights, ends>, zeros where there are none; `again` if they are to be differentiated in turn.
+    """Derivatives of <weights, ends>, zeros where there are none.
+
+    Parameters
+    ----------
+    again
+        Whether they are to be differentiated in turn.
+    several
+        Whether the weights are stacked along a first axis, and with them the derivatives.
 
     Examples
     --------
@@ -38,8 +46,9 @@ def slopes(
     """
     ends, by = _several(ends), _several(by)
     moving = [i for i, end in enumerate(ends) if end.requires_grad]
+    stack = [len(_several(weights)[0])] if several and weights is not None else []
     if not moving:  # constants
-        return tuple(torch.zeros_like(t) for t in by)
+        return tuple(t.new_zeros((*stack, *t.shape)) for t in by)
     weights = None if weights is None else [_several(weights)[i] for i in moving]
     found: Sequence[Tensor | None] = torch.autograd.grad(
         [ends[i] for i in moving],
@@ -48,9 +57,10 @@ def slopes(
         retain_graph=True,
         create_graph=again,
         allow_unused=True,
+        is_grads_batched=several,
     )
     # not `materialize_grads`, whose zeros ask for gradients of their own in older torch
-    filled = [torch.zeros_like(t) if f is None else f for f, t in zip(found, by, strict=True)]
+    filled = [t.new_zeros((*stack, *t.shape)) if f is None else f for f, t in zip(found, by, strict=True)]
     dense = tuple(slope.to_dense() if slope.is_sparse else slope for slope in filled)
     # functions with a backward of their own may give more than they are asked for
     return dense if again else tuple(slope.detach() for slope in dense)
@@ -74,8 +84,11 @@ def second_derivative(scalar: Tensor, by: Tensors) -> Callable[[Sequence[Tensor]
     return lambda vector: slopes(gradient, by, vector)
 
 
-def bytes_held(build: Callable[[], Any]) -> int:
-    """Bytes that a graph holds on to for its derivatives; 0 for one that does not tell, as that of torch.func."""
+def bytes_held(build: Callable[[], Any], *, also: Iterable[Tensor] = ()) -> int:
+    """Bytes that a graph holds on to for its derivatives, those of other tensors included.
+
+    0 for a graph that does not tell, as that of torch.func.
+    """
     storages: dict[int, int] = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -83,6 +96,8 @@ def bytes_held(build: Callable[[], Any]) -> int:
         storages[storage.data_ptr()] = storage.nbytes()
         return tensor
 
+    for tensor in also:
+        pack(tensor)
     try:
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             kept = build()

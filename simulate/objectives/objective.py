@@ -122,6 +122,7 @@ class Objective:
         self._head: Head | None = None
         self._runs_again: bool | None = None
         self._unchanged = False
+        self.recordable: dict[str, bool] = {}
         self.model = model if isinstance(model, nn.Module) else None
         self.training, self.criterion = training, loss
         self._count, self._counted = counted_by(loss) if count is None else count, count is not None
@@ -429,9 +430,9 @@ class Objective:
         return torch.cat([t.reshape(-1) for t in tensors])
 
     def split(self, vector: Tensor) -> Leaves:
-        """Tensors shaped like the parameters of one vector (dim,)."""
-        parts = vector.split([s.numel() for s in self.shapes])
-        return tuple(part.view(shape) for part, shape in zip(parts, self.shapes, strict=True))
+        """Tensors shaped like the parameters of one vector (dim,), or with a first axis of several (k, dim)."""
+        parts, first = vector.split([s.numel() for s in self.shapes], dim=-1), vector.shape[:-1]
+        return tuple(part.view((*first, *shape)) for part, shape in zip(parts, self.shapes, strict=True))
 
     def blocks(self) -> Mapping[str, slice]:
         """Where each parameter stands in a vector (dim,), by name."""

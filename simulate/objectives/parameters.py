@@ -26,6 +26,7 @@ __all__ = [
     "Parametric",
     "as_found",
     "doubled",
+    "drawing_once",
     "in_mode",
     "in_place",
     "parametric",
@@ -364,6 +365,18 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
         for module, mode in modes:
             if module.training != mode:
                 module.training = mode
+
+
+@contextmanager
+def drawing_once() -> Iterator[None]:
+    """Put the random generators back where something is raised, so that another try draws the same."""
+    states = _random_states()
+    try:
+        yield
+    except BaseException:
+        for restore, state in states:
+            restore(state)
+        raise
 
 
 def seed_generators(seed: int) -> None:

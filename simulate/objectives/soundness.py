@@ -35,7 +35,7 @@ from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
 from simulate.objectives.parameters import HALVES, as_found
 
-__all__ = ["hooked", "mean_output", "require_first", "require_unchanged", "runs_again"]
+__all__ = ["hooked", "mean_output", "require_first", "require_unchanged", "runs_again", "trusted"]
 
 _PARTS = {
     *(Mlp, LeNet5, nn.Sequential, nn.ModuleList, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d, nn.AvgPool2d),
@@ -63,7 +63,7 @@ def runs_again(objective: Asked) -> bool:
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
-    if _known(objective):
+    if trusted(objective):
         return False
     with _differentiable(objective.originals), torch.enable_grad():
         batch = _called(objective)
@@ -85,7 +85,7 @@ def require_first(objective: Asked) -> None:
     ValueError
         As `runs_again`, but for functions without second derivatives, and without a look at differences.
     """
-    if _known(objective):
+    if trusted(objective):
         return
     with _differentiable(objective.originals), torch.enable_grad():
         batch = _called(objective)
@@ -110,7 +110,7 @@ def require_unchanged(objective: Asked) -> None:
     Traceback (most recent call last):
     ValueError: model and loss must not write into inputs or targets, got a change; copy them first
     """
-    if not _known(objective):
+    if not trusted(objective):
         _called(objective)
 
 
@@ -122,7 +122,7 @@ def mean_output(outputs: Tensor, _: Any) -> Tensor:
     return outputs.mean()
 
 
-def _known(objective: Asked) -> bool:
+def trusted(objective: Asked) -> bool:
     """Whether the model is one of `simulate.networks`, the loss one of torch, and both are as they were built.
 
     Thousands of these are measured, and what is asked would take longer than many a measurement.

@@ -11,11 +11,11 @@ import torch
 from scipy.sparse import linalg
 from torch import nn
 
-from simulate import operators
 from simulate.modules.hessian_variance import quadratic_forms
-from simulate.objectives import Objective
-from simulate.objectives.derivatives import bytes_held, second_derivative
+from simulate.objectives import Objective, products
+from simulate.objectives.derivatives import bytes_held
 from simulate.objectives.parameters import as_found
+from simulate.objectives.products import Built, Derivative, Kept, of_scalar
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 from tests.simulate.small_perceptrons import assert_same
@@ -190,9 +190,10 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
 ) -> None:
     model = nn.Linear(3, 2, dtype=torch.float64)
     objective = Objective(model, nn.MSELoss(), (torch.ones(5, 3).double(), torch.zeros(5, 2).double()))
-    graphs = operators._Graphs(objective, lambda leaves, batch: tuple)
+    graphs = Kept(objective, Derivative("none", lambda *_: Built(tuple, None), lambda *_: Built(tuple, None)))
     monkeypatch.setattr(graphs, "_cost", lambda batch: (5, 100, 1000))
-    needed = 5 * 100 + 1000 + operators._VECTORS * objective.dim * 8
+    needed = 5 * 100 + 1000 + products.VECTORS * objective.dim * 8
+    monkeypatch.setattr(products, "_LITTLE", 0)
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
     monkeypatch.setattr("simulate._memory.available", lambda _: 2 * needed + spare)
     assert graphs._affordable(next(iter(objective.batches()))) is kept
@@ -200,7 +201,7 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_products_repeat_whether_graphs_are_kept_or_not(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators._Graphs, "_affordable", lambda *_: kept)
+    monkeypatch.setattr(Kept, "_affordable", lambda *_: kept)
     matrix = hessian(case("cross-entropy").objective())
     first = matrix.dense()
     assert torch.equal(first, matrix.dense())
@@ -221,9 +222,11 @@ def test_what_a_kept_graph_computes_again_is_in_the_measured_mode(training: bool
     model = Watched(4, 3)
     model.modes = []
     model.training = not training
-    matrix = hessian(
-        Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3), training=training)
+    objective = Objective(
+        model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3), training=training
     )
+    objective.recordable["hessian"] = False  # by reverse mode, which alone computes anything again
+    matrix = hessian(objective)
     for _ in range(2):
         model.modes.clear()
         _ = matrix @ torch.ones(15)
@@ -250,19 +253,24 @@ def test_a_graph_that_fits_is_built_once() -> None:
     assert model.calls == calls
 
 
-def test_memory_is_told_from_few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("forward", [False, True])
+def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What 3 samples hold, and 2, is what 40 do: the weights once, and every sample."""
     model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
     objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.zeros(40).long()))
+    objective.recordable["hessian"] = forward
+    monkeypatch.setattr(Kept, "_pays", lambda _: True)
+    monkeypatch.setattr(products, "_LITTLE", 0)
     told: list[int] = []
-    monkeypatch.setattr(
-        "simulate._memory.require_free", lambda _, needed, *args, **options: told.append(needed)
-    )
+    monkeypatch.setattr("simulate._memory.is_free", lambda needed, _: told.append(needed) or True)
     _ = hessian(objective) @ torch.ones(objective.dim)
-    leaves = objective.leaves()
     (batch,) = objective.batches()
-    known = bytes_held(lambda: second_derivative(objective.loss(objective.outputs(leaves, x), batch), leaves))
-    assert told[0] == pytest.approx(known + 16 * objective.dim, rel=0.02)
+    derivative = of_scalar("hessian", lambda leaves, _: objective.loss(objective.outputs(leaves, x), batch))
+    if forward:
+        known = derivative.forward(objective.leaves(), batch, objective.leaves()).held()
+    else:
+        known = bytes_held(lambda: derivative.reverse(objective.leaves(), batch))
+    assert told[-1] == pytest.approx(2 * (known + 16 * objective.dim), rel=0.02)
 
 
 def test_data_that_are_gone_are_no_matrix_of_zeros() -> None:

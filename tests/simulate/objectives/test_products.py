@@ -1,0 +1,251 @@
+"""Products by forward mode against those by reverse mode, and what forward mode does not give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from simulate.objectives import Objective
+from simulate.objectives.products import Kept
+from simulate.objectives.tape import UnrecordedError, recorded
+from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
+from tests.simulate.models_and_data import BUILDERS, case, dense_hessian
+from tests.simulate.small_perceptrons import assert_same
+
+MATRICES = {"hessian": hessian, "h-term": h_term, "outputs": gauss_newton}
+X = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+LABELS = torch.arange(6) % 3
+
+
+@pytest.fixture(autouse=True)
+def _by_forward_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it takes longer than it saves."""
+    monkeypatch.setattr(Kept, "_pays", lambda _: True)
+
+
+def vectors(dim: int) -> Tensor:
+    return torch.randn(dim, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def objective(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
+    return Objective(model.double(), loss or nn.CrossEntropyLoss(), (X, LABELS), **options)
+
+
+def network(*layers: nn.Module) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 5), *layers, nn.Linear(5, 3))
+
+
+def by_reverse_mode(matrix: Callable[[Objective], Any], name: str, of: Objective) -> Tensor:
+    other = of.on(of.data)
+    other.recordable = {name: False}
+    return matrix(other) @ vectors(of.dim)
+
+
+@pytest.mark.parametrize("name", sorted(BUILDERS))
+@pytest.mark.parametrize("kind", MATRICES)
+def test_forward_and_reverse_mode_give_the_same(name: str, kind: str) -> None:
+    of = case(name).objective()
+    found = MATRICES[kind](of) @ vectors(of.dim)
+    assert of.recordable[kind]
+    assert_same(found + 1, by_reverse_mode(MATRICES[kind], kind, of) + 1)
+
+
+def test_what_is_known_of_the_outputs_holds_for_every_matrix_about_them() -> None:
+    of = case("cross-entropy").objective()
+    _ = gauss_newton(of) @ vectors(of.dim)
+    of.recordable["outputs"] = False
+    assert_same(empirical_fisher(of).dense(), empirical_fisher(case("cross-entropy").objective()).dense())
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_dropout_in_training_draws_the_same_for_every_matrix(kind: str) -> None:
+    """Two batches, each with a mask of its own."""
+    data = [(X, LABELS), (X, LABELS)]
+    of = Objective(network(nn.Dropout(0.5)).double(), nn.CrossEntropyLoss(), data, training=True)
+    found = MATRICES[kind](of) @ vectors(of.dim)
+    assert of.recordable[kind]
+    assert_same(found, by_reverse_mode(MATRICES[kind], kind, of))
+
+
+@pytest.mark.parametrize("matrix", MATRICES.values())
+def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective], Any]) -> None:
+    x = torch.randn(6, 2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)).double()
+    expected = matrix(Objective(plain, nn.CrossEntropyLoss(), (x, LABELS))).dense()
+    last = plain.to(memory_format=torch.channels_last)
+    assert_same(matrix(Objective(last, nn.CrossEntropyLoss(), (x, LABELS))).dense(), expected)
+
+
+class Backwards(torch.autograd.Function):
+    """Tangent that is differentiated twice on the way back and has no forward mode."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.tanh()
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return cotangent * (1 - x.tanh() ** 2)
+
+
+class Wrong(Backwards):
+    """With a forward mode that is wrong."""
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return 2 * tangent
+
+
+class Through(nn.Module):
+    def __init__(self, call: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.call(x)
+
+
+def _branching(x: Tensor) -> Tensor:
+    return x.tanh() if float(x.detach().sum()) > -1e9 else x
+
+
+def _in_place(x: Tensor) -> Tensor:
+    y = x.sin() + x
+    y.mul_(x)
+    y[:, 0] = x[:, 1]
+    return y
+
+
+NOT_FORWARD = {"no forward mode": Backwards.apply, "a wrong forward mode": Wrong.apply}
+FORWARD = {"a branch on values": _branching, "results changed in place": _in_place}
+
+
+@pytest.mark.parametrize("name", NOT_FORWARD)
+@pytest.mark.parametrize("kind", MATRICES)
+def test_where_there_is_no_forward_mode_the_graph_is_differentiated(name: str, kind: str) -> None:
+    of = objective(network(Through(NOT_FORWARD[name])))
+    found = MATRICES[kind](of) @ vectors(of.dim)
+    assert not of.recordable[kind]
+    assert_same(found, MATRICES[kind](objective(network(nn.Tanh()))) @ vectors(of.dim))
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_any_code_of_the_model_is_differentiated(name: str) -> None:
+    of = objective(network(Through(FORWARD[name])))
+    assert_same(hessian(of).dense(), dense_hessian(of))
+
+
+def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> None:
+    """Forward mode fails for the second batch alone, which is larger, after dropout has drawn."""
+    layers = nn.Dropout(0.5), Through(lambda x: Backwards.apply(x) if len(x) > 6 else x.tanh())
+    data = [(X, LABELS), (X.repeat(2, 1), LABELS.repeat(2)), (X, LABELS)]
+    of = Objective(network(*layers).double(), nn.CrossEntropyLoss(), data, training=True)
+    found = hessian(of) @ vectors(of.dim)
+    assert not of.recordable["hessian"]
+    plain = Objective(network(layers[0], nn.Tanh()).double(), nn.CrossEntropyLoss(), data, training=True)
+    assert_same(found, hessian(plain) @ vectors(of.dim))
+    assert plain.recordable["hessian"]
+
+
+def test_data_that_are_written_into_between_products_are_refused() -> None:
+    x = X.clone()
+    matrix = hessian(Objective(network(nn.Tanh()).double(), nn.CrossEntropyLoss(), (x, LABELS)))
+    _ = matrix @ torch.ones(matrix.dim)
+    x.add_(1.0)
+    with pytest.raises(ValueError, match="data must stay as they are while products are taken"):
+        _ = matrix @ torch.ones(matrix.dim)
+
+
+def test_nothing_is_asked_twice() -> None:
+    class Counting(nn.Tanh):
+        calls = 0
+
+        def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+            Counting.calls += 1
+            return super().forward(input)
+
+    of = objective(network(Counting()))
+    _ = hessian(of) @ torch.ones(of.dim)
+    first, Counting.calls = Counting.calls, 0
+    _ = hessian(of.renewed()) @ torch.ones(of.dim)
+    assert Counting.calls < first
+
+
+NUMBERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a number read off changes": lambda x: x * float(torch.autograd.forward_ad.unpack_dual(x).tangent.sum()),
+    "changes written into values": lambda x: torch.zeros(3).copy_(
+        torch.autograd.forward_ad.unpack_dual(x).tangent
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_does_not_repeat_from_a_list_is_refused(name: str) -> None:
+    with pytest.raises(UnrecordedError):
+        recorded(lambda x: [NUMBERS[name](x[0])], [torch.ones(3)], [torch.ones(3)])
+
+
+def test_values_written_into_after_they_were_used_are_refused() -> None:
+    value = torch.ones(3)
+
+    def product(x: Any) -> list[Tensor]:
+        found = x[0] * value
+        value.add_(1.0)
+        return [found]
+
+    with pytest.raises(UnrecordedError, match="values are written into after they were used"):
+        recorded(product, [torch.ones(3)], [torch.ones(3)])
+
+
+def test_what_leads_to_no_result_is_left_out() -> None:
+    def wasteful(x: Any) -> list[Tensor]:
+        for _ in range(5):
+            _ = x[0].sin().exp()
+        return [x[0] * 3.0]
+
+    program = recorded(wasteful, [torch.ones(3)], [torch.ones(3)]).program
+    assert len(program.steps) <= 2
+    assert torch.equal(program([torch.arange(3.0)])[0], 3 * torch.arange(3.0))
+
+
+def test_memory_of_what_is_gone_may_be_taken_by_values() -> None:
+    """Changes that are freed leave their address to tensors that are none."""
+
+    def long(x: Any) -> list[Tensor]:
+        y = x[0]
+        for i in range(50):
+            y = (y.sin() + i) * torch.full((1000,), 0.5)
+        return [y]
+
+    at, change = torch.linspace(0, 1, 1000).double(), torch.ones(1000).double()
+    found = recorded(long, [at], [at])
+    value, expected = torch.autograd.functional.jvp(lambda x: long([x])[0], at, change)
+    torch.testing.assert_close(found.values[0], value)
+    torch.testing.assert_close(found.program([change])[0], expected)
+    assert torch.equal(found.program([at])[0], found.changes[0])
+
+
+def test_a_result_that_does_not_change_has_zeros() -> None:
+    program = recorded(lambda x: [torch.ones(2), x[0]], [torch.ones(3)], [torch.ones(3)]).program
+    zeros, same = program([torch.arange(3.0)])
+    assert torch.equal(zeros, torch.zeros(2))
+    assert torch.equal(same, torch.arange(3.0))
+
+
+def test_the_vector_may_be_the_data() -> None:
+    """What changes is told by its memory, which is that of no value."""
+    x, weight = X[:1].clone(), X[1:2].clone()
+    line = Objective(lambda p, x: (x @ p[0].T).sin(), nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    dense = hessian(line).dense()
+    assert_same(hessian(line) @ x[0], dense @ x[0])
+    assert_same(hessian(line)(line.leaves()[0].detach()), line.leaves()[0].detach() @ dense)
