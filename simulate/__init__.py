@@ -1,6 +1,5 @@
 """Measurements: draws, networks and curvature, which know no formula. ``import simulate; simulate.operators``.
 
-=================  =============================================================================================
 `operators`        matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
 `objectives`       what they belong to: a model, its loss and its data as one function of the parameters
 `eigenvalues`      extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
@@ -14,6 +13,22 @@
 `data`             images and labels
 `monte_carlo`      replicates with streams of their own, blocks of them, and who runs these
 =================  =============================================================================================
+=======
+=====================  =============================================================================================
+`operators`            matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
+`objectives`           what they belong to: a model, its loss and its data as one function of the parameters
+`difference_products`  the Hessian by differences of gradients, for what has no second derivatives
+`eigenvalues`          extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
+`modules`              single samples and random frames of any `nn.Module`, by the sites where parameters act
+`factors`              Kronecker factors of it, KFAC and EKFAC, with their errors
+`perceptrons`          fast routes for fully connected networks given as matrices
+`wide`                 wide random networks: signals, gradients, the Fisher spectrum under normalisation
+`matrices`             random matrices: noise, spikes, samples
+`training`             gradient descent at many learning rates at once; short runs of any module
+`networks`             the networks of the papers and their initial scales; `activations` theirs
+`data`                 images and labels
+`monte_carlo`          replicates with streams of their own, blocks of them, and who runs these
+=====================  =============================================================================================
 
 A topic is loaded when it is first used: torch takes seconds.
 """
@@ -27,6 +42,7 @@ if TYPE_CHECKING:
     from simulate import (
         activations,
         data,
+        difference_products,
         eigenvalues,
         factors,
         lanczos,
@@ -45,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "activations",
     "data",
+    "difference_products",
     "eigenvalues",
     "factors",
     "lanczos",

@@ -99,7 +99,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
     def loss(leaves: Leaves, batch: Batch) -> Tensor:
         return objective.loss(objective.outputs(leaves, batch.inputs), batch)
 
-    return _operator(objective, _by_head(objective, of_scalar("hessian", loss), "hessian"))
+    return _operator(objective, of_scalar("hessian", loss), "hessian")
 
 
 def h_term(objective: Objective) -> CurvatureOperator:
@@ -115,7 +115,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
         outputs = objective.outputs(leaves, batch.inputs)
         return (_slope(objective, outputs, batch) * outputs).sum()
 
-    return _operator(objective, _by_head(objective, of_scalar("h-term", weighed), "h_term"))
+    return _operator(objective, of_scalar("h-term", weighed), "h_term")
 
 
 def gauss_newton(objective: Objective) -> CurvatureOperator:
@@ -132,8 +132,9 @@ def gauss_newton(objective: Objective) -> CurvatureOperator:
     ----------
     Schraudolph (2002), Fast curvature matrix-vector products for second-order gradient descent.
     """
-    about = about_outputs(objective, partial(output_curvature, objective))
-    return _operator(objective, _by_head(objective, about, "gauss_newton"))
+    return _operator(
+        objective, about_outputs(objective, partial(output_curvature, objective)), "gauss_newton"
+    )
 
 
 def empirical_fisher(objective: Objective) -> CurvatureOperator:
@@ -155,7 +156,7 @@ def empirical_fisher(objective: Objective) -> CurvatureOperator:
         rows = slope.flatten(1) / math.sqrt(objective.share)
         return lambda tangent: (rows * (rows * tangent.flatten(1)).sum(1, keepdim=True)).view_as(slope)
 
-    return _operator(objective, _by_head(objective, about_outputs(objective, bend), "empirical_fisher"))
+    return _operator(objective, about_outputs(objective, bend), "empirical_fisher")
 
 
 def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> CurvatureOperator:
@@ -185,8 +186,7 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
             return lambda tangent: share * tangent
         return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
-    about = about_outputs(objective, bend)
-    return _operator(objective, _by_head(objective, about, "fisher") if family == "categorical" else about)
+    return _operator(objective, about_outputs(objective, bend), "fisher" if family == "categorical" else None)
 
 
 _AT_ONCE = 64
@@ -214,28 +214,14 @@ def likelihood_of(objective: Objective, likelihood: str | None) -> str:
     return likelihood
 
 
-def _by_head(objective: Objective, derivative: Derivative, matrix: Matrix) -> Derivative:
-    """The same by chunks of positions, where a batch has logits of a vocabulary."""
-
-    def headed(batch: Batch) -> bool:
-        return objective.head_of(batch) is not None
-
-    def reverse(leaves: Leaves, batch: Batch) -> Built:
-        head = objective.head_of(batch)
-        if head is None:
-            return derivative.reverse(leaves, batch)
-        return Built(head_product(objective, head, leaves, batch, matrix), None)
-
-    return derivative._replace(reverse=reverse, headed=headed)
-
-
 def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
     free = outputs.detach().requires_grad_()
     return torch.autograd.grad(objective.loss(free, batch), free)[0]
 
 
-def _operator(objective: Objective, derivative: Derivative) -> CurvatureOperator:
-    parts = Kept(objective, derivative)
+def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | None) -> CurvatureOperator:
+    by_head = None if matrix is None else partial(head_product, objective, matrix)
+    parts = Kept(objective, derivative._replace(by_head=by_head))
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)

@@ -32,15 +32,15 @@ _HELD = 4
 """Times the logits, that what is kept of them from product to product takes at most."""
 
 
-def head_product(objective: Objective, head: Head, leaves: Leaves, batch: Batch, matrix: Matrix) -> Product:
+def head_product(objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch) -> Product:
     """Product of the part of a matrix that a batch adds, with a vector split like the parameters.
 
     Parameters
     ----------
-    head
-        Of the objective.
     matrix
         As the functions of `simulate.operators`; of `fisher` the categorical one.
+    head
+        Of the objective.
     """
     hidden = head.hidden(objective, leaves, batch.inputs)
     weight, bias = head.own(objective, leaves)

@@ -20,6 +20,7 @@ from simulate import _memory
 from simulate.objectives import soundness
 from simulate.objectives.batches import Batch, cuttable, rows
 from simulate.objectives.derivatives import alike, behind, bytes_held, normal, slopes
+from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend
 from simulate.objectives.parameters import Leaves, as_found, drawing_once
@@ -70,14 +71,14 @@ class Derivative(NamedTuple):
         Of what is recorded.
     forward, reverse
         From the parameters and a batch, forward mode along a first vector too.
-    headed
-        Whether a batch has a way of its own, by parts of its outputs, which `reverse` takes.
+    by_head
+        A third way, by chunks of positions, for a batch whose logits come from a head.
     """
 
     name: str
     forward: Callable[[Leaves, Batch, Leaves], Built]
     reverse: Callable[[Leaves, Batch], Built]
-    headed: Callable[[Batch], bool] = lambda _: False
+    by_head: Callable[[Head, Leaves, Batch], Product] | None = None
 
 
 def of_scalar(name: str, scalar: Callable[[Leaves, Batch], Tensor]) -> Derivative:
@@ -175,7 +176,16 @@ class Kept:
         if self._keeps:
             self._products = kept
 
+    def _by_head(self, batch: Batch) -> Product | None:
+        head = self._objective.head_of(batch)
+        if head is None or self._derivative.by_head is None:
+            return None
+        return self._derivative.by_head(head, self._leaves, batch)
+
     def _built(self, batch: Batch, vector: Leaves) -> Built:
+        product = self._by_head(batch)
+        if product is not None:
+            return Built(product, None)
         if self._forward:
             # whatever is raised, reverse mode meets it too or does not
             with contextlib.suppress(Exception), drawing_once():
@@ -186,14 +196,19 @@ class Kept:
 
     def _affordable(self, batch: Batch) -> bool:
         """Whether all is kept; by forward mode only what is, since it takes longer to take down than to go back."""
-        device, headed = self._objective.device, self._derivative.headed(batch)
-        self._little = not headed and self._is_little(batch)
-        self._forward = not headed and self._pays() and self._recordable()
+        device = self._objective.device
+        if self._objective.head_of(batch) is not None and self._derivative.by_head is not None:
+            return self._fits(batch)
+        self._little = self._is_little(batch)
+        self._forward = self._pays() and self._recordable()
         if self._forward and _memory.is_free(self._needed(*self._cost(batch), whole=True), device):
             return True
         self._forward = False
-        if self._little:
-            return True
+        return self._little or self._fits(batch)
+
+    def _fits(self, batch: Batch) -> bool:
+        """Whether all may be kept; what does not fit for one batch is refused."""
+        device = self._objective.device
         cost = self._cost(batch)
         what, advice = f"the derivatives of {cost[0]} samples", "pass a smaller chunk or fewer samples"
         _memory.require_free("data", self._needed(*cost), what, device=device, advice=advice)
@@ -245,7 +260,7 @@ class Kept:
         batch = batch._replace(factor=0.0)
         if self._forward:
             return self._derivative.forward(self._leaves, batch, self._leaves).held()
-        return bytes_held(lambda: self._derivative.reverse(self._leaves, batch))
+        return bytes_held(lambda: self._by_head(batch) or self._derivative.reverse(self._leaves, batch))
 
     def _recordable(self) -> bool:
         """Whether forward mode gives what reverse mode gives, for a few samples; asked once for each derivative."""

@@ -191,6 +191,12 @@ def test_data_are_named_as_models_are(folder: Path, name: str, place: str) -> No
             "must have a sequence of at least 2 tokens, got 0 to",
         ),
         ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 9999}, "use a smaller --length"),
+        (
+            "hf:small.json",
+            "words.txt",
+            {"tokenizer": "bytes"},
+            "model must run on a batch with its labels, got Index",
+        ),
         ("hf:config.json", "digits", {"tokenizer": "bytes"}, "must go with a text as --data, got digits"),
         ("own_net.py:build", "words.txt", {}, "tokenizer must be a folder or bytes where --model is no hf:"),
         (
@@ -224,6 +230,7 @@ def test_what_is_none_is_told(
         "list.json": "[]",
         "other.json": '{"model_type": "other"}',
         "odd.json": '{"model_type": "tiny", "architectures": ["Nothing"], "vocab_size": 3}',
+        "small.json": json.dumps(CONFIGURATION | {"vocab_size": 3}),
         "empty.txt": "",
     }
     for name, content in files.items():

@@ -187,11 +187,12 @@ def problem(
     own = _placed(_copied(model), device, dtype)
     free = parametric(own, parameters)
     labels = Labels(own, nn.CrossEntropyLoss() if loss is None else _named_loss(loss), field)
-    inputs, targets = subsample(
-        *gathered(data, free.parameters[0], lambda x, y: labels.parted(x, y, free.call, free.parameters)),
-        samples,
-        seed,
-    )
+
+    def parted(x: Any, y: Any) -> tuple[Any, Any]:
+        with calling("model", "run on a batch with its labels"):
+            return labels.parted(x, y, free.call, free.parameters)
+
+    inputs, targets = subsample(*gathered(data, free.parameters[0], parted), samples, seed)
     criterion = _loss(loss, targets)
     with as_found(own, training):
         form = _form(free, inputs, targets, criterion, field)
