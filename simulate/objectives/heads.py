@@ -23,7 +23,7 @@ from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
 
-__all__ = ["Few", "Head", "Headed", "Rows", "head_of", "passed", "rows_of"]
+__all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "head_of", "rows_of"]
 
 LARGE = 1 << 22
 """Logits of one sample from which on they are taken in chunks."""
@@ -172,7 +172,7 @@ def rows_of(objective: Headed, head: Head, hidden: Tensor, targets: Tensor) -> I
         yield Rows(place, flat[place], objective.weighed(None, labels[place]))
 
 
-def passed(objective: Headed, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
+def by_chunks(objective: Headed, head: Head, batch: Batch) -> tuple[float, Sequence[Tensor]]:
     """Part of the loss that a batch adds and, where gradients are recorded, its gradient; by chunks of positions."""
     leaves, differentiate = objective.leaves(), torch.is_grad_enabled()
     hidden = head.hidden(objective, leaves, batch.inputs)

@@ -26,7 +26,7 @@ from simulate.objectives.batches import (
 from simulate.objectives.datasets import Stacked
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked
-from simulate.objectives.heads import Few, Head, head_of, passed
+from simulate.objectives.heads import Few, Head, by_chunks, head_of
 from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import (
     Leaves,
@@ -449,7 +449,7 @@ class Objective:
         for batch in self.batches():
             head = self.head_of(batch)
             if head is not None:
-                part, gradient = passed(self, head, batch)
+                part, gradient = by_chunks(self, head, batch)
                 value += part
                 total += self.flat(gradient) if gradient else 0.0
                 continue

@@ -14,7 +14,7 @@ from torch import Tensor
 from verify.cli import main
 from verify.practice import bench as command
 from verify.practice.bench import Bench, Result, bench, peers as bench_peers
-from verify.practice.bench.networks import NETWORKS, perceptron
+from verify.practice.bench.networks import NETWORKS, bench_perceptron
 from verify.practice.bench.peers import Library
 from verify.practice.bench.works import COLUMNS, OURS, WORKS, Case, Way
 
@@ -24,7 +24,7 @@ PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
 
 @pytest.fixture(scope="module")
 def small() -> Case:
-    return Case(12, "cpu", network=perceptron((16, 6, 5, 10)), directions=5)
+    return Case(12, "cpu", network=bench_perceptron((16, 6, 5, 10)), directions=5)
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from torch import Tensor
 from simulate import _checks
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.parameters import as_found
-from verify.practice.bench.networks import NETWORKS, Network
+from verify.practice.bench.networks import NETWORKS, BenchNetwork
 from verify.practice.bench.peers import Library, installed
 from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way
 from verify.practice.work import Tell, Work, on_terminal
@@ -295,7 +295,7 @@ def run_bench(options: argparse.Namespace) -> int:
     return 0
 
 
-def _network(name: str) -> Network:
+def _network(name: str) -> BenchNetwork:
     if name not in NETWORKS:
         raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}")
     return NETWORKS[name]

@@ -12,12 +12,12 @@ from torch.nn import functional
 
 from simulate.networks import LENET_300_100, LeNet5, Mlp
 
-__all__ = ["NETWORKS", "Network", "perceptron"]
+__all__ = ["NETWORKS", "BenchNetwork", "bench_perceptron"]
 
 CLASSES = 10
 
 
-class Network(NamedTuple):
+class BenchNetwork(NamedTuple):
     """A network by its name in tables, the shape of its inputs, and how it is built.
 
     `samples` are those of a pass that takes some hundredths of a second on one core. Of a perceptron there is also
@@ -31,10 +31,10 @@ class Network(NamedTuple):
     single: Callable[[np.random.Generator], nn.Module] | None = None
 
 
-def perceptron(widths: Sequence[int], title: str = "perceptron", samples: int = 1000) -> Network:
+def bench_perceptron(widths: Sequence[int], title: str = "perceptron", samples: int = 1000) -> BenchNetwork:
     """A bias-free ReLU perceptron on flat digits."""
     one = (*widths[:-1], 1)
-    return Network(
+    return BenchNetwork(
         title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng)
     )
 
@@ -107,13 +107,13 @@ class _Transformer(nn.Module):
         return self.head(self.blocks(self.embed(x[:, 0])).mean(1))
 
 
-NETWORKS: dict[str, Network] = {
-    "lenet-300-100": perceptron(LENET_300_100, "LeNet-300-100"),
-    "lenet-5": Network("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
-    "vgg": Network("VGG-like, five convolutions", (3, 32, 32), 64, lambda _: _vgg()),
-    "residual": Network(
+NETWORKS: dict[str, BenchNetwork] = {
+    "lenet-300-100": bench_perceptron(LENET_300_100, "LeNet-300-100"),
+    "lenet-5": BenchNetwork("LeNet-5", (3, 32, 32), 200, lambda rng: LeNet5(rng=rng)),
+    "vgg": BenchNetwork("VGG-like, five convolutions", (3, 32, 32), 64, lambda _: _vgg()),
+    "residual": BenchNetwork(
         "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
     ),
-    "attention": Network("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
+    "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
 }
 """By the word of the command."""

@@ -26,7 +26,7 @@ from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
-from verify.practice.bench.networks import NETWORKS, Network
+from verify.practice.bench.networks import NETWORKS, BenchNetwork
 
 __all__ = ["BLOCK", "COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Benchmark", "Call", "Case", "Way"]
 
@@ -71,7 +71,7 @@ class Case:
         samples: int,
         device: str,
         *,
-        network: Network = NETWORKS["lenet-300-100"],
+        network: BenchNetwork = NETWORKS["lenet-300-100"],
         directions: int = DIRECTIONS,
     ) -> None:
         rng, flat = np.random.default_rng(0), len(network.shape) == 1
