@@ -26,7 +26,7 @@ __all__ = [
     "backward",
     "forward",
     "measured_order_parameters",
-    "order_parameters",
+    "moments_of_signals",
     "require_room",
     "require_variances",
     "wide_network",
@@ -196,7 +196,7 @@ def activation_slopes(
 
 
 def measured_order_parameters(network: WideNetwork, activation: ActivationLike) -> dict[str, Tensor]:
-    """Second moments of the signals of a network: as `order_parameters`.
+    """Second moments of the signals of a network: as `moments_of_signals`.
 
     Raises
     ------
@@ -205,10 +205,10 @@ def measured_order_parameters(network: WideNetwork, activation: ActivationLike) 
     """
     _require_pairs(network.inputs.shape[1])
     signals = forward(network, activation)
-    return order_parameters(signals, backward(network, activation, signals))
+    return moments_of_signals(signals, backward(network, activation, signals))
 
 
-def order_parameters(signals: Signals, deltas: Iterable[Tensor]) -> dict[str, Tensor]:
+def moments_of_signals(signals: Signals, deltas: Iterable[Tensor]) -> dict[str, Tensor]:
     """Second moments of the signals, layer by layer; the derivatives from the last layer down.
 
     Forward, over the units of a layer: the mean of h_i(s)^2 (``q_hat_t``) and of h_i(s) h_i(t)

@@ -30,7 +30,7 @@ __all__ = ["CLAIMS"]
 def wide_signals(block: Block, point: Point) -> Mapping[str, Any]:
     """Measured order parameters: forward in the last hidden layer, backward in the first."""
     passed = passed_at(block, point)
-    found = signals.order_parameters(passed.signals, reversed(passed.deltas))
+    found = signals.moments_of_signals(passed.signals, reversed(passed.deltas))
     return {
         "forward_variance": found["q_hat_t"][:, -1],
         "forward_covariance": found["q_hat_st"][:, -1],
@@ -162,7 +162,7 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
 def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix, hence unbiased: traces and the Rayleigh quotient at equal weights."""
     passed = passed_at(block, point)
-    gram, count = few_signals.gram(passed), passed.parameters
+    gram, count = few_signals.passed_gram(passed), passed.parameters
     return {
         "mean": fisher_gram.fisher_trace(gram) / count,
         "rayleigh": fisher_gram.rayleigh(gram),
