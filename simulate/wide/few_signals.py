@@ -24,7 +24,7 @@ from simulate.monte_carlo import Block
 from simulate.wide import fisher_gram
 from simulate.wide.signals import Signals, require_variances
 
-__all__ = ["Passed", "gram_of_few", "passed"]
+__all__ = ["Passed", "passed", "passed_gram"]
 
 
 class Passed(NamedTuple):
@@ -113,7 +113,7 @@ def passed(
     return Passed(Signals(tuple(preactivations), tuple(activations)), tuple(reversed(deltas)))
 
 
-def gram_of_few(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -> Tensor:
+def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -> Tensor:
     """Gram matrix of the gradients by all parameters, (n, C, C, T, T): as `simulate.wide.fisher_gram.gram`.
 
     With another `overlap` those of another parameterisation, such as `simulate.wide.gram_variants.tangent_overlap`.

@@ -67,7 +67,7 @@ def test_the_gram_matrix_is_the_sum_over_layers_of_two_inner_products(variance: 
         for w, h, delta in zip(weights, up.activations, back, strict=True)
     ]
 
-    assert_allclose(few_signals.gram_of_few(found, overlap=overlap), sum(layers), rtol=1e-12)
+    assert_allclose(few_signals.passed_gram(found, overlap=overlap), sum(layers), rtol=1e-12)
 
 
 SCORES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {

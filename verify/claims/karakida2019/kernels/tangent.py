@@ -42,7 +42,7 @@ def tangent_fisher(block: Block, point: Point) -> Mapping[str, Any]:
         weight_variance=point.weight_variance, bias_variance=point.bias_variance
     )
     passed = wide_networks.passed_at(block, point)
-    gram = few_signals.gram_of_few(passed, overlap=overlap)
+    gram = few_signals.passed_gram(passed, overlap=overlap)
     trace, rayleigh = fisher_gram.fisher_trace(gram), fisher_gram.rayleigh(gram)
     pairs = point.samples / (point.samples - 1)
     return {

@@ -27,7 +27,7 @@ __all__ = ["CLAIMS"]
 def scatter_at_large_width(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of centred cosines between gradients of one output, times the width."""
     passed = passed_at(block, point, widths_at(point, point.width))
-    return {"same": _scatter(few_signals.gram_of_few(passed), point.width)["same"]}
+    return {"same": _scatter(few_signals.passed_gram(passed), point.width)["same"]}
 
 
 def scatter_by_width(block: Block, point: Point) -> Mapping[str, Any]:

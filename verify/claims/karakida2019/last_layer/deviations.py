@@ -106,7 +106,7 @@ def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     passed = passed_at(block, point)
     outputs = passed.signals.preactivations[-1].mT
     normalisation = last_layer.batch_normalisation(outputs, fixed_deviation=True)
-    gram = few_signals.gram_of_few(passed)
+    gram = few_signals.passed_gram(passed)
     found = last_layer.projected(gram, normalisation)
     trace, squares = fisher_gram.fisher_trace(found), fisher_gram.trace_of_square(found)
     precisions = normalisation.scale.square()

@@ -27,7 +27,7 @@ __all__ = ["CLAIMS", "growth_of_mean"]
 
 def _few_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean of the eigenvalues that mean subtraction leaves."""
-    gram = few_signals.gram_of_few(passed_at(block, point))
+    gram = few_signals.passed_gram(passed_at(block, point))
     left = point.outputs * (point.samples - 1)
     return {"mean_of_nonzero": fisher_gram.fisher_trace(fisher_gram.centred(gram)) / left}
 
@@ -208,7 +208,7 @@ WIDENING_CLAIMS: tuple[AnyClaim, ...] = (
 
 def two_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Whether the only eigenvalue left by mean subtraction lies below the line of figure 1."""
-    gram = few_signals.gram_of_few(passed_at(block, point))
+    gram = few_signals.passed_gram(passed_at(block, point))
     line = mean_subtraction.mean_subtracted_largest(**setting(point, "width", "samples"))
     return {"below": (fisher_gram.fisher_trace(fisher_gram.centred(gram)) < line).double()}
 

@@ -41,7 +41,7 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
 
     passed = wide_networks.passed_at(block, point)
-    logits, gram = passed.signals.preactivations[-1], few_signals.gram_of_few(passed)
+    logits, gram = passed.signals.preactivations[-1], few_signals.passed_gram(passed)
     probabilities = torch.softmax(logits, -1)
     vector = ensembles.top_eigenpair(dual(gram_variants.averaged(gram), logits))[1]
     ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples, dtype=gram.dtype)[None]

@@ -32,7 +32,7 @@ def growing_layers(block: Block, point: Point) -> Mapping[str, Any]:
 
 
 def _top(block: Block, point: Point, width: int) -> dict[str, Any]:
-    gram = few_signals.gram_of_few(passed_at(block, point, widths_at(point, width)))
+    gram = few_signals.passed_gram(passed_at(block, point, widths_at(point, width)))
     squares = gram.square().sum((1, 2, 3, 4)) / point.samples**2
     span, scale = gradient_span.top_span(gram), fisher_gram.rayleigh(gram)
     return {

@@ -45,7 +45,7 @@ def widths_at(point: Point, width: int) -> tuple[int, ...]:
 
 def uneven_layers(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean entry of the Gram matrix of one output on and off its diagonal, per unit of width."""
-    gram = few_signals.gram_of_few(passed_at(block, point, widths_at(point, point.width)))
+    gram = few_signals.passed_gram(passed_at(block, point, widths_at(point, point.width)))
     diagonal = fisher_gram.fisher_trace(gram) / point.outputs
     off = (fisher_gram.rayleigh(gram) * point.samples - diagonal) / (point.samples - 1)
     return {"diagonal": diagonal / point.width, "off_diagonal": off / point.width}

@@ -162,7 +162,7 @@ SIGNAL_CLAIMS: tuple[AnyClaim, ...] = (
 def wide_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     """Statistics linear in the Gram matrix, hence unbiased: traces and the Rayleigh quotient at equal weights."""
     passed = passed_at(block, point)
-    gram, count = few_signals.gram_of_few(passed), passed.parameters
+    gram, count = few_signals.passed_gram(passed), passed.parameters
     return {
         "mean": fisher_gram.fisher_trace(gram) / count,
         "rayleigh": fisher_gram.rayleigh(gram),
