@@ -240,14 +240,17 @@ def _operator(objective: Objective, build: Callable[[Leaves, Batch], Product]) -
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
-        # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
-        with objective.measured(draws=not graphs.kept), torch.enable_grad():
-            new = True
-            for part in graphs:
-                for row, vector in zip(total, vectors, strict=True):
-                    _take(row, part(objective.split(vector)), new=new)
-                new = False
-        return total
+        with objective.ranks.together("a product", vectors=[vectors]):
+            # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
+            with objective.measured(draws=not graphs.kept), torch.enable_grad():
+                new = True
+                for part in graphs:
+                    for row, vector in zip(total, vectors, strict=True):
+                        _take(row, part(objective.split(vector)), new=new)
+                    new = False
+            if new:  # of a process without samples
+                total.zero_()
+        return objective.ranks.total(total)
 
     return CurvatureOperator(
         product=product,
@@ -304,7 +307,7 @@ class _Graphs:
         _memory.require_free(
             "data", rows * each + once, what, device=device, advice="pass a smaller chunk or fewer samples"
         )
-        return _memory.is_free(2 * (self._objective.rows * each + once), device)
+        return _memory.is_free(2 * (self._objective.own_rows * each + once), device)
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that the graph holds for each of them, and once for all."""

@@ -13,12 +13,14 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves
+from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves, spaced
 from simulate.objectives.batches import (
     Batch,
+    copied,
     cuts,
     cuttable,
     of_several,
+    placed,
     repeatable,
     rows,
     window,
@@ -29,12 +31,16 @@ from simulate.objectives.forms import Form, asked_form
 from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode, in_place, parametric
 from simulate.objectives.passes import Tally, given
+from simulate.objectives.ranks import Ranks
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 
 __all__ = ["Objective", "Reduction"]
 
 _FEW = 3
 """Samples that questions about a model are put to."""
+
+_ASKED = 128
+"""Samples of all processes that are asked whether the loss may be taken in parts, two of each at least."""
 
 
 class Objective:
@@ -72,13 +78,18 @@ class Objective:
     field
         Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
         if None.
+    group
+        A process group of `torch.distributed`, each process of which holds some of the samples, or none: the loss is
+        that of all samples, and what is measured the same in every process, in all of which it must be called. What
+        is no sum over samples is refused. See `simulate.objectives.ranks`.
 
     Raises
     ------
     ValueError
         If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
         types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
-        `torch.inference_mode`; if data do not end, are others at the next pass, or come in batches that cannot be put
+        `torch.inference_mode`; in a group if a process fails, has other parameters, or is in training mode; if data do
+        not end, are others at the next pass, or come in batches that cannot be put
         together; from what takes derivatives, as `require_sound`.
 
     Examples
@@ -105,55 +116,73 @@ class Objective:
         training: bool = False,
         chunk: int | None = None,
         field: str | int | None = None,
+        group: Any = None,
     ) -> None:
-        self._copy(parametric(model, parameters))
-        self.form, self._looked = Form(field), False
-        self._runs_again: bool | None = None
-        self._unchanged = False
-        self.model = model if isinstance(model, nn.Module) else None
-        self.training, self.criterion = training, loss
-        self._count, self._counted = counted_by(loss) if count is None else count, count is not None
-        self._coupling: str | None = None
-        self.reduction = reduction_of(loss, reduction)
-        self.shapes = tuple(p.shape for p in self._own)
-        self.dtype, self.device = self._own[0].dtype, self._own[0].device
-        self.dim = sum(p.numel() for p in self._own)
-        self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
-        if self._chunk is not None and training:
+        self.ranks = Ranks(group)
+        if training and self.ranks.several:
             raise ValueError(
-                "chunk must be None in training mode, where the samples of a batch may depend on each other"
+                "training must be False with a group: what is drawn, and the statistics of a batch, are those of one"
+                " process"
             )
-        self._labels = Labels(self.model, loss, field)
-        self._take(data)
+        with self.ranks.together("an objective"):
+            self.reduction = reduction_of(loss, reduction)
+            self._copy(parametric(model, parameters))
+            self.form, self._looked = Form(field), False
+            self._runs_again: bool | None = None
+            self._unchanged = False
+            self.model = model if isinstance(model, nn.Module) else None
+            self.training, self.criterion = training, loss
+            self._count, self._counted = counted_by(loss) if count is None else count, count is not None
+            self._coupling: str | None = None
+            self.shapes = tuple(p.shape for p in self._own)
+            self.dtype, self.device = self._own[0].dtype, self._own[0].device
+            self.dim = sum(p.numel() for p in self._own)
+            self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
+            if self._chunk is not None and training:
+                raise ValueError(
+                    "chunk must be None in training mode, where the samples of a batch may depend on each other"
+                )
+            self._labels = Labels(self.model, loss, field)
+            self._take(data)
 
     def _copy(self, found: Parametric) -> None:
+        self.ranks.require_reachable(found.parameters[0].device)
+        held = tuple(found.state(found.parameters).values()) or found.parameters
+        self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
         self.names, self._own, self._call = found.names, found.parameters, found.call
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
 
     def _take(self, data: Any) -> None:
-        self.data, self._tally = repeatable(data, self._chunk), None
-        if self.training and isinstance(self.data, Stacked):
-            raise ValueError(
-                "data must be batches in training mode, where each is the unit of the loss, got single samples:"
-                " give DataLoader(data, batch_size)"
-            )
-        sizes, first = list[tuple[int, float]](), None
-        with as_found(self.model, self.training):
-            for inputs, targets in self._given():
-                first = first or (inputs, targets)
-                sizes.append((rows(targets), self._count(targets)))
-        if first is not None and not self._looked:
-            self.form, self._looked = self._asked(*first), True
-        self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
-        self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
+        with self.ranks.together("the data"):
+            self.data, self._tally, self._few = repeatable(data, self._chunk), None, None
+            if self.training and isinstance(self.data, Stacked):
+                raise ValueError(
+                    "data must be batches in training mode, where each is the unit of the loss, got single samples:"
+                    " give DataLoader(data, batch_size)"
+                )
+            sizes, first = list[tuple[int, float]](), None
+            with as_found(self.model, self.training):
+                for inputs, targets in self._given():
+                    first = first or (inputs, targets)
+                    sizes.append((rows(targets), self._count(targets)))
+        self.own_rows = sum(n for n, _ in sizes)
+        own = (self.own_rows, sum(n for _, n in sizes), len(sizes), max((n for n, _ in sizes), default=0))
+        rows_of, samples_of, batches_of, largest_of = zip(*self.ranks.gathered("sizes", own), strict=True)
+        self.rows, self.samples = sum(rows_of), sum(samples_of)
+        self._several, self._largest = sum(batches_of) > 1, max(largest_of)
+        if self.rows and not self._looked:
+            holder = next(rank for rank, count in enumerate(rows_of) if count)
+            self.form, self._looked = self._asked(*self._of_one(holder, first and _one(*first))), True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
 
-    def on(self, data: Any) -> Objective:
-        """The same loss on other data, at the same parameters."""
+    def on(self, data: Any, *, alone: bool = False) -> Objective:
+        """The same loss on other data, at the same parameters; `alone` if every process of a group holds all of them."""
         other = copy.copy(self)
+        if alone:
+            other.ranks = Ranks()
         other._take(data)
         return other
 
@@ -182,7 +211,8 @@ class Objective:
                 "model must be a module to be measured anew, got a function; build another objective"
             )
         other = copy.copy(self)
-        other._copy(parametric(self.model, list(self.names)))
+        with self.ranks.together("an objective"):
+            other._copy(parametric(self.model, list(self.names)))
         return other
 
     @property
@@ -214,8 +244,9 @@ class Objective:
         if self.training:
             return "in training mode samples of a batch may see each other"
         if self._coupling is None:
+            pieces = self._chosen()
             with as_found(self.model, self.training):
-                self._coupling = coupling(self, chosen(self._given()), most=self._most)
+                self._coupling = coupling(self, pieces, most=self._most)
         return self._coupling
 
     @property
@@ -229,9 +260,9 @@ class Objective:
         Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
         rare is no sum.
         """
+        few, whole = self._chosen(), self.few(whole=True)
         with as_found(self.model, self.training):
-            few = chosen(self._given())
-            return self._sums(few) and self._sums(halves(next(self._given())))
+            return self._sums(few) and self._sums(halves((whole.inputs, whole.targets)))
 
     def _sums(self, pieces: Any) -> bool:
         return self.reduction == "mean" and coupling(self, pieces, most=self._most, loss_alone=True) == SUM
@@ -254,7 +285,8 @@ class Objective:
     def runs_again(self) -> bool:
         """Whether parts of the model run again in a backward pass, see `require_sound`."""
         if self._runs_again is None:
-            self._runs_again = soundness.runs_again(self)
+            with self.ranks.together("derivatives"):
+                self._runs_again = soundness.runs_again(self)
         return self._runs_again
 
     def require_sound(self) -> None:
@@ -303,11 +335,51 @@ class Objective:
         All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
         not asked.
         """
+        if not self.ranks.several:
+            return self._own_few(whole)
+        if self._few is None or whole:
+            found = self._few_of_group(whole)
+            self._few = self._few if whole else found
+            return found
+        return self._few
+
+    def _own_few(self, whole: bool) -> Batch:
         with as_found(self.model, self.training):
             found = of_several(self._weighed(*given) for given in self._given())
         if whole or self.training or not cuttable(found.inputs, found.targets):
             return found
         return found.part(slice(0, _FEW))
+
+    def _few_of_group(self, whole: bool) -> Batch:
+        """Those of the first process with several that add to the loss, the same everywhere."""
+        with self.ranks.together("a few samples"):
+            own = self._own_few(whole) if self.own_rows else None
+        use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
+        uses = self.ranks.gathered("a few samples", use)
+        return Batch(*self._of_one(uses.index(max(uses)), own))
+
+    def _of_one(self, rank: int, own: Any) -> Any:
+        """Samples of one process, here."""
+        if not self.ranks.several:
+            return own
+        return self._here(self.ranks.of_one("samples", rank, self._sent(own)))
+
+    def _chosen(self) -> list[Any]:
+        """A few samples of all data, one by one: of each process some."""
+        with self.ranks.together("a few samples"), as_found(self.model, self.training):
+            own = chosen(self._given())
+        if not self.ranks.several:
+            return own
+        most = max(2, _ASKED // self.ranks.size)
+        pieces = [own[i] for i in spaced(len(own), most)] if own else []
+        return [self._here(p) for held in self.ranks.gathered("samples", self._sent(pieces)) for p in held]
+
+    def _sent(self, samples: Any) -> Any:
+        """As they go to another process: in memory of their own, without the batch that they are of."""
+        return copied(placed(samples, self._own[0].new_zeros((), device="cpu")))
+
+    def _here(self, sent: Any) -> Any:
+        return placed(sent, self._own[0])
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
@@ -317,8 +389,14 @@ class Objective:
         Raises
         ------
         ValueError
-            If the data are not those of the first pass, or come in several batches that have no loss together.
+            If the data are not those of the first pass, or come in several batches that have no loss together; in a
+            group outside of what its processes put together.
         """
+        if not self.ranks.inside:
+            raise ValueError(
+                "group must be None for what is no sum over samples, got samples in several processes; measure those"
+                " of one process, without a group"
+            )
         if self._several and not self.training and not self._counted:
             self._require_separable()
         for inputs, targets in self._cut():
@@ -367,7 +445,7 @@ class Objective:
     def value(self) -> float:
         """Loss of all data."""
         if not self._unchanged:
-            with torch.no_grad():
+            with self.ranks.together("calls"), torch.no_grad():
                 soundness.require_unchanged(self)
             self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
@@ -415,12 +493,13 @@ class Objective:
         """Loss, and its gradient where gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         leaves = self.leaves()
-        for batch in self.batches():
-            loss = self.loss(self.outputs(leaves, batch.inputs), batch)
-            value += loss.item()
-            if torch.is_grad_enabled():
-                total += self.flat(slopes(loss, leaves))
-        return value, total
+        with self.ranks.together("a pass"):
+            for batch in self.batches():
+                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+                value += loss.item()
+                if torch.is_grad_enabled():
+                    total += self.flat(slopes(loss, leaves))
+        return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
     def _weighed(self, inputs: Any, targets: Any) -> Batch:
         factor = self._count(targets) / self.samples if self.reduction == "mean" else 1.0
@@ -446,12 +525,11 @@ class Objective:
         return self._labels.parted(inputs, labels, self._call, self._own)
 
     def _asked(self, inputs: Any, targets: Any) -> Form:
-        one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
-        sample = window(inputs, one), window(targets, one)
-        with as_found(self.model, False):
+        with self.ranks.together("outputs"), as_found(self.model, False):
             return asked_form(
                 lambda given: self._call(self._own, given),
-                *sample,
+                inputs,
+                targets,
                 loss=self.criterion,
                 field=self.form.field,
             )
@@ -463,3 +541,9 @@ class Objective:
                 f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
                 f" another: {self.coupling}; pass all samples as one batch"
             )
+
+
+def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
+    """The first sample of a batch; all of one that cannot be cut."""
+    one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
+    return window(inputs, one), window(targets, one)
