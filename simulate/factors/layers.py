@@ -67,7 +67,9 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
                 sums[places] = sums[places].plus(new) if places in sums else new
             for places, matrix in dense.items():
                 matrix += _outer_products(part, places)
-    sums = {places: _of_all(objective.ranks, sums.get(places), objective.leaves()[0]) for places in multiplied}
+    sums = {
+        places: _of_all(objective.ranks, sums.get(places), objective.leaves()[0]) for places in multiplied
+    }
     at = _at(objective)
     blocks: list[FactorBlock] = [
         KroneckerBlock(

@@ -179,7 +179,7 @@ class Objective:
             raise ValueError("data must hold at least one sample, got none")
 
     def on(self, data: Any, *, alone: bool = False) -> Objective:
-        """The same loss on other data, at the same parameters; `alone` if every process of a group holds all of them."""
+        """The same loss on other data, at the same parameters; `alone` if each process of a group holds all of them."""
         other = copy.copy(self)
         if alone:
             other.ranks = Ranks()

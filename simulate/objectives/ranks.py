@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ _ADVICE = {
 """What must be the same in all processes, and what to do where it is not."""
 
 
-class LostProcessError(ConnectionError):
+class LostProcessError(ValueError):
     """A process of the group that can no longer be reached."""
 
 
@@ -58,7 +58,6 @@ class Ranks:
 
     def __init__(self, group: Any = None) -> None:
         self._group, self._depth = group, 0
-        self._told: Exception | None = None
         self.size, self.rank = 1, 0
         if group is None:
             return
@@ -121,8 +120,8 @@ class Ranks:
         try:
             yield
         except Exception as error:
-            if error is not self._told:
-                self._tell(what, error)
+            if not _is_told(error):
+                self._tell(error)
             raise
         finally:
             self._depth -= 1
@@ -175,26 +174,24 @@ class Ranks:
         """Exchange what each is about to do; an error here is one in all processes."""
         found = self._headers([0, zlib.crc32(what.encode()), _folded(digests.values())])
         if any(failed for failed, _, _ in found):
-            self._told = self._of_others(self._objects(""))
-            raise self._told
+            raise _told(self._of_others(self._objects("")))
         if len({call for _, call, _ in found}) > 1:
             got = "; ".join(dict.fromkeys(self._objects(what)))
-            self._refuse(f"processes of a group must make the same calls in the same order, got {got}")
+            raise _told(
+                ValueError(f"processes of a group must make the same calls in the same order, got {got}")
+            )
         if len({digest for _, _, digest in found}) > 1:
             theirs = self._objects(digests)
             name = next(n for n in digests if len({each[n] for each in theirs}) > 1)
-            self._refuse(f"{name} must be the same in all processes of a group, got others: {_ADVICE[name]}")
+            rule = f"{name} must be the same in all processes of a group, got others"
+            raise _told(ValueError(f"{rule}: {_ADVICE[name]}"))
 
-    def _tell(self, what: str, error: Exception) -> None:
+    def _tell(self, error: Exception) -> None:
         """Tell the others that this process has failed, if they are there; they wait for no more."""
         with suppress(LostProcessError):
             self._headers([1, 0, 0])
             self._objects(str(error) or type(error).__name__)
-        self._told = error
-
-    def _refuse(self, text: str) -> NoReturn:
-        self._told = ValueError(text)
-        raise self._told
+        _told(error)
 
     def _of_others(self, texts: Sequence[str]) -> ValueError:
         rank, text = next((rank, text) for rank, text in enumerate(texts) if text)
@@ -216,11 +213,27 @@ class Ranks:
             exchange()
         except RuntimeError as error:  # what a backend raises where a connection ends or nobody answers
             lost = LostProcessError(
-                "processes of a group must all go on to the end, got one that no longer answers:"
-                f" {str(error).strip().splitlines()[0]}"
+                "processes of a group must all go on to the end, got one that no longer answers"
             )
-            self._told = lost
-            raise lost from error
+            raise _told(lost) from error
+
+
+_TOLD = "told to all processes of the group"
+"""A note on an error, so that it is told once."""
+
+
+def _told(error: Exception) -> Exception:
+    error.add_note(_TOLD)
+    return error
+
+
+def _is_told(error: BaseException | None) -> bool:
+    """Whether it, or what it was made of, is known to the others."""
+    while error is not None:
+        if _TOLD in getattr(error, "__notes__", ()):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _digest(values: Iterable[Any]) -> int:
