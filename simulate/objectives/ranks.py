@@ -190,7 +190,8 @@ class Ranks:
         """Tell the others that this process has failed, if they are there; they wait for no more."""
         with suppress(LostProcessError):
             self._headers([1, 0, 0])
-            self._objects(str(error) or type(error).__name__)
+            own = isinstance(error, ValueError)
+            self._objects(str(error) if own else f"{type(error).__name__}: {error}")
         _told(error)
 
     def _of_others(self, texts: Sequence[str]) -> ValueError:

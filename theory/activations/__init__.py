@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from theory._checks import finite, instance, integer, require, scalar, shown
-from theory.activations._kinks import jumps_of, normal_density
 from theory.activations._kernels import KeptKernels
+from theory.activations._kinks import jumps_of, normal_density
 from theory.activations.gaussian import (
     Erf,
     Kernels,

@@ -14,8 +14,8 @@ from theory._checks import finite, nonnegative, require, scalar
 __all__ = [
     "ConvergenceError",
     "Fluctuations",
-    "Kernels",
     "KeptKernels",
+    "Kernels",
     "Moments",
     "pair_arguments",
     "share_arguments",
@@ -106,7 +106,9 @@ class KeptKernels(Kernels):
 
 
 def _kept(average: Callable[..., Any], *arguments: Any) -> Any:
-    plain = all(isinstance(number, float) for number in arguments)  # others cannot be told apart, or are refused
+    plain = all(
+        isinstance(number, float) for number in arguments
+    )  # others cannot be told apart, or are refused
     return _remembered(average, *arguments) if plain else average(*arguments)
 
 

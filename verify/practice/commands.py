@@ -224,8 +224,9 @@ def _measure(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from verify.practice import plan
+    from verify.practice.processes import run_together
 
-    return plan.run_plan(options)
+    return run_together(options, plan.run_plan)
 
 
 def _bench(options: argparse.Namespace) -> int:
