@@ -106,8 +106,8 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
 def _of_all(ranks: Ranks, own: _Sums | None, like: Tensor) -> _Sums:
     """Sums over all processes of a group, of which one may have no samples of its own."""
     shapes = ranks.gathered("factors", own and (own.inputs.shape, own.outputs.shape))
-    none = (like.new_zeros(shape) for shape in next(filter(None, shapes)))
-    own = own or _Sums(*none, 0.0)
+    inputs, outputs = next(filter(None, shapes))
+    own = own or _Sums(like.new_zeros(inputs), like.new_zeros(outputs), 0.0)
     return _Sums(ranks.total(own.inputs), ranks.total(own.outputs), ranks.sum(own.counted))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, distributed, multiprocessing, nn
+from torch import Tensor, distributed, nn
+from torch.multiprocessing.spawn import spawn
 
 from simulate import operators, spectra
 from simulate.eigenvalues import extremes
@@ -90,7 +91,7 @@ def measured(of: Objective) -> dict[str, Any]:
 
 def in_two_processes(folder: Path, work: Callable[[int], Any]) -> list[Any]:
     """What a function of the number of the process returns in each."""
-    multiprocessing.spawn(_one, (str(folder), work), nprocs=2)
+    spawn(_one, (str(folder), work), nprocs=2)
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
 
