@@ -41,6 +41,7 @@ SHOWN = {
     "docs/calibration.md": {"console": 1},
     "docs/faults.md": {"console": 2},
     "docs/gallery.md": {"console": 2},
+    "docs/larger.md": {"console": 3},
     "docs/schedule.md": {"console": 1},
     "docs/verdicts.md": {"text": 1},
 }
