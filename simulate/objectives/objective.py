@@ -13,14 +13,12 @@ from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.objectives import soundness
-from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves, spaced
+from simulate.objectives.additivity import SUM, UNKNOWN, chosen, coupling, halves
 from simulate.objectives.batches import (
     Batch,
-    copied,
     cuts,
     cuttable,
     of_several,
-    placed,
     repeatable,
     rows,
     window,
@@ -33,14 +31,12 @@ from simulate.objectives.parameters import Leaves, Parametric, as_found, in_mode
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
+from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
 __all__ = ["Objective", "Reduction"]
 
 _FEW = 3
 """Samples that questions about a model are put to."""
-
-_ASKED = 128
-"""Samples of all processes that are asked whether the loss may be taken in parts, two of each at least."""
 
 
 class Objective:
@@ -174,7 +170,8 @@ class Objective:
         self._several, self._largest = sum(batches_of) > 1, max(largest_of)
         if self.rows and not self._looked:
             holder = next(rank for rank, count in enumerate(rows_of) if count)
-            self.form, self._looked = self._asked(*self._of_one(holder, first and _one(*first))), True
+            first = of_one(self.ranks, holder, first and _one(*first), self._own[0])
+            self.form, self._looked = self._asked(*first), True
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
 
@@ -338,7 +335,9 @@ class Objective:
         if not self.ranks.several:
             return self._own_few(whole)
         if self._few is None or whole:
-            found = self._few_of_group(whole)
+            with self.ranks.together("a few samples"):
+                own = self._own_few(whole) if self.own_rows else None
+            found = few_of_group(self.ranks, own, self._own[0])
             self._few = self._few if whole else found
             return found
         return self._few
@@ -350,36 +349,11 @@ class Objective:
             return found
         return found.part(slice(0, _FEW))
 
-    def _few_of_group(self, whole: bool) -> Batch:
-        """Those of the first process with several that add to the loss, the same everywhere."""
-        with self.ranks.together("a few samples"):
-            own = self._own_few(whole) if self.own_rows else None
-        use = 0 if own is None else 1 + bool(own.factor) * min(rows(own.targets), 2)
-        uses = self.ranks.gathered("a few samples", use)
-        return Batch(*self._of_one(uses.index(max(uses)), own))
-
-    def _of_one(self, rank: int, own: Any) -> Any:
-        """Samples of one process, here."""
-        if not self.ranks.several:
-            return own
-        return self._here(self.ranks.of_one("samples", rank, self._sent(own)))
-
     def _chosen(self) -> list[Any]:
-        """A few samples of all data, one by one: of each process some."""
+        """A few samples of all data, one by one."""
         with self.ranks.together("a few samples"), as_found(self.model, self.training):
             own = chosen(self._given())
-        if not self.ranks.several:
-            return own
-        most = max(2, _ASKED // self.ranks.size)
-        pieces = [own[i] for i in spaced(len(own), most)] if own else []
-        return [self._here(p) for held in self.ranks.gathered("samples", self._sent(pieces)) for p in held]
-
-    def _sent(self, samples: Any) -> Any:
-        """As they go to another process: in memory of their own, without the batch that they are of."""
-        return copied(placed(samples, self._own[0].new_zeros((), device="cpu")))
-
-    def _here(self, sent: Any) -> Any:
-        return placed(sent, self._own[0])
+        return pieces_of_group(self.ranks, own, self._own[0])
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
