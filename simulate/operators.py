@@ -225,13 +225,16 @@ def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | Non
 
     def product(vectors: Tensor) -> Tensor:
         total = torch.empty_like(vectors)
-        # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
-        with objective.measured(draws=not parts.complete), torch.enable_grad():
-            new = True
-            for part in parts.along(objective.split(vectors[0])):
-                _take(total, part, vectors, objective.split, new=new)
-                new = False
-        return total
+        with objective.ranks.together("a product", vectors=[vectors]):
+            # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
+            with objective.measured(draws=not parts.complete), torch.enable_grad():
+                new = True
+                for part in parts.along(objective.split(vectors[0])):
+                    _take(total, part, vectors, objective.split, new=new)
+                    new = False
+            if new:  # of a process without samples
+                total.zero_()
+        return objective.ranks.total(total)
 
     return CurvatureOperator(
         product=product,

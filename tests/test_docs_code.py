@@ -42,6 +42,7 @@ SHOWN = {
     "docs/faults.md": {"console": 2},
     "docs/gallery.md": {"console": 2},
     "docs/language.md": {"console": 1, "text": 1},
+    "docs/larger.md": {"console": 3},
     "docs/schedule.md": {"console": 1},
     "docs/verdicts.md": {"text": 1},
 }

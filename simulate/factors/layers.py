@@ -22,6 +22,7 @@ from simulate.modules import site_gradients, sites
 from simulate.modules.sample_parts import Root, SamplePart, finite_derivatives, parts
 from simulate.modules.sites import Site
 from simulate.objectives import Objective
+from simulate.objectives.ranks import Ranks
 
 __all__ = ["DENSE", "Sharing", "corrected", "factored"]
 
@@ -59,13 +60,16 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
     multiplied, others = _sorted(objective)
     sums: dict[tuple[int, ...], _Sums] = {}
     dense = {places: _nothing(objective, places) for places in others}
-    with objective.measured(), torch.enable_grad():
+    with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for places in multiplied:
                 new = _sums(*_factors(part, places), part.signs, sharing)
                 sums[places] = sums[places].plus(new) if places in sums else new
             for places, matrix in dense.items():
                 matrix += _outer_products(part, places)
+    sums = {
+        places: _of_all(objective.ranks, sums.get(places), objective.leaves()[0]) for places in multiplied
+    }
     at = _at(objective)
     blocks: list[FactorBlock] = [
         KroneckerBlock(
@@ -75,6 +79,7 @@ def factored(objective: Objective, root: Root, sharing: Sharing) -> list[FactorB
         )
         for places, found in sums.items()
     ]
+    dense = {places: objective.ranks.total(matrix) for places, matrix in dense.items()}
     blocks += [DenseBlock(places=at(places), matrix=objective.share * m) for places, m in dense.items()]
     return sorted(blocks, key=lambda block: next(iter(block.places.values())).start)
 
@@ -84,7 +89,7 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     names = {name: i for i, name in enumerate(objective.blocks())}
     kept = [block for block in blocks if isinstance(block, KroneckerBlock)]
     totals = [torch.zeros_like(block.outputs[:, :, :1] * block.inputs[:, :1]) for block in kept]
-    with objective.measured(), torch.enable_grad():
+    with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for block, total in zip(kept, totals, strict=True):
                 steep, patches = _factors(part, tuple(names[name] for name in block.places))
@@ -93,11 +98,20 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
                 total += site_gradients.squared(
                     seen, torch.einsum("gpq,ngpl->ngql", right, patches), part.signs
                 )
+    totals = [objective.ranks.total(total) for total in totals]
     values = iter(finite_derivatives(objective.share * total) for total in totals)
     return [
         replace(block, corrected=next(values)) if isinstance(block, KroneckerBlock) else block
         for block in blocks
     ]
+
+
+def _of_all(ranks: Ranks, own: _Sums | None, like: Tensor) -> _Sums:
+    """Sums over all processes of a group, of which one may have no samples of its own."""
+    shapes = ranks.gathered("factors", own and (own.inputs.shape, own.outputs.shape))
+    inputs, outputs = next(filter(None, shapes))
+    own = own or _Sums(like.new_zeros(inputs), like.new_zeros(outputs), 0.0)
+    return _Sums(ranks.total(own.inputs), ranks.total(own.outputs), ranks.sum(own.counted))
 
 
 def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:

@@ -135,14 +135,16 @@ def gauss_newton_diagonal(objective: Objective) -> Tensor:
     >>> gauss_newton_diagonal(line).round(decimals=9)
     tensor([10., 16.], dtype=torch.float64)
     """
-    total = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device)
-    try:
-        with objective.measured(), torch.enable_grad():
+    total, coupled = torch.zeros(objective.dim, dtype=objective.dtype, device=objective.device), False
+    with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
+        try:
             for part in parts(objective, pairs=False):
                 _add_squares(total, objective, part)
-    except CoupledError:
+        except CoupledError:
+            coupled = True
+    if objective.ranks.any(coupled):
         return diagonal_by_rows(gauss_newton(objective))
-    return objective.share * finite_derivatives(total)
+    return objective.share * finite_derivatives(objective.ranks.total(total))
 
 
 def _add_squares(total: Tensor, objective: Objective, part: SamplePart) -> None:
@@ -234,9 +236,9 @@ def _units(objective: Objective, curved: Mapping[int, slice]) -> Mapping[tuple[i
 
 def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor]:
     """Parts of the diagonal that belong to these places, by second derivatives by the outputs of their layers."""
-    total: dict[int, Tensor] = {}
     leaves = objective.leaves()
-    with objective.measured(), torch.enable_grad():
+    total = {place: torch.zeros_like(leaves[place]).flatten() for place in sorted(wanted)}
+    with objective.ranks.together("a diagonal"), objective.measured(), torch.enable_grad():
         for batch in objective.batches():
             outputs, found = sites.visited(objective, leaves, batch)
             Outer(objective, batch, outputs)  # refuses a loss that couples samples
@@ -245,8 +247,8 @@ def _by_units(objective: Objective, wanted: Set[int]) -> Mapping[int, Tensor]:
                 names = {name: place for name, place in site.places.items() if place in wanted}
                 if names:
                     for name, values in _of_site(site, names, steep, samples_of(batch.targets)).items():
-                        total[names[name]] = total.get(names[name], 0.0) + values
-    return total
+                        total[names[name]] += values
+    return {place: objective.ranks.total(values) for place, values in total.items()}
 
 
 def _of_site(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> Mapping[str, Tensor]:

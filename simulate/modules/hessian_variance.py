@@ -312,16 +312,16 @@ def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]
     full, by_sites = _full(matrix), _at_sites(objective)
     at_sites = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
     part = _rescued(at_sites, _forms_by_parameters)
-    found: list[Tensor] = []
-    with objective.measured(), torch.enable_grad():
+    count = sum(len(left) for left, _ in pairs)
+    found = [torch.zeros(0, count, dtype=torch.float64)]
+    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
                 columns = [part(objective, batch, left, right, full) for left, right in pairs]
                 found.append(_finite(torch.cat(columns, dim=1)))
             else:
-                count = sum(len(left) for left, _ in pairs)
                 found.append(torch.zeros(rows(batch.targets), count, dtype=torch.float64))
-    return np.concatenate([f.detach().cpu().numpy() for f in found])
+    return objective.ranks.rows(np.concatenate([f.detach().cpu().numpy() for f in found]))
 
 
 def _forms_by_parameters(
@@ -355,12 +355,13 @@ def _variance_along(
     objective = whole.objective
     full, count = _full(matrix), objective.rows
     squares = 0.0
-    with objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
                 at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
                 part = _rescued(at_sites, _one_by_one)
                 squares += float(_finite(part(objective, batch, vector, full)))
+    squares = objective.ranks.sum(squares)
     mean = (whole @ vector).double() / (objective.share * count)
     return max(0.0, (squares - count * float(mean.square().sum())) / (count - 1))
 

@@ -71,10 +71,8 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     """
     columns = _columns(objective, frame)
     covered = sites.covers(objective) and sites.by_sample(objective)
-    try:
-        found = _at_sites(objective, columns) if covered else _by_products(objective, columns)
-    except sites.ElsewhereError:  # with some of the samples
-        found = _by_products(objective, columns)
+    found = _at_sites(objective, columns) if covered else None
+    found = found or _by_products(objective, columns)
     if not all(bool(m.isfinite().all()) for m in found):
         raise ValueError("frame must be finite, and so small that its products do not overflow, got others")
     return Terms(*((m + m.mT) / 2 for m in found))
@@ -116,7 +114,8 @@ class _Pass(NamedTuple):
         return [site.nudge for site in self.sites]
 
 
-def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
+def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor] | None:
+    """Nothing where parameters act elsewhere with some of the samples."""
     count = columns.shape[1]
     what, size = f"{count} directions, apart by parameters", torch.finfo(objective.dtype).bits // 8
     _memory.require_free(
@@ -126,19 +125,31 @@ def _at_sites(objective: Objective, columns: Tensor) -> tuple[Tensor, Tensor]:
         _direction(objective, columns[part], i) for i, part in enumerate(objective.blocks().values())
     ]
     g_term, h_term = (columns.new_zeros(count, count, dtype=objective.dtype) for _ in range(2))
-    leaves = objective.leaves()
-    with objective.measured(), torch.enable_grad():
-        for batch in objective.batches():
-            passes = list(_passes(objective, leaves, batch, count))
-            free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
-            (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
-            tangents: list[Tensor] = []
-            for part in passes:
-                changes = [_by_sample(sites.moved(s, directions), 1, part.size) for s in part.sites]
-                tangents.append(_tangents(part, changes))
-                h_term += _half_h_term(part, slope.detach()[part.samples], directions, changes)
-            g_term += _g_term(slope, free, torch.cat(tangents))
-    return g_term, h_term + h_term.mT
+    ranks, elsewhere = objective.ranks, False
+    with ranks.together("a frame", vectors=[columns]), objective.measured(), torch.enable_grad():
+        try:
+            for batch in objective.batches():
+                g_part, h_part = _of_batch(objective, batch, directions)
+                g_term += g_part
+                h_term += h_part
+        except sites.ElsewhereError:
+            elsewhere = True
+    if ranks.any(elsewhere):
+        return None
+    return ranks.total(g_term), ranks.total(h_term + h_term.mT)
+
+
+def _of_batch(objective: Objective, batch: Batch, directions: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """What a batch adds to the G-term, and half of what it adds to the H-term."""
+    passes = list(_passes(objective, objective.leaves(), batch, len(directions[0])))
+    free = torch.cat([p.outputs.detach() for p in passes]).requires_grad_()
+    (slope,) = torch.autograd.grad(objective.loss(free, batch), free, create_graph=True)
+    tangents, h_terms = list[Tensor](), list[Tensor]()
+    for part in passes:
+        changes = [_by_sample(sites.moved(s, directions), 1, part.size) for s in part.sites]
+        tangents.append(_tangents(part, changes))
+        h_terms.append(_half_h_term(part, slope.detach()[part.samples], directions, changes))
+    return _g_term(slope, free, torch.cat(tangents)), torch.stack(h_terms).sum(0)
 
 
 def _direction(objective: Objective, rows: Tensor, place: int) -> Tensor:

@@ -164,12 +164,12 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
 def _scores(objective: Objective, score: Score, columns: int, *, lengths: bool = False) -> NDArray[Any]:
     """Numbers (N, columns) of the samples; `lengths` if nothing but lengths of gradients is asked for."""
     found = [np.zeros((0, columns))]
-    with objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
         for part in parts(objective, lengths=lengths):
             none = not part.pairs
             scores = torch.zeros(len(part.signs), columns) if none else score(part.pairs, part.signs)
             found.append(scores.detach().cpu().double().numpy())
-    return np.concatenate(found)
+    return objective.ranks.rows(np.concatenate(found))
 
 
 def _trace(pairs: Sequence[Pair], signs: Tensor) -> Tensor:

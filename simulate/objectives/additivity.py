@@ -25,7 +25,7 @@ from simulate.objectives.batches import cuttable, joined, placed, rows, tensors,
 from simulate.objectives.derivatives import alike
 from simulate.objectives.parameters import doubled
 
-__all__ = ["SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves"]
+__all__ = ["SAMPLES", "SUM", "UNKNOWN", "chosen", "coupling", "halves", "spaced"]
 
 SAMPLES = 32
 """Most samples that are asked: two are those with the extremes of the targets."""
@@ -101,7 +101,7 @@ class _Few:
     def samples(self) -> list[Piece]:
         """At most `SAMPLES`, in the order of the data."""
         spread = list(itertools.chain.from_iterable(self._spread))
-        found = [spread[i] for i in _spaced(len(spread), _SPREAD)]
+        found = [spread[i] for i in spaced(len(spread), _SPREAD)]
         found += [*self._classes.values(), *(sample for _, sample in self._ends.values())]
         return [piece for _, piece in sorted(dict(found).items(), key=lambda sample: sample[0])]
 
@@ -114,7 +114,7 @@ class _Few:
 
         if self._batches % self._stride == 0:
             most = 2 if self._batches else _SPREAD
-            self._spread.append([sample(row) for row in _spaced(rows(targets), most)])
+            self._spread.append([sample(row) for row in spaced(rows(targets), most)])
         if len(self._spread) > _GROUPS:
             self._spread, self._stride = self._spread[::2], 2 * self._stride
         for place, tensor in enumerate(t for t in tensors(targets) if t.ndim and not t.is_complex()):
@@ -129,7 +129,8 @@ class _Few:
         self._batches += 1
 
 
-def _spaced(count: int, most: int) -> list[int]:
+def spaced(count: int, most: int) -> list[int]:
+    """At most so many numbers below a count, spread evenly."""
     return np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()
 
 

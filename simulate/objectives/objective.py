@@ -38,7 +38,9 @@ from simulate.objectives.parameters import (
     unwrapped,
 )
 from simulate.objectives.passes import Tally, given
+from simulate.objectives.ranks import Ranks
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
+from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
 __all__ = ["Objective", "Reduction"]
 
@@ -82,13 +84,18 @@ class Objective:
     field
         Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
         if None.
+    group
+        A process group of `torch.distributed`, each process of which holds some of the samples, or none: the loss is
+        that of all samples, and what is measured the same in every process, in all of which it must be called. What
+        is no sum over samples is refused. See `simulate.objectives.ranks`.
 
     Raises
     ------
     ValueError
         If there are no parameters or no data, an argument is of the wrong kind, parameters are not finite, of several
         types or devices, or in the memory of others, the loss of a batch is not one finite number, or the mode is
-        `torch.inference_mode`; if data do not end, are others at the next pass, or come in batches that cannot be put
+        `torch.inference_mode`; in a group if a process fails, has other parameters, or is in training mode; if data do
+        not end, are others at the next pass, or come in batches that cannot be put
         together; from what takes derivatives, as `require_sound`.
 
     Examples
@@ -115,59 +122,78 @@ class Objective:
         training: bool = False,
         chunk: int | None = None,
         field: str | int | None = None,
+        group: Any = None,
     ) -> None:
-        model = unwrapped(model)
-        self._copy(parametric(model, parameters))
-        self.form, self._looked = Form(field), False
-        self._head: Head | None = None
-        self._runs_again: bool | None = None
-        self._unchanged = False
-        self.recordable: dict[str, bool] = {}
-        self.model = model if isinstance(model, nn.Module) else None
-        self.training, self.criterion = training, loss
-        self._count, self._counted = counted_by(loss) if count is None else count, count is not None
-        self._coupling: str | None = None
-        self.reduction = reduction_of(loss, reduction)
-        self.shapes = tuple(p.shape for p in self._own)
-        self.dtype, self.device = self._own[0].dtype, self._own[0].device
-        self.dim = sum(p.numel() for p in self._own)
-        self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
-        if self._chunk is not None and training:
+        self.ranks = Ranks(group)
+        if training and self.ranks.several:
             raise ValueError(
-                "chunk must be None in training mode, where the samples of a batch may depend on each other"
+                "training must be False with a group: what is drawn, and the statistics of a batch, are those of one"
+                " process"
             )
-        self._labels = Labels(self.model, loss, field)
-        self._take(data)
+        with self.ranks.together("an objective"):
+            model = unwrapped(model)
+            self.reduction = reduction_of(loss, reduction)
+            self._copy(parametric(model, parameters))
+            self.form, self._looked = Form(field), False
+            self._head: Head | None = None
+            self._runs_again: bool | None = None
+            self._unchanged = False
+            self.recordable: dict[str, bool] = {}
+            self.model = model if isinstance(model, nn.Module) else None
+            self.training, self.criterion = training, loss
+            self._count, self._counted = counted_by(loss) if count is None else count, count is not None
+            self._coupling: str | None = None
+            self.shapes = tuple(p.shape for p in self._own)
+            self.dtype, self.device = self._own[0].dtype, self._own[0].device
+            self.dim = sum(p.numel() for p in self._own)
+            self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
+            if self._chunk is not None and training:
+                raise ValueError(
+                    "chunk must be None in training mode, where the samples of a batch may depend on each other"
+                )
+            self._labels = Labels(self.model, loss, field)
+            self._take(data)
 
     def _copy(self, found: Parametric) -> None:
+        self.ranks.require_reachable(found.parameters[0].device)
+        held = tuple(found.state(found.parameters).values()) or found.parameters
+        self.ranks.require_same(parameters=(found.names, *held), reduction=(self.reduction,))
         self.names, self._own, self._call = found.names, found.parameters, found.call
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
 
     def _take(self, data: Any) -> None:
-        self.data, self._tally = repeatable(data, self._chunk), None
-        if self.training and isinstance(self.data, Stacked):
-            raise ValueError(
-                "data must be batches in training mode, where each is the unit of the loss, got single samples:"
-                " give DataLoader(data, batch_size)"
-            )
-        sizes, first = list[tuple[int, float]](), None
-        with as_found(self.model, self.training):
-            for inputs, targets in self._given():
-                first = first or (inputs, targets)
-                sizes.append((rows(targets), self._count(targets)))
-        if first is not None and not self._looked:
+        with self.ranks.together("the data"):
+            self.data, self._tally, self._few = repeatable(data, self._chunk), None, None
+            if self.training and isinstance(self.data, Stacked):
+                raise ValueError(
+                    "data must be batches in training mode, where each is the unit of the loss, got single samples:"
+                    " give DataLoader(data, batch_size)"
+                )
+            sizes, first = list[tuple[int, float]](), None
+            with as_found(self.model, self.training):
+                for inputs, targets in self._given():
+                    first = first or (inputs, targets)
+                    sizes.append((rows(targets), self._count(targets)))
+        self.own_rows = sum(n for n, _ in sizes)
+        own = (self.own_rows, sum(n for _, n in sizes), len(sizes), max((n for n, _ in sizes), default=0))
+        rows_of, samples_of, batches_of, largest_of = zip(*self.ranks.gathered("sizes", own), strict=True)
+        self.rows, self.samples = sum(rows_of), sum(samples_of)
+        self._several, self._largest = sum(batches_of) > 1, max(largest_of)
+        if self.rows and not self._looked:
+            holder = next(rank for rank, count in enumerate(rows_of) if count)
+            first = of_one(self.ranks, holder, first and _one(*first), self._own[0])
             self._look(*first)
             self._looked = True
-        self.rows, self.samples = sum(n for n, _ in sizes), sum(n for _, n in sizes)
-        self._several, self._largest = len(sizes) > 1, max((n for n, _ in sizes), default=0)
         if not self.samples > 0:
             raise ValueError("data must hold at least one sample, got none")
 
-    def on(self, data: Any) -> Objective:
-        """The same loss on other data, at the same parameters."""
+    def on(self, data: Any, *, alone: bool = False) -> Objective:
+        """The same loss on other data, at the same parameters; `alone` if each process of a group holds all of them."""
         other = copy.copy(self)
+        if alone:
+            other.ranks = Ranks()
         other._take(data)
         return other
 
@@ -196,7 +222,8 @@ class Objective:
                 "model must be a module to be measured anew, got a function; build another objective"
             )
         other = copy.copy(self)
-        other._copy(parametric(self.model, list(self.names)))
+        with self.ranks.together("an objective"):
+            other._copy(parametric(self.model, list(self.names)))
         return other
 
     @property
@@ -228,8 +255,9 @@ class Objective:
         if self.training:
             return "in training mode samples of a batch may see each other"
         if self._coupling is None:
+            pieces = self._chosen()
             with as_found(self.model, self.training):
-                self._coupling = self._coupled(chosen(self._given()))
+                self._coupling = self._coupled(pieces)
         return self._coupling
 
     @property
@@ -243,9 +271,9 @@ class Objective:
         Asked of a few samples, and if it looks so of both halves of a batch: what divides by the number of something
         rare is no sum.
         """
+        few, whole = self._chosen(), self.few(whole=True)
         with as_found(self.model, self.training):
-            few = chosen(self._given())
-            return self._sums(few) and self._sums(halves(next(self._given())))
+            return self._sums(few) and self._sums(halves((whole.inputs, whole.targets)))
 
     def _sums(self, pieces: Any) -> bool:
         return self.reduction == "mean" and self._coupled(pieces, loss_alone=True) == SUM
@@ -273,7 +301,8 @@ class Objective:
     def runs_again(self) -> bool:
         """Whether parts of the model run again in a backward pass, see `require_sound`."""
         if self._runs_again is None:
-            self._runs_again = soundness.runs_again(self._at_few())
+            with self.ranks.together("derivatives"):
+                self._runs_again = soundness.runs_again(self._at_few())
         return self._runs_again
 
     def require_sound(self) -> None:
@@ -322,11 +351,28 @@ class Objective:
         All of it if `whole`, in training mode, or where it cannot be cut. Whether the loss may be taken in parts is
         not asked.
         """
+        if not self.ranks.several:
+            return self._own_few(whole)
+        if self._few is None or whole:
+            with self.ranks.together("a few samples"):
+                own = self._own_few(whole) if self.own_rows else None
+            found = few_of_group(self.ranks, own, self._own[0])
+            self._few = self._few if whole else found
+            return found
+        return self._few
+
+    def _own_few(self, whole: bool) -> Batch:
         with as_found(self.model, self.training):
             found = of_several(self.weighed(*given) for given in self._given())
         if whole or self.training or not cuttable(found.inputs, found.targets):
             return found
         return found.part(slice(0, _FEW))
+
+    def _chosen(self) -> list[Any]:
+        """A few samples of all data, one by one."""
+        with self.ranks.together("a few samples"), as_found(self.model, self.training):
+            own = chosen(self._given())
+        return pieces_of_group(self.ranks, own, self._own[0])
 
     def batches(self, *, empty: bool = False) -> Iterator[Batch]:
         """All data once, on the device of the parameters. To be used within `as_found`.
@@ -336,8 +382,14 @@ class Objective:
         Raises
         ------
         ValueError
-            If the data are not those of the first pass, or come in several batches that have no loss together.
+            If the data are not those of the first pass, or come in several batches that have no loss together; in a
+            group outside of what its processes put together.
         """
+        if not self.ranks.inside:
+            raise ValueError(
+                "group must be None for what is no sum over samples, got samples in several processes; measure those"
+                " of one process, without a group"
+            )
         if self._several and not self.training and not self._counted:
             self._require_separable()
         for inputs, targets in self._cut():
@@ -398,7 +450,7 @@ class Objective:
     def value(self) -> float:
         """Loss of all data."""
         if not self._unchanged:
-            with torch.no_grad():
+            with self.ranks.together("calls"), torch.no_grad():
                 soundness.require_unchanged(self._at_few())
             self._unchanged = True
         with as_found(self.model, self.training), torch.no_grad():
@@ -446,18 +498,19 @@ class Objective:
         """Loss, and its gradient where gradients are recorded, else zeros."""
         value, total = 0.0, torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         leaves = self.leaves()
-        for batch in self.batches():
-            head = self.head_of(batch)
-            if head is not None:
-                part, gradient = by_chunks(self, head, batch)
-                value += part
-                total += self.flat(gradient) if gradient else 0.0
-                continue
-            loss = self.loss(self.outputs(leaves, batch.inputs), batch)
-            value += loss.item()
-            if torch.is_grad_enabled():
-                total += self.flat(slopes(loss, leaves))
-        return value, total
+        with self.ranks.together("a pass"):
+            for batch in self.batches():
+                head = self.head_of(batch)
+                if head is not None:
+                    part, gradient = by_chunks(self, head, batch)
+                    value += part
+                    total += self.flat(gradient) if gradient else 0.0
+                    continue
+                loss = self.loss(self.outputs(leaves, batch.inputs), batch)
+                value += loss.item()
+                if torch.is_grad_enabled():
+                    total += self.flat(slopes(loss, leaves))
+        return self.ranks.sum(value), self.ranks.total(total) if torch.is_grad_enabled() else total
 
     def weighed(self, inputs: Any, targets: Any) -> Batch:
         """A batch with its factor in the loss of all data."""
@@ -484,18 +537,17 @@ class Objective:
         return self._labels.parted(inputs, labels, self._call, self._own)
 
     def _look(self, inputs: Any, targets: Any) -> None:
-        """Ask where the classes lie, and whether the last layer gives them."""
-        one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
-        sample = window(inputs, one), window(targets, one)
-        with as_found(self.model, False):
+        """Ask one sample where the classes lie, and whether the last layer gives them."""
+        with self.ranks.together("outputs"), as_found(self.model, False):
             self.form = asked_form(
                 lambda given: self._call(self._own, given),
-                *sample,
+                inputs,
+                targets,
                 loss=self.criterion,
                 field=self.form.field,
             )
             if self.form.last and not self._counted:
-                self._head = head_of(self, sample[0])
+                self._head = head_of(self, inputs)
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""
@@ -504,3 +556,9 @@ class Objective:
                 f"loss must be a {self.reduction} over samples, each for itself, of data in several batches, got"
                 f" another: {self.coupling}; pass all samples as one batch"
             )
+
+
+def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
+    """The first sample of a batch; all of one that cannot be cut."""
+    one = slice(0, 1) if cuttable(inputs, targets) else slice(None)
+    return window(inputs, one), window(targets, one)

@@ -273,9 +273,9 @@ def require_ready(model: nn.Module) -> None:
     ValueError
         If it is compiled, or one of its tensors has no values yet, none on this machine, or is not dense.
     """
-    if isinstance(model, nn.DataParallel):
+    if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         raise ValueError(
-            "model must be the module itself, got it in a DataParallel; give what this has as .module"
+            f"model must be the module itself, got it in a {type(model).__name__}; give what this has as .module"
         )
     for part in model.modules():
         if isinstance(part, torch.jit.ScriptModule):
@@ -286,6 +286,12 @@ def require_ready(model: nn.Module) -> None:
             raise ValueError(f"{rule}, got a lazy {name!r}; call the model once where it is built")
         if tensor.is_meta:
             raise ValueError(f"model must have values, got {name!r} on the meta device")
+        if hasattr(tensor, "full_tensor"):  # a DTensor, whose module is slow to be imported
+            raise ValueError(
+                f"model must have whole parameters in every process, got {name!r} sharded, as by fully_shard: products"
+                " take the derivatives of derivatives, which these have none of; load it unsharded, and shard the data"
+                " by group="
+            )
         if tensor.layout != torch.strided:
             raise ValueError(f"model must have dense parameters and buffers, got {name!r} as {tensor.layout}")
 

@@ -199,8 +199,10 @@ class Kept:
         device = self._objective.device
         if self._objective.head_of(batch) is not None and self._derivative.by_head is not None:
             return self._fits(batch)
-        self._little = self._is_little(batch)
-        self._forward = self._pays() and self._recordable()
+        # which way is faster is asked of samples, which a process of a group may lack
+        if not self._objective.ranks.several:
+            self._little = self._is_little(batch)
+            self._forward = self._pays() and self._recordable()
         if self._forward and _memory.is_free(self._needed(*self._cost(batch), whole=True), device):
             return True
         self._forward = False
@@ -244,7 +246,7 @@ class Kept:
         """Bytes for one batch, or twice those for all."""
         objective = self._objective
         once += VECTORS * objective.dim * torch.finfo(objective.dtype).bits // 8
-        return 2 * (objective.rows * each + once) if whole else samples * each + once
+        return 2 * (objective.own_rows * each + once) if whole else samples * each + once
 
     def _cost(self, batch: Batch) -> tuple[int, int, int]:
         """Samples of the batch, bytes that are held for each of them, and once for all."""

@@ -223,14 +223,16 @@ def _add_problem(parser: argparse.ArgumentParser, folder: str) -> None:
 
 def _measure(options: argparse.Namespace) -> int:
     from verify.practice.measure.command import run_measure
+    from verify.practice.processes import run_together
 
-    return run_measure(options)
+    return run_together(options, run_measure)
 
 
 def _plan(options: argparse.Namespace) -> int:
     from verify.practice import plan
+    from verify.practice.processes import run_together
 
-    return plan.run_plan(options)
+    return run_together(options, plan.run_plan)
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -26,6 +26,7 @@ from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.forms import Form, asked_form
 from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready, unwrapped
+from simulate.objectives.ranks import Ranks
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
@@ -103,7 +104,7 @@ class Problem:
             If there are none, or the loss on them is not finite.
         """
         chosen = torch.as_tensor(indices, device=self.targets.device)
-        return self.objective.on([(window(self.inputs, chosen), self.targets[chosen])])
+        return self.objective.on([(window(self.inputs, chosen), self.targets[chosen])], alone=True)
 
     @property
     def unit(self) -> float:
@@ -136,6 +137,7 @@ def problem(
     training: bool = False,
     field: str | int | None = None,
     name: str | None = None,
+    group: Any = None,
 ) -> Problem:
     """A model, its data and its loss, checked by a pass through all of it.
 
@@ -167,6 +169,8 @@ def problem(
         if None.
     name
         For people; that of the class if None.
+    group
+        A process group of `torch.distributed`, each process of which is given all samples and takes its part of them.
 
     Raises
     ------
@@ -204,11 +208,12 @@ def problem(
         objective = Objective(
             own,
             criterion,
-            [(inputs, targets)],
+            [_own_part(inputs, targets, Ranks(group))],
             parameters=parameters,
             training=training,
             chunk=size,
             field=field,
+            group=group,
         )
         objective.disown(model)
         objective.value()
@@ -335,8 +340,15 @@ def from_options(options: argparse.Namespace) -> Problem:
         field=int(options.field) if options.field and options.field.isdigit() else options.field,
         tokenizer=options.tokenizer,
         length=options.length,
+        group=getattr(options, "group", None),
         tell=lambda line: sys.stderr.write(f"losscurv: {escaped(line)}\n"),
     )
+
+
+def _own_part(inputs: Any, targets: Tensor, ranks: Ranks) -> tuple[Any, Tensor]:
+    """The samples of one of several processes, in their order."""
+    start, stop = (len(targets) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+    return window(inputs, slice(start, stop)), targets[start:stop]
 
 
 def _copied(model: nn.Module) -> nn.Module:

@@ -63,9 +63,10 @@ def loss_line(
 
 def _loss(objective: Objective, step: NDArray[np.float64]) -> float:
     moved = objective.split(torch.as_tensor(step, dtype=objective.dtype, device=objective.device))
-    with as_found(objective.model, objective.training), torch.no_grad():
+    with objective.ranks.together("a loss"), as_found(objective.model, objective.training), torch.no_grad():
         leaves = [leaf + part for leaf, part in zip(objective.leaves(), moved, strict=True)]
-        return sum(
+        own = sum(
             float(objective.criterion(objective.outputs(leaves, batch.inputs), batch.targets)) * batch.factor
             for batch in objective.batches()
         )
+    return objective.ranks.sum(own)

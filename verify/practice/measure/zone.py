@@ -160,7 +160,7 @@ def softmax(problem: Problem) -> Softmax | None:
         return None
     objective, ignored = problem.objective, getattr(problem.loss, "ignore_index", IGNORED)
     top, entropy, count = 0.0, 0.0, 0
-    with as_found(objective.model, objective.training), torch.no_grad():
+    with objective.ranks.together("outputs"), as_found(objective.model, objective.training), torch.no_grad():
         leaves = objective.leaves()
         for batch in objective.batches():
             outputs = objective.outputs(leaves, batch.inputs).movedim(1, -1)
@@ -174,6 +174,7 @@ def softmax(problem: Problem) -> Softmax | None:
                 top += float(logarithms.amax(1).exp().sum())
                 entropy -= float((logarithms.exp() * logarithms).sum())
             count += len(kept)
+    top, entropy, count = (objective.ranks.sum(each) for each in (top, entropy, count))
     return Softmax(confidence=top / count, entropy=entropy / count / math.log(classes))
 
 

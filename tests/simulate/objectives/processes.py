@@ -1,0 +1,190 @@
+"""What each process of a group measures of its samples, and what one process measures of them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+from torch.multiprocessing.spawn import spawn
+
+from simulate import operators, spectra
+from simulate.eigenvalues import extremes
+from simulate.factors.kronecker import kfac
+from simulate.modules import diagonals, hessian_variance
+from simulate.modules.empirical_kernel import kernel_of
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_grams import sample_grams
+from simulate.objectives import Objective
+
+SHARDS: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "unequal": ((5, 11), (7,)),
+    "one has none": ((9, 14), ()),
+    "of a sum": ((3,), (10, 10)),
+}
+"""Sizes of the batches of each process."""
+
+MATRICES = (
+    operators.hessian,
+    operators.gauss_newton,
+    operators.h_term,
+    operators.fisher,
+    operators.empirical_fisher,
+)
+
+
+def data() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    targets = torch.randint(3, (23,), generator=generator)
+    targets[[1, 8, 9, 20]] = -100
+    return torch.randn(23, 4, generator=generator, dtype=torch.float64), targets
+
+
+def network(dtype: torch.dtype = torch.float64) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
+
+
+def loss(case: str) -> nn.Module:
+    """That weighs classes and ignores some, so that neither processes nor rows are what it counts."""
+    weights = torch.tensor([1.0, 0.3, 2.5], dtype=torch.float64)
+    return nn.CrossEntropyLoss(weights, reduction="sum" if case == "of a sum" else "mean")
+
+
+def objective(case: str, rank: int | None = None, **options: Any) -> Objective:
+    """Of one process of a group, or of all samples in one batch."""
+    inputs, targets = data()
+    sizes = [size for shard in SHARDS[case] for size in shard]
+    batches = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
+    if rank is None:
+        return Objective(network(), loss(case), [(inputs, targets)], **options)
+    first = sum(map(len, SHARDS[case][:rank]))
+    own = batches[first : first + len(SHARDS[case][rank])]
+    return Objective(network(), loss(case), own, group=distributed.group.WORLD, **options)
+
+
+def measured(of: Objective) -> dict[str, Any]:
+    """Numbers of all kinds that there are of an objective."""
+    rng = np.random.default_rng(1)
+    vectors = torch.from_numpy(rng.standard_normal((2, of.dim)))
+    hessian, forms = operators.hessian(of), hessian_variance.quadratic_forms
+    found: dict[str, Any] = {make.__name__: make(of)(vectors) for make in MATRICES}
+    found |= {"value": of.value(), "gradient": of.gradient(), "share": of.share, "samples": of.samples}
+    found |= {"coupling": of.coupling, "sums": of.sums(), "rows": of.rows}
+    found["renewed"] = of.renewed().value()
+    found["eigenvalues"] = extremes(hessian, rng, largest=2, smallest=1).values
+    found["trace"] = spectra.trace(hessian, rng, probes=4).value
+    found["diagonal of G"] = diagonals.gauss_newton_diagonal(of)
+    found["diagonal of H"] = diagonals.hessian_diagonal(of)
+    found["samples' G"] = np.stack(sample_grams(of))
+    found["forms"] = forms(of, vectors.mT)
+    found["variance"] = hessian_variance.total_variance(of, rng, probes=2).value
+    found["projected"] = torch.stack(tuple(projected_terms(of, vectors.mT)))
+    found["kfac"] = kfac(of) @ vectors.mT
+    return found
+
+
+def in_two_processes(folder: Path, work: Callable[[int], Any]) -> list[Any]:
+    """What a function of the number of the process returns in each."""
+    spawn(_one, (str(folder), work), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
+
+
+def _one(rank: int, folder: str, work: Callable[[int], Any]) -> None:
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
+    found = work(rank)
+    torch.save(found, Path(folder) / f"{rank}.pt")
+    distributed.destroy_process_group()
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def all_cases(rank: int) -> dict[str, Any]:
+    """The numbers of each way to deal out the samples, then what is refused."""
+    found: dict[str, Any] = {case: measured(objective(case, rank)) for case in SHARDS}
+    return found | {"refused": dict(_refused(rank))}
+
+
+def _refused(rank: int) -> Iterator[tuple[str, str]]:
+    of = objective("unequal", rank)
+    vectors = torch.ones(1, of.dim, dtype=torch.float64)
+    yield "vectors", _told(lambda: operators.hessian(of)(vectors + rank))
+    yield "order", _told(of.gradient if rank else lambda: operators.hessian(of)(vectors))
+    yield "kernel", _told(lambda: kernel_of(of))
+    yield "training", _told(lambda: objective("unequal", rank, training=True))
+    yield "chunk", _told(lambda: objective("unequal", rank, chunk=0 if rank else 2))
+    yield "parameters", _told(lambda: _with_other_parameters(rank))
+    yield "buffers", _told(lambda: _with_other_buffers(rank))
+    yield "raises", _told(lambda: _with(_raising, rank).gradient())
+    yield "coupled", _told(lambda: _with(_coupling, rank).gradient())
+    yield "passes", _told(lambda: _with(nn.CrossEntropyLoss(), rank, changing=True).value())
+    yield "still works", _told(lambda: of.value())
+    if rank == 0:  # the other one is gone
+        yield "lost", _told(lambda: of.value())
+
+
+def _told(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except Exception as error:  # whatever it is, it is told
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def _with(criterion: Any, rank: int, *, changing: bool = False) -> Objective:
+    inputs, targets = (part[rank::2].clone() for part in data())
+    targets[targets < 0] = 0
+    own = _Changing(inputs, targets) if changing and rank else [(inputs, targets)]
+    return Objective(network(), criterion, own, group=distributed.group.WORLD)
+
+
+class _Changing:
+    """Data that are others at the third pass."""
+
+    def __init__(self, inputs: Tensor, targets: Tensor) -> None:
+        self._own, self._passes = (inputs, targets), 0
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        self._passes += 1
+        yield self._own[0] + (self._passes > 2), self._own[1]
+
+
+def _raising(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Fails with all samples of the second process, which has eleven."""
+    if len(targets) == 11:
+        raise KeyError("eleven")
+    return nn.functional.cross_entropy(outputs, targets)
+
+
+def _coupling(outputs: Tensor, targets: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(outputs, targets).sqrt()
+
+
+def _with_other_parameters(rank: int) -> Objective:
+    model = network()
+    with torch.no_grad():
+        model.get_parameter("0.weight")[0, 0] += 1e-15 * rank
+    return Objective(model, loss(""), data(), group=distributed.group.WORLD)
+
+
+def _with_other_buffers(rank: int) -> Objective:
+    model = nn.Sequential(network(), nn.BatchNorm1d(3, dtype=torch.float64))
+    model.get_buffer("1.running_mean").fill_(float(rank))
+    return Objective(model, loss(""), data(), group=distributed.group.WORLD)
+
+
+@contextmanager
+def group_of_one(folder: Path) -> Iterator[Any]:
+    """In this process."""
+    distributed.init_process_group("gloo", f"file://{folder}/meeting", rank=0, world_size=1)
+    try:
+        yield distributed.group.WORLD
+    finally:
+        distributed.destroy_process_group()
