@@ -124,7 +124,7 @@ def sharpness(network: WideNetwork, activation: ActivationLike, *, subtracted: b
     >>> x = torch.tensor([[[3.0, 4.0], [4.0, 3.0]]])
     >>> one = WideNetwork(weights=(torch.ones(1, 1, 2),), biases=(torch.zeros(1, 1),), inputs=x)
     >>> sharpness(one, "linear"), sharpness(one, "linear", subtracted=True)
-    (tensor([25.5000]), tensor([0.5000]))
+    (tensor([25.5000], dtype=torch.float64), tensor([0.5000], dtype=torch.float64))
     """
     n, samples = network.inputs.shape[:2]
     most = max(1, _ENTRIES // (network.outputs * samples) ** 2)

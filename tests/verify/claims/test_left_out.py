@@ -21,8 +21,8 @@ SCALES = {
     "few-entries-second-moment": (noise, "sparse"),
     "few-projections-second-moment": (noise, "signed_projections"),
     "wishart-diagonal": (ensembles, "wishart"),
-    "batch-diagonal": (Block, "normal"),
-    "data-set-diagonal": (Block, "normal"),
+    "batch-diagonal": (ensembles, "wishart"),
+    "data-set-diagonal": (ensembles, "wishart"),
 }
 
 

@@ -6,6 +6,7 @@ Nothing is fetched, no code of a configuration is run, and no weights are read: 
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -82,12 +83,11 @@ def _described(words: str, file: Path) -> dict[str, Any]:
 
 def _transformers(words: str) -> Any:
     try:
-        import transformers
+        return import_module("transformers")
     except ImportError as error:
         raise ValueError(
             f"{words} must be read by transformers, got {error}; pip install transformers"
         ) from None
-    return transformers
 
 
 def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, length: int | None) -> Any:
