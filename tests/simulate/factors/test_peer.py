@@ -14,7 +14,7 @@ from simulate.factors import ekfac, kfac, relative_error
 from tests.simulate.dense_matrices import rng
 from tests.simulate.factors.written_out import convolutions, drawn, perceptron
 
-peer = pytest.importorskip("curvlinops")
+peer = pytest.importorskip("curvlinops", reason="an optional library; others hold factors to dense matrices")
 
 
 def like(name: str, objective: Any, **options: Any) -> Any:

@@ -121,9 +121,11 @@ def plan(
     --------
     >>> import torch
     >>> from verify.practice.loading import problem
-    >>> _ = torch.manual_seed(0)
+    >>> model = torch.nn.utils.skip_init(torch.nn.Linear, 3, 3)
+    >>> for parameter in model.parameters():
+    ...     _ = parameter.data.zero_()
     >>> x, y = torch.eye(3).repeat(4, 1), torch.tensor([0, 1, 2]).repeat(4)
-    >>> found = plan(problem(torch.nn.Linear(3, 3), (x, y)), [1, 12], steps=40)
+    >>> found = plan(problem(model, (x, y)), [1, 12], steps=40)
     >>> [at.batch_size for at in found.trials], all(at.start < at.fails for at in found.trials if at.fails)
     ([1, 12], True)
     """
