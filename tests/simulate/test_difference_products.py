@@ -8,31 +8,16 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from simulate.difference_products import difference_hessian
 from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
 from simulate.operators import hessian
 from tests.simulate.objectives.losses import LABELS, WIDTH, X, network
+from tests.simulate.objectives.sweep.stateful import Once
 from tests.simulate.small_perceptrons import assert_same
 
 LOSS = nn.CrossEntropyLoss()
-
-
-class Once(torch.autograd.Function):
-    """A sine whose slope has no derivative, as a kernel of one's own."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.sin()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, slope: Tensor) -> Any:
-        (x,) = ctx.saved_tensors
-        return slope * x.cos()
 
 
 class SingleOnce(Once):
@@ -85,7 +70,7 @@ def sequences() -> tuple[Tensor, Tensor]:
 
 
 CASES: dict[str, Any] = {
-    "a kernel of one's own": (lambda: Bent(Once.apply), lambda: Bent(torch.sin), (X, LABELS)),
+    "a kernel of one's own": (lambda: Bent(Once.apply), lambda: Bent(torch.tanh), (X, LABELS)),
     "fused attention": (lambda: Fused(True), lambda: Fused(False), sequences()),
     "second derivatives that there are": (network, network, (X, LABELS)),
 }
@@ -110,7 +95,7 @@ def test_the_error_covers_the_truth_in_single_precision(bend: Any) -> None:
     """Where the model runs in double precision gradients are taken there; where not the error says how rough it is."""
     data = X.float(), LABELS
     objective = Objective(Bent(bend.apply, torch.float32), LOSS, data)
-    truth = hessian(Objective(Bent(torch.sin, torch.float32).double(), LOSS, (X.float().double(), LABELS)))
+    truth = hessian(Objective(Bent(torch.tanh, torch.float32).double(), LOSS, (X.float().double(), LABELS)))
     found = difference_hessian(objective)
     for column in columns(objective.dim).float().mT:
         difference, expected = found.difference(column), truth @ column.double()
@@ -123,7 +108,7 @@ def test_the_error_covers_the_truth_in_single_precision(bend: Any) -> None:
 def test_it_is_an_operator_for_lanczos() -> None:
     data = X, LABELS
     found = difference_hessian(Objective(Bent(Once.apply), LOSS, data))
-    truth = hessian(Objective(Bent(torch.sin), LOSS, data)).dense()
+    truth = hessian(Objective(Bent(torch.tanh), LOSS, data)).dense()
     top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
     assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
 

@@ -15,6 +15,7 @@ from simulate.objectives.products import Kept
 from simulate.objectives.tape import UnrecordedError, recorded
 from simulate.operators import empirical_fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, case, dense_hessian
+from tests.simulate.objectives.sweep.stateful import Twice
 from tests.simulate.small_perceptrons import assert_same
 
 MATRICES = {"hessian": hessian, "h-term": h_term, "outputs": gauss_newton}
@@ -85,22 +86,8 @@ def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective],
     assert_same(matrix(Objective(last, nn.CrossEntropyLoss(), (x, LABELS))).dense(), expected)
 
 
-class Backwards(torch.autograd.Function):
-    """Tangent that is differentiated twice on the way back and has no forward mode."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.tanh()
-
-    @staticmethod
-    def backward(ctx: Any, cotangent: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return cotangent * (1 - x.tanh() ** 2)
-
-
-class Wrong(Backwards):
-    """With a forward mode that is wrong."""
+class Wrong(Twice):
+    """Differentiated twice on the way back, with a forward mode that is wrong."""
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor) -> Tensor:
@@ -127,7 +114,7 @@ def _in_place(x: Tensor) -> Tensor:
     return y
 
 
-NOT_FORWARD = {"no forward mode": Backwards.apply, "a wrong forward mode": Wrong.apply}
+NOT_FORWARD = {"no forward mode": Twice.apply, "a wrong forward mode": Wrong.apply}
 FORWARD = {"a branch on values": _branching, "results changed in place": _in_place}
 
 
@@ -148,7 +135,7 @@ def test_any_code_of_the_model_is_differentiated(name: str) -> None:
 
 def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> None:
     """Forward mode fails for the second batch alone, which is larger, after dropout has drawn."""
-    layers = nn.Dropout(0.5), Through(lambda x: Backwards.apply(x) if len(x) > 6 else x.tanh())
+    layers = nn.Dropout(0.5), Through(lambda x: Twice.apply(x) if len(x) > 6 else x.tanh())
     data = [(X, LABELS), (X.repeat(2, 1), LABELS.repeat(2)), (X, LABELS)]
     of = Objective(network(*layers).double(), nn.CrossEntropyLoss(), data, training=True)
     found = hessian(of) @ vectors(of.dim)
