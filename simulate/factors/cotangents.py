@@ -9,11 +9,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from simulate import _checks
 from simulate.modules.sample_parts import Root, roots
@@ -37,7 +38,10 @@ _NEGLIGIBLE = 1e-3
 """Share of the positive curvature of a loss that its negative curvature may have."""
 
 _ROUNDINGS = 10
-"""Of numbers of the size of one, in each eigenvalue of the curvature of a softmax or of a sigmoid."""
+"""In each eigenvalue of the curvature of a loss; of a softmax or a sigmoid those of numbers of the size of one."""
+
+_SATURATING = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss)
+"""Losses whose curvature may be far below that of the numbers that it is made of."""
 
 
 def matrix_of(objective: Objective, kind: Kind, likelihood: Likelihood | None = None) -> CurvatureOperator:
@@ -66,7 +70,7 @@ def root_of(
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     if kind == "gauss-newton":
-        return _convex
+        return partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0)
     if kind == "empirical":
         return _own
     if rng is None:
@@ -80,12 +84,12 @@ def root_of(
     return drawn
 
 
-def _convex(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
+def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Negative eigenvalues of rounding, as a saturated softmax has, stay with their signs: they are nothing in sums."""
     found, signs = roots(outer, part, outputs)
     sizes = found.flatten(2).square().sum(2).mT.double()
     negative, positive = (float(sizes[sign * signs > 0].sum()) for sign in (-1, 1))
-    rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(1.0, float(sizes.max()))
+    rounding = _ROUNDINGS * torch.finfo(outputs.dtype).eps * signs.numel() * max(floor, float(sizes.max()))
     if negative > _NEGLIGIBLE * positive + rounding:
         raise ValueError(
             "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature;"

@@ -94,10 +94,10 @@ class KroneckerFactors(Operator):
         """(dim,)."""
         found = torch.zeros(self.dim, dtype=self.dtype, device=self.device)
         for block in self.blocks:
-            start = 0
-            for at in block.places.values():
-                found[at] = block.diagonal[start : start + at.stop - at.start]
-                start += at.stop - at.start
+            places = list(block.places.values())
+            parts = block.diagonal.split([at.stop - at.start for at in places])
+            for at, part in zip(places, parts, strict=True):
+                found[at] = part
         return found
 
     def _blockwise(self, of: Callable[[FactorBlock, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -131,9 +131,15 @@ class Operator:
         """The sum with an operator or a dense symmetric matrix."""
         return _combined(self, as_operator(other), 1.0) if is_matrix(other) else NotImplemented
 
+    __radd__ = __add__
+
     def __sub__(self, other: AnyMatrix) -> Operator:
         """The difference, as `__add__`."""
         return _combined(self, as_operator(other), -1.0) if is_matrix(other) else NotImplemented
+
+    def __rsub__(self, other: AnyMatrix) -> Operator:
+        """The difference from a dense symmetric matrix."""
+        return _combined(as_operator(other), self, -1.0) if is_matrix(other) else NotImplemented
 
     def __mul__(self, factor: float) -> Operator:
         """A real multiple."""

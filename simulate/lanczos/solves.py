@@ -20,6 +20,9 @@ from simulate.lanczos.products import AnyMatrix, Operator, as_operator, row_leng
 
 __all__ = ["Solution", "solve"]
 
+_ROUNDINGS = 16
+"""By which the product of a residual with what a preconditioner makes of it may fall below zero."""
+
 _VECTORS = 8
 """As long as each right-hand side, that are held at once."""
 
@@ -208,7 +211,8 @@ class _Search:
         if self._near is None:
             return left.clone()
         near = self._near(left.to(self._near.dtype)).to(left.dtype)
-        if bool((_dots(left, near) < 0).any()):
+        rounding = _ROUNDINGS * torch.finfo(left.dtype).eps * row_lengths(left) * row_lengths(near)
+        if bool((_dots(left, near) < -rounding).any()):
             raise ValueError(
                 "preconditioner must be positive definite, got negative curvature along a residual"
             )

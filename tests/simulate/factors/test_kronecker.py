@@ -359,6 +359,11 @@ def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
             {},
             "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature",
         ),
+        (
+            lambda: _of(built(lambda: nn.Linear(3, 3)).float(), lambda z, y: 1e-12 * (z - y).cos().mean()),
+            {},
+            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature",
+        ),
         (perceptron, {"kind": "exact"}, "kind must be one of gauss-newton, sampled, empirical, got 'exact'"),
         (perceptron, {"sharing": "both"}, "sharing must be one of expand, reduce, got 'both'"),
         (perceptron, {"kind": "sampled"}, "rng must be a generator for sampled targets, got None"),

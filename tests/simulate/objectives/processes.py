@@ -116,6 +116,9 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
     of = objective("unequal", rank)
     vectors = torch.ones(1, of.dim, dtype=torch.float64)
     yield "vectors", _told(lambda: operators.hessian(of)(vectors + rank))
+    signs = 2.0 * np.random.default_rng(rank).integers(0, 2, (1, of.dim)) - 1.0
+    signs[0, 0] *= np.prod(signs)  # as many with a minus, even or odd, in both
+    yield "signs", _told(lambda: operators.hessian(of)(torch.from_numpy(signs)))
     yield "order", _told(of.gradient if rank else lambda: operators.hessian(of)(vectors))
     yield "kernel", _told(lambda: kernel_of(of))
     yield "training", _told(lambda: objective("unequal", rank, training=True))

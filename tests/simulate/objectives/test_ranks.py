@@ -51,6 +51,7 @@ CHUNK = "chunk must be a positive integer, got 0"
 PASSES = "data must be the same at every pass, got 11 others"
 REFUSED = {
     "vectors": (SAME, SAME),
+    "signs": (SAME, SAME),
     "order": (
         order := "ValueError: processes of a group must make the same calls in the same order, got a ",
         order,
