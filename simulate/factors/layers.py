@@ -88,7 +88,10 @@ def corrected(objective: Objective, root: Root, blocks: Sequence[FactorBlock]) -
     """Kronecker blocks with the eigenvalues that the matrix itself has in their eigenbasis, in one more pass."""
     names = {name: i for i, name in enumerate(objective.blocks())}
     kept = [block for block in blocks if isinstance(block, KroneckerBlock)]
-    totals = [block.outputs.new_zeros(len(block.outputs), block.outputs.shape[1], block.inputs.shape[1]) for block in kept]
+    totals = [
+        block.outputs.new_zeros(len(block.outputs), block.outputs.shape[1], block.inputs.shape[1])
+        for block in kept
+    ]
     with objective.ranks.together("factors"), objective.measured(), torch.enable_grad():
         for part in _parts(objective, root):
             for block, total in zip(kept, totals, strict=True):

@@ -110,7 +110,9 @@ class Rule:
         first, second, moved = (
             list(held) or [torch.zeros_like(g) for g in grads] for held in (memory.first, memory.second, ())
         )
-        steps = torch.full((len(grads),), float(memory.steps), dtype=torch.float32, device=rates.device).unbind()
+        steps = torch.full(
+            (len(grads),), float(memory.steps), dtype=torch.float32, device=rates.device
+        ).unbind()
         torch.ops.aten._fused_adam_(
             moved, grads, first, second, [], steps, amsgrad=False, maximize=False, lr=1.0,
             beta1=self.momentum, beta2=float(self.second or 0.0), eps=self.damping, weight_decay=0.0,
