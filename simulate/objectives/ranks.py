@@ -261,4 +261,4 @@ def _bits(tensor: Tensor) -> int:
     False
     """
     held = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    return zlib.crc32(memoryview(held.cpu().numpy()))
+    return zlib.crc32(held.cpu().numpy().data)
