@@ -12,9 +12,10 @@ kinks, as of ReLU, differences of all lengths differ, and the error says so: wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -22,10 +23,11 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.lanczos import Operator
-from simulate.objectives import Batch, Objective
-from simulate.objectives.batches import placed
+from simulate.lanczos.products import one_by_one
+from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.parameters import Leaves, as_found, doubled
+from simulate.objectives.padding import held_padding, pads
+from simulate.objectives.parameters import Leaves, as_found
 from simulate.objectives.soundness import require_first
 
 __all__ = ["Difference", "DifferenceOperator", "difference_hessian"]
@@ -70,13 +72,6 @@ class DifferenceOperator(Operator):
     tolerance: float
     line: _Lines
 
-    def __matmul__(self, vectors: Any) -> Tensor:
-        """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
-        block = torch.as_tensor(vectors)
-        columns = block[:, None] if block.ndim == 1 else block
-        products = self(self.vectors(columns.mT)).mT
-        return products[:, 0] if block.ndim == 1 else products
-
     def difference(self, vector: Any) -> Difference:
         """Product with one vector (dim,), with its error.
 
@@ -118,11 +113,8 @@ def difference_hessian(objective: Objective, *, tolerance: float = 0.05) -> Diff
     _checks.positive_numbers("tolerance", tolerance)
     lines = _Lines(objective, tolerance)
 
-    def product(vectors: Tensor) -> Tensor:
-        return torch.stack([lines.product(vector).product for vector in vectors])
-
     return DifferenceOperator(
-        product=product,
+        product=one_by_one(lambda vector: lines.product(vector).product),
         dim=objective.dim,
         dtype=objective.dtype,
         device=objective.device,
@@ -147,15 +139,14 @@ class _Lines:
     """Gradients along lines through the parameters, in double precision where model and loss run in it."""
 
     def __init__(self, objective: Objective, tolerance: float) -> None:
-        self._objective, self._tolerance = objective, tolerance
-        self._dtype: torch.dtype | None = None
+        self._given, self._tolerance = objective, tolerance
         self._longest = 0.0
 
     def product(self, vector: Tensor) -> Difference:
         length = float(vector.norm())
         if not length:
             return Difference(torch.zeros_like(vector), 0.0)
-        unit = vector.to(self._precision()) / length
+        unit = vector.to(self._objective.dtype) / length
         found = self._settled(unit)
         reach = max(float(found.product.norm()), self._longest)
         if found.error > self._tolerance * reach:
@@ -167,17 +158,27 @@ class _Lines:
         self._longest = reach
         return Difference((length * found.product).to(vector.dtype), length * found.error)
 
-    def _precision(self) -> torch.dtype:
-        """Asked once: what has kernels for single precision alone stays in it."""
-        if self._dtype is None:
-            require_first(self._objective)
-            self._dtype = self._objective.dtype
-            if self._dtype == torch.float32:
-                with suppress(Exception):  # code of others, which may not run in double precision
-                    zeros = torch.zeros(self._objective.dim, dtype=torch.float64)
-                    self._gradient(zeros, 0.0, few=True)
-                    self._dtype = torch.float64
-        return self._dtype
+    @cached_property
+    def _objective(self) -> Objective:
+        """In double precision, but for what has kernels for single precision alone."""
+        require_first(self._given)
+        if self._given.dtype == torch.float32:
+            with suppress(
+                Exception
+            ):  # code of others, which may not be copied, or not run in double precision
+                found = self._given.doubled()
+                with found.standing(found.leaves()), torch.enable_grad():
+                    few = found.few()
+                    _ = slopes(found.loss(found.outputs(found.leaves(), few.inputs), few), found.leaves())
+                return found
+        return self._given
+
+    @cached_property
+    def _pads(self) -> bool:
+        """Whether a row of an embedding stands for padding."""
+        objective = self._objective
+        with as_found(objective.model, objective.training), torch.enable_grad():
+            return pads(objective.outputs(objective.leaves(), objective.few().inputs))
 
     def _settled(self, unit: Tensor) -> Difference:
         """Of the steps that are tried, the one with the least error."""
@@ -205,28 +206,21 @@ class _Lines:
         after, before = self._gradient(unit, step) - here, here - self._gradient(unit, -step)
         return _Sides((after + before) / (2 * step), (after - before) / step)
 
-    def _gradient(self, unit: Tensor, step: float, *, few: bool = False) -> Tensor:
-        objective = self._objective
-        total = torch.zeros_like(unit, device=objective.device)
+    def _gradient(self, unit: Tensor, step: float) -> Tensor:
+        objective, total = self._objective, torch.zeros_like(unit)
         with self._at(unit, step) as leaves, torch.enable_grad():
-            batches: Iterator[Batch] | Sequence[Batch] = [objective.few()] if few else objective.batches()
-            for batch in batches:
-                total += objective.flat(slopes(self._loss(leaves, batch), leaves))
+            for batch in objective.batches():
+                loss = objective.loss(objective.outputs(leaves, batch.inputs), batch)
+                total += objective.flat(slopes(loss, leaves))
         return total
-
-    def _loss(self, leaves: Leaves, batch: Batch) -> Tensor:
-        objective, like = self._objective, leaves[0]
-        criterion: Any = objective.criterion
-        criterion = doubled(criterion) if like.dtype == torch.float64 else criterion
-        outputs = objective.outputs(leaves, placed(batch.inputs, like))
-        return criterion(outputs, placed(batch.targets, like)).reshape(()) * batch.factor
 
     @contextmanager
     def _at(self, unit: Tensor, step: float) -> Iterator[Leaves]:
         objective = self._objective
         parts = zip(objective.leaves(), objective.split(unit), strict=True)
-        leaves = tuple((p.detach().to(v) + step * v).requires_grad_() for p, v in parts)
+        leaves = tuple((p.detach() + step * v).requires_grad_() for p, v in parts)
         with ExitStack() as stack:
             stack.enter_context(as_found(objective.model, objective.training))
             stack.enter_context(objective.standing(leaves))
+            stack.enter_context(held_padding(leaves, objective.leaves(), needed=self._pads))
             yield leaves

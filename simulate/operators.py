@@ -186,7 +186,8 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
             return lambda tangent: share * tangent
         return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
-    return _operator(objective, about_outputs(objective, bend), "fisher" if family == "categorical" else None)
+    derivative = about_outputs(objective, bend)._replace(targets=False)
+    return _operator(objective, derivative, "fisher" if family == "categorical" else None)
 
 
 _AT_ONCE = 64

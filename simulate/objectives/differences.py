@@ -14,12 +14,13 @@ from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from simulate import _memory
 from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, placed
 from simulate.objectives.derivatives import normal, slopes
+from simulate.objectives.padding import held_padding, pads
 from simulate.objectives.parameters import Leaves, as_found, doubled
 
 __all__ = ["contradicted"]
@@ -79,8 +80,13 @@ class _Line:
         self._start = tuple(leaf.detach().double() for leaf in objective.leaves())
         self._inputs, self._targets = (placed(p, self._start[0]) for p in (batch.inputs, batch.targets))
         self._criterion = doubled(objective.criterion)
-        parts = zip(self._start, _sizes(self._start), _free(objective), strict=True)
-        self._along = tuple(normal(p, seed=seed) * (size * free) for p, size, free in parts)
+        parts = zip(self._start, _sizes(self._start), strict=True)
+        self._along = tuple(normal(p, seed=seed) * size for p, size in parts)
+        self._pads = self._asked(batch)
+
+    def _asked(self, batch: Batch) -> bool:
+        with as_found(self._objective.model, self._objective.training), torch.enable_grad():
+            return pads(self._objective.outputs(self._objective.leaves(), batch.inputs))
 
     def derivatives(self) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
         """What there is at the parameters, and its derivatives along the line as torch has them."""
@@ -122,6 +128,7 @@ class _Line:
         with ExitStack() as stack:
             stack.enter_context(as_found(self._objective.model, self._objective.training))
             stack.enter_context(self._objective.standing(leaves, needed=self._again))
+            stack.enter_context(held_padding(leaves, self._start, needed=self._pads))
             yield leaves
 
 
@@ -130,19 +137,6 @@ def _sizes(parts: Sequence[Tensor]) -> Sequence[float]:
     squares, counts = [float(part.norm()) ** 2 for part in parts], [part.numel() for part in parts]
     typical = math.sqrt(sum(squares) / sum(counts)) or 1.0
     return [math.sqrt(s / n) if s else typical for s, n in zip(squares, counts, strict=True)]
-
-
-def _free(objective: Asked) -> Sequence[Tensor]:
-    """1 for every number that may move and 0 for what stands for padding, which by definition has no derivative."""
-    free = [torch.ones((), device=objective.device) for _ in objective.leaves()]
-    modules = [] if objective.model is None else objective.model.modules()
-    for module in modules:
-        if isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.padding_idx is not None:
-            for i, (_, original) in enumerate(objective.originals[: len(free)]):
-                if original is module.weight:
-                    free[i] = torch.ones(len(original), 1, device=objective.device)
-                    free[i][module.padding_idx] = 0
-    return free
 
 
 def _wrong(line: _Line) -> set[int]:

@@ -8,7 +8,7 @@ more: the second derivatives of h weighted by the slope of the loss in h, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -22,11 +22,11 @@ from simulate.objectives.heads import Head, Rows, rows_of
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves
+from simulate.objectives.products import Product
 
 __all__ = ["Matrix", "head_product"]
 
 Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fisher"]
-Product = Callable[[Leaves], Leaves]
 
 _HELD = 4
 """Times the logits, that what is kept of them from product to product takes at most."""

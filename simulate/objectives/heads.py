@@ -22,8 +22,9 @@ from torch.nn import functional
 from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, cuts
 from simulate.objectives.derivatives import alike, slopes
+from simulate.objectives.soundness import hooked
 
-__all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "head_of", "rows_of"]
+__all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
 
 LARGE = 1 << 22
 """Logits of one sample from which on they are taken in chunks."""
@@ -102,6 +103,20 @@ def _through(hidden: Tensor) -> Tensor:
     return hidden
 
 
+def by_positions(loss: Any, reduction: str) -> bool:
+    """Whether a loss adds up over positions as the objective does: the cross-entropy of torch, as it was built.
+
+    Examples
+    --------
+    >>> by_positions(nn.CrossEntropyLoss(), "mean"), by_positions(nn.CrossEntropyLoss(), "sum")
+    (True, False)
+    """
+    if loss is functional.cross_entropy:
+        return reduction == "mean"
+    own = type(loss) is nn.CrossEntropyLoss and not hooked(loss) and "forward" not in vars(loss)
+    return own and loss.reduction == reduction
+
+
 def head_of(objective: Headed, inputs: Any) -> Head | None:
     """The head of the model, asked by one sample; None if it has none that can be taken out, or few logits.
 
@@ -118,7 +133,7 @@ def head_of(objective: Headed, inputs: Any) -> Head | None:
             if len(last) != 1 or outputs.ndim != 3 or outputs[0].numel() < LARGE:
                 return None
             layer, hidden, _ = last[0]
-            if _hooked(layer) or sum(other is layer for other, *_ in seen) != 1:
+            if hooked(layer) or sum(other is layer for other, *_ in seen) != 1:
                 return None
             path = next(name for name, module in objective.model.named_modules() if module is layer)
             head = Head(layer, path, *outputs.shape[1:])
@@ -136,7 +151,7 @@ def _watched(model: nn.Module, seen: list[tuple[nn.Linear, Tensor, Tensor]]) -> 
             seen.append((layer, given[0], found))
 
     plain = [
-        m for m in model.modules() if type(m) is nn.Linear and "forward" not in vars(m) and not _hooked(m)
+        m for m in model.modules() if type(m) is nn.Linear and "forward" not in vars(m) and not hooked(m)
     ]
     handles = [layer.register_forward_hook(note) for layer in plain]
     try:
@@ -144,11 +159,6 @@ def _watched(model: nn.Module, seen: list[tuple[nn.Linear, Tensor, Tensor]]) -> 
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _hooked(layer: nn.Module) -> bool:
-    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(layer, kind) for kind in kinds)
 
 
 class Rows(NamedTuple):

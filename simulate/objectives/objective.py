@@ -26,12 +26,13 @@ from simulate.objectives.batches import (
 from simulate.objectives.datasets import Stacked
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked
-from simulate.objectives.heads import Few, Head, by_chunks, head_of
+from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
 from simulate.objectives.labels import Labels
 from simulate.objectives.parameters import (
     Leaves,
     Parametric,
     as_found,
+    doubled,
     in_mode,
     in_place,
     parametric,
@@ -224,6 +225,22 @@ class Objective:
         other = copy.copy(self)
         with self.ranks.together("an objective"):
             other._copy(parametric(self.model, list(self.names)))
+        return other
+
+    def doubled(self) -> Objective:
+        """The same loss in double precision, on the same data: of a copy of a module, or of a function itself.
+
+        Raises
+        ------
+        Exception
+            Whatever a module raises that cannot be copied.
+        """
+        other = copy.copy(self)
+        other.model, other.criterion = doubled(self.model), doubled(self.criterion)
+        given: Any = [p.double() for p in self._own] if self.model is None else list(self.names)
+        other._copy(parametric(self._call if other.model is None else other.model, given))
+        other.originals += self.originals
+        other.dtype, other._head, other._tally, other._few = torch.float64, None, None, None
         return other
 
     @property
@@ -546,7 +563,7 @@ class Objective:
                 loss=self.criterion,
                 field=self.form.field,
             )
-            if self.form.last and not self._counted:
+            if self.form.last and not self._counted and by_positions(self.criterion, self.reduction):
                 self._head = head_of(self, inputs)
 
     def _require_separable(self) -> None:

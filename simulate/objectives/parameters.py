@@ -329,9 +329,9 @@ def _require_one_kind(found: Parametric) -> None:
             raise ValueError(f"parameters must be finite, got NaN or infinity in {name!r}")
 
 
-def doubled(criterion: Any) -> Any:
-    """A loss function that takes double precision: a copy of a module, whose own numbers are of a type."""
-    return copy.deepcopy(criterion).double() if isinstance(criterion, nn.Module) else criterion
+def doubled(function: Any) -> Any:
+    """What takes double precision: a copy of a module, whose own numbers are of a type; any other function itself."""
+    return copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
 
 
 @contextmanager

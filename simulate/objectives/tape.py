@@ -262,13 +262,17 @@ class _Tape(TorchDispatchMode):
         return None if kept is None or kept.expired() else number
 
     def _geometry(self, value: Tensor) -> Any:
-        return self._number(value), value.storage_offset(), value.shape, value.stride(), value.dtype
+        place = value.storage_offset(), value.shape, value.stride()
+        return self._number(value), *place, value.dtype, value.is_conj(), value.is_neg()
 
     def _slotted(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return type(value)(map(self._slotted, value))
         if self._number(value) is not None:
-            return self._slots[self._geometry(value)]
+            slot = self._slots.get(self._geometry(value))
+            if slot is None:
+                raise UnrecordedError("changes are seen by a view that no operation made")
+            return slot
         if isinstance(value, Tensor):
             self._constants.append((value, value._version))
         return value

@@ -105,12 +105,67 @@ def test_the_error_covers_the_truth_in_single_precision(bend: Any) -> None:
         assert difference.error <= (1e-4 if bend is Once else 5e-2) * float(expected.norm())
 
 
+@pytest.mark.parametrize("parameters", [None, ["last"]])
+def test_all_of_a_module_is_in_double_precision(parameters: Any) -> None:
+    """Buffers, fixed parameters and the weights of the loss, not what is measured alone; the module stays as it is."""
+    model = Bent(nn.Sequential(nn.BatchNorm1d(5), nn.Tanh()), torch.float32).eval()
+    loss = nn.CrossEntropyLoss(weight=torch.tensor([0.5, 1.0, 2.0]))
+    objective = Objective(model, loss, (X.float(), LABELS), parameters=parameters)
+    found, truth = difference_hessian(objective), hessian(objective)
+    for column in columns(objective.dim).float().mT:
+        difference, expected = found.difference(column), truth @ column
+        assert difference.error <= 1e-5 * float(expected.norm())
+        assert_same(difference.product, expected, 1e-5)
+    assert all(t.dtype == torch.float32 for t in (*model.parameters(), loss.weight))
+
+
 def test_it_is_an_operator_for_lanczos() -> None:
     data = X, LABELS
     found = difference_hessian(Objective(Bent(Once.apply), LOSS, data))
     truth = hessian(Objective(Bent(torch.tanh), LOSS, data)).dense()
     top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
     assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
+
+
+class Padded(nn.Module):
+    """A word that stands for nothing, whose row is used for what comes out as well if `tied`."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        state = torch.get_rng_state()
+        torch.manual_seed(0)
+        self.words, self.mix, self.last = nn.Embedding(7, 4, padding_idx=0), nn.Linear(4, 4), nn.Linear(4, 7)
+        torch.nn.init.normal_(self.words.weight)  # as trained networks may have it, in the row of zero too
+        torch.set_rng_state(state)
+        self.kind = kind
+        if kind == "tied":
+            self.last.weight = self.words.weight
+        self.double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.words.weight * 2 if self.kind == "made of others" else self.words.weight
+        by_call = nn.functional.embedding(x, weight, padding_idx=0)
+        seen = by_call if self.kind in ("by call", "made of others") else self.words(x)
+        return self.last(self.mix(seen.mean(1)).tanh())
+
+
+WORDS = torch.tensor([[1, 2, 0], [3, 0, 0], [4, 5, 6]]), torch.arange(3)
+
+
+@pytest.mark.parametrize("kind", ["by module", "by call", "tied"])
+def test_padding_has_no_derivative(kind: str) -> None:
+    """Its row enters what is computed, and by definition its gradient does not: it stays where it is."""
+    objective = Objective(Padded(kind), LOSS, WORDS)
+    found, truth = difference_hessian(objective), hessian(objective)
+    for column in columns(objective.dim).mT:
+        difference, expected = found.difference(column), truth @ column
+        assert float((difference.product - expected).norm()) <= difference.error + 1e-12
+
+
+def test_padding_that_is_no_parameter_is_refused() -> None:
+    objective = Objective(Padded("made of others"), LOSS, WORDS)
+    with pytest.raises(ValueError, match="embedding with padding_idx must look up a parameter itself"):
+        difference_hessian(objective).difference(torch.ones(objective.dim))
 
 
 def test_without_second_derivatives_the_way_is_told() -> None:

@@ -354,3 +354,16 @@ def test_a_model_cut_from_its_parameters_is_refused(matrix: Any) -> None:
 
     with pytest.raises(ValueError, match=r"outputs that depend on the parameters.*detach"):
         _ = matrix(objective) @ torch.ones(objective.dim)
+
+
+@pytest.mark.parametrize("chunk", [None, 2, 3])
+def test_targets_do_not_enter_the_fisher_information_however_batches_are_cut(chunk: int | None) -> None:
+    """Two samples that stand together are ignored: alone in a batch they add nothing to the loss."""
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    targets = torch.tensor([0, 1, -100, -100, 2, 1])
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
+    known = Objective(model, nn.CrossEntropyLoss(), (x, targets.clamp(min=0)))
+    found = fisher(Objective(model, nn.CrossEntropyLoss(), (x, targets), chunk=chunk))
+    assert_same(found.dense() * 4 / 6, fisher(known).dense())

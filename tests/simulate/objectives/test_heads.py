@@ -72,6 +72,11 @@ def vectors(objective: Objective) -> Tensor:
     return torch.linspace(0, 9, 2 * objective.dim, dtype=torch.float64).cos().view(-1, 2)
 
 
+def test_the_function_of_torch_is_one_by_positions(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, chunked = both(CausalModel(), monkeypatch, 4 * V, loss=nn.functional.cross_entropy)
+    assert_same(hessian(chunked) @ vectors(plain), hessian(plain) @ vectors(plain), 1e-11)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("build", MODELS)
@@ -167,6 +172,40 @@ def test_a_layer_that_is_not_the_last_thing_stays(build: Any, monkeypatch: pytes
     objective = Objective(build(), nn.CrossEntropyLoss(), (given, batch()["labels"]))
     assert objective.head_of(objective.few()) is None
     assert objective.value() > 0
+
+
+class Squared(nn.CrossEntropyLoss):
+    """No sum over positions."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
+        return super().forward(input, target).square()
+
+
+def with_hook() -> nn.Module:
+    loss = nn.CrossEntropyLoss()
+    loss.register_forward_hook(lambda _, given, found: found.square())
+    return loss
+
+
+COUPLED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "derived": (Squared, {}),
+    "hooked": (with_hook, {}),
+    "a mean said to be a sum": (nn.CrossEntropyLoss, {"reduction": "sum"}),
+    "a sum said to be a mean": (lambda: nn.CrossEntropyLoss(reduction="sum"), {"reduction": "mean"}),
+}
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_what_does_not_add_up_over_positions_takes_all_logits(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss, given = COUPLED[name]
+    plain = Objective(CausalModel(), loss(), batch(), **given)
+    monkeypatch.setattr(heads, "LARGE", 1)
+    monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
+    found = Objective(CausalModel(), loss(), batch(), **given)
+    assert abs(found.value() - plain.value()) < 1e-12 * plain.value()
+    assert_same(gauss_newton(found) @ vectors(found), gauss_newton(plain) @ vectors(plain), 1e-11)
 
 
 def test_what_is_unsound_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

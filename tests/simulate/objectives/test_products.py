@@ -54,7 +54,9 @@ def by_reverse_mode(matrix: Callable[[Objective], Any], name: str, of: Objective
 def test_forward_and_reverse_mode_give_the_same(name: str, kind: str) -> None:
     of = case(name).objective()
     found = MATRICES[kind](of) @ vectors(of.dim)
-    assert of.recordable[kind]
+    assert of.recordable[kind] == bool(
+        found.any()
+    )  # where all is zero nothing tells whether forward mode is right
     assert_same(found + 1, by_reverse_mode(MATRICES[kind], kind, of) + 1)
 
 
@@ -145,6 +147,47 @@ def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> Non
     assert plain.recordable["hessian"]
 
 
+class Padded(nn.Module):
+    """Words of which one stands for nothing, told by the module or in the call."""
+
+    def __init__(self, by_module: bool) -> None:
+        super().__init__()
+        self.words = nn.Embedding(7, 4, padding_idx=0 if by_module else None)
+        self.by_module, self.last = by_module, nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        padding = nn.functional.embedding(x, self.words.weight, padding_idx=0)
+        return self.last((self.words(x) if self.by_module else padding).mean(1).tanh())
+
+
+WORDS = torch.tensor([[1, 2, 3], [4, 5, 6], [1, 5, 2], [3, 0, 0], [2, 6, 0], [4, 0, 0]])
+"""Nothing stands in the first samples, which are those that forward mode is tried on."""
+
+
+@pytest.mark.parametrize("by_module", [True, False])
+@pytest.mark.parametrize("kind", MATRICES)
+def test_padding_has_no_derivative(kind: str, by_module: bool) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Padded(by_module).double()
+        with torch.no_grad():
+            model.words.weight[0] = torch.randn(4, dtype=torch.float64)  # as trained networks may have it
+    of = Objective(model, nn.CrossEntropyLoss(), (WORDS, LABELS))
+    assert_same(MATRICES[kind](of) @ vectors(of.dim), by_reverse_mode(MATRICES[kind], kind, of))
+
+
+def test_what_is_told_of_a_matrix_of_zeros_is_nothing() -> None:
+    """G of an L1 loss is zero by every way, a wrong one too; the gradients of its samples are not."""
+
+    def of(*layers: nn.Module) -> Objective:
+        targets = torch.nn.functional.one_hot(LABELS, 3).double()
+        return Objective(network(*layers).double(), nn.L1Loss(), (X, targets))
+
+    wrong, right = of(Through(Wrong.apply)), of(nn.Tanh())
+    _ = gauss_newton(wrong) @ torch.ones(wrong.dim)
+    assert_same(empirical_fisher(wrong).dense(), empirical_fisher(right).dense())
+
+
 def test_data_that_are_written_into_between_products_are_refused() -> None:
     x = X.clone()
     matrix = hessian(Objective(network(nn.Tanh()).double(), nn.CrossEntropyLoss(), (x, LABELS)))
@@ -193,6 +236,20 @@ def test_values_written_into_after_they_were_used_are_refused() -> None:
 
     with pytest.raises(UnrecordedError, match="values are written into after they were used"):
         recorded(product, [torch.ones(3)], [torch.ones(3)])
+
+
+def test_conjugates_are_told_from_what_they_are_of() -> None:
+    """Views of one memory with one shape and stride."""
+
+    def function(at: tuple[Tensor, ...]) -> list[Tensor]:
+        z = at[0] * (1 + 2j)
+        other = z.conj()
+        return [(z * (3 - 1j) + other * 5j).real, z.imag]
+
+    x, v = torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([1.0, 10.0], dtype=torch.float64)
+    first, second = recorded(function, [x], [v]).program([v])
+    assert_same(first, 15 * v)  # (1 + 2i)(3 - i) + (1 - 2i) 5i = 15 + 10i
+    assert_same(second, 2 * v)
 
 
 def test_what_leads_to_no_result_is_left_out() -> None:
