@@ -54,10 +54,10 @@ class _Held(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.ops.aten.embedding.default:
-            weight, indices, padding, *rest = (*args, -1)[: max(len(args), 3)]
-            if padding >= 0:
-                return func(self._with_row(weight, padding), indices, padding, *rest, **kwargs)
+        if (
+            func is torch.ops.aten.embedding.default and len(args) > 2 and args[2] >= 0
+        ):  # those of a padding row
+            args = (self._with_row(args[0], args[2]), *args[1:])
         return func(*args, **kwargs)
 
     def _with_row(self, weight: Tensor, padding: int) -> Tensor:
