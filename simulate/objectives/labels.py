@@ -31,6 +31,12 @@ _AWAY = 0.05
 _CLOSE = 1e-3
 """Relative difference of two losses that are the same, in single precision and a sum in another order."""
 
+_CLOSER = 0.1
+"""Of two that are the same within this, the one that is closer by this factor."""
+
+_SAME = 1e-6
+"""Relative difference of two losses below which rounding decides which is closer."""
+
 
 class Labels:
     """Inputs and targets of a mapping with labels, for one model with its loss.
@@ -95,8 +101,9 @@ class Labels:
             own = _own_loss(call, away, inputs, labels)
             if own is None:
                 return False
-            found = [_close(own, _cross_entropy(logits, each)) for each in (_moved(labels, IGNORED), labels)]
-        if found[0] == found[1]:
+            losses = [_cross_entropy(logits, each) for each in (_moved(labels, IGNORED), labels)]
+        found = _fitting(own, losses)
+        if sum(found) != 1:
             raise ValueError(
                 "labels must be those of a model whose own loss is the cross-entropy of its logits with them, moved"
                 f" by one position or as they stand, got {'both' if found[0] else 'neither'}: {own:.6g};"
@@ -146,5 +153,14 @@ def _cross_entropy(logits: Tensor, labels: Tensor) -> float:
     )
 
 
-def _close(one: float, other: float) -> bool:
-    return abs(one - other) <= _CLOSE * abs(one)
+def _fitting(own: float, losses: Sequence[float]) -> list[bool]:
+    """Which of two losses are a model's own: of two that hardly differ, as in a fresh network, the much closer one.
+
+    Examples
+    --------
+    >>> _fitting(4.0, [4.0, 5.0]), _fitting(4.0, [4.001, 4.0]), _fitting(4.0, [4.0, 4.0]), _fitting(4.0, [5.0, 6.0])
+    ([True, False], [False, True], [True, True], [False, False])
+    """
+    apart = _CLOSER * abs(losses[0] - losses[1])
+    close = [abs(own - loss) <= _CLOSE * abs(own) for loss in losses]
+    return [abs(own - loss) <= apart for loss in losses] if all(close) and apart > _SAME * abs(own) else close
