@@ -128,13 +128,14 @@ def _add_bench(commands: Any, command: Command) -> None:
         "--only",
         action="append",
         metavar="NAME",
-        help="hessian, gauss-newton, columns, projected or eigenvalue; of a perceptron trace or gram (repeatable)",
+        help="hessian, gauss-newton, columns, projected, eigenvalue, eigenvalues or density; of a perceptron"
+        " trace or gram, of the tiny one dense (repeatable)",
     )
     bench.add_argument(
         "--network",
         metavar="NAME",
         default="lenet-300-100",
-        help="lenet-300-100 (default), lenet-5, vgg, residual or attention",
+        help="lenet-300-100 (default), lenet-5, vgg, residual, attention or tiny",
     )
     bench.add_argument(
         "--samples", type=int, metavar="N", help="digits in a pass (default 1000 for perceptrons, else fewer)"

@@ -16,7 +16,7 @@ from verify.practice import bench as command
 from verify.practice.bench import Bench, Result, bench, peers as bench_peers
 from verify.practice.bench.networks import NETWORKS, bench_perceptron
 from verify.practice.bench.peers import Library
-from verify.practice.bench.works import COLUMNS, OURS, WORKS, Case, Way
+from verify.practice.bench.works import COLUMNS, EIGENVALUES, OURS, WORKS, Case, Way
 
 NAMES = [work.name for work in WORKS]
 PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
@@ -24,7 +24,7 @@ PEERS = ["curvlinops", "PyHessian", "hessian-eigenthings", "nngeometry"]
 
 @pytest.fixture(scope="module")
 def small() -> Case:
-    return Case(12, "cpu", network=bench_perceptron((16, 6, 5, 10)), directions=5)
+    return Case(12, "cpu", network=bench_perceptron((16, 6, 5, 10), few=True), directions=5)
 
 
 @pytest.fixture(autouse=True)
@@ -79,7 +79,10 @@ def test_truths_are_those_of_the_dense_matrices(small: Case) -> None:
         "gauss-newton": gauss_newton @ vector,
         "projected": terms[..., :COLUMNS],
         "columns": hessian @ small.block[:, :COLUMNS].double(),
-        "eigenvalue": torch.linalg.eigvalsh(hessian)[-1],
+        "eigenvalue": torch.linalg.eigvalsh(hessian)[-1:],
+        "eigenvalues": torch.linalg.eigvalsh(hessian).flip(0)[:EIGENVALUES],
+        "density": torch.linalg.eigvalsh(hessian)[-1:],
+        "dense": hessian,
         "trace": hessian.trace(),
     }
     for name, value in expected.items():
@@ -101,6 +104,7 @@ def test_every_way_gives_the_truth(small: Case) -> None:
     assert [r.method for r in found.results if r.library == "torch.func"] == [
         "linearize of grad",
         "linearize and vjp",
+        "jacfwd of grad",
         "vmap of grad",
     ]
     for result in found.results:
@@ -265,13 +269,16 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (
             ["--only", "trance"],
-            "only must name some of hessian, gauss-newton, columns, projected, eigenvalue, trace, gram",
+            "columns, projected, eigenvalue, eigenvalues, density, trace, gram",
         ),
         (
             ["--network", "vgg", "--only", "gram"],
-            "only must name some of hessian, gauss-newton, columns, projected, eigenvalue, got 'gram'",
+            "columns, projected, eigenvalue, eigenvalues, density, got 'gram'",
         ),
-        (["--network", "alexnet"], "network must be one of lenet-300-100, lenet-5, vgg, residual, attention"),
+        (
+            ["--network", "alexnet"],
+            "network must be one of lenet-300-100, lenet-5, vgg, residual, attention, tiny",
+        ),
         (["--samples", "1798"], "samples must be 1 to the 1797 digits there are, got 1798"),
         (["--samples", "0"], "samples must be"),
         (["--repeats", "0"], "repeats must be"),

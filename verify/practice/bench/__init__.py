@@ -146,7 +146,7 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     ValueError
         If a work is unknown or not of this network, or `repeats` is not positive.
     """
-    works, repeats = _chosen(only, perceptron=case.single is not None), _checks.natural("repeats", repeats)
+    works, repeats = _chosen(only, case.network), _checks.natural("repeats", repeats)
     found: Found = list(installed())
     sides = {work: _sides(case, work, found) for work in works}
     parts = Work({work.name: len(sides[work]) for work in works}, tell)
@@ -160,8 +160,8 @@ def bench(case: Case, *, only: Sequence[str] = (), repeats: int = REPEATS, tell:
     )
 
 
-def _chosen(only: Sequence[str], *, perceptron: bool) -> list[Benchmark]:
-    works = [work for work in WORKS if perceptron or not work.perceptron]
+def _chosen(only: Sequence[str], network: BenchNetwork) -> list[Benchmark]:
+    works = [work for work in WORKS if work.suits(network)]
     names = [work.name for work in works]
     for name in only:
         if name not in names:
@@ -282,7 +282,7 @@ def run_bench(options: argparse.Namespace) -> int:
         options.samples = network.samples
     samples = _checks.natural("samples", options.samples)
     only, repeats, device = options.only or (), options.repeats, resolve_device(options.device)
-    _chosen(only, perceptron=len(network.shape) == 1)
+    _chosen(only, network)
     _checks.natural("repeats", repeats)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

@@ -21,7 +21,7 @@ class BenchNetwork(NamedTuple):
     """A network by its name in tables, the shape of its inputs, and how it is built.
 
     `samples` are those of a pass that takes some hundredths of a second on one core. Of a perceptron there is also
-    one with a `single` output.
+    one with a `single` output. Of a network of `few` parameters matrices are formed whole.
     """
 
     title: str
@@ -29,13 +29,16 @@ class BenchNetwork(NamedTuple):
     samples: int
     build: Callable[[np.random.Generator], nn.Module]
     single: Callable[[np.random.Generator], nn.Module] | None = None
+    few: bool = False
 
 
-def bench_perceptron(widths: Sequence[int], title: str = "perceptron", samples: int = 1000) -> BenchNetwork:
+def bench_perceptron(
+    widths: Sequence[int], title: str = "perceptron", samples: int = 1000, *, few: bool = False
+) -> BenchNetwork:
     """A bias-free ReLU perceptron on flat digits."""
     one = (*widths[:-1], 1)
     return BenchNetwork(
-        title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng)
+        title, (widths[0],), samples, lambda rng: Mlp(widths, rng=rng), lambda rng: Mlp(one, rng=rng), few
     )
 
 
@@ -115,5 +118,6 @@ NETWORKS: dict[str, BenchNetwork] = {
         "residual with batch normalisation, eight convolutions", (3, 32, 32), 64, lambda _: _residual()
     ),
     "attention": BenchNetwork("two blocks of attention", (1, 28, 28), 32, lambda _: _Transformer()),
+    "tiny": bench_perceptron((16, 4, 10), "16-4-10", samples=100, few=True),
 }
 """By the word of the command."""

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from simulate import _memory
-from verify.practice.bench.works import COLUMNS, OURS, TOLERANCE, Call, Case, Way
+from verify.practice.bench.works import COLUMNS, EIGENVALUES, OURS, PROBES, STEPS, TOLERANCE, Call, Case, Way
 
 __all__ = ["LIBRARIES", "Library", "installed"]
 
 PRODUCTS = 100
 """Of an estimate of a trace, which is then good to about one per cent."""
 
-STEPS = 20
-"""Of a Lanczos iteration that does not stop by itself."""
+LEAST_STEPS, MANY_STEPS = 20, 80
+"""Of a Lanczos iteration that does not stop by itself, for one eigenvalue and for several."""
 
 
 class Library(NamedTuple):
@@ -76,18 +76,31 @@ def _curvlinops() -> tuple[Way, ...]:
 
         return call
 
-    def largest(case: Case) -> Call:
+    def largest(count: int) -> Callable[[Case], Call]:
         from scipy.sparse import linalg
 
         eigsh: Any = linalg.eigsh
-        matrix, rng = operator(hessian, case).to_scipy(), np.random.default_rng(1)
 
-        def call() -> Tensor:
-            start = rng.standard_normal(len(case.vector)).astype(np.float32)
-            values = eigsh(matrix, 1, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
-            return torch.as_tensor(values[0])
+        def prepare(case: Case) -> Call:
+            matrix, rng = operator(hessian, case).to_scipy(), np.random.default_rng(1)
 
-        return call
+            def call() -> Tensor:
+                start = rng.standard_normal(len(case.vector)).astype(np.float32)
+                values = eigsh(matrix, count, which="LA", tol=TOLERANCE, v0=start, return_eigenvectors=False)
+                return torch.as_tensor(np.sort(values)[::-1].copy())
+
+            return call
+
+        return prepare
+
+    def density(case: Case) -> Call:
+        tools: Any = import_module("curvlinops.papyan2020traces.spectrum")
+        matrix = operator(hessian, case)
+        return lambda: torch.stack([tools.fast_lanczos(matrix, STEPS)[0].max() for _ in range(PROBES)]).max()
+
+    def dense(case: Case) -> Call:
+        matrix = operator(hessian, case)
+        return lambda: matrix @ torch.eye(len(case.vector), device=case.device)
 
     def estimate(trace: Any) -> Callable[[Case], Call]:
         return lambda case: lambda: trace(operator(gauss_newton, case), PRODUCTS)
@@ -97,7 +110,10 @@ def _curvlinops() -> tuple[Way, ...]:
         Way("gauss-newton", "GGNLinearOperator", True, product(gauss_newton)),
         Way("columns", "HessianLinearOperator", True, columns),
         Way("projected", "GGNLinearOperator, HessianLinearOperator", True, projected),
-        Way("eigenvalue", "HessianLinearOperator, scipy eigsh", False, largest),
+        Way("eigenvalue", "HessianLinearOperator, scipy eigsh", False, largest(1)),
+        Way("eigenvalues", "HessianLinearOperator, scipy eigsh", False, largest(EIGENVALUES)),
+        Way("density", "fast_lanczos, not orthogonalised", False, density),
+        Way("dense", "HessianLinearOperator", True, dense),
         Way("trace", f"hutchinson_trace, {PRODUCTS} products", False, estimate(library.hutchinson_trace)),
         Way("trace", f"xtrace, {PRODUCTS} products", False, estimate(library.xtrace)),
     )
@@ -119,9 +135,18 @@ def _pyhessian() -> tuple[Way, ...]:
 
         return lambda: tools.hessian_vector_product(found.gradsH, found.params, vector)
 
-    def largest(case: Case) -> Call:
+    def largest(count: int) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            found = of(case)
+            return lambda: torch.tensor(
+                sorted(found.eigenvalues(tol=TOLERANCE, top_n=count)[0], reverse=True)
+            )
+
+        return prepare
+
+    def density(case: Case) -> Call:
         found = of(case)
-        return lambda: torch.tensor(found.eigenvalues(tol=TOLERANCE)[0][0])
+        return lambda: torch.tensor(np.max(found.density(iter=STEPS, n_v=PROBES)[0]))
 
     def trace(case: Case) -> Call:
         found = of(case)
@@ -129,7 +154,9 @@ def _pyhessian() -> tuple[Way, ...]:
 
     return (
         Way("hessian", "hessian_vector_product", True, product),
-        Way("eigenvalue", "hessian.eigenvalues", False, largest),
+        Way("eigenvalue", "hessian.eigenvalues", False, largest(1)),
+        Way("eigenvalues", "hessian.eigenvalues", False, largest(EIGENVALUES)),
+        Way("density", "hessian.density", False, density),
         Way("trace", f"hessian.trace, at most {PRODUCTS} products", False, trace),
     )
 
@@ -151,9 +178,16 @@ def _eigenthings() -> tuple[Way, ...]:
 
         return prepare
 
-    def largest(case: Case) -> Call:
-        matrix = hessian(case)
-        return lambda: library.lanczos(matrix, k=1, max_iter=STEPS, tol=TOLERANCE, which="LA").eigenvalues[0]
+    def largest(count: int, steps: int) -> Callable[[Case], Call]:
+        def prepare(case: Case) -> Call:
+            matrix, how = hessian(case), {"max_iter": steps, "tol": TOLERANCE, "which": "LA"}
+            return lambda: library.lanczos(matrix, k=count, **how).eigenvalues.sort(descending=True).values
+
+        return prepare
+
+    def density(case: Case) -> Call:
+        matrix, how = hessian(case), {"num_runs": PROBES, "lanczos_steps": STEPS}
+        return lambda: library.spectral_density(matrix, **how).raw_eigenvalues.max()
 
     def trace(case: Case) -> Call:
         matrix = gauss_newton(case)
@@ -162,7 +196,9 @@ def _eigenthings() -> tuple[Way, ...]:
     return (
         Way("hessian", "HessianOperator", True, product(hessian)),
         Way("gauss-newton", "GGNOperator", True, product(gauss_newton)),
-        Way("eigenvalue", f"lanczos, {STEPS} steps", False, largest),
+        Way("eigenvalue", f"lanczos, {LEAST_STEPS} steps", False, largest(1, LEAST_STEPS)),
+        Way("eigenvalues", f"lanczos, {MANY_STEPS} steps", False, largest(EIGENVALUES, MANY_STEPS)),
+        Way("density", "spectral_density", False, density),
         Way("trace", f"Hutch++, {PRODUCTS} products", False, trace),
     )
 
@@ -242,8 +278,21 @@ def _torch() -> tuple[Way, ...]:
 
         return call
 
+    def dense(case: Case) -> Call:
+        state, _ = parts(case, case.vector)
+        slope = func.jacfwd(func.grad(lambda parameters: case.loss(outputs(case)(parameters), case.labels)))
+
+        def call() -> Tensor:
+            rows = slope(state)
+            sizes = {name: p.numel() for name, p in state.items()}
+            blocks = [[rows[a][b].reshape(sizes[a], sizes[b]) for b in state] for a in state]
+            return torch.cat([torch.cat(row, dim=1) for row in blocks])
+
+        return call
+
     return (
         Way("hessian", "linearize of grad", True, hessian),
+        Way("dense", "jacfwd of grad", True, dense),
         Way("gauss-newton", "linearize and vjp", True, gauss_newton),
         Way("gram", "vmap of grad", True, gram),
     )

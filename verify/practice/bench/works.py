@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from simulate import data
 from simulate.eigenvalues import extremes
+from simulate.lanczos import quadrature
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
@@ -28,7 +29,21 @@ from simulate.wide import fisher_gram
 from simulate.wide.signals import WideNetwork
 from verify.practice.bench.networks import NETWORKS, BenchNetwork
 
-__all__ = ["BLOCK", "COLUMNS", "DIRECTIONS", "OURS", "TOLERANCE", "WORKS", "Benchmark", "Call", "Case", "Way"]
+__all__ = [
+    "BLOCK",
+    "COLUMNS",
+    "DIRECTIONS",
+    "EIGENVALUES",
+    "OURS",
+    "PROBES",
+    "STEPS",
+    "TOLERANCE",
+    "WORKS",
+    "Benchmark",
+    "Call",
+    "Case",
+    "Way",
+]
 
 DIRECTIONS = 50
 COLUMNS = 4
@@ -39,6 +54,11 @@ BLOCK = 20
 
 TOLERANCE = 1e-3
 """Relative error allowed in the largest eigenvalue."""
+
+EIGENVALUES = 10
+
+STEPS, PROBES = 30, 3
+"""Of a density: products with each of the probes."""
 
 _EXACT = 1e-9
 
@@ -51,6 +71,8 @@ class Case:
 
     Attributes
     ----------
+    network
+        What it is built of.
     net
         The module, with ten outputs, in evaluation mode.
     single
@@ -80,7 +102,7 @@ class Case:
         if not 1 <= samples <= len(digits):
             raise ValueError(f"samples must be 1 to the {len(digits)} digits there are, got {samples}")
         drawn = data.sample(digits, rng, samples)
-        self.device, self.title = torch.device(device), network.title
+        self.device, self.network = torch.device(device), network
         self.x = torch.tensor(drawn.images, dtype=torch.float32, device=device)
         self.x = self.x.flatten(1) if flat else self.x
         self.labels = torch.tensor(drawn.labels, device=device)
@@ -132,7 +154,7 @@ class Case:
             Of another network than a perceptron.
         """
         if self.single is None:
-            raise ValueError(f"network must be a perceptron to have one output, got {self.title}")
+            raise ValueError(f"network must be a perceptron to have one output, got {self.network.title}")
         return self.single
 
     @cached_property
@@ -147,12 +169,17 @@ class Case:
 
 
 class Benchmark(NamedTuple):
-    """Something to be computed: its name, its value in float64, and whether it is of a perceptron alone."""
+    """Something to be computed: its name, its value in float64, and of which networks alone it is."""
 
     name: str
     title: str
     truth: Callable[[Case], Tensor]
     perceptron: bool = False
+    few: bool = False
+
+    def suits(self, network: BenchNetwork) -> bool:
+        """Whether it can be computed of this network."""
+        return (network.single is not None or not self.perceptron) and (network.few or not self.few)
 
 
 class Way(NamedTuple):
@@ -174,9 +201,27 @@ def _projected(case: Case) -> Call:
     return call
 
 
-def _largest(case: Case) -> Call:
-    matrix, rng = hessian(case.objective), np.random.default_rng(1)
-    return lambda: torch.tensor(extremes(matrix, rng, tolerance=TOLERANCE).values[0])
+def _largest(count: int) -> Callable[[Case], Call]:
+    def prepared(case: Case) -> Call:
+        matrix, rng = hessian(case.objective), np.random.default_rng(1)
+        return lambda: torch.tensor(extremes(matrix, rng, largest=count, tolerance=TOLERANCE).values)
+
+    return prepared
+
+
+def _density(case: Case) -> Call:
+    matrix, starts = hessian(case.objective), np.random.default_rng(1)
+
+    def call() -> Tensor:
+        return torch.tensor(
+            quadrature(matrix, starts.standard_normal((PROBES, matrix.dim)), STEPS).nodes.max()
+        )
+
+    return call
+
+
+def _dense(case: Case) -> Call:
+    return lambda: hessian(case.objective).dense()
 
 
 def _exact_trace(trace: Callable[[Objective], float]) -> Callable[[Case], Call]:
@@ -247,7 +292,17 @@ def _columns_of_block(case: Case) -> Tensor:
     return torch.stack([product(column.double()) for column in case.block.T[:COLUMNS]], dim=1)
 
 
-def _largest_eigenvalue(case: Case) -> Tensor:
+def _whole(case: Case) -> Tensor:
+    product = _hessian_products(case)
+    return torch.stack(
+        [product(row) for row in torch.eye(len(case.vector), dtype=torch.float64, device=case.device)]
+    )
+
+
+def _largest_eigenvalues(case: Case, count: int) -> Tensor:
+    """In falling order."""
+    if case.network.few:
+        return torch.linalg.eigvalsh(_whole(case)).flip(0)[:count]
     from scipy.sparse import linalg
 
     eigsh: Any = linalg.eigsh
@@ -259,7 +314,8 @@ def _largest_eigenvalue(case: Case) -> Tensor:
 
     start = case.vector.double().cpu().numpy()
     matrix = scipy_operator((start.size, start.size), matvec=product, dtype=np.float64)
-    return torch.as_tensor(eigsh(matrix, 1, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)[0])
+    found = eigsh(matrix, count, which="LA", tol=_EXACT, v0=start, return_eigenvectors=False)
+    return torch.as_tensor(np.sort(found)[::-1].copy())
 
 
 def _trace(case: Case) -> Tensor:
@@ -318,7 +374,20 @@ WORKS = (
     ),
     Benchmark("columns", f"H times {BLOCK} vectors", _columns_of_block),
     Benchmark("projected", f"G and H-term in {DIRECTIONS} directions", _few_columns),
-    Benchmark("eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", _largest_eigenvalue),
+    Benchmark(
+        "eigenvalue", f"largest eigenvalue of H to {TOLERANCE:g}", lambda case: _largest_eigenvalues(case, 1)
+    ),
+    Benchmark(
+        "eigenvalues",
+        f"{EIGENVALUES} largest eigenvalues of H to {TOLERANCE:g}",
+        lambda case: _largest_eigenvalues(case, EIGENVALUES),
+    ),
+    Benchmark(
+        "density",
+        f"density of H, {PROBES} probes of {STEPS} products; its upper end",
+        lambda case: _largest_eigenvalues(case, 1),
+    ),
+    Benchmark("dense", "all of H", _whole, few=True),
     Benchmark("trace", "trace of G, which is that of H", _trace, perceptron=True),
     Benchmark("gram", "Gram matrix of one output", _gram, perceptron=True),
 )
@@ -328,7 +397,10 @@ OURS = (
     Way("gauss-newton", "operators.gauss_newton", True, _product(gauss_newton)),
     Way("columns", "operators.hessian", True, _columns),
     Way("projected", "projected.projected_terms", True, _projected),
-    Way("eigenvalue", "eigenvalues.extremes", False, _largest),
+    Way("eigenvalue", "eigenvalues.extremes", False, _largest(1)),
+    Way("eigenvalues", "eigenvalues.extremes", False, _largest(EIGENVALUES)),
+    Way("density", "lanczos.quadrature", False, _density),
+    Way("dense", "operators.hessian, dense", True, _dense),
     Way("trace", "sample_grams.trace_gauss_newton", True, _exact_trace(trace_gauss_newton)),
     Way("trace", "sample_grams.trace_hessian", True, _exact_trace(trace_hessian)),
     Way("gram", "fisher_gram.gram", True, _network_gram),
