@@ -277,7 +277,7 @@ OBSERVATIONS: tuple[Observation, ...] = tuple(
         (
             "karakida2019/figure-2-wide", "The same with the variances, samples and steps of the paper",
             {"widths": (50, 100, 200), "samples": 1000, "steps": 1000, "searched": 100} | VARIANCES,
-            1, 120.0, Tier.FULL,
+            3, 120.0, Tier.FULL,
         ),
     )
 )  # fmt: skip
