@@ -269,11 +269,13 @@ def _conclude(
 ) -> int:
     """Print what came out; the exit status."""
     from verify.running import suite
-    from verify.running.replays import replay_differences
+    from verify.running.replays import devices_compared, replay_differences
 
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=request.strict_undecided)]
     changed = replay_differences(request.replay, results, request.asked) if request.replay else []
+    if request.replay and (devices := devices_compared(request.replay, results)):
+        _tell(f"replay: {devices}")
     doubts = suite.doubts(results)
     with contextlib.suppress(BrokenPipeError):
         if as_json:

@@ -220,14 +220,14 @@ def signed_projections_top(
         raise ValueError(f"dim must be more than samples times rank, got {dim} for {terms} projections")
     if not math.isfinite(scale):
         raise ValueError(f"scale must be finite, got {scale!r}")
-    spikes = torch.from_numpy(_positive(spike, len(block)))
+    spikes = torch.from_numpy(_positive(spike, len(block))).to(block.device)
     what = f"{len(block)} replicates of {terms} projections"
-    _memory.require_free("samples and rank", 48 * len(block) * (terms + 1) ** 2, what)
-    factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1)).cpu()
-    signs = Block(block.streams).stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
+    _memory.require_free("samples and rank", 48 * len(block) * (terms + 1) ** 2, what, device=block.device)
+    factor = block.stack(lambda rng: _triangular(rng, dim, terms + 1))
+    signs = block.stack(lambda rng: 2.0 * rng.integers(0, 2, terms) - 1)
     weights = torch.cat([spikes[:, None], signs * (scale / samples)], dim=1)
     values, vectors = ensembles.top_eigenpair((factor * weights[:, None]) @ factor.mT)
-    return Extreme(values.to(block.device), (vectors[:, 0] ** 2).to(block.device))
+    return Extreme(values, vectors[:, 0].square())
 
 
 def _triangular(rng: np.random.Generator, dim: int, count: int) -> Floats:

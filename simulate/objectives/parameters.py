@@ -401,19 +401,27 @@ def seed_generators(seed: int) -> None:
     """
     torch.default_generator.manual_seed(seed % _SEEDS)
     # not torch.manual_seed, which without a device writes down the whole stack for one to come
-    if torch.cuda.is_available():
-        torch.cuda.manual_seed_all(seed % _SEEDS)
+    for gpu in _gpus_in_use():
+        torch.cuda.default_generators[gpu].manual_seed(seed % _SEEDS)
     random.seed(seed)
     np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
 
 
-def _random_states() -> list[tuple[Callable[[Any], None], Any]]:
+def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:
     """What data loaders and dropout draw from, each with the call that puts it back."""
-    states: list[tuple[Callable[[Any], None], Any]] = [
+    states: list[tuple[Callable[[Any], Any], Any]] = [
         (torch.set_rng_state, torch.get_rng_state()),
         (np.random.set_state, np.random.get_state()),  # noqa: NPY002 (kept and put back, never drawn from)
         (random.setstate, random.getstate()),
     ]
-    if torch.cuda.is_available():
-        states.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+    for gpu in _gpus_in_use():
+        generator = torch.cuda.default_generators[gpu]
+        states.append((generator.set_state, generator.get_state()))
     return states
+
+
+def _gpus_in_use() -> list[int]:
+    """Those on which this process holds memory; of another nothing has been drawn."""
+    if not torch.cuda.is_initialized():
+        return []
+    return [gpu for gpu in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(gpu)]

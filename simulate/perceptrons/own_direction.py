@@ -118,14 +118,19 @@ def top_eigenvectors(samples: Samples, count: int) -> Tensor:
     if count >= samples.dim:
         raise ValueError(f"count must be less than the {samples.dim} parameters, got {count}")
     if samples.dim <= _DENSE:
-        whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype)[None])[0]
+        whole = samples.mean(torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None])[0]
         return torch.linalg.eigh(whole).eigenvectors[:, -count:].mT.flip(0)
-    mean = Operator(product=lambda v: samples.mean(v[None])[0], dim=samples.dim, dtype=samples.dtype)
+    mean = Operator(
+        product=lambda v: samples.mean(v[None])[0],
+        dim=samples.dim,
+        dtype=samples.dtype,
+        device=samples.device,
+    )
     accuracy, enough = _ROUNDINGS * torch.finfo(samples.dtype).eps, 4 * samples.dim
     found = extremes(mean, np.random.default_rng(0), largest=count, tolerance=accuracy, steps=enough)
     if not found.converged.all():
         raise ValueError(f"count must be small enough to be found, got {count}: {found.stopped}")
-    return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.dtype)
+    return torch.from_numpy(np.ascontiguousarray(found.vectors.T)).to(samples.device, samples.dtype)
 
 
 def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) -> TopPairs:
@@ -147,11 +152,10 @@ def sample_pairs(samples: Samples, *, steps: int = 48, tolerance: float = 1e-9) 
     """
     _require_whole(samples)
     steps = _checks.natural("steps", steps)
-    start = _start(samples.coordinates)
     if samples.coordinates <= min(_DENSE_SAMPLES, steps):
         parts = [_decomposed(part) for part in _chunks(samples, samples.coordinates)]
         return TopPairs(*(torch.cat(column) for column in zip(*parts, strict=True)))
-    start = _start(samples.coordinates).to(samples.dtype)
+    start = _start(samples.coordinates).to(samples.device, samples.dtype)
     found = [
         _lanczos(lambda c, part=part: _each(part, c), start.expand(part.size, -1), steps, tolerance)
         for part in _chunks(samples, steps)
@@ -225,7 +229,7 @@ def batch_tops(
     """
     _require_whole(samples)
     steps = _checks.natural("steps", steps)
-    start = _start(samples.dim).to(samples.dtype)
+    start = _start(samples.dim).to(samples.device, samples.dtype)
     each = max(1, _WORKING_SET // (start.element_size() * steps * samples.dim))
     index = torch.from_numpy(np.asarray(batches))
     found = [
@@ -254,17 +258,17 @@ def _between(
 ) -> tuple[float, float]:
     """Means over pairs i != j of e_i'H_je_i, and of |(1 - VV')H_je_i|^2 less its square."""
     length = 1 - overlaps.square().sum(1)
-    able = torch.nonzero(length > _OWN).ravel().numpy()
+    able = torch.nonzero(length > _OWN).ravel().cpu().numpy()
     if samples.size < 2 or len(able) == 0:
         return 0.0, 0.0
-    chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False))
+    chosen = torch.from_numpy(rng.choice(able, min(probes, len(able)), replace=False)).to(overlaps.device)
     full = samples.on(chosen[:, None]).back(pairs.vectors[chosen][:, None, None])[:, 0]
     own = functional.normalize(full - overlaps[chosen] @ vectors, dim=1)
     forms, squares = (
         torch.cat(c) for c in zip(*(_along(p, own, vectors) for p in _chunks(samples, probes)), strict=True)
     )
     others = torch.ones_like(forms)
-    others[chosen, torch.arange(len(chosen))] = 0.0
+    others[chosen, torch.arange(len(chosen), device=chosen.device)] = 0.0
     background = float((others * forms).sum() / others.sum())
     return background, float((others * squares).sum() / others.sum()) - background**2
 
@@ -280,7 +284,7 @@ def _along(part: Samples, own: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]
 
 def _decomposed(part: Samples) -> TopPairs:
     """Top pairs from the matrices in the coordinates of the samples."""
-    unit = torch.eye(part.coordinates, dtype=part.dtype).expand(1, part.size, -1, -1)
+    unit = torch.eye(part.coordinates, dtype=part.dtype, device=part.device).expand(1, part.size, -1, -1)
     matrices = part.apply(unit)[0]
     values, vectors = torch.linalg.eigh((matrices + matrices.mT) / 2)
     return TopPairs(values[:, -1], vectors[:, :, -1], torch.zeros_like(values[:, -1]))
@@ -323,7 +327,7 @@ def _start(size: int) -> Tensor:
 
 
 def _array(tensor: Tensor) -> Floats:
-    return tensor.double().numpy()
+    return tensor.double().cpu().numpy()
 
 
 def _require_whole(samples: Samples) -> None:

@@ -35,6 +35,7 @@ class Samples(ABC):
     """Symmetric matrices H_i = E_i K_i E_i' of samples in groups of equal size."""
 
     dtype: torch.dtype
+    device: torch.device
 
     dim: int
     """Parameters P."""
@@ -68,7 +69,7 @@ class Samples(ABC):
 
     def inner(self) -> Tensor:
         """The matrices K_i, whose squared entries sum up to those of H_i: (g, B, D, D)."""
-        unit = torch.eye(self.coordinates, dtype=self.dtype)
+        unit = torch.eye(self.coordinates, dtype=self.dtype, device=self.device)
         return self.apply(unit.expand(self.groups, self.size, -1, -1))
 
     @abstractmethod
@@ -95,14 +96,14 @@ class DenseSamples(Samples):
         if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or matrices.numel() == 0:
             raise ValueError(f"matrices must be of shape (N, P, P), not empty, got {tuple(matrices.shape)}")
         self._matrices = matrices[None]
-        self.dtype = matrices.dtype
+        self.dtype, self.device = matrices.dtype, matrices.device
         self.groups, self.size, self.dim, self.coordinates = self._matrices.shape
 
     def on(self, groups: Any) -> DenseSamples:
         """The samples with these indices (groups, samples)."""
         chosen = object.__new__(DenseSamples)
         chosen._matrices = self._matrices[0][_indices(groups)]
-        chosen.dtype = self.dtype
+        chosen.dtype, chosen.device = self.dtype, self.device
         chosen.groups, chosen.size, chosen.dim, chosen.coordinates = chosen._matrices.shape
         return chosen
 
@@ -192,7 +193,7 @@ class PerceptronSamples(Samples):
         inputs, classes = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
         self._full = matrix == "hessian"
         self._shapes = shapes
-        self.dim, self.dtype = len(theta), theta.dtype
+        self.dim, self.dtype, self.device = len(theta), theta.dtype, theta.device
         self.groups, self.size = 1, len(inputs)
         parts = self._blocks(theta.detach()[None])
         needed = theta.element_size() * len(inputs) * (8 * sum(widths) + 4 * widths[-1] ** 2)
@@ -205,7 +206,8 @@ class PerceptronSamples(Samples):
         index = _indices(groups)
         chosen = object.__new__(PerceptronSamples)
         chosen._full, chosen._bias, chosen._shapes = self._full, self._bias, self._shapes
-        chosen.dim, chosen.dtype, chosen.coordinates = self.dim, self.dtype, self.coordinates
+        chosen.dim, chosen.coordinates = self.dim, self.coordinates
+        chosen.dtype, chosen.device = self.dtype, self.device
         chosen.groups, chosen.size = index.shape
         chosen._layers = [
             _Layer(layer.weight, *(part[0][index] for part in layer[1:])) for layer in self._layers

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -23,6 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from simulate import _checks
 from simulate.monte_carlo import Block
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "Population",
@@ -273,7 +276,7 @@ def sgd_steps(
 
 def least_squares_paths(
     block: Block, *, dim: int, rate: float, batch_size: int, steps: int, runs: int
-) -> dict[str, Floats]:
+) -> dict[str, Tensor]:
     """SGD on least squares without label noise: fresh inputs x ~ N(0, I) at every step, weights of length 1 at first.
 
     Returns
@@ -286,20 +289,22 @@ def least_squares_paths(
     ValueError
         If a count is not positive.
     """
+    import torch
+
     counts = {"dim": dim, "batch_size": batch_size, "steps": steps, "runs": runs}
     dim, batch_size, steps, runs = (_checks.natural(name, value) for name, value in counts.items())
-    w = block.normal(runs, dim).numpy()
-    w, x = w / np.linalg.norm(w, axis=2, keepdims=True), np.empty(0)
+    w = block.normal(runs, dim)
+    w, x = w / w.norm(dim=2, keepdim=True), w.new_zeros(0)
     for _ in range(steps):
-        x = block.normal(runs, batch_size, dim).numpy()
+        x = block.normal(runs, batch_size, dim)
         outputs = x @ w[..., None]
-        w = w - rate / batch_size * (x.swapaxes(2, 3) @ outputs)[..., 0]
-    grams = x @ x.swapaxes(2, 3) / batch_size
+        w = w - rate / batch_size * (x.mT @ outputs)[..., 0]
+    grams = x @ x.mT / batch_size
     return {
-        "growth": (w**2).sum(axis=2).mean(axis=1),
-        "trace": np.trace(grams, axis1=2, axis2=3).mean(axis=1),
-        "square": (grams**2).sum(axis=(2, 3)).mean(axis=1),
-        "top": np.linalg.eigvalsh(grams)[..., -1].mean(axis=1),
+        "growth": w.square().sum(2).mean(1),
+        "trace": grams.diagonal(dim1=2, dim2=3).sum(2).mean(1),
+        "square": grams.square().sum((2, 3)).mean(1),
+        "top": torch.linalg.eigvalsh(grams)[..., -1].mean(1),
     }
 
 

@@ -118,6 +118,8 @@ class Experiment:
         alone: without ``--data``, or with others, what reads it is not run.
     special
         Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
+    on_host
+        What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
     """
 
     id: str
@@ -130,6 +132,7 @@ class Experiment:
     data: str = ""
     needs: tuple[int, int, int] | None = None
     special: str = ""
+    on_host: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,6 +340,7 @@ class StatisticalProperty(_Stated):
     smoke: bool = False
     data: str = ""
     quantity: str = ""
+    on_host: str = ""
 
     def claim_at(self, point: Point) -> Claim:
         """The claim that judges one example."""

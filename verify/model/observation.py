@@ -64,6 +64,8 @@ class Observation:
         The lowest tier that runs it: the default one, or the full one.
     axis
         Label of the horizontal axis of its figure; the name of `along` where it is empty.
+    on_host
+        What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
     """
 
     id: str
@@ -81,6 +83,7 @@ class Observation:
     data: str = ""
     tier: Tier = Tier.DEFAULT
     axis: str = ""
+    on_host: str = ""
 
     @property
     def paper(self) -> str:

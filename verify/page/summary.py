@@ -60,6 +60,7 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
     return [
         *notes,
         *duration_line(results.suite),
+        *beside_line(results.suite),
         *counts.lines(results.suite),
         terminal.tally(results.rows, results.observations),
     ]
@@ -75,6 +76,18 @@ def duration_line(suite: Suite) -> list[str]:
     main = suite.host.get("main_seconds")
     alone = "" if main is None else f", {main:.0f} of them in the main process"
     return [f"judged in {wall:.0f} s on {many}, {cpu:.0f} CPU seconds{alone}"]
+
+
+def beside_line(suite: Suite) -> list[str]:
+    """What a run on a device has computed on the CPU, if anything.
+
+    >>> from types import SimpleNamespace
+    >>> beside_line(SimpleNamespace(device="cuda", host={"beside_the_device": {"a/b": "its LAPACK"}}))
+    ['on the CPU, not on cuda: a/b (its LAPACK)']
+    """
+    beside = suite.host.get("beside_the_device") or {}
+    told = ", ".join(f"{name} ({what})" for name, what in beside.items())
+    return [f"on the CPU, not on {suite.device}: {told}"] if told else []
 
 
 def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:

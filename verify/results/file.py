@@ -222,9 +222,10 @@ def _problems(made: Any) -> Iterator[str]:
     ):
         yield "have one cell for each of its columns in every row"
     if isinstance(made, Suite):
-        kinds = {"wall_seconds": int | float, "packages": dict, "commit": str}
+        kinds = {"wall_seconds": int | float, "packages": dict, "commit": str, "beside_the_device": dict}
         if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
-            yield "have a host with a number as wall_seconds, a text as commit and names of packages"
+            told = "a number as wall_seconds, a text as commit, and names of packages and of what runs on the CPU"
+            yield f"have a host with {told}"
     if isinstance(made, Results):
         if not all({"name", "statement"} <= d.keys() for d in made.derivations):
             yield "have a name and a statement in each of its derivations"

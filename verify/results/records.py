@@ -305,7 +305,8 @@ class Promise:
 class Suite:
     """How the run was made; everything that differs between machines stands in `host`.
 
-    `ledger` is the sha256 of all that the claims have declared.
+    `ledger` is the sha256 of all that the claims have declared; `draws` says where normal tensors came from, the
+    `streams` of the CPU or a generator that is `counted` on the device.
     """
 
     version: str
@@ -324,6 +325,7 @@ class Suite:
     ledger: str = ""
     census: Census = field(default_factory=Census)
     promises: list[Promise] = field(default_factory=list[Promise])
+    draws: str = "streams"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,5 +355,6 @@ WORDS: dict[tuple[type, str], tuple[str, ...]] = {
     (Row, "no_theory"): ("", *NoTheory),
     (Row, "kind"): (*Kind, "identity", "exact property", "property", "check"),
     (InventoryRow, "status"): tuple(Status),
+    (Suite, "draws"): ("streams", "counted"),
 }
 """Fields that take some words only."""

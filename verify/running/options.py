@@ -18,7 +18,7 @@ from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
 from verify.results import Results, load
 from verify.running.replays import INTERRUPTED
-from verify.running.settings import Settings
+from verify.running.settings import COUNTED, STREAMS, Settings
 
 __all__ = [
     "ALL_CLAIMS",
@@ -89,6 +89,14 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         },
     ),
     ("--device", {"default": "cpu", "metavar": "NAME", "help": "cpu (default), cuda, cuda:<index> or auto"}),
+    (
+        "--draws",
+        {
+            "choices": [STREAMS, COUNTED],
+            "help": "where normal numbers come from: streams of the CPU, or a generator that counts, on the device"
+            " (default: streams on the CPU, counted elsewhere; a replay draws as the recorded run)",
+        },
+    ),
     ("--workers", {"type": int, "metavar": "N", "help": "local processes (default: one per core)"}),
     (
         "--executor",
@@ -211,6 +219,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
             workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
             replicates=None if replicates is None else _replicates(replicates, selected),
             data=images,
+            draws=values.get("draws") or (replay.suite.draws if replay else ""),
         ),
         executor=values.get("executor"),
         report_dir=Path(folder) if folder else None,

@@ -64,9 +64,11 @@ class OtherCodeError(RuntimeError):
 
 
 def filed_under(
-    simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str
+    simulate: Callable[..., Any], experiment: str, point: Point, seed: int, device: str, place: str = ""
 ) -> Key | None:
     """Where the blocks of a run are filed; None where their code or their images cannot be known.
+
+    `place` stands for the device where other things are to be told apart too.
 
     Code is known if `simulate` is what its module, one with a source file, holds under its name, and neither
     wraps nor closes over anything: whatever else there is may depend on values that no file shows.
@@ -79,7 +81,7 @@ def filed_under(
     if UNREADABLE in (*parts, *here.files.values()):
         return None
     fingerprint = hashlib.sha256(json.dumps([*parts, *here], sort_keys=True).encode()).hexdigest()
-    return Key(experiment, point.canonical(), str(seed), device, fingerprint)
+    return Key(experiment, point.canonical(), str(seed), place or device, fingerprint)
 
 
 def origin(simulate: Callable[..., Any], point: Point, device: str) -> Origin:

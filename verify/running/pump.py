@@ -25,7 +25,7 @@ from simulate.monte_carlo import BLOCK, BlockResult, Point, Scores, run_block
 from verify.model import Simulator
 from verify.results import RunRecord
 from verify.running.origin import Key, Origin, OtherCodeError, draw_here, filed_under, origin, why_not_stored
-from verify.running.settings import Settings
+from verify.running.settings import COUNTED, Settings
 from verify.running.store import Store
 from verify.running.workers import Call, Calls, WorkerLostError
 
@@ -168,7 +168,9 @@ class Pump:
     def stocked(self, run: _AnyDraws) -> _AnyDraws:
         """The run with the blocks that earlier ones have left."""
         if self.store is not None:
-            run.key = filed_under(run.simulate, run.name, run.point, self.settings.seed, self.settings.device)
+            s = self.settings
+            place = f"{s.device}, {s.drawn_by}" if s.draws else s.device
+            run.key = filed_under(run.simulate, run.name, run.point, s.seed, s.device, place)
             if run.key is not None:
                 run.stored = self.store.read(run.key, run.most_blocks, run.size)
         return run
@@ -227,6 +229,7 @@ class Pump:
             "seed": self.settings.seed,
             "index": index,
             "device": self.settings.device,
+            "counted": self.settings.drawn_by == COUNTED,
         }
         return Call(partial(self._take, run, index), draw_here, arguments)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from typing import Any
@@ -9,12 +11,12 @@ from typing import Any
 from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 from verify.results.lines import same_line
 
-__all__ = ["INTERRUPTED", "replay_differences"]
+__all__ = ["INTERRUPTED", "devices_compared", "replay_differences"]
 
 INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
 
-_SETTINGS = ("seed", "tier", "device", "data", "replicates", "alpha", "family_error")
+_SETTINGS = ("seed", "tier", "draws", "data", "replicates", "alpha", "family_error")
 _ROW = ("expected", "surprise", "reading", "standing", "kind", "model_based", "relative", "margin")
 _FIRST = ("measured", "replicates", "predicted", "margin", "verdict")
 _POINT = (*_FIRST, *(f.name for f in fields(PointOutcome) if f.name not in _FIRST))
@@ -24,11 +26,27 @@ _TABLE = ("replicates", "along", "columns", "groups")
 _SHOWN = 100
 """Characters of a value."""
 
+CLOSE = 1e-6
+"""Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions."""
+
+
+def devices_compared(recorded: Results, repeated: Results) -> str:
+    """Between which devices a replay was, and how closely they were compared; empty if it was one.
+
+    >>> from types import SimpleNamespace
+    >>> gpu, cpu = (SimpleNamespace(suite=SimpleNamespace(device=name)) for name in ("cuda", "cpu"))
+    >>> devices_compared(gpu, cpu), devices_compared(cpu, cpu)
+    ('recorded on cuda, repeated on cpu: numbers compared to 1e-06, scores not by their hash', '')
+    """
+    one, other = recorded.suite.device, repeated.suite.device
+    how = f"numbers compared to {CLOSE:g}, scores not by their hash"
+    return "" if one == other else f"recorded on {one}, repeated on {other}: {how}"
+
 
 def replay_differences(
     recorded: Results, repeated: Results, asked: Collection[str] | None = None
 ) -> list[str]:
-    """What a repeated run has otherwise than the recorded one, a line each.
+    """What a repeated run has otherwise than the recorded one, a line each; on another device what rounding is not.
 
     Compared are the settings, the scores by their hash, and of every row the verdicts, predictions, margins, measured
     values and all else that its points hold, and the lines drawn through them, but for rounding; of observations the
@@ -48,13 +66,14 @@ def replay_differences(
     if repeated.suite.selection.endswith(INTERRUPTED):
         names &= _names(repeated)
     whole = names >= _names(recorded) and not recorded.suite.selection.endswith(INTERRUPTED)
+    close = CLOSE if devices_compared(recorded, repeated) else 0.0
     return [
         *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
         *_settings(recorded, repeated),
-        *_runs(recorded.runs, repeated.runs, whole=whole),
-        *_rows(recorded.rows, repeated.rows, names),
-        *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}),
-        *_tables(recorded.observations, repeated.observations, names),
+        *_runs(recorded.runs, repeated.runs, whole=whole, hashed=not close),
+        *_rows(recorded.rows, repeated.rows, names, close),
+        *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}, close),
+        *_tables(recorded.observations, repeated.observations, names, close),
     ]
 
 
@@ -69,7 +88,9 @@ def _settings(recorded: Results, repeated: Results) -> Iterator[str]:
             yield f"{name} {change}"
 
 
-def _runs(recorded: Sequence[RunRecord], repeated: Sequence[RunRecord], *, whole: bool) -> Iterator[str]:
+def _runs(
+    recorded: Sequence[RunRecord], repeated: Sequence[RunRecord], *, whole: bool, hashed: bool
+) -> Iterator[str]:
     """Where fewer claims are repeated, the others may have asked for more of the same replicates."""
     before, now = (
         {(r.experiment, canonical(r.parameters)): r for r in runs} for runs in (recorded, repeated)
@@ -79,34 +100,36 @@ def _runs(recorded: Sequence[RunRecord], repeated: Sequence[RunRecord], *, whole
         if again is None or run.replicates != again.replicates:
             count = again.replicates if again else "none"
             yield from [f"{place}: {run.replicates} replicates were recorded, now {count}"] * whole
-        elif run.sha256 != again.sha256:
+        elif hashed and run.sha256 != again.sha256:
             yield f"{place}: {run.replicates} replicates, scores differ"
     for name in now.keys() - before.keys() if whole else ():
         yield f"{now[name].experiment} at {now[name].parameters}: none was recorded, now it is drawn"
 
 
-def _rows(recorded: Sequence[Row], repeated: Sequence[Row], names: Collection[str]) -> Iterator[str]:
+def _rows(
+    recorded: Sequence[Row], repeated: Sequence[Row], names: Collection[str], close: float
+) -> Iterator[str]:
     before, now = ({row.id: row for row in rows if row.claim in names} for rows in (recorded, repeated))
     for name in dict.fromkeys((*before, *now)):
-        change = _presence(name, before, now) or _row_change(before[name], now[name])
+        change = _presence(name, before, now) or _row_change(before[name], now[name], close)
         if change:
             yield f"{name}: {change}"
 
 
-def _row_change(recorded: Row, again: Row) -> str:
+def _row_change(recorded: Row, again: Row, close: float) -> str:
     if recorded.verdict != again.verdict:
         return f"{recorded.verdict} was recorded, now {again.verdict}"
     if len(recorded.points) != len(again.points):
         return f"{len(recorded.points)} points were recorded, now {len(again.points)}"
     pairs = list(zip(recorded.points, again.points, strict=True))
     changes = (
-        (name, i, _change(getattr(one, name), getattr(other, name)))
+        (name, i, _change(getattr(one, name), getattr(other, name), close))
         for name in _POINT
         for i, (one, other) in enumerate(pairs)
     )
     where = ", at point {}" if len(pairs) > 1 else ""
     told = next((f"{name} {change}{where.format(i)}" for name, i, change in changes if change), "")
-    return told or _field_change(recorded, again, _ROW) or _line_change(recorded.curves, again.curves)
+    return told or _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
 
 
 def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:
@@ -118,25 +141,25 @@ def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:
     return f"curves {_change(recorded, again)}"
 
 
-def _field_change(recorded: Any, again: Any, names: Sequence[str]) -> str:
-    changes = ((name, _change(getattr(recorded, name), getattr(again, name))) for name in names)
+def _field_change(recorded: Any, again: Any, names: Sequence[str], close: float) -> str:
+    changes = ((name, _change(getattr(recorded, name), getattr(again, name), close)) for name in names)
     return next((f"{name} {change}" for name, change in changes if change), "")
 
 
 def _tables(
-    recorded: Sequence[Observed], repeated: Sequence[Observed], names: Collection[str]
+    recorded: Sequence[Observed], repeated: Sequence[Observed], names: Collection[str], close: float
 ) -> Iterator[str]:
     before, now = ({table.id: table for table in made if table.id in names} for made in (recorded, repeated))
     for name in dict.fromkeys((*before, *now)):
-        change = _presence(name, before, now) or _table_change(before[name], now[name])
+        change = _presence(name, before, now) or _table_change(before[name], now[name], close)
         if change:
             yield f"{name}: {change}"
 
 
-def _table_change(recorded: Observed, again: Observed) -> str:
+def _table_change(recorded: Observed, again: Observed, close: float) -> str:
     if bool(recorded.error) != bool(again.error):
         return "a table was recorded, now broken" if again.error else "broken was recorded, now a table"
-    return "the table differs" if _field_change(recorded, again, _TABLE) else ""
+    return "the table differs" if _field_change(recorded, again, _TABLE, close) else ""
 
 
 def _presence(name: str, before: Collection[str], now: Collection[str]) -> str:
@@ -145,10 +168,23 @@ def _presence(name: str, before: Collection[str], now: Collection[str]) -> str:
     return "" if name in before else "not recorded, now there"
 
 
-def _change(recorded: Any, again: Any) -> str:
+def _change(recorded: Any, again: Any, close: float = 0.0) -> str:
     """Values as text, in which a NaN equals itself, and a list, as files have it, a tuple."""
     one, other = canonical(recorded), canonical(again)
-    return f"{_short(one)} was recorded, now {_short(other)}" if one != other else ""
+    if one == other or (close and _near(json.loads(one), json.loads(other), close)):
+        return ""
+    return f"{_short(one)} was recorded, now {_short(other)}"
+
+
+def _near(one: Any, other: Any, close: float) -> bool:
+    """Whether two values differ by numbers that are close alone."""
+    if isinstance(one, int | float) and isinstance(other, int | float):  # a whole number has lost its point
+        return math.isclose(one, other, rel_tol=close, abs_tol=close * close)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return all(_near(a, b, close) for a, b in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return all(_near(value, other[name], close) for name, value in one.items())
+    return one == other
 
 
 def _short(text: str) -> str:

@@ -135,6 +135,7 @@ def rerun_command(claim: str, settings: Settings) -> str:
     ]
     words += ["--replicates", str(settings.replicates)] if settings.replicates is not None else []
     words += ["--device", settings.device] if settings.device != "cpu" else []
+    words += ["--draws", settings.draws] if settings.draws else []
     words += ["--data", settings.data] if settings.data != DIGITS else []
     return shlex.join(words)
 

@@ -10,7 +10,7 @@ from verify.judging.judge import looks
 from verify.model import Experiment, Tier
 from verify.model.observation import Observation
 
-__all__ = ["Settings"]
+__all__ = ["COUNTED", "STREAMS", "Settings"]
 
 FULL_FACTOR = 8
 """Replicates of the full tier to those of the default one."""
@@ -20,12 +20,16 @@ FULL_REPEATS = 4
 
 DEFAULT_DATA = "digits"
 
+STREAMS, COUNTED = "streams", "counted"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a selection is run.
 
-    `replicates`, where given, replaces the budget of every experiment; `data` names the images of real networks.
+    `replicates`, where given, replaces the budget of every experiment; `data` names the images of real networks;
+    `draws` says where normal tensors come from, the `STREAMS` of the CPU or the generator that is `COUNTED` on the
+    device; empty, also where it says no more than that: as the device has it.
     """
 
     seed: int = 2024
@@ -34,6 +38,20 @@ class Settings:
     workers: int = 1
     replicates: int | None = None
     data: str = DEFAULT_DATA
+    draws: str = ""
+
+    def __post_init__(self) -> None:
+        if self.draws == self._usual:
+            object.__setattr__(self, "draws", "")
+
+    @property
+    def drawn_by(self) -> str:
+        """`STREAMS` or `COUNTED`."""
+        return self.draws or self._usual
+
+    @property
+    def _usual(self) -> str:
+        return STREAMS if self.device == "cpu" else COUNTED
 
     def budget(self, experiment: Experiment) -> int:
         """Most replicates per point."""

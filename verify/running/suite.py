@@ -20,6 +20,7 @@ from verify.judging.guards import LASTING, SKEWED, SKEWEST
 from verify.judging.planted import PLANTED
 from verify.model import ALPHA, FAMILY_ERROR, FAMILY_SIZE, Tier, Verdict
 from verify.results import Observed, PaperRow, PointOutcome, Results, Row, Suite
+from verify.running.beside import beside_the_device
 from verify.running.census import census, promises
 from verify.running.commits import commit
 from verify.running.engine import Session
@@ -229,6 +230,7 @@ def _suite(session: Session, request: Request, interrupted: bool) -> Suite:
         seed=settings.seed,
         tier=settings.tier.value,
         device=settings.device,
+        draws=settings.drawn_by,
         alpha=ALPHA,
         family_error=FAMILY_ERROR,
         intervals=registry.families(registry.claims())[0][1],
@@ -267,6 +269,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "main_seconds": round(session.main_seconds(), 1),
         "workers": session.settings.workers,
         "executor": request.executor or "local",
+        "beside_the_device": beside_the_device(session.settings.device, request.claims, request.observations),
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
         "platform": platform.platform(terse=True),

@@ -17,6 +17,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import sample_grams, trace_hessian
 from simulate.objectives import Objective
 from simulate.objectives.determinism import require_deterministic
+from simulate.objectives.parameters import as_found, seed_generators
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(5) % 4
@@ -86,6 +87,36 @@ def _tried(measurement: Callable[[Objective], Any], objective: Objective) -> Non
         measurement(objective)
     except (KeyError, ValueError):  # stopped, or no exact trace
         return
+
+
+class Untouched:
+    """The generator of a GPU that nobody uses."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} of a GPU that is not in use")
+
+
+def test_generators_of_gpus_in_use_alone_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    generators = (Untouched(), torch.Generator())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda gpu: 1024 * gpu)
+    monkeypatch.setattr(torch.cuda, "default_generators", generators)
+    before = generators[1].get_state()
+    with as_found(None, training=False):
+        seed_generators(3)
+        first = torch.rand(2, generator=generators[1])
+        assert torch.equal(first, torch.rand(2, generator=torch.Generator().manual_seed(3)))
+    assert torch.equal(generators[1].get_state(), before)
+
+
+def test_a_process_without_a_gpu_looks_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # a machine that has some
+    monkeypatch.setattr(torch.cuda, "default_generators", Untouched())
+    monkeypatch.setattr(torch.cuda, "_lazy_init", lambda: pytest.fail("starts CUDA for a model of the CPU"))
+    with as_found(nn.Linear(2, 2), training=False):
+        seed_generators(3)
 
 
 def test_no_derivatives_are_promised_where_none_are_recorded() -> None:

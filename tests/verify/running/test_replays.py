@@ -146,12 +146,27 @@ def test_a_replay_that_was_interrupted_compares_what_it_reached(recorded: Result
 
 
 def test_a_replay_names_the_settings_that_differ(recorded: Results) -> None:
-    moved = dataclasses.replace(recorded.suite, device="cuda", data="other.npz", seed=1)
+    moved = dataclasses.replace(recorded.suite, draws="counted", data="other.npz", seed=1)
     assert replays.replay_differences(recorded, dataclasses.replace(recorded, suite=moved, sha256="")) == [
         f"seed {recorded.suite.seed} was recorded, now 1",
-        'device "cpu" was recorded, now "cuda"',
+        'draws "streams" was recorded, now "counted"',
         'data "digits" was recorded, now "other.npz"',
     ]
+
+
+def test_on_another_device_numbers_may_differ_by_rounding_alone(recorded: Results) -> None:
+    suite = dataclasses.replace(recorded.suite, device="cuda")
+    first, *others = recorded.runs
+    runs = [dataclasses.replace(first, sha256="0" * 64), *others]
+    there = dataclasses.replace(recorded, suite=suite, runs=runs, sha256="")
+    measured = recorded.rows[0].points[0].measured
+    assert measured is not None
+    assert replays.devices_compared(recorded, there).startswith("recorded on cpu, repeated on cuda: numbers")
+    assert replays.replay_differences(recorded, pointed(there, measured=measured * (1 + 1e-8))) == []
+    (line,) = replays.replay_differences(recorded, pointed(there, measured=measured * (1 + 1e-5)))
+    assert line.startswith(f"{recorded.rows[0].id}: measured")
+    (line,) = replays.replay_differences(recorded, pointed(there, verdict="undecided"))
+    assert "verdict" in line
 
 
 def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:

@@ -37,13 +37,14 @@ def _paths(block: Block, point: Point, growth: int) -> tuple[Any, Any]:
 
     own = adam.square_root_rule(float(growth), **_setting(point))
     rule = rules.Rule(momentum=own.momentum, second=own.second, damping=own.damping)
-    x, memory = torch.full((len(block), point.paths), point.start, dtype=torch.float64), rules.Memory()
-    rates = torch.full((len(block),), own.rate, dtype=torch.float64)
+    like: Any = {"dtype": torch.float64, "device": block.device}
+    x, memory = torch.full((len(block), point.paths), point.start, **like), rules.Memory()
+    rates = torch.full((len(block),), own.rate, **like)
     for level, steps in ((point.noise, point.before), (point.later_noise, point.after)):
         for _ in range(steps // growth):
             noise = block.normal(point.paths) * (level / growth**0.5)
             memory = rule.step_([x], [point.curvature * x + noise], rates, memory)
-    return x.mean(1).numpy(), x.square().mean(1).numpy()
+    return x.mean(1), x.square().mean(1)
 
 
 NOISY: dict[str, Any] = {
@@ -113,7 +114,7 @@ def samples_kept(block: Block, point: Point) -> Mapping[str, Any]:
 
     size, lag = point.batch_size, point.lag // point.batch_size
     beta = float(adam.same_half_life(point.second, known=point.known, batch_size=size))
-    v = torch.zeros(len(block), 2, point.chains, dtype=torch.float64)
+    v = torch.zeros(len(block), 2, point.chains, dtype=torch.float64, device=block.device)
     seen = []
     for step in range(point.steps):
         v = beta * v + (1 - beta) * block.normal(2, point.chains, size).mean(3).square()
@@ -122,8 +123,8 @@ def samples_kept(block: Block, point: Point) -> Mapping[str, Any]:
     d = torch.stack(seen, 1)
     now, then = d[:, :-lag], d[:, lag:]
     return {
-        "product": (now * then).mean((1, 2)).numpy(),
-        "square": ((now.square() + then.square()) / 2).mean((1, 2)).numpy(),
+        "product": (now * then).mean((1, 2)),
+        "square": ((now.square() + then.square()) / 2).mean((1, 2)),
     }
 
 

@@ -47,7 +47,7 @@ def sign_steps(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
 
     found = coupled_quadratic(point.dim, point.coupling, point.size)
-    w, h, sigma = (torch.from_numpy(part) for part in found)
+    w, h, sigma = (torch.from_numpy(part).to(block.device) for part in found)
     noise = block.normal(point.draws, point.dim) * (sigma / point.batch_size**0.5)
     signs = (h @ w + noise).sign()
     scale = float(w.abs().mean())  # rates are tried about one that moves weights by as much as they are
@@ -58,7 +58,7 @@ def sign_steps(block: Block, point: Point) -> Mapping[str, Any]:
         ]
         return torch.stack([((v @ h) * v).sum(2).mean(1) / 2 for v in after], 1)
 
-    return {"rate": (scale / 8 * lowest(losses).rate).numpy()}
+    return {"rate": scale / 8 * lowest(losses, block.device).rate}
 
 
 SMALL: dict[str, Any] = {"dim": 48, "coupling": 0.6, "size": 0.022, "draws": 256}

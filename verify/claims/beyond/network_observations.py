@@ -38,12 +38,16 @@ Floats = NDArray[np.float64]
 
 def small_network_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalues of batches of a small network beside every prediction for them."""
-    return _stacked([_beside_predictions(small_perceptron(rng, point), rng, point) for rng in block.streams])
+    return _stacked(
+        [_beside_predictions(small_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
+    )
 
 
 def wide_network_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """The same for LeNet-300-100."""
-    return _stacked([_beside_predictions(lenet_perceptron(rng, point), rng, point) for rng in block.streams])
+    return _stacked(
+        [_beside_predictions(lenet_perceptron(rng, point, block.device), rng, point) for rng in block.streams]
+    )
 
 
 def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -92,7 +96,7 @@ def _disjoint(samples: Any, rng: np.random.Generator, size: int, passes: int) ->
 def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
     """Of single samples the eigenvalues are there already."""
     if batches.shape[1] == 1:
-        return pairs.values.double().numpy()[batches[:, 0]]
+        return pairs.values.double().cpu().numpy()[batches[:, 0]]
     return perceptrons.own_direction.batch_tops(samples, batches, tolerance=1e-3)
 
 
@@ -101,16 +105,19 @@ def _top(samples: Any, pairs: Any, batches: NDArray[np.intp]) -> Floats:
 
 def outliers_of_classes(block: Block, point: Point) -> Mapping[str, Any]:
     """Spectrum of the mean curvature of a network with one hidden layer, at each distance of its classes."""
-    rows = [[_spectrum(rng, point, distance) for distance in point.distance] for rng in block.streams]
+    rows = [
+        [_spectrum(rng, point, distance, block.device) for distance in point.distance]
+        for rng in block.streams
+    ]
     names = ("top", "outliers", "separation", "gap")
     return dict(zip(names, np.moveaxis(np.array(rows), 2, 0), strict=True))
 
 
-def _spectrum(rng: np.random.Generator, point: Point, distance: float) -> tuple[float, ...]:
+def _spectrum(rng: np.random.Generator, point: Point, distance: float, device: str) -> tuple[float, ...]:
     """Top eigenvalue, eigenvalues above the widest gap, and the first and last of K - 1 outliers over the edge."""
     x, labels = _images(rng, point, distance) if "images" in point else _mixture(rng, point, distance)
     widths = (x.shape[1], point.hidden, CLASSES)
-    theta = per_sample.initial_parameters(rng, widths)
+    theta = per_sample.initial_parameters(rng, widths).to(device)
     theta = trained.trained(widths, theta, x, labels, point.activation, steps=point.steps)
     matrix = operators.hessian(trained.perceptron_objective(widths, theta, x, labels, point.activation))
     # the start is fixed: the streams draw networks alone
@@ -145,11 +152,11 @@ def _images(rng: np.random.Generator, point: Point, distance: float) -> tuple[Fl
 
 def stable_rates(block: Block, point: Point) -> Mapping[str, Any]:
     """Lower bound, exact limit and upper bound of the mean-square stable rate, from all per-sample matrices."""
-    return _stacked([_rates(rng, point) for rng in block.streams])
+    return _stacked([_rates(rng, point, block.device) for rng in block.streams])
 
 
-def _rates(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    matrices = per_sample.gauss_newtons(*perceptron(rng, point)).numpy()
+def _rates(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+    matrices = per_sample.gauss_newtons(*perceptron(rng, point, device)).cpu().numpy()
     samples = optimisers.population(matrices)
     forms = optimisers.form_moments(samples, optimisers.trial_directions(samples, top=10, heavy=20))
     flat = float(learning_rates.stability_limit(samples.values[0]))
@@ -331,6 +338,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "to six times too high for single samples and up to a quarter low for middling batches: the wrong shape.",
         replicate="one tanh network 16-8-10 with 96 images, each pixel standardised; Gauss-Newton matrices",
         simulate=stable_rates,
+        on_host="stable rates and their bounds, in numpy",
         points=tuple(
             Point(images="digits", state=state, steps=steps, samples=96, batch_size=(1, 4, 16, 48))
             for state, steps in (("initialisation", 0), ("mid-training", 60), ("trained", 400))

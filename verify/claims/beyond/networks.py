@@ -41,22 +41,24 @@ class Noise(NamedTuple):
     coefficient: float
 
 
-def perceptron(rng: np.random.Generator, point: Point) -> tuple[tuple[int, ...], Any, Floats, Any]:
+def perceptron(
+    rng: np.random.Generator, point: Point, device: str = "cpu"
+) -> tuple[tuple[int, ...], Any, Floats, Any]:
     """Widths, parameters, inputs and labels of a tanh network on images pooled to 4 x 4, each pixel standardised."""
     source = data.opened(point.images, (1, 4, 4))
     images = data.sample(source, rng, point.samples).flat()
     widths = (16, HIDDEN, source.classes)
     x = standardised(images.images)
-    theta = per_sample.initial_parameters(rng, widths)
+    theta = per_sample.initial_parameters(rng, widths).to(device)
     return widths, trained.trained(widths, theta, x, images.labels, steps=point.steps), x, images.labels
 
 
-def small_perceptron(rng: np.random.Generator, point: Point) -> Any:
+def small_perceptron(rng: np.random.Generator, point: Point, device: str = "cpu") -> Any:
     """Per-sample curvature of `perceptron`."""
-    return sample_products.PerceptronSamples(*perceptron(rng, point), matrix=point.matrix)
+    return sample_products.PerceptronSamples(*perceptron(rng, point, device), matrix=point.matrix)
 
 
-def lenet_perceptron(rng: np.random.Generator, point: Point) -> Any:
+def lenet_perceptron(rng: np.random.Generator, point: Point, device: str = "cpu") -> Any:
     """Per-sample curvature of LeNet-300-100 without biases, relu, on images of 28 x 28 less their mean image."""
     import torch
 
@@ -64,7 +66,7 @@ def lenet_perceptron(rng: np.random.Generator, point: Point) -> Any:
     images = data.sample(source, rng, point.samples).flat()
     widths = (*networks.LENET_300_100[:-1], source.classes)
     x = images.images - images.images.mean(axis=0) if point.centred else images.images
-    theta = torch.cat([w.flatten() for w in networks.mlp_weights(rng, widths)])
+    theta = torch.cat([w.flatten() for w in networks.mlp_weights(rng, widths)]).to(device)
     theta = trained.trained(widths, theta, x, images.labels, "relu", steps=point.steps, rate=0.001)
     return sample_products.PerceptronSamples(widths, theta, x, images.labels, "relu", matrix=point.matrix)
 
@@ -81,11 +83,11 @@ def noise_of(samples: Any, rng: np.random.Generator, vectors: Any) -> Noise:
     total = fluctuation(samples, probes)
     first = samples.project(vectors[None])
     image = samples.apply(first[:, :, :1])
-    entries = (image @ first.mT)[0, :, 0].numpy()
+    entries = (image @ first.mT)[0, :, 0].cpu().numpy()
     along = fluctuation(samples, vectors[None, :1])
     values, variances = entries.mean(axis=0), entries.var(axis=0)
     top = float(values[0])
-    curvatures = np.diagonal((samples.apply(first) @ first.mT)[0].mean(0).numpy())
+    curvatures = np.diagonal((samples.apply(first) @ first.mT)[0].mean(0).cpu().numpy())
     within = variances[1:] @ (1 / (top - curvatures[1:]))
     return Noise(top, total, along, float(within + max(along - variances.sum(), 0.0) / top))
 
@@ -95,8 +97,8 @@ def _probes(samples: Any, rng: np.random.Generator) -> Any:
     import torch
 
     if samples.dim <= 512:
-        return torch.eye(samples.dim, dtype=samples.dtype)[None]
-    probes = torch.from_numpy(rng.standard_normal((1, 32, samples.dim)))
+        return torch.eye(samples.dim, dtype=samples.dtype, device=samples.device)[None]
+    probes = torch.from_numpy(rng.standard_normal((1, 32, samples.dim))).to(samples.device)
     return torch.nn.functional.normalize(probes, dim=2)
 
 

@@ -223,6 +223,7 @@ SGD = Experiment(
     id="beyond/sgd-steps",
     replicate="1024 steps of SGD on a fixed population, each from weights of its own",
     simulate=_sgd_steps,
+    on_host="all of it, in numpy",
     points=tuple(
         Point(samples=12, dim=4, batch_size=size, relative=relative, runs=1024)
         for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))

@@ -117,7 +117,7 @@ STEP = ExactProperty(
 
 
 def _started(block: Block, width: int) -> LinearNetwork:
-    return LinearNetwork(block.normal(2, width).cpu())
+    return LinearNetwork(block.normal(2, width))
 
 
 def followed(block: Block, point: Point) -> Mapping[str, Any]:
@@ -139,7 +139,7 @@ def followed(block: Block, point: Point) -> Mapping[str, Any]:
 
 def lazy(block: Block, point: Point) -> Mapping[str, Any]:
     """Share of the curvature that descent takes off, over the squared output at the start; means over some networks."""
-    network = LinearNetwork(block.normal(point.networks, 2, point.width).cpu().flatten(0, 1))
+    network = LinearNetwork(block.normal(point.networks, 2, point.width).flatten(0, 1))
     first, outputs = network.curvatures(), network.outputs()
     rates = point.product / first
     for _ in range(point.steps):
@@ -154,7 +154,7 @@ def largest_rates_of_linear_networks(block: Block, point: Point) -> Mapping[str,
 
     begun = _started(block, point.width)
     first = begun.curvatures()
-    shift = block.stack(lambda rng: np.asarray(rng.uniform())).cpu()
+    shift = block.stack(lambda rng: np.asarray(rng.uniform()))
     tried = torch.stack([point.low * point.ratio ** (shift + i) for i in range(point.rungs)], 1)
     network = LinearNetwork(begun.parameters.repeat_interleave(point.rungs, 0))
     rates = (tried / first[:, None]).flatten()

@@ -44,6 +44,7 @@ MODEL = Experiment(
     id="edge/two-variables",
     replicate="one path of the model, settled at its noise",
     simulate=two_variables,
+    on_host="all of it, in numpy",
     points=(
         Point(rate=0.1, sharpening=0.02, stabilisation=40.0, sigma=0.05, steps=4000),
         Point(rate=0.23, sharpening=0.03, stabilisation=11.0, sigma=0.07, steps=4000),

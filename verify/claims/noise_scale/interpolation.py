@@ -54,6 +54,7 @@ STEPS = Experiment(
     id="noise_scale/interpolating-steps",
     replicate="many batches of inputs of one length, and the rate at which the slowest direction shrinks fastest",
     simulate=interpolating_steps,
+    on_host="all of it, in numpy",
     points=tuple(
         Point(largest=1.7, middle=0.63, smallest=0.37, many=9, batch_size=size, draws=draws)
         for size, draws in ((2, 8192), (5, 4096), (11, 4096), (43, 1024))
@@ -137,6 +138,7 @@ PATHS = Experiment(
     id="noise_scale/sgd-paths",
     replicate="1024 paths of SGD on a fixed population of curvatures",
     simulate=sgd_paths,
+    on_host="all of it, in numpy",
     points=(
         Point(samples=7, dim=3, batch_size=2, relative=0.43, steps=(4, 8), runs=1024),
         Point(samples=11, dim=4, batch_size=5, relative=0.83, steps=(6, 9), runs=1024),

@@ -108,7 +108,7 @@ def _scanned(
             found.append(after.view(len(block), -1).mean(1))
         return torch.stack(found, 1)
 
-    return {"log rate": lowest(losses).rate.log().cpu().numpy()}
+    return {"log rate": lowest(losses, block.device).rate.log()}
 
 
 def _measured(
@@ -137,7 +137,7 @@ def _measured(
 def _inner(one: list[Tensor], other: list[Tensor]) -> Tensor:
     import torch
 
-    return sum(((a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)), torch.zeros(len(one[0])))
+    return torch.stack([(a * b).flatten(1).sum(1) for a, b in zip(one, other, strict=True)]).sum(0)
 
 
 RELU: dict[str, Any] = {"images": "digits", "activation": "relu", "hidden": (24,), "samples": 64, "draws": 24}

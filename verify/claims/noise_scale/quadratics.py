@@ -49,11 +49,11 @@ def one_step(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
 
     loss = noisy_quadratic(point.samples, point.dim, point.isotropic)
-    hessian, weights = torch.from_numpy(loss.hessian), torch.from_numpy(loss.weights)
+    hessian, weights, gradients = (torch.from_numpy(part).to(block.device) for part in loss)
     chosen = np.stack([
         np.argsort(rng.random((point.draws, point.samples)), axis=1)[:, : point.batch_size] for rng in block.streams
     ])  # fmt: skip
-    steps = torch.from_numpy(loss.gradients)[torch.from_numpy(chosen)].mean(2)
+    steps = gradients[torch.from_numpy(chosen).to(block.device)].mean(2)
 
     def losses(rates: Tensor) -> Tensor:
         after = [
@@ -61,7 +61,7 @@ def one_step(block: Block, point: Point) -> Mapping[str, Any]:
         ]  # a rate at a time
         return torch.stack([((w @ hessian) * w).sum(2).mean(1) / 2 for w in after], 1)
 
-    found = lowest(losses)
+    found = lowest(losses, block.device)
     return {"rate": found.rate, "decrease": weights @ hessian @ weights / 2 - found.loss}
 
 

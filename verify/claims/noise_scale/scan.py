@@ -27,10 +27,10 @@ class Lowest(NamedTuple):
     loss: Tensor
 
 
-def lowest(losses: Callable[[Tensor], Tensor]) -> Lowest:
+def lowest(losses: Callable[[Tensor], Tensor], device: str = "cpu") -> Lowest:
     """From the mean losses (n, R) at rates (n, R), or (R,) the same for all, to where they are least.
 
-    The last step is the parabola through the best of the fine rates and its neighbours.
+    All of them lie on the device. The last step is the parabola through the best of the fine rates and its neighbours.
 
     Examples
     --------
@@ -40,9 +40,9 @@ def lowest(losses: Callable[[Tensor], Tensor]) -> Lowest:
     """
     import torch
 
-    coarse = torch.from_numpy(COARSE)
+    coarse, fine = (torch.from_numpy(tried).to(device) for tried in (COARSE, FINE))
     centre = coarse[losses(coarse).argmin(1)]
-    rates = centre[:, None] * torch.from_numpy(FINE)
+    rates = centre[:, None] * fine
     found = losses(rates)
     middle = found.argmin(1).clamp(1, len(FINE) - 2)
     x0, x1, x2 = (rates.gather(1, (middle + shift)[:, None])[:, 0] for shift in (-1, 0, 1))

@@ -252,11 +252,13 @@ def weight_at_zero(block: Block, point: Point) -> Mapping[str, Any]:
 
     Some are exactly zero, some near zero, the others spread; a normal start makes the eigenvectors irrelevant.
     """
+    import torch
+
     far = point.dim - point.zero - point.near
     small = point.scale * np.linspace(-1, 1, point.near)
     eigenvalues = np.concatenate([np.zeros(point.zero), small, np.linspace(0.4, 3.0, far)])
-    starts = np.stack([rng.standard_normal(point.dim) for rng in block.streams])
-    nodes, weights = lanczos.quadrature(np.diag(eigenvalues), starts, point.steps)
+    matrix = torch.from_numpy(eigenvalues).to(block.device).diag()
+    nodes, weights = lanczos.quadrature(matrix, block.normal(point.dim), point.steps)
     nearest = np.abs(nodes).argmin(axis=1)
     return {"weight": weights[np.arange(len(weights)), nearest]}
 

@@ -38,12 +38,12 @@ def network_batches(block: Block, point: Point) -> Mapping[str, Any]:
 
     Every prediction is for the mean over the batches drawn; the own-direction law reads which samples are in them.
     """
-    rows = [_batches_of_one(rng, point) for rng in block.streams]
+    rows = [_batches_of_one(rng, point, block.device) for rng in block.streams]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _batches_of_one(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    samples = networks.small_perceptron(rng, point)
+def _batches_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+    samples = networks.small_perceptron(rng, point, device)
     vectors = perceptrons.own_direction.top_eigenvectors(samples, point.directions)
     pairs = perceptrons.own_direction.sample_pairs(samples, tolerance=1e-4)
     law = law_of(perceptrons.own_direction.statistics(samples, vectors, pairs, rng))

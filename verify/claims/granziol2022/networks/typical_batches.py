@@ -20,19 +20,19 @@ __all__ = ["CLAIMS"]
 
 def typical_batches(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvalues of ten batches of a network, and how many of their deviations their mean is off a theorem."""
-    rows = [_one_network(rng, point) for rng in block.streams]
+    rows = [_one_network(rng, point, block.device) for rng in block.streams]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _one_network(rng: np.random.Generator, point: Point) -> dict[str, float]:
-    samples = networks.small_perceptron(rng, point)
+def _one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, float]:
+    samples = networks.small_perceptron(rng, point, device)
     batches = perceptrons.own_direction.partitions(rng, samples.size, point.batch_size, 1)[: point.batches]
     if batches.size != samples.size:
         raise ValueError(f"batches must hold all {samples.size} samples, got {batches.size} in them")
     parts = samples.on(batches)
     inner = parts.inner()
     matrices = parts.matrices(inner)
-    tops = ensembles.top_eigenvalue(matrices).numpy()
+    tops = ensembles.top_eigenvalue(matrices).cpu().numpy()
     whole = matrices.mean(0)
     # of the squared lengths of products with each sample, and with their mean, the difference is the noise
     probes = _probes(samples, rng, point.probes)
@@ -57,7 +57,7 @@ def _one_network(rng: np.random.Generator, point: Point) -> dict[str, float]:
 def _probes(samples: Any, rng: np.random.Generator, count: int) -> Any:
     import torch
 
-    probes = torch.from_numpy(rng.standard_normal((1, count, samples.dim)))
+    probes = torch.from_numpy(rng.standard_normal((1, count, samples.dim))).to(samples.device)
     return torch.nn.functional.normalize(probes, dim=2)
 
 

@@ -132,6 +132,7 @@ EDGES = Experiment(
     id="granziol2022/edges-of-batches",
     replicate="one noise matrix with one direction at each batch size",
     simulate=edges_of_batches,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dim=1500, eigenvalue=0.08, sigma=0.07, batch_sizes=(10, 35, 60), dataset_size=96),),
     budget=1024,
     seconds=0.5,

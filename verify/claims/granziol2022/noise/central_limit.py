@@ -86,6 +86,7 @@ EXPONENTIAL = Experiment(
     id="granziol2022/exponential-elements",
     replicate="8192 data sets of exponential elements, with a batch of each",
     simulate=exponential_elements,
+    on_host="all of it, in numpy",
     points=tuple(
         Point(batch_size=size, dataset_size=4 * size, populations=8192) for size in (8, 32, 128, 512)
     ),

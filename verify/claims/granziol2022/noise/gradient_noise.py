@@ -34,6 +34,7 @@ GRADIENTS = Experiment(
     id="granziol2022/squared-gradients",
     replicate="24 pairs of batches of normal gradients",
     simulate=squared_gradients,
+    on_host="all of it, in numpy",
     points=tuple(
         Point(gradient=(1.3, -0.7, 0.4, 0.9), variances=(3.1, 0.6, 1.7, 4.2), batch_size=size, pairs=24)
         for size in (SMALLEST, 31)

@@ -115,6 +115,7 @@ LAW_OF_THE_EDGE = Experiment(
     id="granziol2022/law-of-the-edge",
     replicate="one Gaussian matrix",
     simulate=gaussian_edge,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dim=1700),),
     budget=16384,
     seconds=2.0,

@@ -212,6 +212,7 @@ EDGE = Experiment(
     id="granziol2022/edge",
     replicate="one Gaussian matrix at each size",
     simulate=noise_edge,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
     budget=4096,
     seconds=4.0,

@@ -46,6 +46,7 @@ OPPOSED = Experiment(
     id="granziol2022/opposed-samples",
     replicate="one batch of a fixed population",
     simulate=opposed_samples,
+    on_host="all of it, in numpy",
     points=(
         Point(dim=2, dataset_size=24, batch_size=1, lipschitz=0.7),
         Point(dim=3, dataset_size=32, batch_size=1, lipschitz=1.3),
@@ -60,6 +61,7 @@ POPULATION = Experiment(
     id="granziol2022/population",
     replicate="one population of symmetric matrices with a batch of it",
     simulate=batches_of_a_population,
+    on_host="all of it, in numpy",
     points=(Point(dim=5, dataset_size=8, batch_size=3), Point(dim=7, dataset_size=20, batch_size=9)),
     budget=4096,
     seconds=1.5,
@@ -194,6 +196,7 @@ PROBES = Experiment(
     id="granziol2022/probes",
     replicate="one probe of a fixed matrix",
     simulate=_probes,
+    on_host="all of it, in numpy",
     points=(Point(dim=160, power=2),),
     budget=65536,
     seconds=6.0,

@@ -223,6 +223,7 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
         id=f"granziol2022/{name}-scatter",
         replicate="eight Gaussian matrices of each of two sizes",
         simulate=scatter_of_sizes,
+        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
         points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
         budget=16384,
         seconds=3.0,

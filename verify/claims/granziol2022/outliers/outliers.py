@@ -69,6 +69,7 @@ SEVERAL = Experiment(
     id="granziol2022/several-spikes",
     replicate="one Gaussian noise matrix with five orthogonal directions",
     simulate=_several_spikes,
+    on_host="eigenvalues of banded matrices, by LAPACK",
     points=(Point(spikes=SPIKES, sigma=0.83, dim=4000),),
     budget=1024,
     seconds=2.0,
@@ -89,6 +90,7 @@ DROWNED = Experiment(
     id="granziol2022/drowned-spike",
     replicate="one Gaussian noise matrix with one weak direction",
     simulate=one_spike,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(
         Point(eigenvalue=0.07, sigma=0.12, dim=200, batch_size=7, dataset_size=170),
         Point(eigenvalue=0.07, sigma=0.31, dim=37, batch_size=3, dataset_size=170),
@@ -101,6 +103,7 @@ UNEVEN = Experiment(
     id="granziol2022/uneven-noise",
     replicate="two Gaussian noise matrices, stronger along their one direction, by either sign",
     simulate=uneven_noise,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(
         Point(spike=0.81, along=0.4, sigma=0.31, dim=4000),
         Point(spike=7.4, along=3.1, sigma=3.3, dim=4000),

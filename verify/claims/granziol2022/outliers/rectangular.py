@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
@@ -19,6 +17,8 @@ __all__ = ["CLAIMS", "drowned_in_wishart", "outlier_of", "rectangular"]
 
 def rectangular(block: Block, point: Point) -> Mapping[str, Any]:
     """One spike with the same rectangular noise added, inside the factor, and in the samples of a covariance."""
+    import torch
+
     shape, spike = (point.dim, point.samples), point.spike / point.variance
     models = {
         "additive": reduced.additive_wishart_top,
@@ -27,9 +27,9 @@ def rectangular(block: Block, point: Point) -> Mapping[str, Any]:
     }
     found = {name: draw(block, *shape, spike=spike) for name, draw in models.items()}
     values = {name: point.variance * top.eigenvalue for name, top in found.items()}
-    gains = [value / point.spike - 1 for value in values.values()]
+    gains = torch.stack([value / point.spike - 1 for value in values.values()])
     overlaps = {f"{name}_overlap": top.overlap for name, top in found.items()}
-    return {**values, **overlaps, "least_gain": np.min(gains, axis=0)}
+    return {**values, **overlaps, "least_gain": gains.amin(0)}
 
 
 def drowned_in_wishart(block: Block, point: Point) -> Mapping[str, Any]:
@@ -42,6 +42,7 @@ RECTANGULAR = Experiment(
     id="granziol2022/rectangular-noise",
     replicate="one rectangular Gaussian noise matrix with one direction, in each of three models",
     simulate=rectangular,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(
         Point(spike=1.84, variance=2.6, dim=1200, samples=9900),
         Point(spike=5.4, variance=2.6, dim=2100, samples=6700),
@@ -56,6 +57,7 @@ WISHART_EDGE = Experiment(
     id="granziol2022/wishart-edge",
     replicate="one Wishart matrix with one weak direction",
     simulate=drowned_in_wishart,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(
         Point(spike=0.32, variance=2.6, dim=300, samples=1100),
         Point(spike=3.8, variance=2.6, dim=3900, samples=870),

@@ -17,6 +17,7 @@ SCATTERED = Experiment(
     id="granziol2022/rectangular-scatter",
     replicate="one rectangular Gaussian noise matrix with one direction, in each of three models",
     simulate=rectangular,
+    on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(
         Point(spike=0.56, variance=0.37, dim=4500, samples=9100),
         Point(spike=29.0, variance=2.7, dim=13000, samples=2100),

@@ -73,9 +73,10 @@ def kaiming_outputs(block: Block, point: Point) -> Mapping[str, Any]:
 
     found = []
     for rng in block.streams:
-        network = networks.Mlp(point.widths, rng=rng)
+        network = networks.Mlp(point.widths, rng=rng).to(block.device)
         with torch.no_grad():
-            outputs = network(torch.from_numpy(rng.standard_normal((point.samples, point.widths[0]))))
+            inputs = torch.from_numpy(rng.standard_normal((point.samples, point.widths[0])))
+            outputs = network(inputs.to(block.device))
         found.append(float(outputs.square().mean()))
     return {"output": np.array(found)}
 

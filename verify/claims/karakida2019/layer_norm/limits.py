@@ -35,7 +35,8 @@ def _squares(block: Block, point: Point, width: int) -> Any:
     known = _known(etas, point, width)
     quotient, root = squares / fisher_gram.fisher_trace(gram), squares.sqrt()
     moments, bounds = (
-        torch.from_numpy(x) for x in (known.second_moment / known.mean, known.lower * known.upper)
+        torch.from_numpy(x).to(block.device)
+        for x in (known.second_moment / known.mean, known.lower * known.upper)
     )
     return torch.stack([quotient / moments, quotient * root / bounds])
 
@@ -44,9 +45,9 @@ def _known(etas: Mapping[str, Any], point: Point, width: int) -> layer_normalisa
     return layer_normalisation.layer_norm_statistics(
         **setting(point, "samples", "outputs"),
         width=width,
-        eta1=etas["eta1"].numpy(),
-        eta2=etas["eta2"].numpy(),
-        eta3=etas["eta3"].numpy(),
+        eta1=etas["eta1"].cpu().numpy(),
+        eta2=etas["eta2"].cpu().numpy(),
+        eta3=etas["eta3"].cpu().numpy(),
     )
 
 
@@ -59,7 +60,7 @@ def largest_given_outputs(block: Block, point: Point) -> Mapping[str, Any]:
     outputs = signals.normalised[-1] / signals.inverses[-1][..., None]
     known = [
         layer_normalisation.layer_norm_largest(preactivations=u, **setting(point, "width"))
-        for u in outputs.numpy()
+        for u in outputs.cpu().numpy()
     ]
     bounds = _known(layer_normed.etas(signals), point, point.width)
     values = fisher_gram.fisher_eigenvalues(layer_normed.layer_normed_gram(network, point.activation))

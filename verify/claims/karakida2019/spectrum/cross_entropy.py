@@ -44,7 +44,7 @@ def softmax_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     logits, gram = passed.signals.preactivations[-1], few_signals.passed_gram(passed)
     probabilities = torch.softmax(logits, -1)
     vector = ensembles.top_eigenpair(dual(gram_variants.averaged(gram), logits))[1]
-    ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples, dtype=gram.dtype)[None]
+    ones, one = torch.ones_like(gram[:1, 0, 0]), torch.eye(point.samples).to(gram)[None]
     return {
         "mean": fisher_gram.fisher_trace(gram_variants.cross_entropy_gram(gram, logits)),
         "spread": 1 - probabilities.square().sum(-1).mean(1),
@@ -64,7 +64,7 @@ def known(
         fisher.cross_entropy_statistics(
             **setting(point), width=point.width, probabilities=g, finite_width=True
         )
-        for g in probabilities.numpy()
+        for g in probabilities.cpu().numpy()
     ]
     return probabilities.new_tensor([statistic(statistics) for statistics in found])
 
@@ -83,7 +83,7 @@ def _blocks(kernel: Any, like: Any) -> Any:
     """The same kernel for every output, none between different outputs."""
     import torch
 
-    same = torch.eye(like.shape[1], dtype=like.dtype)
+    same = torch.eye(like.shape[1]).to(like)
     return (same[None, :, :, None, None] * kernel[:, None, None]).expand_as(like)
 
 

@@ -92,7 +92,7 @@ def _outliers(point: Point, width: int, logits: Any) -> Any:
 
     found = [
         fisher.cross_entropy_outliers(**setting(point), width=width, probabilities=g, finite_width=True)
-        for g in torch.softmax(logits, -1).numpy()
+        for g in torch.softmax(logits, -1).cpu().numpy()
     ]
     return logits.new_tensor(np.array(found))
 

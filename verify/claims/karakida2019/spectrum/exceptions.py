@@ -35,7 +35,7 @@ def narrow_inputs(block: Block, point: Point) -> Mapping[str, Any]:
 
     one, two = (_rayleighs(block, point, block.normal(point.samples, point.inputs)) for _ in range(2))
     return {
-        "rayleigh": (one + two) / (2 * torch.tensor(point.widths)),
+        "rayleigh": (one + two) / (2 * torch.tensor(point.widths, device=one.device)),
         "scatter": (one.log() - two.log()).abs(),
     }
 

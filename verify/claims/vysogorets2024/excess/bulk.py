@@ -34,6 +34,7 @@ def _spikes(name: str, *shares: float) -> Experiment:
         id=f"vysogorets2024/{name}",
         replicate="one Wigner matrix with a spike",
         simulate=top_over_bulk,
+        on_host="eigenvalues of tridiagonal matrices, by LAPACK",
         points=tuple(Point(spike=s * BULK_NORM, bulk_norm=BULK_NORM, dim=300_000) for s in shares),
         budget=2048,
         seconds=0.1,

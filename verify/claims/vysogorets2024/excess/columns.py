@@ -35,10 +35,15 @@ def _gram(block: Block, point: Point) -> Any:
     import torch
 
     if point.columns == "sparse":
-        drawn = torch.stack([curvature.sparse_frame(g, point.parameters, point.dim) for g in block.streams])
+        drawn = torch.stack(
+            [
+                curvature.sparse_frame(g, point.parameters, point.dim, device=block.device)
+                for g in block.streams
+            ]
+        )
     else:
         drawn = torch.nn.functional.normalize(block.normal(point.parameters, point.dim), dim=1)
-    return (drawn.mT @ drawn).cpu()
+    return drawn.mT @ drawn
 
 
 def _frames(

@@ -38,7 +38,10 @@ def _in_frames(rng: np.random.Generator, values: Any, point: Point, total: int) 
     order = values.abs().argsort(descending=True)
     nonzero = int((values.abs() > 1e-12 * values.abs().max()).sum())
     values = values[order[: max(nonzero, point.dims[-1])]]
-    drawn = (curvature.haar(rng, len(values), point.dims[-1], total=total) for _ in range(point.frames))
+    drawn = (
+        curvature.haar(rng, len(values), point.dims[-1], total=total, device=str(values.device))
+        for _ in range(point.frames)
+    )
     return torch.stack([frame.T @ (values[:, None] * frame) for frame in drawn])
 
 
@@ -60,7 +63,7 @@ def lenet_spectra(block: Block, point: Point) -> Mapping[str, Any]:
             for w in network.parameters():
                 w *= point.alpha
         kernel = logit_kernel.logit_kernel(network, images.tensors(block.device)[0])
-        values = gram_excess.gram_spectrum(kernel.gram, kernel.logits).cpu()
+        values = gram_excess.gram_spectrum(kernel.gram, kernel.logits)
         seen = _in_frames(rng, values, point, parameters)
         found.append(
             _seen(seen, parameters, point)
@@ -236,9 +239,9 @@ def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
     """Mean squared excess of the H-term of a small network in fresh frames, by dimension."""
     found = []
     for rng in block.streams:
-        values, total = _h_term_eigenvalues(rng, point)
+        values, total = _h_term_eigenvalues(rng, point, block.device)
         while not values.any():  # a layer that is dead on every image: no H-term, and no excess
-            values, total = _h_term_eigenvalues(rng, point)
+            values, total = _h_term_eigenvalues(rng, point, block.device)
         matrices = _in_frames(rng, values, point, total)
         found.append(
             [float(curvature.positive_excess(_blocks(matrices, d)).square().mean()) for d in point.dims]
@@ -246,17 +249,17 @@ def h_term_noise(block: Block, point: Point) -> Mapping[str, Any]:
     return {"squared_excess": np.array(found)}
 
 
-def _h_term_eigenvalues(rng: np.random.Generator, point: Point) -> tuple[Any, int]:
+def _h_term_eigenvalues(rng: np.random.Generator, point: Point, device: str) -> tuple[Any, int]:
     """Those of one network that need not vanish, and the number of its parameters."""
     import torch
 
     source = data.opened(point.images, (1, 28, 28))
     widths = (784, *point.hidden, source.classes)
     images = data.sample(source, rng, point.samples).flat()
-    first, *others = networks.mlp_weights(rng, widths)
-    span, coordinates = torch.linalg.qr(images.tensors("cpu")[0].T)
+    first, *others = (w.to(device) for w in networks.mlp_weights(rng, widths))
+    span, coordinates = torch.linalg.qr(images.tensors(device)[0].T)
     seen = (first @ span, *others)  # what no image sees moves nothing
-    identity = torch.eye(sum(w.numel() for w in seen), dtype=first.dtype)
+    identity = torch.eye(sum(w.numel() for w in seen), dtype=first.dtype, device=device)
     net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, identity)
     return torch.linalg.eigvalsh(net.terms(alpha=point.alpha).h_term), networks.weight_count(widths)
 

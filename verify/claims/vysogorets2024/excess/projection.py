@@ -60,11 +60,13 @@ def sparse_projections(block: Block, point: Point) -> Mapping[str, Any]:
     """Trace and squared norm of R'HR, means over sparse frames R; traces of two frames multiplied."""
     import torch
 
-    matrix = torch.from_numpy(_in_axes(point))
+    matrix = torch.from_numpy(_in_axes(point)).to(block.device)
 
     rows, found, pairs = len(matrix), [], point.frames * (point.frames - 1)
     for rng in block.streams:
-        frames = torch.stack([curvature.sparse_frame(rng, rows, point.dim) for _ in range(point.frames)])
+        frames = torch.stack(
+            [curvature.sparse_frame(rng, rows, point.dim, device=block.device) for _ in range(point.frames)]
+        )
         seen = frames.mT @ matrix @ frames
         traces = seen.diagonal(dim1=1, dim2=2).sum(1)
         product = (traces.sum().square() - traces.square().sum()) / pairs

@@ -39,6 +39,7 @@ BALANCED_LOSSES = Experiment(
     id="vysogorets2024/balanced-losses",
     replicate="256 samples of ten classes with random logits and labels",
     simulate=losses,
+    on_host="all of it, in numpy",
     points=tuple(Point(**_no_bias(10), spread=spread, samples=256) for spread in (0.3, 1.1, 3.1)),
     budget=4096,
     seconds=0.03,
@@ -49,6 +50,7 @@ UNBALANCED_LOSSES = Experiment(
     id="vysogorets2024/unbalanced-losses",
     replicate="256 samples of three classes with random logits and labels",
     simulate=losses,
+    on_host="all of it, in numpy",
     points=(
         Point(bias=tuple(np.log(UNBALANCED)), prior=UNBALANCED, spread=0.2, samples=256),
         Point(bias=(0.3, -0.8, 0.9), prior=UNBALANCED, spread=0.4, samples=256),

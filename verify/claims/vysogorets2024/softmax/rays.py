@@ -67,6 +67,7 @@ PAIRS = Experiment(
     id="vysogorets2024/pairs-of-distributions",
     replicate="64 probability vectors, uniform on the simplex",
     simulate=pairs_of_distributions,
+    on_host="all of it, in numpy",
     points=(Point(classes=4, draws=64), Point(classes=10, draws=64)),
     budget=4096,
     seconds=0.2,

@@ -84,11 +84,12 @@ def _loss(weights: Any, signal: Any, label: int) -> Any:
 # --- what is left of G ---------------------------------------------------------------------------------------
 
 
-def lenet(rng: np.random.Generator, point: Point) -> tuple[tuple[Any, ...], Any, Any]:
+def lenet(rng: np.random.Generator, point: Point, device: str = "cpu") -> tuple[tuple[Any, ...], Any, Any]:
     """Weights of LeNet-300-100 as drawn, images and labels."""
     source = data.opened(point.images, (1, 28, 28))
-    drawn = data.sample(source, rng, point.samples).flat().tensors()
-    return networks.mlp_weights(rng, (*networks.LENET_300_100[:-1], source.classes)), *drawn
+    drawn = data.sample(source, rng, point.samples).flat().tensors(device)
+    weights = networks.mlp_weights(rng, (*networks.LENET_300_100[:-1], source.classes))
+    return tuple(w.to(device) for w in weights), *drawn
 
 
 def decay(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:
@@ -123,11 +124,11 @@ def _collapse(block: Block, point: Point) -> Mapping[str, Any]:
 
     found = []
     for rng in block.streams:
-        net = _small_network(rng, point)
+        net = _small_network(rng, point, block.device)
         scaled = [net.scaled_g_term(alpha)[0] for alpha in point.alpha]
         plain = [multiplied_out(net, alpha) for alpha in point.alpha]
         hessian = net.terms(point.alpha[-1]).hessian
-        excess = curvature.positive_excess(torch.stack(scaled)).numpy()
+        excess = curvature.positive_excess(torch.stack(scaled)).cpu().numpy()
         found.append(
             (excess, [excess_of(matrix) for matrix in plain], float(curvature.positive_excess(hessian)))
         )
@@ -140,13 +141,14 @@ NEAR = 0.01
 """Of 1, the excess of one sample."""
 
 
-def _small_network(rng: np.random.Generator, point: Point) -> Any:
+def _small_network(rng: np.random.Generator, point: Point, device: str) -> Any:
     """A network 64-40-30-K as drawn, with images of 8 x 8, along a random frame."""
     source = data.opened(point.images, (1, 8, 8))
     images = data.sample(source, rng, point.samples).flat()
     widths = (64, 40, 30, source.classes)
-    frame = curvature.haar(rng, networks.weight_count(widths), point.dim)
-    return curvature.ProjectedMlp(networks.mlp_weights(rng, widths), images.images, images.labels, frame)
+    frame = curvature.haar(rng, networks.weight_count(widths), point.dim, device=device)
+    weights = [w.to(device) for w in networks.mlp_weights(rng, widths)]
+    return curvature.ProjectedMlp(weights, images.images, images.labels, frame)
 
 
 def multiplied_out(net: Any, alpha: float, dtype: str = "float64") -> Any:

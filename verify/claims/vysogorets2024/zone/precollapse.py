@@ -22,24 +22,24 @@ __all__ = ["CLAIMS", "OBSERVATIONS"]
 
 def least_confident(block: Block, point: Point) -> Mapping[str, Any]:
     """Top eigenvector of the first layer's block of LeNet-300-100 along images, at every scale."""
-    rows = [_of_one_network(rng, point) for rng in block.streams]
+    rows = [_of_one_network(rng, point, block.device) for rng in block.streams]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _of_one_network(rng: np.random.Generator, point: Point) -> dict[str, Any]:
+def _of_one_network(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
     import torch
 
-    weights, images, _ = lenet(rng, point)
+    weights, images, _ = lenet(rng, point, device)
     least = _least_confident(weights, images)
     blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
     units = torch.nn.functional.normalize(images)
     energies = torch.stack([(found.top_direction() @ units.T).square().sum(0) for found in blocks])
-    others = energies.index_fill(1, torch.tensor(least), 0.0).amax(1)
+    others = energies.index_fill(1, torch.tensor(least, device=device), 0.0).amax(1)
     shares = np.array([float(found.shares[least]) for found in blocks])
-    energy, excess = energies[:, least].numpy(), np.array([found.excess for found in blocks])
+    energy, excess = energies[:, least].cpu().numpy(), np.array([found.excess for found in blocks])
     return {
         "energy": energy,
-        "other": others.numpy(),
+        "other": others.cpu().numpy(),
         "share": shares,
         "excess": excess,
         "shown": float(energy[-1] > SHOWN),
@@ -75,18 +75,18 @@ LEAST_CONFIDENT = Experiment(
 
 def _plateau(block: Block, point: Point) -> Mapping[str, Any]:
     """Excesses of LeNet-300-100 along a random frame, and of its first layer's block, at every scale."""
-    rows = [_plateau_of_one(rng, point) for rng in block.streams]
+    rows = [_plateau_of_one(rng, point, block.device) for rng in block.streams]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _plateau_of_one(rng: np.random.Generator, point: Point) -> dict[str, Any]:
-    weights, images, labels = lenet(rng, point)
+def _plateau_of_one(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
+    weights, images, labels = lenet(rng, point, device)
     net = _along_a_frame(rng, weights, images, labels, point.dim)
     terms, least = net.terms(point.alpha), _least_confident(weights, images)
     blocks = [layer_blocks.layer_block(weights, images, alpha=alpha) for alpha in point.alpha]
     return {
-        "hessian": curvature.positive_excess(terms.hessian),
-        "g_term": curvature.positive_excess(net.scaled_g_term(point.alpha)[0]),
+        "hessian": curvature.positive_excess(terms.hessian).cpu(),
+        "g_term": curvature.positive_excess(net.scaled_g_term(point.alpha)[0]).cpu(),
         "float64": [excess_of(multiplied_out(net, alpha)) for alpha in point.alpha],
         "float32": [excess_of(multiplied_out(net, alpha, "float32")) for alpha in point.alpha],
         "block": [found.excess for found in blocks],
@@ -101,7 +101,8 @@ def _along_a_frame(rng: np.random.Generator, weights: Any, images: Any, labels: 
     first, *others = weights
     span, coordinates = torch.linalg.qr(images.T)
     seen, size = (first @ span, *others), sum(weight.numel() for weight in weights)
-    frame = curvature.haar(rng, sum(weight.numel() for weight in seen), dim, total=size)
+    rows = sum(weight.numel() for weight in seen)
+    frame = curvature.haar(rng, rows, dim, total=size, device=str(first.device))
     return curvature.ProjectedMlp(seen, coordinates.T, labels, frame)
 
 

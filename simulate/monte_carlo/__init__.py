@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import hashlib
 import importlib
+import itertools
 import json
 import logging
 import math
@@ -21,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +42,7 @@ __all__ = [
     "Point",
     "Scores",
     "SerialExecutor",
+    "counted_key",
     "default_workers",
     "fixture",
     "one_thread",
@@ -124,10 +126,19 @@ class Point(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Block:
-    """Replicates at work, sixteen or what a run asks for: their streams, and the device their tensors live on."""
+    """Replicates at work, sixteen or what a run asks for: their streams, and the device their tensors live on.
+
+    Attributes
+    ----------
+    keys
+        Of the generator that counts, `simulate.monte_carlo.philox`, one for each replicate: normal tensors are then
+        drawn where they live. Without keys they come from the streams, and are sent.
+    """
 
     streams: tuple[np.random.Generator, ...]
     device: str = "cpu"
+    keys: tuple[tuple[int, int], ...] = ()
+    _draws: Iterator[int] = field(default_factory=itertools.count, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.streams)
@@ -140,7 +151,14 @@ class Block:
 
     def normal(self, *shape: int) -> torch.Tensor:
         """Standard normal tensor of shape (replicates, *shape), float64."""
-        return self.stack(lambda rng: rng.standard_normal(shape))
+        if not self.keys:
+            return self.stack(lambda rng: rng.standard_normal(shape))
+        import torch
+
+        from simulate.monte_carlo import philox
+
+        keys = torch.tensor(self.keys, device=self.device)
+        return philox.normal(keys, math.prod(shape), draw=next(self._draws)).view(len(self), *shape)
 
 
 class BlockResult(NamedTuple):
@@ -162,6 +180,20 @@ def stream(seed: int, experiment: str, point: Point, replicate: int) -> np.rando
     return _generator(seed, f"{experiment}\n{point.canonical()}\n{replicate}")
 
 
+def counted_key(seed: int, experiment: str, point: Point, replicate: int) -> tuple[int, int]:
+    """The key of one replicate for the generator that counts: two words of a hash of all that names it.
+
+    Examples
+    --------
+    >>> one, same, other = (counted_key(1, "spiked-wigner", Point(dim=2), i) for i in (7, 7, 8))
+    >>> one == same, one == other, all(0 <= word < 2**32 for word in one)
+    (True, False, True)
+    """
+    name = f"counted\n{seed}\n{experiment}\n{point.canonical()}\n{replicate}"
+    first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
+    return first, second
+
+
 def fixture(seed: int, name: str) -> np.random.Generator:
     """The generator of something that all replicates share (a fixed matrix, a population), by its name."""
     return _generator(seed, f"fixture\n{name}")
@@ -176,8 +208,11 @@ def run_block(
     index: int,
     device: str = "cpu",
     size: int = BLOCK,
+    counted: bool | None = None,
 ) -> BlockResult:
     """Run block `index` (replicates `size` index and on, `size` of them) on one thread and check what it returns.
+
+    Normal tensors are drawn by the generator that counts if `counted`; by default where the device is not the CPU.
 
     Raises
     ------
@@ -186,9 +221,11 @@ def run_block(
     """
     clock = time.thread_time if device == "cpu" else time.perf_counter
     started = clock()
-    streams = tuple(stream(seed, experiment, point, size * index + i) for i in range(size))
+    names = [(seed, experiment, point, size * index + i) for i in range(size)]
+    counted = device != "cpu" if counted is None else counted
+    keys = tuple(counted_key(*name) for name in names) if counted else ()
     with one_thread():
-        raw = simulate(Block(streams, device), point)
+        raw = simulate(Block(tuple(stream(*name) for name in names), device, keys), point)
     return BlockResult({name: _column(name, values, size) for name, values in raw.items()}, clock() - started)
 
 

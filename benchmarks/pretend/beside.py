@@ -1,0 +1,63 @@
+"""Decompositions by numpy and scipy, which no mode of torch sees: work of the CPU whatever the device."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import scipy.linalg
+
+from benchmarks.pretend.counts import Counts
+from simulate.matrices import _tridiagonal
+
+__all__ = ["decompositions_seen"]
+
+NAMES = (
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "pinv",
+    "qr",
+    "solve",
+    "svd",
+    "svdvals",
+)
+
+BANDED = ("eig_banded", "eigh_tridiagonal", "eigvals_banded", "eigvalsh_tridiagonal", "solve_triangular")
+
+SEEN: Any = (
+    (np.linalg, NAMES),
+    (scipy.linalg, (*NAMES, *BANDED)),
+    (_tridiagonal, ("eigenpair", "eigenvalue")),  # LAPACK by its own names
+)
+
+
+@contextlib.contextmanager
+def decompositions_seen(counts: Counts) -> Iterator[None]:
+    """Within, every call of them is counted, by the line that made it."""
+    with contextlib.ExitStack() as stack:
+        for module, names in SEEN:
+            for name in names:
+                if hasattr(module, name):
+                    stack.enter_context(
+                        mock.patch.object(module, name, _counted(getattr(module, name), counts))
+                    )
+        yield
+
+
+def _counted(function: Callable[..., Any], counts: Counts) -> Callable[..., Any]:
+    @wraps(function)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        counts.decomposed_beside(args[0])
+        return function(*args, **kwargs)
+
+    return counted

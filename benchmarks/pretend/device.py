@@ -1,0 +1,280 @@
+"""The pretended device: a tensor there is one of the CPU in a wrapper that says that it lies elsewhere.
+
+Every operation on such tensors passes one function, which refuses what CUDA refuses, counts, and computes with what
+the wrappers hold, so that numbers are those of the CPU to the bit. Autograd, `torch.func`, modules,
+optimisers and copies treat the device as they treat any other that torch does not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+from benchmarks.pretend import rules
+from benchmarks.pretend.beside import decompositions_seen
+from benchmarks.pretend.counts import Counts, EnoughLaunches
+
+__all__ = ["NAME", "pretended"]
+
+NAME = "pretend"
+
+TRANSFORMS = torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode) | (
+    torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode)
+)
+"""`torch.func`, which has done its part by the time an operation comes here."""
+
+FREE = frozenset({"aten::detach", "aten::lift_fresh", "aten::_unsafe_view", "aten::_reshape_alias"})
+"""Operations that move nothing, beside all views."""
+
+_known: list[torch.device] = []
+
+
+def _place() -> torch.device:
+    """The device, announced to torch when it is needed first: that cannot be undone."""
+    if not _known:
+        from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+        _setup_privateuseone_for_python_backend(NAME)
+        _known.append(torch.device(NAME, 0))
+    return _known[0]
+
+
+class Elsewhere(Tensor):
+    """A tensor of the CPU, in `held`, that says that it lies on the pretended device."""
+
+    held: Tensor
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, held: Tensor) -> Elsewhere:
+        """Wrap a tensor of the CPU."""
+        made = torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.size(),
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            layout=held.layout,
+            device=_place(),
+        )
+        made.held = held
+        return made
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """Refused, as of every device."""
+        if not force:
+            raise rules.RefusedError(
+                "numpy must have a tensor of the CPU, got one of the device; call cpu first"
+            )
+        return self.detach().cpu().numpy()
+
+    def data_ptr(self) -> int:
+        """Where the numbers of what it holds lie."""
+        return self.held.data_ptr()
+
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """That of what it holds."""
+        return self.held.untyped_storage()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Elsewhere:
+        """Another tensor there, a parameter if it is one."""
+        made = self.detach().clone().requires_grad_(self.requires_grad)
+        made.__dict__.update({name: value for name, value in self.__dict__.items() if name != "held"})
+        return memo.setdefault(id(self), made)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"Elsewhere({self.held!r})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Called of tensors that have outlived their device, as in the message of an error."""
+        return _Operations(Counts()).operate(func, args, kwargs or {})
+
+
+class _Operations(TorchDispatchMode):
+    """All operations while the device is pretended."""
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__()
+        self.counts = counts
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self.operate(func, args, kwargs or {})
+
+    def operate(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Refuse, count and compute one operation."""
+        flat, shape = tree_flatten((args, kwargs))
+        if not any(isinstance(t, Elsewhere) for t in flat) and not _is_there(kwargs.get("device")):
+            made = func(*args, **kwargs)
+            if not _moves_nothing(func):
+                self.counts.worked_beside(func, args, kwargs, made)
+            return made
+        if func._schema.name == "aten::copy_":
+            return self._copied_into(func, args, kwargs)
+        if func._schema.name == "aten::_to_copy":
+            return self._copied(func, args, kwargs)
+        rules.require_generator(func, kwargs)
+        rules.require_one_device(func, args, [t for t in flat if _of_the_cpu(t)])
+        if rules.waits(func, args):
+            self.counts.waited()
+        args, kwargs = tree_unflatten([_held(t) for t in flat], shape)
+        with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
+            made = func(*args, **kwargs)
+        if not _moves_nothing(func):
+            self.counts.launched(func, args, kwargs, made)
+        wrappers = {id(t.held): t for t in flat if isinstance(t, Elsewhere)}
+        return tree_map(lambda t: _wrapped(t, wrappers) if isinstance(t, Tensor) else t, made)
+
+    def _copied_into(self, func: Any, args: Any, kwargs: Any) -> Any:
+        into, source = args[:2]
+        func(_held(into), _held(source), *args[2:], **kwargs)
+        self._moved(source, isinstance(source, Elsewhere), isinstance(into, Elsewhere))
+        return into
+
+    def _copied(self, func: Any, args: Any, kwargs: Any) -> Any:
+        asked = kwargs.get("device")
+        came = isinstance(args[0], Elsewhere)
+        there = came if asked is None else _is_there(asked)
+        made = func(_held(args[0]), *args[1:], **{name: _held(value) for name, value in kwargs.items()})
+        self._moved(made, came, there)
+        return Elsewhere(made) if there else made
+
+    def _moved(self, tensor: Tensor, came: bool, there: bool) -> None:
+        size = tensor.numel() * tensor.element_size()
+        if came and not there:
+            self.counts.fetched += size
+            self.counts.waited()
+        else:
+            self.counts.launches += 1
+            self.counts.device_work += tensor.numel()
+            self.counts.sent += 0 if came else size
+
+
+def _is_there(device: Any) -> bool:
+    return device is not None and torch.device(device).type == NAME
+
+
+def _of_the_cpu(value: Any) -> bool:
+    return isinstance(value, Tensor) and not isinstance(value, Elsewhere) and value.device.type == "cpu"
+
+
+def _held(value: Any) -> Any:
+    if isinstance(value, Elsewhere):
+        return value.held
+    return torch.device("cpu") if isinstance(value, torch.device) and _is_there(value) else value
+
+
+def _wrapped(made: Tensor, wrappers: Mapping[int, Elsewhere]) -> Tensor:
+    before = wrappers.get(id(made))
+    if before is None:
+        # forward mode makes zeros without memory, of tangents that vanish
+        return Elsewhere(torch.zeros(made.shape, dtype=made.dtype) if made._is_zerotensor() else made)
+    if before.shape != made.shape or before.stride() != made.stride():  # squeeze_, t_ and the like
+        with torch._C._DisableTorchDispatch(), torch._C._AutoDispatchBelowAutograd():
+            before.as_strided_(made.shape, made.stride(), made.storage_offset())
+    return before
+
+
+def _moves_nothing(func: Any) -> bool:
+    return func.is_view or func._schema.name in FREE
+
+
+class _Calls(TorchFunctionMode):
+    """What Python calls: ended here, where no pass of autograd is underway, once there were enough launches.
+
+    What torch makes of numbers of Python below its modes is made on the CPU and sent over, as it is for CUDA.
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        super().__init__()
+        self.counts = counts
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        on_tensors = any(isinstance(value, Tensor) for value in args)  # others set what has to be set back
+        if on_tensors and self.counts.launches >= self.counts.most:
+            raise EnoughLaunches
+        return MADE_OF_NUMBERS.get(func, _as_it_is)(func, args, kwargs or {})
+
+
+def _as_it_is(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
+
+
+def _from_numbers(func: Any, args: Any, kwargs: Any) -> Any:
+    source, *args = args if args else (kwargs.pop("data"),)
+    device = kwargs.pop("device", source.device if isinstance(source, Tensor) else None)
+    if isinstance(source, Elsewhere):
+        made = source.detach().clone() if func is torch.tensor else source
+        return made.to(device=device, dtype=kwargs.get("dtype") or made.dtype)
+    numbers = tree_map(lambda t: t.item() if isinstance(t, Elsewhere) else t, source)
+    made = func(numbers, *args, **kwargs)
+    return made if device is None else made.to(device)
+
+
+def _like_another(_: Any, args: Any, kwargs: Any) -> Any:
+    alike = {"dtype": args[0].dtype, "device": args[0].device} | kwargs
+    return _from_numbers(torch.tensor, args[1:], alike)
+
+
+def _indexed(func: Any, args: Any, kwargs: Any) -> Any:
+    """A list among the indices is a tensor of the CPU."""
+    tensor, index, *value = args
+    parts = index if isinstance(index, tuple) else (index,)
+    if isinstance(tensor, Elsewhere) and any(isinstance(part, list) for part in parts):
+        parts = tuple(torch.tensor(part) if isinstance(part, list) else part for part in parts)
+        index = parts if isinstance(index, tuple) else parts[0]
+    return func(tensor, index, *value, **kwargs)
+
+
+def _listed(func: Any, args: Any, kwargs: Any) -> Any:
+    return func(args[0].cpu() if isinstance(args[0], Elsewhere) else args[0], *args[1:], **kwargs)
+
+
+MADE_OF_NUMBERS: Mapping[Any, Callable[[Any, Any, Any], Any]] = {
+    torch.tensor: _from_numbers,
+    torch.as_tensor: _from_numbers,
+    torch.asarray: _from_numbers,
+    torch.Tensor.new_tensor: _like_another,
+    torch.Tensor.__getitem__: _indexed,
+    torch.Tensor.__setitem__: _indexed,
+    torch.Tensor.tolist: _listed,
+}
+
+
+@contextlib.contextmanager
+def pretended(most: float = math.inf) -> Iterator[Counts]:
+    """Within, tensors may be moved to ``torch.device(NAME)``, in this thread alone.
+
+    Parameters
+    ----------
+    most
+        Launches after which it ends, by `EnoughLaunches`.
+
+    Examples
+    --------
+    >>> with pretended() as counts:
+    ...     x = torch.ones(2, 3).to(NAME)
+    ...     print(x.device, (x @ x.mT).sum().item())
+    pretend:0 12.0
+    >>> counts.launches, counts.waits
+    (4, 1)
+    """
+    _place()
+    counts = Counts(most)
+    # threads of the backward pass would see neither mode
+    with (
+        torch.autograd.set_multithreading_enabled(False),
+        _Calls(counts),
+        _Operations(counts),
+        decompositions_seen(counts),
+    ):
+        yield counts

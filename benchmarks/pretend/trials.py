@@ -1,0 +1,121 @@
+"""One small block of an experiment on the pretended device, beside the same block on the CPU."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.pretend.counts import ROOT, Counts, EnoughLaunches
+from benchmarks.pretend.device import NAME, pretended
+from simulate.monte_carlo import Point, Scores, run_block
+from verify.claims import registry
+from verify.model import Claim, StatisticalProperty
+
+__all__ = ["Drawn", "Trial", "drawn", "tried"]
+
+SAME = 1e-9
+"""Relative difference of a score that the order of a sum may leave."""
+
+
+class Drawn(NamedTuple):
+    """Something of the registry that draws replicates.
+
+    Attributes
+    ----------
+    name
+        What its streams are filed under.
+    kind
+        ``experiment``, ``property`` or ``observation``.
+    on_host
+        What of it runs on the CPU whatever the device, as it says itself.
+    """
+
+    name: str
+    kind: str
+    simulate: Any
+    points: tuple[Point, ...]
+    on_host: str
+
+
+@dataclass
+class Trial:
+    """What came of one block.
+
+    Attributes
+    ----------
+    failure
+        What was raised, with the last lines of ours; empty if nothing was.
+    gap
+        Largest difference of a score from that of the CPU, relative to the largest entry of that score.
+    whole
+        Whether it came to its end.
+    """
+
+    name: str
+    point: Point
+    failure: str = ""
+    gap: float = 0.0
+    score: str = ""
+    seconds: float = 0.0
+    replicates: int = 1
+    whole: bool = True
+    counts: Counts = field(default_factory=Counts)
+
+
+def drawn() -> Iterator[Drawn]:
+    """What draws replicates and needs no images of yours: experiments, properties and observations, each once."""
+    seen: set[str] = set()
+    for claim in registry.claims():
+        if isinstance(claim, Claim) and claim.experiment.id not in seen:
+            e = claim.experiment
+            seen.add(e.id)
+            if e.needs is None:
+                yield Drawn(e.id, "experiment", e.simulate, e.points, e.on_host)
+        elif isinstance(claim, StatisticalProperty):
+            yield Drawn(claim.id, "property", claim.simulate, claim.examples, claim.on_host)
+    for o in registry.observations():
+        yield Drawn(o.id, "observation", o.simulate, o.points, o.on_host)
+
+
+def tried(one: Drawn, point: Point, size: int = 1, *, most: float = math.inf) -> Trial:
+    """Run one block there until it has launched so much, and if it came to its end the same block on the CPU."""
+    ask: dict[str, Any] = {"experiment": one.name, "point": point, "seed": 7, "index": 0, "size": size}
+    trial = Trial(one.name, point, replicates=size)
+    started, there = time.perf_counter(), None
+    with pretended(most) as trial.counts:
+        try:
+            there = run_block(one.simulate, **ask, device=NAME).scores
+        except EnoughLaunches:
+            trial.whole = False
+        except Exception as error:  # what a device refuses is what is looked for
+            trial.failure = _told(error)
+    trial.seconds = time.perf_counter() - started
+    if there is not None:
+        trial.gap, trial.score = _gap(run_block(one.simulate, **ask, counted=True).scores, there)
+    return trial
+
+
+def _gap(here: Scores, there: Scores) -> tuple[float, str]:
+    with np.errstate(invalid="ignore"):
+        gaps = [(_difference(values, there[name]), name) for name, values in here.items()]
+    return max(gaps, default=(0.0, ""))
+
+
+def _difference(one: np.ndarray, other: np.ndarray) -> float:
+    if np.array_equal(one, other, equal_nan=True):
+        return 0.0
+    size = float(np.abs(one[np.isfinite(one)]).max(initial=0.0)) or 1.0
+    return float(np.nan_to_num(np.abs(one - other), nan=np.inf).max()) / size
+
+
+def _told(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if f.filename.startswith(str(ROOT)) and "benchmarks" not in f.filename]
+    lines = " < ".join(f"{f.filename[len(str(ROOT)) + 1 :]}:{f.lineno}" for f in reversed(ours[-4:]))
+    return f"{type(error).__name__}: {str(error)[:200]} at {lines}"

@@ -1,0 +1,168 @@
+"""Every experiment, and what measures a network of one's own, runs on a device, and on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.pretend import NAME, Trial, pretended, tried
+from benchmarks.pretend.__main__ import complaint
+from benchmarks.pretend.trials import Drawn, drawn
+from simulate import eigenvalues, operators
+from simulate.modules.projected import projected_terms
+from simulate.modules.sample_directions import sample_directions
+from simulate.monte_carlo import Block, Point
+from verify.practice import loading, measure, plan
+
+ENOUGH = 400
+"""Launches: what comes later in a training is what came before."""
+
+ALL = {one.name: one for one in drawn()}
+
+
+def smallest(points: tuple[Point, ...]) -> Point:
+    """By the sum of all whole numbers."""
+    return min(points, key=lambda point: sum(v for v in point.values() if isinstance(v, int)))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # what torch's forward mode calls
+@pytest.mark.parametrize("name", ALL)
+def test_it_runs_on_the_device_or_says_what_does_not(name: str) -> None:
+    one = ALL[name]
+    assert (
+        complaint(one, tried(one, smallest(one.points), 1 if one.kind == "observation" else 2, most=ENOUGH))
+        == ""
+    )
+
+
+# --- what such a test sees: planted errors -------------------------------------------------------------------
+
+
+def planted(simulate: Any, on_host: str = "") -> tuple[Drawn, Trial]:
+    one = Drawn("planted", "experiment", simulate, (Point(dim=20),), on_host)
+    return one, tried(one, one.points[0])
+
+
+def _at_home(block: Block, point: Point) -> dict[str, Any]:
+    x = block.normal(point.dim, point.dim)
+    return {"top": torch.linalg.eigvalsh(x + x.mT)[:, -1]}
+
+
+def _mixed(block: Block, point: Point) -> dict[str, Any]:
+    return {"sum": (block.normal(point.dim) + torch.ones(point.dim)).sum(1)}
+
+
+def _silent(block: Block, point: Point) -> dict[str, Any]:
+    return _at_home(Block(block.streams), point)
+
+
+def _of_numpy(block: Block, point: Point) -> dict[str, Any]:
+    x = block.normal(point.dim, point.dim).cpu().numpy()
+    return {"top": np.linalg.eigvalsh(x + x.swapaxes(1, 2))[:, -1]}
+
+
+def _otherwise(block: Block, point: Point) -> dict[str, Any]:
+    away = 1.0 if block.device == "cpu" else 1.001
+    return {"sum": away * block.normal(point.dim).sum(1)}
+
+
+@pytest.mark.parametrize(
+    ("simulate", "on_host", "told"),
+    [
+        (_at_home, "", ""),
+        (_at_home, "eigenvalues", "says that on the CPU is eigenvalues"),
+        (_mixed, "", "must have all tensors on one device"),
+        (_silent, "", "100% of the work"),
+        (_silent, "eigenvalues", ""),
+        (_of_numpy, "", "of the work is done on the CPU"),
+        (_otherwise, "", "differs from that of the CPU by 0.001"),
+    ],
+)
+def test_the_planted_errors_are_seen(simulate: Any, on_host: str, told: str) -> None:
+    said = complaint(*planted(simulate, on_host))
+    assert (said == "") == (told == "")
+    assert told in said
+
+
+# --- a network of one's own ----------------------------------------------------------------------------------
+
+
+def _problem(device: str) -> loading.Problem:
+    generator = torch.Generator().manual_seed(1)
+    net = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))
+    with torch.no_grad():
+        for p in net.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator) / 2)
+    x, y = torch.randn(30, 6, generator=generator), torch.arange(30) % 3
+    return loading.problem(net, (x, y), dtype="float64", device=device)
+
+
+@pytest.fixture
+def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "resolve_device", lambda name: name)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.usefixtures("anywhere")
+def test_measure_runs_on_the_device() -> None:
+    here = measure.measure(_problem("cpu"), top=3, layers=True)
+    with pretended() as counts:
+        there = measure.measure(_problem(NAME), top=3, layers=True)
+    assert there.device == f"{NAME}:0"
+    for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
+        np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
+        assert other.trace.value == pytest.approx(one.trace.value, rel=1e-9)
+    assert counts.host_share < 0.2
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_plan_runs_on_the_device() -> None:
+    here = plan.plan(_problem("cpu"), [3, 30], steps=12)
+    with pretended() as counts:
+        there = plan.plan(_problem(NAME), [3, 30], steps=12)
+    assert [t.start for t in there.trials] == pytest.approx([t.start for t in here.trials])
+    assert counts.host_share < 0.2
+
+
+OPERATORS: dict[str, Any] = {
+    "hessian": operators.hessian,
+    "gauss_newton": operators.gauss_newton,
+    "h_term": operators.h_term,
+    "fisher": operators.fisher,
+    "empirical_fisher": operators.empirical_fisher,
+}
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("name", OPERATORS)
+def test_products_are_computed_on_the_device(name: str) -> None:
+    vectors = torch.randn(4, _problem("cpu").objective.dim, dtype=torch.float64)
+    here = OPERATORS[name](_problem("cpu").objective).product(vectors)
+    with pretended() as counts:
+        there = OPERATORS[name](_problem(NAME).objective).product(vectors.to(NAME))
+        assert there.device.type == NAME
+        torch.testing.assert_close(there.cpu(), here, rtol=1e-12, atol=1e-14)
+    assert counts.host_share < 0.2
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None:
+    def found(problem: loading.Problem) -> list[Any]:
+        objective, rng = problem.objective, np.random.default_rng(0)
+        top = eigenvalues.extremes(operators.gauss_newton(objective), rng, largest=2)
+        frame = torch.linalg.qr(torch.from_numpy(rng.standard_normal((objective.dim, 4))))[0]
+        terms = projected_terms(objective, frame.to(objective.device))
+        vectors = torch.from_numpy(np.ascontiguousarray(top.vectors)).to(objective.device)
+        own = sample_directions(objective, vectors, rng, probes=3).statistics
+        return [top.values, terms.hessian.cpu().numpy(), own.largest, own.background, own.spread]
+
+    here = found(_problem("cpu"))
+    with pretended() as counts:
+        there = found(_problem(NAME))
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-12)
+    assert counts.host_share < 0.2

@@ -1,0 +1,136 @@
+"""Draws that only count: the published vectors, numpy's own generator, and the same numbers on every device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from benchmarks.pretend import NAME, pretended
+from simulate.monte_carlo import Block, Point, counted_key, fixture, philox, run_block
+
+# Salmon et al. (2011): known answers of philox4x32 with ten rounds, from kat_vectors of Random123
+KNOWN = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff", "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0", "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]
+
+CONSTANTS = {  # two multipliers and two increments of the key, by the bits of a word
+    32: (0xD2511F53, 0xCD9E8D57, 0x9E3779B9, 0xBB67AE85),
+    64: (0xD2E7470EE14C6C93, 0xCA5A826395121157, 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B),
+}
+
+
+def by_integers(counter: tuple[int, ...], key: tuple[int, ...], bits: int) -> tuple[int, ...]:
+    """The generator in integers of Python, of words of either size."""
+    first, second, *steps = CONSTANTS[bits]
+    mask = (1 << bits) - 1
+    for _ in range(10):
+        one, two = first * counter[0], second * counter[2]
+        counter = (
+            two >> bits ^ counter[1] ^ key[0],
+            two & mask,
+            one >> bits ^ counter[3] ^ key[1],
+            one & mask,
+        )
+        key = tuple(k + s & mask for k, s in zip(key, steps, strict=True))
+    return counter
+
+
+def words_of(counter: tuple[int, ...], key: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(philox.words(*(torch.tensor(words)[:, None] for words in (counter, key))).ravel().tolist())
+
+
+def _parsed(text: str) -> tuple[int, ...]:
+    return tuple(int(word, 16) for word in text.split())
+
+
+@pytest.mark.parametrize(("counter", "key", "expected"), KNOWN)
+def test_the_published_vectors_come_out(counter: str, key: str, expected: str) -> None:
+    assert words_of(_parsed(counter), _parsed(key)) == _parsed(expected)
+
+
+def test_of_words_twice_as_long_it_is_the_generator_of_numpy() -> None:
+    """So that the integers are right, with which the tensors are compared at random places."""
+    rng = np.random.default_rng(0)
+    key, counter = ([int(w) for w in rng.integers(0, 2**63, n, dtype=np.uint64)] for n in (2, 4))
+    numpy = np.random.Philox(key=np.array(key, dtype=np.uint64), counter=np.array(counter, dtype=np.uint64))
+    counter[0] += 1  # numpy counts before it draws
+    assert by_integers(tuple(counter), tuple(key), 64) == tuple(int(w) for w in numpy.random_raw(4))
+
+
+def test_tensors_count_as_integers_do() -> None:
+    rng = np.random.default_rng(1)
+    given = rng.integers(0, 2**32, (50, 6))
+    found = philox.words(torch.from_numpy(given).T[:4], torch.from_numpy(given).T[4:])
+    expected = [by_integers(tuple(map(int, row[:4])), tuple(map(int, row[4:])), 32) for row in given]
+    assert found.T.tolist() == [list(row) for row in expected]
+
+
+def test_draws_hang_on_key_and_place_alone() -> None:
+    keys = torch.tensor([[1, 2], [3, 4]])
+    whole = philox.normal(keys, 7, draw=2)
+    assert whole.shape == (2, 7)
+    assert torch.equal(philox.normal(keys[1:], 4, draw=2), whole[1:, :4])
+    assert not torch.isin(philox.normal(keys, 7, draw=3), whole).any()
+    assert not torch.isin(philox.normal(keys + 1, 7, draw=2), whole).any()
+
+
+def test_draws_have_their_laws() -> None:
+    keys = torch.tensor([[5, 6]])
+    assert stats.kstest(philox.uniform(keys, 20_000, 0)[0].numpy(), "uniform").pvalue > 1e-3
+    normal = philox.normal(keys, 20_000, 1)[0].numpy()
+    assert stats.kstest(normal, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(normal[::2], normal[1::2])[0, 1]) < 4 / math.sqrt(10_000)
+
+
+def test_uniform_numbers_never_reach_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    for word, expected in ((0, 2.0**-53), (2**32 - 1, 1 - 2.0**-53)):
+        monkeypatch.setattr(philox, "words", lambda counters, _, w=word: torch.full_like(counters, w))
+        assert philox.uniform(torch.tensor([[0, 0]]), 2, 0).tolist() == [[expected] * 2]
+
+
+def test_keys_are_told_apart_by_all_that_names_a_replicate() -> None:
+    names: list[Any] = [
+        (seed, experiment, Point(dim=dim), i)
+        for seed in (1, 2)
+        for experiment in ("a", "b")
+        for dim in (3, 4)
+        for i in range(3)
+    ]
+    assert len({counted_key(*name) for name in names}) == len(names)
+
+
+def _means(block: Block, point: Point) -> dict[str, Any]:
+    return {"first": block.normal(point.dim).mean(1), "second": block.normal(2, 3).square().sum((1, 2))}
+
+
+ASKED: dict[str, Any] = {"experiment": "a", "point": Point(dim=5), "seed": 3}
+
+
+def test_a_block_of_a_device_draws_there_what_a_cpu_draws_when_asked_to() -> None:
+    here = run_block(_means, **ASKED, index=0, counted=True).scores
+    with pretended() as counts:
+        there = run_block(_means, **ASKED, index=0, device=NAME).scores
+    for name, values in here.items():
+        assert_allclose(there[name], values, rtol=1e-14)
+    assert counts.sent == 2 * 8 * (16 * 2 + 4)  # at each of two draws the keys and four constants
+    assert not np.isin(run_block(_means, **ASKED, index=0).scores["first"], here["first"]).any()
+
+
+def test_replicates_of_a_device_do_not_hang_on_their_block() -> None:
+    whole = run_block(_means, **ASKED, index=0, counted=True).scores
+    part = run_block(_means, **ASKED, index=3, size=2, counted=True).scores
+    assert_allclose(part["first"], whole["first"][6:8], rtol=1e-14)
+
+
+def test_without_keys_all_comes_from_the_streams() -> None:
+    one, other = (Block((fixture(0, "a"),), keys=keys).normal(4) for keys in ((), ((1, 2),)))
+    assert torch.equal(one[0], torch.from_numpy(fixture(0, "a").standard_normal(4)))
+    assert not torch.equal(one, other)
