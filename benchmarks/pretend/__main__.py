@@ -22,6 +22,10 @@ MOST_BESIDE = 0.2
 """Share of the work that may stay on the CPU unannounced: what prepares, and what reads results."""
 
 
+HEAD = """| what | launches | waits | on the CPU | what, or what is wrong |
+|---|---|---|---|---|"""
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Print the table; 1 if something was refused, differs, or stayed on the CPU unannounced."""
     parser = argparse.ArgumentParser(
@@ -37,6 +41,8 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad = 0
+    if asked.markdown:
+        print(HEAD)
     for one in (d for d in drawn() if asked.only in d.name):
         for trial in _trials(one, asked.first, asked.size, asked.launches):
             wrong = complaint(one, trial)

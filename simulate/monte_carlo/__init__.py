@@ -42,7 +42,9 @@ __all__ = [
     "Point",
     "Scores",
     "SerialExecutor",
+    "Share",
     "counted_key",
+    "dealt_out",
     "default_workers",
     "fixture",
     "one_thread",
@@ -158,7 +160,7 @@ class Block:
         from simulate.monte_carlo import philox
 
         keys = torch.tensor(self.keys, device=self.device)
-        return philox.normal(keys, math.prod(shape), draw=next(self._draws)).view(len(self), *shape)
+        return philox.counted_normal(keys, math.prod(shape), draw=next(self._draws)).view(len(self), *shape)
 
 
 class BlockResult(NamedTuple):
@@ -219,6 +221,7 @@ def run_block(
     ValueError
         If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
     """
+    device = _own_gpu(device)
     clock = time.thread_time if device == "cpu" else time.perf_counter
     started = clock()
     names = [(seed, experiment, point, size * index + i) for i in range(size)]
@@ -331,15 +334,15 @@ def open_executor(workers: int, address: str | None = None) -> Iterator[Executor
     else:
         # spawn: torch and BLAS threads do not survive a fork
         spawn = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_worker)
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_worker, initargs=(workers,))
         try:
             yield pool
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def resolve_device(name: str) -> str:
-    """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there.
+def resolve_device(name: str, *, here: bool = True) -> str:
+    """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there, or if not `here` may be elsewhere.
 
     Raises
     ------
@@ -355,13 +358,42 @@ def resolve_device(name: str) -> str:
     if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", name):
         raise ValueError(f"device must be auto, cpu, cuda or cuda:<index>, got {name!r}")
     kind, _, index = name.partition(":")
-    if kind == "cuda" and (not torch.cuda.is_available() or int(index or 0) >= torch.cuda.device_count()):
+    if (
+        here
+        and kind == "cuda"
+        and (not torch.cuda.is_available() or int(index or 0) >= torch.cuda.device_count())
+    ):
         raise ValueError(f"device must be present on this machine, got {name!r}; use --device cpu or auto")
     return name
 
 
-def default_workers() -> int:
-    """One worker per core this process may use, no more than its control group grants the time of."""
+class Share(NamedTuple):
+    """The GPU of a worker, and the part of its memory that it may take."""
+
+    device: str
+    memory: float
+
+
+def dealt_out(worker: int, workers: int, gpus: int) -> Share:
+    """Of several GPUs the one that worker `worker`, counted from 0, works on, and its share: one over those beside it.
+
+    Examples
+    --------
+    >>> [dealt_out(i, 3, 2) for i in range(3)]
+    [Share(device='cuda:0', memory=0.5), Share(device='cuda:1', memory=1.0), Share(device='cuda:0', memory=0.5)]
+    """
+    own = worker % gpus
+    return Share(f"cuda:{own}", 1 / len(range(own, max(workers, own + 1), gpus)))
+
+
+def default_workers(device: str = "cpu") -> int:
+    """One worker per core this process may use, no more than its control group grants the time of; or one per GPU."""
+    if device == "cuda":
+        import torch
+
+        return max(1, torch.cuda.device_count())
+    if device != "cpu":
+        return 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return math.ceil(min(allowed, _limits.cores()))
 
@@ -398,6 +430,29 @@ def _hand_over(remote: Any, local: Future[Any]) -> None:
         local.set_exception(error)
 
 
+_beside = 1
+"""Workers of the pool that this process belongs to."""
+
+
+def _own_gpu(device: str) -> str:
+    """Of ``cuda`` in a local worker the GPU that is dealt to it; the first time its memory is bounded."""
+    place = getattr(multiprocessing.current_process(), "_identity", ())  # of a child its number
+    if device != "cuda" or not place:
+        return device
+    import torch
+
+    own = dealt_out(place[-1] - 1, _beside, max(1, torch.cuda.device_count()))
+    _bound_memory(own)
+    return own.device
+
+
+@lru_cache(maxsize=1)
+def _bound_memory(own: Share) -> None:
+    import torch
+
+    torch.cuda.set_per_process_memory_fraction(own.memory, torch.device(own.device))
+
+
 _MMAP_MAX, _TRIM_THRESHOLD = -4, -1
 """Names of mallopt(3), from malloc.h."""
 
@@ -405,7 +460,9 @@ _KEPT_BYTES = 1 << 29
 """Of memory no longer used that a worker keeps for its next block."""
 
 
-def _begin_worker() -> None:
+def _begin_worker(workers: int) -> None:
+    global _beside
+    _beside = workers
     _end_with_parent()
     _keep_freed_memory()
 

@@ -6,8 +6,8 @@ the next, so that every number has its place: draw j of replicate i is the funct
 | symbol | meaning |
 |---|---|
 | `words` | the generator itself: counters and keys to words |
-| `uniform` | words two by two to numbers of 52 bits in (0, 1), never at an end |
-| `normal` | uniform numbers two by two to normal ones, by the map of Box and Muller |
+| `counted_uniform` | words two by two to numbers of 52 bits in (0, 1), never at an end |
+| `counted_normal` | uniform numbers two by two to normal ones, by the map of Box and Muller |
 
 Words and uniform numbers are the same to the bit on every device, normal ones to the rounding of its logarithm, sine
 and cosine.
@@ -25,7 +25,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["normal", "uniform", "words"]
+__all__ = ["counted_normal", "counted_uniform", "words"]
 
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
@@ -63,7 +63,7 @@ def words(counters: Tensor, keys: Tensor) -> Tensor:
     return torch.stack([multiplied, beside.expand_as(multiplied)], 1).flatten(0, 1)
 
 
-def uniform(keys: Tensor, count: int, draw: int) -> Tensor:
+def counted_uniform(keys: Tensor, count: int, draw: int) -> Tensor:
     """Numbers in (0, 1), float64 of shape (n, count), the j-th from counter (j // 2, 0, draw, 0).
 
     Parameters
@@ -78,8 +78,8 @@ def uniform(keys: Tensor, count: int, draw: int) -> Tensor:
     Examples
     --------
     >>> keys = torch.tensor([[1, 2], [1, 3]])
-    >>> found = uniform(keys, 5, draw=0)
-    >>> found.shape, bool((uniform(keys[1:], 3, draw=0) == found[1:, :3]).all())
+    >>> found = counted_uniform(keys, 5, draw=0)
+    >>> found.shape, bool((counted_uniform(keys[1:], 3, draw=0) == found[1:, :3]).all())
     (torch.Size([2, 5]), True)
     """
     places = torch.arange((count + 1) // 2, device=keys.device)
@@ -89,16 +89,16 @@ def uniform(keys: Tensor, count: int, draw: int) -> Tensor:
     return torch.stack([_fraction(first, second), _fraction(third, fourth)], -1).flatten(1)[:, :count]
 
 
-def normal(keys: Tensor, count: int, draw: int) -> Tensor:
-    """Standard normal numbers, float64 of shape (n, count); arguments as those of `uniform`.
+def counted_normal(keys: Tensor, count: int, draw: int) -> Tensor:
+    """Standard normal numbers, float64 of shape (n, count); arguments as those of `counted_uniform`.
 
     Examples
     --------
-    >>> found = normal(torch.tensor([[1, 2]]), 10_000, draw=0)
+    >>> found = counted_normal(torch.tensor([[1, 2]]), 10_000, draw=0)
     >>> bool(found.mean().abs() < 0.03), bool((found.var() - 1).abs() < 0.05)
     (True, True)
     """
-    first, second = uniform(keys, count + count % 2, draw).unflatten(1, (-1, 2)).unbind(2)
+    first, second = counted_uniform(keys, count + count % 2, draw).unflatten(1, (-1, 2)).unbind(2)
     radius, angle = (-2 * first.log()).sqrt(), 2 * math.pi * second
     return torch.stack([radius * angle.cos(), radius * angle.sin()], dim=-1).flatten(1)[:, :count]
 

@@ -109,9 +109,9 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 @pytest.mark.usefixtures("anywhere")
 def test_measure_runs_on_the_device() -> None:
-    here = measure.measure(_problem("cpu"), top=3, layers=True)
+    here = measure.measure(_problem("cpu"), top=2)
     with pretended() as counts:
-        there = measure.measure(_problem(NAME), top=3, layers=True)
+        there = measure.measure(_problem(NAME), top=2)
     assert there.device == f"{NAME}:0"
     for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
         np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
@@ -121,9 +121,9 @@ def test_measure_runs_on_the_device() -> None:
 
 @pytest.mark.usefixtures("anywhere")
 def test_plan_runs_on_the_device() -> None:
-    here = plan.plan(_problem("cpu"), [3, 30], steps=12)
+    here = plan.plan(_problem("cpu"), [3, 30], steps=6)
     with pretended() as counts:
-        there = plan.plan(_problem(NAME), [3, 30], steps=12)
+        there = plan.plan(_problem(NAME), [3, 30], steps=6)
     assert [t.start for t in there.trials] == pytest.approx([t.start for t in here.trials])
     assert counts.host_share < 0.2
 

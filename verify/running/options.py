@@ -97,7 +97,14 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             " (default: streams on the CPU, counted elsewhere; a replay draws as the recorded run)",
         },
     ),
-    ("--workers", {"type": int, "metavar": "N", "help": "local processes (default: one per core)"}),
+    (
+        "--workers",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": "local processes (default: one per core, with --device cuda one per GPU)",
+        },
+    ),
     (
         "--executor",
         {"metavar": "dask://HOST:PORT", "help": "run on this Dask cluster instead of local processes"},
@@ -200,7 +207,8 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     _require_consistent(values)
     chosen_tier = _tier(values.get("tier") or (replay.suite.tier if replay else tier))
     folder = values.get("report_dir") or (None if replay else report_dir)
-    workers = default_workers() if values.get("workers") is None else values["workers"]
+    device = _device(values.get("device") or "cpu", here=not values.get("executor"))
+    workers = default_workers(device) if values.get("workers") is None else values["workers"]
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     asked = _selected(values, replay, chosen_tier)
@@ -215,7 +223,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
-            device=_device(values.get("device") or "cpu"),
+            device=device,
             workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
             replicates=None if replicates is None else _replicates(replicates, selected),
             data=images,
@@ -375,9 +383,9 @@ def _replayed(names: list[str], recorded: list[str]) -> list[str]:
     return names or recorded
 
 
-def _device(name: str) -> str:
+def _device(name: str, *, here: bool) -> str:
     return (
-        name if name == "cpu" else resolve_device(name)
+        name if name == "cpu" else resolve_device(name, here=here)
     )  # the rest is torch's to answer, and it loads slowly
 
 

@@ -268,4 +268,5 @@ def _accelerator(device: str) -> str:
         return ""
     import torch
 
-    return torch.cuda.get_device_name(device)
+    # the process that asks a cluster may have none
+    return torch.cuda.get_device_name(device) if torch.cuda.is_available() else "elsewhere"

@@ -75,17 +75,17 @@ def test_tensors_count_as_integers_do() -> None:
 
 def test_draws_hang_on_key_and_place_alone() -> None:
     keys = torch.tensor([[1, 2], [3, 4]])
-    whole = philox.normal(keys, 7, draw=2)
+    whole = philox.counted_normal(keys, 7, draw=2)
     assert whole.shape == (2, 7)
-    assert torch.equal(philox.normal(keys[1:], 4, draw=2), whole[1:, :4])
-    assert not torch.isin(philox.normal(keys, 7, draw=3), whole).any()
-    assert not torch.isin(philox.normal(keys + 1, 7, draw=2), whole).any()
+    assert torch.equal(philox.counted_normal(keys[1:], 4, draw=2), whole[1:, :4])
+    assert not torch.isin(philox.counted_normal(keys, 7, draw=3), whole).any()
+    assert not torch.isin(philox.counted_normal(keys + 1, 7, draw=2), whole).any()
 
 
 def test_draws_have_their_laws() -> None:
     keys = torch.tensor([[5, 6]])
-    assert stats.kstest(philox.uniform(keys, 20_000, 0)[0].numpy(), "uniform").pvalue > 1e-3
-    normal = philox.normal(keys, 20_000, 1)[0].numpy()
+    assert stats.kstest(philox.counted_uniform(keys, 20_000, 0)[0].numpy(), "uniform").pvalue > 1e-3
+    normal = philox.counted_normal(keys, 20_000, 1)[0].numpy()
     assert stats.kstest(normal, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(normal[::2], normal[1::2])[0, 1]) < 4 / math.sqrt(10_000)
 
@@ -93,7 +93,7 @@ def test_draws_have_their_laws() -> None:
 def test_uniform_numbers_never_reach_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     for word, expected in ((0, 2.0**-53), (2**32 - 1, 1 - 2.0**-53)):
         monkeypatch.setattr(philox, "words", lambda counters, _, w=word: torch.full_like(counters, w))
-        assert philox.uniform(torch.tensor([[0, 0]]), 2, 0).tolist() == [[expected] * 2]
+        assert philox.counted_uniform(torch.tensor([[0, 0]]), 2, 0).tolist() == [[expected] * 2]
 
 
 def test_keys_are_told_apart_by_all_that_names_a_replicate() -> None:

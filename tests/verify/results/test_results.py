@@ -333,11 +333,16 @@ def test_any_edit_shows_and_is_not_washed_away_by_writing_again(
 @pytest.mark.parametrize("kind", list(WORDS), ids=lambda kind: f"{kind[0].__name__}.{kind[1]}")
 def test_words_that_no_run_writes_are_refused(tmp_path: Path, kind: tuple[type, str]) -> None:
     record, name = kind
-    way = {PointOutcome: ("rows", 0, "points", 0), Row: ("rows", 0), InventoryRow: ("inventory", 0)}[record]
+    way = {
+        PointOutcome: ("rows", 0, "points", 0),
+        Row: ("rows", 0),
+        InventoryRow: ("inventory", 0),
+        Suite: ("suite",),
+    }[record]
     raw = json.loads(dumps(sample()))
     place(raw, (*way, name), "perhaps\n\x1b" + "x" * 100)
     refused(tmp_path, raw, rf"must have one of .* as {name}, got 'perhaps\\n\\x1bx", most=1000)
-    parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry"}
+    parts = {PointOutcome: "point", Row: "row", InventoryRow: "entry", Suite: "suite"}
     listed = LAYOUT["$defs"][parts[record]]["properties"][name]
     listed = LAYOUT["$defs"]["verdict"] if "$ref" in listed else listed
     assert listed["enum"] == [str(word) for word in WORDS[kind]]

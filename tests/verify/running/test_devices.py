@@ -1,32 +1,44 @@
-"""The same replicates on every device."""
+"""The same replicates on every device, and where their numbers come from."""
 
 from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from simulate.monte_carlo import run_block
+from simulate.monte_carlo import Block, Point, SerialExecutor, run_block
+from tests.verify.running.engine_runs import claim, experiment, session
 from verify.claims import registry
-from verify.model import Claim, Experiment, StatisticalProperty
+from verify.model import Claim, Experiment, StatisticalProperty, Tier
+from verify.running.engine import Session
+from verify.running.options import requested
+from verify.running.settings import COUNTED, STREAMS, Settings
+from verify.running.store import Store
+from verify.running.suite import collect
 
 EXPERIMENTS: dict[str, Experiment] = {}
-for claim in registry.claims():
-    if isinstance(claim, Claim):
-        EXPERIMENTS[claim.experiment.id] = claim.experiment
-    elif isinstance(claim, StatisticalProperty):
-        EXPERIMENTS[claim.id] = claim.claim_at(claim.examples[0]).experiment
+for each in registry.claims():
+    if isinstance(each, Claim):
+        EXPERIMENTS[each.experiment.id] = each.experiment
+    elif isinstance(each, StatisticalProperty):
+        EXPERIMENTS[each.id] = each.claim_at(each.examples[0]).experiment
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_scores_do_not_depend_on_the_device(name: str) -> None:
-    """Draws are made on the CPU, so that a device changes rounding and nothing else."""
+    """Draws are counted on both, so that a device changes rounding and nothing else."""
     experiment = EXPERIMENTS[name]
     point = experiment.points[0]
 
     here, there = (
-        run_block(experiment.simulate, experiment=name, point=point, seed=7, index=0, device=device).scores
+        run_block(
+            experiment.simulate, experiment=name, point=point, seed=7, index=0, device=device, counted=True
+        ).scores
         for device in ("cpu", "cuda")
     )
 
@@ -35,3 +47,54 @@ def test_scores_do_not_depend_on_the_device(name: str) -> None:
         # indicators and shares of a grid may flip where rounding decides; all others agree to rounding
         rtol = 0.2 if score.endswith("share") else 1e-8
         assert_allclose(np.asarray(there[score]), here[score], rtol=rtol, err_msg=score)
+
+
+def normals(block: Block, point: Point) -> dict[str, Any]:
+    return {"mean": point.shape + block.normal(60).mean(1)}
+
+
+NORMAL = claim(experiment=experiment(normals, "normals"))
+
+
+def hashes(settings: Settings, store: Store | None = None) -> list[str]:
+    made = Session((NORMAL,), settings, SerialExecutor(), store=store)
+    made.judge_all()
+    return [record.sha256 for record in made.records()]
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "kept", "drawn_by"),
+    [
+        ("cpu", "", "", STREAMS),
+        ("cpu", STREAMS, "", STREAMS),
+        ("cpu", COUNTED, COUNTED, COUNTED),
+        ("cuda", "", "", COUNTED),
+        ("cuda", COUNTED, "", COUNTED),
+        ("cuda:1", STREAMS, STREAMS, STREAMS),
+    ],
+)
+def test_draws_are_those_of_the_device_unless_asked_for(
+    device: str, asked: str, kept: str, drawn_by: str
+) -> None:
+    settings = Settings(device=device, draws=asked)
+    assert (settings.draws, settings.drawn_by) == (kept, drawn_by)
+
+
+def test_a_run_draws_as_it_is_asked_to_and_files_it_so(tmp_path: Path) -> None:
+    streams, counted = Settings(seed=7), Settings(seed=7, draws=COUNTED)
+    assert hashes(streams) == hashes(streams)
+    assert hashes(counted) == hashes(counted)
+    assert set(hashes(streams)).isdisjoint(hashes(counted))
+    for settings in (streams, counted, streams):  # what one has left is not taken for the other
+        with Store(tmp_path, print) as store:
+            assert hashes(settings, store) == hashes(settings)
+
+
+def test_a_results_file_says_how_a_run_drew_and_what_did_not_reach_its_device() -> None:
+    asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
+    request = dataclasses.replace(asked, settings=dataclasses.replace(asked.settings, device="cuda"))
+    suite = collect(session(*request.claims, settings=request.settings), request, paged=False).suite
+    assert suite.draws == COUNTED
+    assert suite.host["beside_the_device"] == {
+        "granziol2022/edge": "eigenvalues of tridiagonal matrices, by LAPACK"
+    }
