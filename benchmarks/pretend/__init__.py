@@ -3,6 +3,7 @@
 | symbol | meaning |
 |---|---|
 | `NAME` | what the device is called; ``torch.device("pretend")`` |
+| `POSSIBLE` | whether this torch can do it |
 | `pretended` | within it tensors may be moved there, and all that happens is counted |
 | `Counts` | launches, synchronisations, transfers and work of the two sides |
 | `RefusedError` | raised where CUDA would raise |
@@ -10,8 +11,8 @@
 """
 
 from benchmarks.pretend.counts import Counts
-from benchmarks.pretend.device import NAME, pretended
+from benchmarks.pretend.device import NAME, POSSIBLE, pretended
 from benchmarks.pretend.rules import RefusedError
 from benchmarks.pretend.trials import Trial, tried
 
-__all__ = ["NAME", "Counts", "RefusedError", "Trial", "pretended", "tried"]
+__all__ = ["NAME", "POSSIBLE", "Counts", "RefusedError", "Trial", "pretended", "tried"]

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -23,7 +24,7 @@ from benchmarks.pretend import rules
 from benchmarks.pretend.beside import decompositions_seen
 from benchmarks.pretend.counts import Counts, EnoughLaunches
 
-__all__ = ["NAME", "pretended"]
+__all__ = ["NAME", "POSSIBLE", "pretended"]
 
 NAME = "pretend"
 
@@ -35,15 +36,16 @@ TRANSFORMS = torch._C.DispatchKeySet(torch._C.DispatchKey.FuncTorchDynamicLayerF
 FREE = frozenset({"aten::detach", "aten::lift_fresh", "aten::_unsafe_view", "aten::_reshape_alias"})
 """Operations that move nothing, beside all views."""
 
+POSSIBLE = hasattr(backend_registration, "_setup_privateuseone_for_python_backend")
+"""Whether this torch knows devices that are made in Python; the lowest that is asked for does not."""
+
 _known: list[torch.device] = []
 
 
 def _place() -> torch.device:
     """The device, announced to torch when it is needed first: that cannot be undone."""
     if not _known:
-        from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
-
-        _setup_privateuseone_for_python_backend(NAME)
+        backend_registration._setup_privateuseone_for_python_backend(NAME)
         _known.append(torch.device(NAME, 0))
     return _known[0]
 

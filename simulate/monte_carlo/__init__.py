@@ -145,6 +145,20 @@ class Block:
     def __len__(self) -> int:
         return len(self.streams)
 
+    def repeated(self, count: int) -> Block:
+        """Every replicate `count` times in a row: its stream goes on from one to the next, and each has its own key.
+
+        Examples
+        --------
+        >>> twice = Block((fixture(0, "a"), fixture(0, "b")), keys=((1, 2), (3, 4))).repeated(2)
+        >>> len(twice), len(set(twice.keys)), twice.streams[0] is twice.streams[1]
+        (4, 4, True)
+        """
+        draw = next(self._draws)
+        streams = tuple(rng for rng in self.streams for _ in range(count))
+        keys = tuple(_key(f"repeated\n{key}\n{draw}\n{i}") for key in self.keys for i in range(count))
+        return Block(streams, self.device, keys)
+
     def stack(self, draw: Callable[[np.random.Generator], NDArray[Any]]) -> torch.Tensor:
         """Draw once per replicate, on the CPU whatever the device, stacked along the first axis."""
         import torch
@@ -191,9 +205,7 @@ def counted_key(seed: int, experiment: str, point: Point, replicate: int) -> tup
     >>> one == same, one == other, all(0 <= word < 2**32 for word in one)
     (True, False, True)
     """
-    name = f"counted\n{seed}\n{experiment}\n{point.canonical()}\n{replicate}"
-    first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
-    return first, second
+    return _key(f"counted\n{seed}\n{experiment}\n{point.canonical()}\n{replicate}")
 
 
 def fixture(seed: int, name: str) -> np.random.Generator:
@@ -490,6 +502,11 @@ def _end_with_parent() -> None:
 def _generator(seed: int, name: str) -> np.random.Generator:
     words = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype="<u4")
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=words.tolist())))
+
+
+def _key(name: str) -> tuple[int, int]:
+    first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
+    return first, second
 
 
 def _frozen(name: str, value: Any) -> Any:

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from benchmarks.pretend import NAME, RefusedError, pretended
+from benchmarks.pretend import NAME, POSSIBLE, RefusedError, pretended
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 
 Operation = Callable[[Tensor, Tensor], Any]
 """Of a matrix (4, 3) on the device, and one of the CPU."""

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.pretend import NAME, Trial, pretended, tried
+from benchmarks.pretend import NAME, POSSIBLE, Trial, pretended, tried
 from benchmarks.pretend.__main__ import complaint
 from benchmarks.pretend.trials import Drawn, drawn
 from simulate import eigenvalues, operators
@@ -17,6 +17,8 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import sample_directions
 from simulate.monte_carlo import Block, Point
 from verify.practice import loading, measure, plan
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 
 ENOUGH = 400
 """Launches: what comes later in a training is what came before."""

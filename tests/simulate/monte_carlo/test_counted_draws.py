@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from benchmarks.pretend import NAME, pretended
+from benchmarks.pretend import NAME, POSSIBLE, pretended
 from simulate.monte_carlo import Block, Point, counted_key, fixture, philox, run_block
 
 # Salmon et al. (2011): known answers of philox4x32 with ten rounds, from kat_vectors of Random123
@@ -114,6 +114,7 @@ def _means(block: Block, point: Point) -> dict[str, Any]:
 ASKED: dict[str, Any] = {"experiment": "a", "point": Point(dim=5), "seed": 3}
 
 
+@pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 def test_a_block_of_a_device_draws_there_what_a_cpu_draws_when_asked_to() -> None:
     here = run_block(_means, **ASKED, index=0, counted=True).scores
     with pretended() as counts:
@@ -128,6 +129,16 @@ def test_replicates_of_a_device_do_not_hang_on_their_block() -> None:
     whole = run_block(_means, **ASKED, index=0, counted=True).scores
     part = run_block(_means, **ASKED, index=3, size=2, counted=True).scores
     assert_allclose(part["first"], whole["first"][6:8], rtol=1e-14)
+
+
+def test_networks_of_one_replicate_have_draws_of_their_own() -> None:
+    block = Block((fixture(0, "a"), fixture(0, "b")), keys=((1, 2), (3, 4)))
+    drawn = torch.cat([block.repeated(3).normal(5), block.repeated(3).normal(5), block.normal(5)])
+    assert len(drawn.unique()) == drawn.numel()
+    again = Block((fixture(0, "b"),), keys=((3, 4),)).repeated(3).normal(5)
+    assert torch.equal(again, drawn[3:6])
+    streams = Block((fixture(0, "a"), fixture(0, "b"))).repeated(2).normal(5)
+    assert torch.equal(streams[:2].flatten(), torch.from_numpy(fixture(0, "a").standard_normal(10)))
 
 
 def test_without_keys_all_comes_from_the_streams() -> None:

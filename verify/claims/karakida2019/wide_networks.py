@@ -56,7 +56,7 @@ def passed_at(block: Block, point: Point, widths: Sequence[int] | None = None) -
 
 def mean_over_networks(block: Block, count: int, score: Callable[[Block], Any]) -> Any:
     """Mean of a score (n, ...) over so many networks of each replicate: small ones cost little and scatter the most."""
-    several = Block(tuple(rng for rng in block.streams for _ in range(count)), block.device)
+    several = block.repeated(count)
     return score(several).unflatten(0, (len(block), count)).mean(1)
 
 

@@ -49,7 +49,7 @@ def bound_of_wide(block: Block, point: Point) -> Mapping[str, Any]:
 
 def _at_width(block: Block, point: Point, width: int, count: int) -> dict[str, Any]:
     """Means over some networks, and of the first of them what holds in every single one."""
-    several = Block(tuple(rng for rng in block.streams for _ in range(count)), block.device)
+    several = block.repeated(count)
     gram = _gram(several, point, width)
     subtracted = fisher_gram.centred(gram)[:, 0, 0] / width
     tops = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
-from verify.claims.vysogorets2024.softmax.samples import logit_gradients_at, predictions_at, repeated
+from verify.claims.vysogorets2024.softmax.samples import logit_gradients_at, predictions_at
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
 
 __all__ = ["CLAIMS"]
@@ -33,7 +33,7 @@ def gradients(block: Block, point: Point) -> Mapping[str, Any]:
     import torch
 
     residuals = _residuals(point, block.device)
-    c, e = logit_gradients_at(repeated(block, point.draws), point, 2 * len(residuals))
+    c, e = logit_gradients_at(block.repeated(point.draws), point, 2 * len(residuals))
     one, two = (
         (residuals[..., None] * (c[:, None] + half)).sum(2).mean(1) for half in e.split(len(residuals), dim=1)
     )
@@ -50,7 +50,7 @@ def gradients(block: Block, point: Point) -> Mapping[str, Any]:
 
 def class_mean_lengths(block: Block, point: Point) -> Mapping[str, Any]:
     """Variance of the squared length of the mean gradient over Gaussian class means, and its squared mean."""
-    c, _ = logit_gradients_at(repeated(block, point.draws), point, 1)
+    c, _ = logit_gradients_at(block.repeated(point.draws), point, 1)
     lengths = (_residuals(point, block.device).mean(0) @ c).square().sum(1).reshape(len(block), -1)
     variance = lengths.var(1)
     return {"variance": variance, "squared_mean": lengths.mean(1).square() - variance / point.draws}

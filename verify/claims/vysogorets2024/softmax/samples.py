@@ -13,7 +13,7 @@ from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
 
-__all__ = ["CLAIMS", "logit_gradients_at", "predictions_at", "repeated"]
+__all__ = ["CLAIMS", "logit_gradients_at", "predictions_at"]
 
 UNBIASED = "unbiased; at most 1 % for random matrices"
 
@@ -38,15 +38,10 @@ def predictions_at(point: Point, device: str) -> Any:
     return torch.tensor(point.p, dtype=torch.float64, device=device).repeat(point.copies, 1)
 
 
-def repeated(block: Block, draws: int) -> Block:
-    """Every stream so many times: its draws follow one another."""
-    return Block(tuple(rng for rng in block.streams for _ in range(draws)), block.device)
-
-
 def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
     """Moments of the G-term over independent draws of everything: squared mean of its trace, mean squared norm."""
     p = predictions_at(point, block.device)
-    c, e = logit_gradients_at(repeated(block, point.draws), point, len(p))
+    c, e = logit_gradients_at(block.repeated(point.draws), point, len(p))
     g = ensembles.gauss_newton_of_logits(c[:, None] + e, p)
     trace = g.diagonal(dim1=1, dim2=2).sum(1).reshape(len(block), -1)
     products = (trace.sum(1).square() - trace.square().sum(1)) / (point.draws * (point.draws - 1))
@@ -59,7 +54,7 @@ def finite_samples(block: Block, point: Point) -> Mapping[str, Any]:
 def shared_means(block: Block, point: Point) -> Mapping[str, Any]:
     """The same of the mean of G over residuals: products of two batches around the same class means."""
     p = predictions_at(point, block.device)
-    c, e = logit_gradients_at(repeated(block, point.draws), point, 2 * len(p))
+    c, e = logit_gradients_at(block.repeated(point.draws), point, 2 * len(p))
     one, two = (ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.split(len(p), dim=1))
     traces = [g.diagonal(dim1=1, dim2=2).sum(1) for g in (one, two)]
     products = {"trace_product": traces[0] * traces[1], "inner_product": (one * two).sum((1, 2))}
