@@ -39,6 +39,7 @@ SHOWN = {
     "docs/architecture.md": {"text": 2},
     "docs/benchmarks.md": {"console": 9},
     "docs/calibration.md": {"console": 1},
+    "docs/devices.md": {"console": 1},
     "docs/faults.md": {"console": 2},
     "docs/gallery.md": {"console": 2},
     "docs/language.md": {"console": 1, "text": 1},

@@ -124,11 +124,21 @@ def test_a_gpu_counts_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     seen = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     for name in ("H100", "H200"):
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: f"{name} {device}")
         origin._hardware.cache_clear()
         seen.append(where(device="cuda:0"))
     assert seen[0] != seen[1]
+
+
+def test_who_asks_a_cluster_for_a_gpu_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    here = where()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    origin._hardware.cache_clear()
+    assert where(device="cuda") != here
 
 
 def test_a_system_that_tells_nothing_of_its_processor_has_a_name_for_it(
