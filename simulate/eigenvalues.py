@@ -16,6 +16,9 @@ further start, orthogonal to all that was found, has to show that nothing is lef
 that an eigenvalue has a nearer neighbour than it seemed, a chain from the residual goes on first. A single eigenvalue
 at an end needs no further chain: its multiplicity does not change it.
 
+Where not all vectors of a chain fit into memory it drops the inner ones now and then and goes on (thick restart): more
+products, and the same statements.
+
 `lanczos.follow` goes on from a start of one's own, such as the eigenvector of a matrix that was nearly the same:
 cheaper, and with the first two kinds of statement alone.
 """
@@ -46,6 +49,12 @@ Kind = Literal["first", "looking", "refining", "none"]
 
 _RESOLVED = 4
 """Roundings of the products below which no bound is sought: it is twice the rounding where there is no gap."""
+
+_ROOM = 3
+"""Vectors of a chain, at least, beyond the wanted ones: one more is kept, and it goes on by two."""
+
+_WORK = 8
+"""Vectors that are left free for a product: one with the Hessian of a module takes six."""
 
 _DOUBT = 0.01
 """Probability that the random starts hide an eigenvalue beyond the floor or the ceiling."""
@@ -100,6 +109,7 @@ def extremes(
     smallest: int = 0,
     tolerance: float = 1e-3,
     steps: int = 300,
+    kept: int | None = None,
     progress: Progress | None = None,
 ) -> Extremes:
     """The algebraically largest and smallest eigenvalues, multiple ones as often as they occur, with error bounds.
@@ -119,8 +129,11 @@ def extremes(
     tolerance
         Error to stop at, relative to the largest Ritz value in modulus; never below the rounding of the products.
     steps
-        Most products, at least as many as eigenvalues are sought. Every vector of a chain is kept; memory is taken
-        as the chain grows, and ends it where there is no more.
+        Most products, at least as many as eigenvalues are sought.
+    kept
+        Most vectors of a chain that are held at once, beside those of the eigenvalues that were found before: at
+        least three more than are sought. The fewer, the more products. By default all, as long as there is memory,
+        which is taken as the chain grows, and then as many as there are.
     progress
         Called after each product with the products so far and what has to fall to `tolerance`: the largest relative
         bound, and in a further chain how far beyond the wanted values an eigenvalue may be missed.
@@ -128,15 +141,16 @@ def extremes(
     Raises
     ------
     ValueError
-        If there are no eigenvalues or too many to find, `tolerance` or `steps` is not positive or too small, the
-        matrix cannot be used, see `lanczos.as_operator`, or not even the first vectors fit into memory.
+        If there are no eigenvalues or too many to find, `tolerance`, `steps` or `kept` is not positive or too small,
+        the matrix cannot be used, see `lanczos.as_operator`, or not even the first vectors fit into memory.
 
     Notes
     -----
     The ceiling: with T the matrix of k steps in the chain, b_1..b_k its entries beside the diagonal, and c the part
     of the unit start along an eigenvector to lambda, det(lambda - T) |c| <= b_1 ... b_k; and |c| < t sqrt(pi / 2 dim)
     has probability at most t for a start that is uniform on the sphere. With m vectors left out, the (m + 1)-th
-    largest eigenvalue is at most the largest on their complement.
+    largest eigenvalue is at most the largest on their complement. After restarts the Ritz values that were dropped are
+    further zeros of the polynomial on the left, and all entries that ever led on stand on the right.
 
     Rounding is estimated, not proved: by what symmetry says must vanish in the products and does not, and by
     16 units of rounding of the largest product. Products that are not symmetric, or never twice the same, show there.
@@ -149,7 +163,7 @@ def extremes(
     Parlett (1998), The Symmetric Eigenvalue Problem, theorems 4.5.1 and 11.7.1; van Dorsselaer, Hochstenbach and van
     der Vorst (2000), Computing probabilistic bounds for extreme eigenvalues of symmetric matrices with the Lanczos
     method; Kuczynski and Wozniakowski (1992), Estimating the largest eigenvalue by the power and Lanczos algorithms
-    with a random start.
+    with a random start; Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems.
 
     Examples
     --------
@@ -165,7 +179,11 @@ def extremes(
     relative, steps = float(_checks.positive_numbers("tolerance", tolerance)), _checks.natural("steps", steps)
     if steps < top + bottom:
         raise ValueError(f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}")
-    search = _Search(operator, rng, top, bottom, relative)
+    if kept is not None and _checks.natural("kept", kept) < top + bottom + _ROOM:
+        raise ValueError(
+            f"kept must be at least {_ROOM} more than the {top + bottom} eigenvalues sought, got {kept}"
+        )
+    search = _Search(operator, rng, top, bottom, relative, kept or math.inf)
     while (stopped := search.stopped(steps)) is None:
         search.step()
         if progress is not None:
@@ -177,20 +195,30 @@ class _Search:
     """Chains, one after the other, until what is wanted is found and nothing more appears."""
 
     def __init__(
-        self, operator: Operator, rng: np.random.Generator, top: int, bottom: int, tolerance: float
+        self,
+        operator: Operator,
+        rng: np.random.Generator,
+        top: int,
+        bottom: int,
+        tolerance: float,
+        kept: float,
     ) -> None:
         self._operator, self._rng = operator, rng
         self._top, self._bottom, self._count = top, bottom, top + bottom
-        self._tolerance, self._doubt = tolerance, _DOUBT / 2
-        self._unit = self._largest = 0.0
+        self._tolerance, self._doubt, self._kept = tolerance, _DOUBT / 2, kept
+        self._unit = self._largest = self._target = 0.0
         self._searched = False
         self.products, self.distance = 0, math.inf
         self._kind: Kind = "first"
         self._next: Kind | None = None
         self._last_ends = -math.inf, math.inf
         self._require()
-        none, empty = np.zeros(0), operator.vectors(np.zeros((1, operator.dim)))[:0]
-        self._chain = Chain(Found(empty, none, none, none, np.zeros((0, 0)), empty), self._drawn(), 0.0, 0.0)
+        none, empty = (
+            np.zeros(0),
+            torch.empty((0, operator.dim), dtype=operator.dtype, device=operator.device),
+        )
+        found = Found(empty, none, none, none, np.zeros((0, 0)), empty)
+        self._chain = Chain(found, self._drawn(), 0.0, 0.0, kept)
 
     def stopped(self, steps: int) -> str | None:
         """Why there is no further product."""
@@ -198,30 +226,66 @@ class _Search:
             return self._verdict()
         if self.products == steps:
             return f"the step limit, {steps} products"
-        # a further chain takes the place of the one before
-        grown = len(self._chain.nodes) > 0 and self._next is None
-        if grown and self._chain.rows.full and not self._affordable():
+        if self._next is None and self._crowded() and len(self._chain.nodes) < self._count + _ROOM:
             return f"no memory for more than {len(self._chain.rows)} vectors at once"
         return None
+
+    def _crowded(self) -> bool:
+        """Whether there is no room for one more vector of this chain."""
+        own = len(self._chain.nodes)
+        if own and self._chain.rows.full and not self._affordable():
+            self._kept = min(self._kept, own)
+        return self._chain.rows.full and own >= self._kept
 
     def step(self) -> None:
         """One more product."""
         if self._next is not None:
             self._start(self._next)
+        elif self._crowded():
+            self._make_room()
         self._chain.grow(self._product)
         self.products += 1
         self._largest = max(self._largest, float(np.abs(self._chain.nodes).max()))
-        target = max(self._tolerance * self._largest, _RESOLVED * self._chain.noise)
-        self._pairs, distance, self._next = self._look(target)
+        self._target = max(self._tolerance * self._largest, _RESOLVED * self._chain.noise)
+        self._pairs, distance, self._next = self._look(self._target)
         self.distance = distance / (self._largest or 1.0)
 
     def _start(self, kind: Kind) -> None:
         if kind == "refining":
-            self._last_ends = self._ends()
-            found, start = self._chain.found, self._chain.found.remainder()
+            self._refine(self._chain.found)
         else:
-            found, start = self._chain.locked(self._pairs), self._drawn()
-        self._kind, self._chain = kind, Chain(found, start, self._chain.scale, self._chain.rounding)
+            self._kind, found = kind, self._chain.locked(self._pairs)
+            self._chain = self._following(found, self._drawn())
+
+    def _refine(self, found: Found) -> None:
+        self._last_ends = self._ends()
+        self._kind, self._chain = "refining", self._following(found, found.remainder())
+
+    def _following(self, found: Found, start: Tensor) -> Chain:
+        return Chain(found, start, self._chain.scale, self._chain.rounding, self._kept)
+
+    def _make_room(self) -> None:
+        """Drop what is least needed of this chain.
+
+        Ritz vectors of the chain alone are those that its random start promises something of. Where they no longer
+        matter, since there is more than was found before or it is not accurate enough, those of all rows are kept:
+        what mends a vector found before need not lie near the ends of what the chain sees.
+        """
+        chain = self._chain
+        full = len(chain.found.values) == self._count
+        if full and (self._kind == "refining" or self._passed(chain.found.values, self._target)):
+            self._refine(chain.locked(self._pairs).compact())
+        else:
+            chain.restart(*self._outer(len(chain.nodes)))
+
+    def _outer(self, own: int) -> tuple[int, int]:
+        """How many of the vectors of a chain are kept in a restart, from the top and from the bottom.
+
+        The wanted ones and half of the others, shared out like those.
+        """
+        spare = (own - self._count) // 2
+        below = self._bottom + spare * self._bottom // self._count
+        return self._count + spare - below, below
 
     def _drawn(self) -> Tensor:
         self._doubt /= 2  # half of what is left for each further start, the same for both ends
@@ -302,6 +366,7 @@ class _Search:
     def result(self, stopped: str) -> Extremes:
         """What is found, in the unit of the matrix."""
         rows = self._chain.locked(self._pairs).rows.double()
+        rows /= rows.norm(dim=1, keepdim=True)
         floor, ceiling = self._ends()
         if (
             max(self._top, self._bottom) == 1
@@ -310,7 +375,7 @@ class _Search:
             floor, ceiling = min(floor, least.min()), max(ceiling, most.max())
         return Extremes(
             values=self._unit * self._pairs.values,
-            vectors=numbers((rows / rows.norm(dim=1, keepdim=True)).mT),
+            vectors=numbers(rows.mT),
             residuals=self._unit * self._pairs.residuals,
             bounds=self._unit * self._pairs.bounds,
             converged=self._converged(),
@@ -322,7 +387,7 @@ class _Search:
 
     def _require(self) -> None:
         """Memory for the first vectors of a chain and for the result."""
-        what = f"{GROWTH + 4 * self._count} vectors of {self._operator.dim} numbers"
+        what = f"{self._block() + 4 * self._count} vectors of {self._operator.dim} numbers"
         needed = self._more() + 8 * (4 * self._count + 4) * self._operator.dim
         _memory.require_free(
             "matrix", needed, what, device=self._operator.device, advice="use fewer eigenvalues"
@@ -330,7 +395,11 @@ class _Search:
 
     def _affordable(self) -> bool:
         result = 8 * 4 * self._count * self._operator.dim
-        return _memory.available(self._operator.device) >= self._more() + result
+        work = _WORK * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8
+        return _memory.available(self._operator.device) >= self._more() + work + result
 
     def _more(self) -> int:
-        return GROWTH * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8
+        return self._block() * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8
+
+    def _block(self) -> int:
+        return int(min(GROWTH, self._kept))

@@ -4,6 +4,13 @@ The rows of a chain are those found before, Y, and its own, Q. With P the projec
 of P A P in Q is tridiagonal; that of A in both is the Ritz values of Y beside it, coupled by Y A Q'. What products
 with Y leave outside of Y lies in a few vectors, the tails, one for each chain before, so that residuals of every
 combination of Y and Q are known without a further product.
+
+Where there is room for no further vector the chain keeps the outer Ritz vectors of its own matrix alone and goes on
+from where it was: thick restart (Wu and Simon 2000, algorithm 3), with the kept vectors turned so that the matrix is
+tridiagonal again, which makes it the implicit restart with exact shifts (Sorensen 1992). Nothing is lost but speed,
+and what the random start promises stands: the next vector is still q_next = chi(A) q / |chi(A) q|, where the monic chi
+has as its zeros the Ritz values that were dropped and those of the matrix at present, and |chi(A) q| is the product of
+all entries beside the diagonal that ever led on.
 """
 
 from __future__ import annotations
@@ -23,6 +30,9 @@ __all__ = ["GROWTH", "Chain", "Found", "Pairs"]
 
 GROWTH = 16
 """Vectors of a chain for which memory is taken at once."""
+
+_SLICE = 1 << 14
+"""Columns of rows that are combined in place at once."""
 
 _ROUNDINGS = 16
 """Roundings of the largest product that a bound allows for beside the asymmetry that is seen."""
@@ -51,12 +61,19 @@ class Found(NamedTuple):
         """The largest residual, as a vector."""
         return torch.from_numpy(self.shares[self.residuals.argmax()]).to(self.tails) @ self.tails
 
+    def compact(self) -> Found:
+        """The same with no more tails than rows."""
+        if len(self.tails) <= len(self.values):
+            return self
+        tails = torch.from_numpy(self.shares).to(self.tails) @ self.tails
+        return self._replace(shares=np.eye(len(self.values)), tails=tails)
+
 
 class _Rows:
-    """Orthonormal rows whose number grows, in blocks that stay where they are."""
+    """Orthonormal rows whose number grows, up to `most` beside the first, in blocks that stay where they are."""
 
-    def __init__(self, first: Tensor) -> None:
-        self._blocks, self._filled = [first], [len(first)]
+    def __init__(self, first: Tensor, most: float) -> None:
+        self._blocks, self._filled, self._most = [first], [len(first)], most
 
     def __len__(self) -> int:
         return sum(self._filled)
@@ -69,10 +86,12 @@ class _Rows:
     def append(self, row: Tensor) -> None:
         """Take in a unit vector that is orthogonal to all rows."""
         if self.full:
-            self._blocks.append(row.new_empty(GROWTH, len(row)))
+            own = len(self) - self._filled[0]
+            self._blocks.append(row.new_empty(int(min(GROWTH, self._most - own)), len(row)))
             self._filled.append(0)
-        self._blocks[-1][self._filled[-1]] = row
-        self._filled[-1] += 1
+        here = next(i for i, block in enumerate(self._blocks) if self._filled[i] < len(block))
+        self._blocks[here][self._filled[here]] = row
+        self._filled[here] += 1
 
     def split(self, vector: Tensor) -> tuple[Tensor, Floats]:
         """What of a vector is orthogonal to all rows, and its coordinates in them."""
@@ -94,6 +113,23 @@ class _Rows:
             total.addmm_(part.mT, block)
         return total
 
+    def own(self, coordinates: Floats) -> Tensor:
+        """As `combined`, of the rows beside the first block."""
+        return self.combined(np.vstack([np.zeros((self._filled[0], coordinates.shape[1])), coordinates]))
+
+    def turn(self, coordinates: Floats) -> None:
+        """Put fewer combinations of the rows beside the first block in their place, in double precision."""
+        columns = torch.as_tensor(coordinates, dtype=torch.float64, device=self._blocks[0].device)
+        before = self._parts()[1:]
+        rooms = [len(block) for block in self._blocks[1:]]
+        after = np.diff(np.minimum(np.cumsum([0, *rooms]), columns.shape[1])).tolist()
+        for start in range(0, self._blocks[0].shape[1], _SLICE):
+            at = slice(start, start + _SLICE)
+            turned = columns.mT @ torch.cat([part[:, at] for part in before]).double()
+            for block, rows in zip(self._blocks[1:], turned.split(after), strict=True):
+                block[: len(rows), at] = rows
+        self._filled[1:] = after
+
     def _parts(self) -> list[Tensor]:
         return [block[:filled] for block, filled in zip(self._blocks, self._filled, strict=True)]
 
@@ -103,18 +139,24 @@ class Chain:
 
     `nodes` are the eigenvalues of the tridiagonal matrix, ascending; `beside` its entries beside the diagonal, the
     last of which leads out of the chain; `scale` is the largest length of a product or node and `rounding` the
-    length of all entries that symmetry says vanish, both with those of the chains before.
+    length of all entries that symmetry says vanish, both with those of the chains before. Of its own it never has
+    more than `most` rows, if `restart` is called before each row for which there is no room.
     """
 
-    def __init__(self, found: Found, start: Tensor, scale: float, rounding: float) -> None:
+    def __init__(
+        self, found: Found, start: Tensor, scale: float, rounding: float, most: float = math.inf
+    ) -> None:
         self.found, self.scale, self.rounding = found, scale, rounding
-        self.rows = _Rows(found.rows)
+        self.rows = _Rows(found.rows, most)
         self._tails = found.tails.clone()
         self._next = _unit(self.rows.split(start)[0])
         self._diagonal: list[float] = []
         self.beside: list[float] = []
         self._coupling: list[Floats] = []
+        self._hidden: list[Floats] = []  # coordinates of the tails as they were, row by row
         self._remainder = 0.0  # of the last product, be it rounding or not
+        self._led_on: list[float] = []  # all that were ever beside the diagonal
+        self._dropped: Floats = np.zeros(0)
         self.nodes: Floats = np.zeros(0)
 
     @property
@@ -136,7 +178,8 @@ class Chain:
         products = product(row)
         rest, inside = self.rows.split(products)
         expected = np.zeros(len(inside))  # what a symmetric matrix makes of the vectors before
-        expected[:known] = self.found.shares @ numbers(hidden)
+        self._hidden.append(numbers(hidden))
+        expected[:known] = self.found.shares @ self._hidden[-1]
         expected[known:][-2:] = [*self.beside[-1:], inside[-1]]
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
@@ -152,6 +195,29 @@ class Chain:
         self.rounding = math.hypot(self.rounding, length if ended else 0.0)
         self._next = torch.zeros_like(rest) if ended else rest / length
         self.beside.append(0.0 if ended else length)
+        self._led_on.append(self.beside[-1])
+
+    def restart(self, top: int, bottom: int) -> None:
+        """Drop all but the Ritz vectors of so many of the largest and smallest nodes, to make room for others.
+
+        References
+        ----------
+        Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems, algorithm 3.
+        """
+        decomposed: Any = linalg.eigh_tridiagonal(self._diagonal, self.beside[:-1])
+        values, vectors = decomposed
+        kept = [*range(bottom), *range(len(values) - top, len(values))]
+        self._dropped = np.r_[self._dropped, np.delete(values, kept)]
+        turn, diagonal, beside = _tridiagonalised(values[kept], self.beside[-1] * vectors[-1, kept])
+        turn = vectors[:, kept] @ turn
+        if len(self._tails):
+            hidden, coupling = np.array(self._hidden), np.array(self._coupling)
+            self._tails += self.rows.own(hidden - turn @ (turn.T @ hidden))
+            self._hidden, self._coupling = [*(turn.T @ hidden)], [*(turn.T @ coupling)]
+        else:
+            self._hidden, self._coupling = self._hidden[: len(kept)], self._coupling[: len(kept)]
+        self.rows.turn(turn)
+        self._diagonal, self.beside, self.nodes = diagonal, beside, values[kept]
 
     def pairs(self, top: int, bottom: int) -> Pairs:
         """The wanted Ritz pairs of all rows, or as many as there are."""
@@ -197,17 +263,19 @@ class Chain:
 
     def ceiling(self, top: int, doubt: float) -> float:
         """Above all but `top` eigenvalues, unless the start hides one, which has the probability `doubt`."""
-        return self._highest(self.nodes, self.found.values[top:], self.found.residuals[top:], doubt)
+        nodes = np.r_[self._dropped, self.nodes]
+        return self._highest(nodes, self.found.values[top:], self.found.residuals[top:], doubt)
 
     def floor(self, bottom: int, doubt: float) -> float:
         """Below all but `bottom` eigenvalues, in the same sense."""
         others = len(self.found.values) - min(bottom, len(self.found.values))
-        return -self._highest(-self.nodes, -self.found.values[:others], self.found.residuals[:others], doubt)
+        nodes = np.r_[self._dropped, self.nodes]
+        return -self._highest(-nodes, -self.found.values[:others], self.found.residuals[:others], doubt)
 
     def _highest(self, nodes: Floats, others: Floats, residuals: Floats, doubt: float) -> float:
         """Of the complement of the rows found, and of those among them that belong to the other end."""
         dim = len(self._next) - len(self.found.values)
-        beside = [*self.beside[:-1], self._remainder if len(self.rows) < len(self._next) else 0.0]
+        beside = [*self._led_on[:-1], self._remainder if len(self.rows) < len(self._next) else 0.0]
         highest = float(nodes.max()) + _reach(nodes, beside, dim, doubt) + self.noise
         if not len(others):
             return highest
@@ -250,6 +318,27 @@ def _reach(nodes: Floats, beside: list[float], dim: int, doubt: float) -> float:
 
     log_distance: Any = optimize.brentq(excess, least, most) if excess(most) > 0 else most
     return math.exp(log_distance)
+
+
+def _tridiagonalised(values: Floats, beside: Floats) -> tuple[Floats, list[float], list[float]]:
+    """A turn of the axes that makes diag(values) tridiagonal and what couples them to one vector the last axis.
+
+    Returns the turn, (m, m), the diagonal, and the entries beside it, none negative, the last of which leads to the
+    vector. Householder's reflections do not mind entries that vanish, as those of converged Ritz vectors.
+
+    Examples
+    --------
+    >>> turn, diagonal, beside = _tridiagonalised(np.array([1.0, 3.0]), np.array([0.6, 0.8]))
+    >>> abs(turn[:, 1]).round(9), np.round(diagonal, 9), np.round(beside, 9)
+    (array([0.6, 0.8]), array([1.72, 2.28]), array([0.96, 1.  ]))
+    """
+    arrow = np.diag(np.r_[0.0, values])
+    arrow[0, 1:] = arrow[1:, 0] = beside
+    reduced: Any
+    reduced, turn = linalg.hessenberg(arrow, calc_q=True)
+    out = np.diag(reduced, -1)
+    turn = turn[1:, 1:] * np.cumprod(np.where(out < 0, -1.0, 1.0))
+    return turn[:, ::-1], np.diag(reduced)[:0:-1].tolist(), np.abs(out)[::-1].tolist()
 
 
 def _unit(vector: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What extreme eigenvalues take: products, chains, memory; and when they count as found."""
+"""What extreme eigenvalues take: products and chains; and when they count as found."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from simulate import _memory
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
 from tests.simulate.dense_matrices import SPIKED, rng, rotated, wanted
@@ -81,20 +80,6 @@ def test_the_step_limit_may_fall_between_two_chains() -> None:
         assert_allclose(found.values, [2, second], rtol=1e-12)
         assert found.ceiling >= 2 - 1e-12
     assert 1 < extremes(matrix, rng(), largest=2, steps=3).values[1] < 2
-
-
-def test_where_memory_ends_so_does_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    values = torch.linspace(0, 1, 10**5, dtype=torch.float64)
-    operator = Operator(product=lambda v: v * values, dim=10**5)
-    monkeypatch.setattr(_memory, "available", lambda device: 0.0)
-    found = extremes(operator, rng(), tolerance=1e-6)
-    assert found.stopped == "no memory for more than 16 vectors at once" and found.products == 16
-    assert found.values[0] <= 1 <= found.ceiling
-    vast = Operator(product=torch.clone, dim=10**7)
-    with pytest.raises(
-        ValueError, match=r"matrix must be small enough .* 20 vectors of 10000000 numbers need"
-    ):
-        extremes(vast, rng())
 
 
 def test_what_is_sought_is_named_when_it_is_wrong() -> None:
