@@ -6,6 +6,9 @@ input does. A *site* is one call of such a layer with the input it had and a nud
 output. So derivatives by all parameters become derivatives by the nudges, one number for every unit and sample in
 place of one for every parameter: the first layer of a perceptron, which has most of them, then costs nothing.
 
+Multi-head attention has two such layers inside of one function: it is called as `simulate.modules.attention` writes it
+out.
+
 That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another by
 `by_sample`.
 """
@@ -22,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
+from simulate.modules.attention import attention, is_plain, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
@@ -242,8 +246,8 @@ def by_sample(objective: Objective) -> bool:
 
 @contextmanager
 def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
-    modules = [] if objective.model is None else [m for m in objective.model.modules() if _affine(m)]
-
+    every = [] if objective.model is None else list(objective.model.modules())
+    modules = [m for m in every if _affine(m)]
     constants, entered = [leaf.detach() for leaf in leaves], []
 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -264,11 +268,19 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
         return output + nudge
 
     # next to the layer: what other hooks do to inputs and outputs belongs to the rest of the model
-    handles = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in modules]
-    handles += [m.register_forward_hook(leave, prepend=True) for m in modules]
+    handles: list[Any] = []
+    attending: list[Any] = [m for m in every if is_plain(m)]
+    packed = [projection(m) for m in attending]
+    for module in (*modules, *packed):
+        handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
+        handles.append(module.register_forward_hook(leave, prepend=True))
     try:
+        for layer, part in zip(attending, packed, strict=True):
+            layer.forward = attention(layer, part)
         yield
     finally:
+        for layer in attending:
+            vars(layer).pop("forward", None)
         for handle in handles:
             handle.remove()
 

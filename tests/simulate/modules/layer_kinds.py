@@ -50,6 +50,23 @@ class DeadEnd(nn.Module):
         return self.last(hidden)
 
 
+class Attending(nn.Module):
+    """Attention of positions to themselves, and of their sum to them, the last of them hidden."""
+
+    def __init__(self, batch_first: bool) -> None:
+        super().__init__()
+        self.whole = nn.MultiheadAttention(4, 2, bias=batch_first, batch_first=batch_first)
+        self.one, self.last = nn.MultiheadAttention(4, 1, batch_first=batch_first), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x if self.whole.batch_first else x.transpose(0, 1)
+        axis = 1 if self.whole.batch_first else 0
+        hidden, _ = self.whole(x, x, x, attn_mask=torch.eye(3, dtype=torch.bool))
+        padding = (torch.arange(3) == 2).expand(x.shape[1 - axis], 3)
+        one, _ = self.one(hidden.sum(axis, keepdim=True).tanh(), hidden, x, key_padding_mask=padding)
+        return self.last(one.squeeze(axis))
+
+
 def images(*layers: nn.Module) -> tuple[nn.Module, Tensor]:
     return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(3)), torch.randn(SAMPLES, 2, 6, 6)
 
@@ -88,6 +105,16 @@ LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
     "padding": lambda: (
         nn.Sequential(nn.Embedding(4, 3, padding_idx=1), nn.RMSNorm(3), nn.Flatten(), nn.LazyLinear(3)),
         torch.randint(0, 4, (SAMPLES, 4)),
+    ),
+    "attention": lambda: (Attending(True), torch.randn(SAMPLES, 3, 4)),
+    "attention, samples second": lambda: (Attending(False), torch.randn(SAMPLES, 3, 4)),
+    "encoder": lambda: (
+        nn.Sequential(
+            nn.TransformerEncoderLayer(4, 2, 5, activation="gelu", batch_first=True),
+            nn.Flatten(),
+            nn.LazyLinear(3),
+        ),
+        torch.randn(SAMPLES, 2, 4),
     ),
     "dead end": lambda: (DeadEnd(), torch.randn(SAMPLES, 4)),
     "reused": lambda: (Reused(), torch.randn(SAMPLES, 4)),

@@ -191,7 +191,7 @@ def test_a_parameter_at_two_sites_has_the_sum_of_its_gradients(monkeypatch: pyte
 @pytest.mark.parametrize("name", sorted(BUILDERS))
 def test_sites_cover_models_of_layers_alone(name: str) -> None:
     objective = case(name).objective()
-    assert covers(objective) == (name not in ("tied", "transformer"))
+    assert covers(objective) == (name != "tied")
     assert by_sample(objective)
     assert not covers(case(name).objective(training=True))
 

@@ -1,0 +1,121 @@
+"""Multi-head attention by its projections as layers of their own, which torch's module hides in one function.
+
+| symbol | shape | meaning |
+|---|---|---|
+| q, k, v | (N, heads, positions, size) | projections of query, key and value |
+| p | (N, heads, positions, positions) | softmax(q k' / sqrt(size) + mask) |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Attention", "attention", "is_plain", "projection"]
+
+Attention = Callable[..., tuple[Tensor, Tensor | None]]
+"""What takes the place of the forward pass of a `torch.nn.MultiheadAttention`."""
+
+
+def is_plain(layer: nn.Module) -> bool:
+    """Whether all that the parameters of an attention do is a packed projection of inputs and one of outputs.
+
+    Not so with keys or values of another size than queries, which have matrices of their own and a common bias, with
+    keys and values that are parameters, or with dropout that is at work.
+
+    Examples
+    --------
+    >>> is_plain(nn.MultiheadAttention(4, 2)), is_plain(nn.MultiheadAttention(4, 2, kdim=3))
+    (True, False)
+    """
+    if (
+        not isinstance(layer, nn.MultiheadAttention)
+        or type(layer).forward is not nn.MultiheadAttention.forward
+    ):
+        return False
+    whole: Any = layer
+    untouched = "forward" not in vars(layer) and not (layer.training and layer.dropout)
+    return untouched and whole._qkv_same_embed_dim and layer.bias_k is None and not layer.add_zero_attn
+
+
+def projection(layer: nn.MultiheadAttention) -> nn.Linear:
+    """A linear layer for the packed projection of inputs, without numbers: `attention` lends it those at its call."""
+    return nn.Linear(layer.embed_dim, 3 * layer.embed_dim, bias=layer.in_proj_bias is not None, device="meta")
+
+
+def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
+    """The forward pass of an attention that `is_plain`, by calls of a `projection` and of its own of the outputs.
+
+    Both have the samples along the first axis, (N, positions, size), however the attention itself has them. An input
+    that is all of query, key and value is projected once; one that is some of them has all three of its projections,
+    and the others are left.
+
+    References
+    ----------
+    Vaswani et al. (2017), Attention is all you need, section 3.2.
+
+    Examples
+    --------
+    >>> layer, x = nn.MultiheadAttention(4, 2, batch_first=True), torch.randn(3, 5, 4)
+    >>> ours, theirs = attention(layer, projection(layer))(x, x, x), layer(x, x, x)
+    >>> torch.allclose(ours[0], theirs[0], atol=1e-6), torch.allclose(ours[1], theirs[1], atol=1e-6)
+    (True, True)
+    """
+
+    def forward(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,  # noqa: ARG001 (a hint on what the mask is)
+    ) -> tuple[Tensor, Tensor | None]:
+        batched = query.ndim == 3
+        packed._parameters.update({name: layer._parameters[f"in_proj_{name}"] for name in packed._parameters})
+        projected = {id(x): packed(_samples_first(layer, x)).chunk(3, -1) for x in (query, key, value)}
+        parts = (projected[id(x)][i] for i, x in enumerate((query, key, value)))
+        q, k, v = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)
+        scores = q @ k.mT / math.sqrt(layer.head_dim)
+        for mask in (_masked(attn_mask, scores), _padded(key_padding_mask, scores)):
+            scores = scores if mask is None else scores + mask
+        weights = scores.softmax(-1)
+        output = layer.out_proj((weights @ v).transpose(1, 2).flatten(2))
+        weights = weights.mean(1) if average_attn_weights else weights
+        if not batched:
+            output, weights = output[0], weights[0]
+        elif not layer.batch_first:
+            output = output.transpose(0, 1)
+        return output, weights if need_weights else None
+
+    return forward
+
+
+def _samples_first(layer: nn.MultiheadAttention, x: Tensor) -> Tensor:
+    if x.ndim == 2:
+        return x[None]
+    return x if layer.batch_first else x.transpose(0, 1)
+
+
+def _masked(mask: Tensor | None, scores: Tensor) -> Tensor | None:
+    """Of pairs of positions, (L, S), or (N heads, L, S)."""
+    if mask is None or mask.ndim == 2:
+        return None if mask is None else _added(mask, scores)
+    return _added(mask.view(scores.shape), scores)
+
+
+def _padded(mask: Tensor | None, scores: Tensor) -> Tensor | None:
+    """Of positions of keys, (N, S)."""
+    return None if mask is None else _added(mask.reshape(len(scores), 1, 1, -1), scores)
+
+
+def _added(mask: Tensor, scores: Tensor) -> Tensor:
+    """What is added to the scores: a mask of truth values hides where it is true."""
+    if mask.dtype != torch.bool:
+        return mask.to(scores)
+    return torch.zeros_like(mask, dtype=scores.dtype).masked_fill(mask, -math.inf)
