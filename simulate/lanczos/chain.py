@@ -24,7 +24,7 @@ import torch
 from scipy import linalg
 from torch import Tensor
 
-from simulate.lanczos.products import EXHAUSTED, Floats, numbers
+from simulate.lanczos.products import EXHAUSTED, Floats, inner, length, numbers
 
 __all__ = ["GROWTH", "Chain", "Found", "Pairs"]
 
@@ -99,7 +99,7 @@ class _Rows:
         for _ in range(2):  # once loses digits, twice is enough
             parts = []
             for block in self._parts():
-                parts.append(block @ vector)
+                parts.append(inner(block, vector))
                 vector = torch.addmv(vector, block.mT, parts[-1], alpha=-1)
             inside += torch.cat(parts).cpu()
         return vector, inside.numpy()
@@ -172,7 +172,7 @@ class Chain:
     def grow(self, product: Callable[[Tensor], Tensor]) -> None:
         """Take in the next vector, by one product."""
         row, known = self._next, len(self.found.values)
-        hidden = self._tails @ row
+        hidden = inner(self._tails, row)
         self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
@@ -185,16 +185,16 @@ class Chain:
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
         self.nodes = np.asarray(linalg.eigvalsh_tridiagonal(self._diagonal, self.beside))
-        self.scale = max(self.scale, float(products.norm()), float(np.abs(self.nodes).max()))
+        self.scale = max(self.scale, float(length(products)), float(np.abs(self.nodes).max()))
         self._continue(rest)
 
     def _continue(self, rest: Tensor) -> None:
-        length = self._remainder = float(rest.norm())
+        left = self._remainder = float(length(rest))
         reach = EXHAUSTED * torch.finfo(rest.dtype).eps * self.scale
-        ended = length <= reach or len(self.rows) == len(rest)
-        self.rounding = math.hypot(self.rounding, length if ended else 0.0)
-        self._next = torch.zeros_like(rest) if ended else rest / length
-        self.beside.append(0.0 if ended else length)
+        ended = left <= reach or len(self.rows) == len(rest)
+        self.rounding = math.hypot(self.rounding, left if ended else 0.0)
+        self._next = torch.zeros_like(rest) if ended else rest / left
+        self.beside.append(0.0 if ended else left)
         self._led_on.append(self.beside[-1])
 
     def restart(self, top: int, bottom: int) -> None:
@@ -259,7 +259,7 @@ class Chain:
     def _remainders(self, coordinates: Floats) -> Floats:
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
-        return np.sqrt(np.maximum((shares * (numbers(tails @ tails.mT) @ shares)).sum(0), 0))
+        return np.sqrt(np.maximum((shares * (numbers(inner(tails, tails.mT)) @ shares)).sum(0), 0))
 
     def ceiling(self, top: int, doubt: float) -> float:
         """Above all but `top` eigenvalues, unless the start hides one, which has the probability `doubt`."""
@@ -342,4 +342,4 @@ def _tridiagonalised(values: Floats, beside: Floats) -> tuple[Floats, list[float
 
 
 def _unit(vector: Tensor) -> Tensor:
-    return vector / vector.norm()
+    return vector / length(vector)

@@ -17,6 +17,7 @@ from simulate.lanczos.products import (
     Floats,
     Operator,
     as_operator,
+    inner,
     numbers,
     row_lengths,
 )
@@ -180,11 +181,16 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
     parts = zip(rest, known, strict=True) if rest.shape[1] >= _LONG else [(rest, known)]
     for part, rows in parts:
         for _ in range(2):  # once loses digits, twice is enough
-            part -= (rows.mT @ (rows @ part[..., None]))[..., 0]
+            part -= (rows.mT @ _inner(rows, part)[..., None])[..., 0]
     length = row_lengths(rest)
     exhausted = length <= EXHAUSTED * torch.finfo(length.dtype).eps * scale
     rest = rest.masked_fill(exhausted[:, None], 0.0) / length.masked_fill(exhausted, 1.0)[:, None]
     return rest, length.masked_fill(exhausted, 0.0)
+
+
+def _inner(rows: Tensor, part: Tensor) -> Tensor:
+    """Of rows (..., j, dim) with vectors (..., dim)."""
+    return inner(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
 
 
 def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.products import AnyMatrix, Operator, as_operator, row_lengths
+from simulate.lanczos.products import AnyMatrix, Operator, as_operator, dots, row_lengths
 
 __all__ = ["Solution", "solve"]
 
@@ -187,20 +187,20 @@ class _Search:
         # what falls further is the belief alone
         target = (torch.finfo(left.dtype).eps * row_lengths(left)).clamp(min=self._tolerance)
         near = self._nearly(left)
-        direction, energy = near, _dots(left, near)
+        direction, energy = near, dots(left, near)
         while self.products + 1 < self._steps:
             active = (row_lengths(left) > target) & (energy > 0)
             if not bool(active.any()):
                 break
             products = self._operator(direction)
             self.products += 1
-            bends = _dots(direction, products)
+            bends = dots(direction, products)
             self._require_positive(direction, bends, active)
             step = torch.where(active, energy / bends.masked_fill(~active, 1.0), 0.0)[:, None]
             total += step * direction
             left -= step * products
             near, before = self._nearly(left), energy
-            energy = _dots(left, near)
+            energy = dots(left, near)
             share = torch.where(active, energy / before.masked_fill(before == 0, 1.0), 0.0)
             direction = near + share[:, None] * direction
             if self._progress is not None:
@@ -212,7 +212,7 @@ class _Search:
             return left.clone()
         near = self._near(left.to(self._near.dtype)).to(left.dtype)
         rounding = _ROUNDINGS * torch.finfo(left.dtype).eps * row_lengths(left) * row_lengths(near)
-        if bool((_dots(left, near) < -rounding).any()):
+        if bool((dots(left, near) < -rounding).any()):
             raise ValueError(
                 "preconditioner must be positive definite, got negative curvature along a residual"
             )
@@ -222,14 +222,10 @@ class _Search:
         wrong = active & (bends <= 0)
         if not bool(wrong.any()):
             return
-        curvature = bends[wrong] / _dots(direction[wrong], direction[wrong])
+        curvature = bends[wrong] / dots(direction[wrong], direction[wrong])
         least = float(curvature.min())
         more = f"{-least:.3g}" if least else "0"
         raise ValueError(
             f"matrix must be positive definite, got curvature {least:.3g} along a direction; add a damping of more than"
             f" {more}, or solve with the Gauss-Newton matrix"
         )
-
-
-def _dots(one: Tensor, other: Tensor) -> Tensor:
-    return torch.linalg.vecdot(one, other)

@@ -30,6 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simulate.modules.linearity import is_piecewise_linear
 from simulate.modules.sample_parts import Pair, finite_derivatives, parts
 from simulate.objectives import Objective
 from simulate.operators import h_term
@@ -113,9 +114,10 @@ def trace_hessian(objective: Objective) -> float:
     """Trace of the Hessian, exact, where it is that of the Gauss-Newton matrix.
 
     That is so if the outputs are linear in every parameter tensor alone but for kinks: then no tensor has a block of
-    its own in the H-term. Certified on all data, at one product with the H-term for every tensor: the block times a
-    random vector vanishes, which a block that is not zero does with probability nought. (A few samples would not do:
-    behind a ReLU that is dead at these there may be anything.)
+    its own in the H-term. Certified on all data: by the nodes of the graph, in one forward pass
+    (`simulate.modules.linearity`); where they do not tell, at one product with the H-term for every tensor: the block
+    times a random vector vanishes, which a block that is not zero does with probability nought. (A few samples would
+    not do: behind a ReLU that is dead at these there may be anything.)
 
     Raises
     ------
@@ -140,9 +142,10 @@ def trace_hessian(objective: Objective) -> float:
 
 
 def curved_tensors(objective: Objective) -> Iterator[str]:
-    """Names of the parameter tensors with a block of their own in the H-term, each at one product with that.
+    """Names of the parameter tensors with a block of their own in the H-term.
 
-    On all data: the block times a random vector, see `trace_hessian`.
+    On all data: none where the graph tells so; else the block times a random vector, at one product for each tensor,
+    see `trace_hessian`.
 
     Examples
     --------
@@ -151,6 +154,8 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
     >>> list(curved_tensors(Objective(net, nn.MSELoss(), (torch.ones(4, 2), torch.ones(4, 1)))))
     ['0.weight', '0.bias']
     """
+    if is_piecewise_linear(objective):
+        return
     matrix, places = h_term(objective), objective.blocks()
     generator = torch.Generator().manual_seed(0)
     for name, block in places.items():

@@ -1,0 +1,109 @@
+"""Multi-head attention written out: the outputs of torch's own, and curvature by sites as by whole matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate.factors import ekfac
+from simulate.modules.attention import attention, is_plain, projection
+from simulate.modules.diagonals import gauss_newton_diagonal
+from simulate.modules.sample_grams import trace_gauss_newton
+from simulate.modules.sites import by_sample, covers
+from simulate.objectives import Objective
+from simulate.operators import gauss_newton
+from tests.simulate.modules.layer_kinds import Attending
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
+
+
+HIDDEN = torch.tensor([[False, True, False], [False, False, False], [True, False, False]])
+UPPER = torch.ones(3, 3, dtype=torch.bool).triu(1)
+
+MASKS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "of keys": {"key_padding_mask": HIDDEN},
+    "of pairs": {"attn_mask": UPPER, "average_attn_weights": False},
+    "of both": {"key_padding_mask": HIDDEN, "attn_mask": UPPER, "need_weights": False},
+    "of numbers": {"attn_mask": drawn(3, 3)},
+    "of heads and samples": {"attn_mask": drawn(6, 3, 3)},
+    "causal": {"attn_mask": UPPER, "is_causal": True, "need_weights": False},
+}
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_outputs_and_weights_are_those_of_torch(mask: str, batch_first: bool) -> None:
+    layer = nn.MultiheadAttention(4, 2, bias=mask != "none", batch_first=batch_first).double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter)
+    ours = attention(layer, projection(layer))
+    x, y, z = drawn(3, 3, 4), drawn(3, 3, 4) + 1, drawn(3, 3, 4) - 1
+    for inputs in ((x, x, x), (x, y, y), (x, y, z)):
+        found, expected = ours(*inputs, **MASKS[mask]), layer(*inputs, **MASKS[mask])
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    if mask == "none":
+        torch.testing.assert_close(ours(x[0], y[0], y[0]), layer(x[0], y[0], y[0]), rtol=1e-12, atol=1e-12)
+
+
+def test_what_has_parameters_elsewhere_is_not_written_out() -> None:
+    class Own(nn.MultiheadAttention):
+        def forward(self, *inputs: Any, **options: Any) -> Any:
+            return super().forward(*inputs, **options)
+
+    others = [{"kdim": 3}, {"add_bias_kv": True}, {"add_zero_attn": True}, {"dropout": 0.1}]
+    assert not any(is_plain(nn.MultiheadAttention(4, 2, **options)) for options in others)
+    assert is_plain(nn.MultiheadAttention(4, 2, dropout=0.1).eval())
+    assert not is_plain(Own(4, 2)) and not is_plain(nn.Linear(4, 2))
+
+
+def encoder(batch_first: bool) -> nn.Module:
+    block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, activation="gelu", batch_first=batch_first)
+    return nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("kind", ["attention", "attention, samples second", "encoder"])
+def test_curvature_is_that_of_the_whole_matrix(kind: str, training: bool) -> None:
+    """In training mode, without dropout, by gradients of single samples."""
+    torch.manual_seed(0)
+    model = encoder(True) if kind == "encoder" else Attending(kind == "attention")
+    data = drawn(5, 2 if kind == "encoder" else 3, 4), torch.arange(5) % 3
+    objective = Objective(model.double().train(training), nn.CrossEntropyLoss(), data, training=training)
+    assert covers(objective) == (not training)
+    dense = gauss_newton(objective).dense()
+    assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
+    if not training:
+        assert_allclose(gauss_newton_diagonal(objective), dense.diagonal(), rtol=1e-9, atol=1e-12)
+        factors = ekfac(objective)
+        assert_allclose(factors.eigenvalues().sum(), float(dense.trace()), rtol=1e-9)
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_samples_along_the_second_axis_of_a_layer_are_not_taken_for_positions() -> None:
+    """Of an encoder whose own layers have them there: whole gradients, and the same numbers."""
+
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block, self.last = (
+                nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=False),
+                nn.Linear(4, 3),
+            )
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.last(self.block(x.transpose(0, 1)).sum(0))
+
+    torch.manual_seed(0)
+    for samples in (5, 2):
+        data = drawn(samples, 2, 4), torch.arange(samples) % 3
+        objective = Objective(Turned().double(), nn.CrossEntropyLoss(), data)
+        assert covers(objective) and not by_sample(objective)
+        trace = float(gauss_newton(objective).dense().trace())
+        assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)

@@ -1,0 +1,107 @@
+"""Outputs that are piecewise linear by the nodes of their graph, and what must not pass for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from simulate.modules import sample_grams
+from simulate.modules.linearity import is_piecewise_linear
+from simulate.modules.sample_grams import trace_hessian
+from simulate.objectives import Objective
+from simulate.operators import hessian
+
+
+class Written(nn.Module):
+    """Two layers and what is made of what they give."""
+
+    def __init__(self, made: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.one, self.other, self.made = nn.Linear(4, 3), nn.Linear(4, 3), made
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.made(self.one(x), self.other(x))
+
+
+def drawn(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
+
+
+def of(model: nn.Module, x: Tensor, *, batch_size: int = 100) -> Objective:
+    torch.manual_seed(0)
+    for parameter in model.double().parameters():
+        nn.init.normal_(parameter)
+    targets = torch.arange(len(x)) % 3
+    batches = [(x[i : i + batch_size], targets[i : i + batch_size]) for i in range(0, len(x), batch_size)]
+    return Objective(model, nn.CrossEntropyLoss(), batches)
+
+
+LINEAR: dict[str, tuple[nn.Module, Tensor]] = {
+    "perceptron": (
+        nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 4), nn.LeakyReLU(), nn.Linear(4, 3)),
+        drawn(7, 4),
+    ),
+    "LeNet": (
+        nn.Sequential(
+            nn.Conv2d(1, 2, 3, padding=1),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+            nn.Conv2d(2, 3, 2),
+            nn.Hardtanh(),
+            nn.AvgPool2d(2),
+            nn.Flatten(),
+            nn.Linear(3, 3),
+        ),
+        drawn(7, 1, 6, 6),
+    ),
+    "residual": (Written(lambda a, b: torch.cat([a + 2 * b, (a - b).abs()], 1)[:, 1:4] / 2), drawn(7, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_trace_is_exact_without_a_product(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = of(*LINEAR[name], batch_size=4)
+    expected = float(hessian(objective).dense().trace())
+
+    def none(_: Objective) -> Any:
+        raise AssertionError("a product")
+
+    if name == "residual":  # divided: a node that is not known
+        assert not is_piecewise_linear(objective)
+    else:
+        monkeypatch.setattr(sample_grams, "h_term", none)
+    assert_allclose(trace_hessian(objective), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda a, b: a * b,
+        lambda a, b: a * a,
+        lambda a, b: a.tanh() + b,
+        lambda a, b: (a[:, :, None] @ b[:, None]).sum(2),
+        lambda a, b: a + torch.where(b.detach()[:, :1] > 2.0, b.square(), b),
+        lambda a, b: a + (b.square() if len(a) == 3 else b),
+    ],
+)
+def test_what_bends_is_not_passed(made: Any) -> None:
+    """The last one on the second of two batches alone."""
+    assert not is_piecewise_linear(of(Written(made), drawn(7, 4), batch_size=4))
+
+
+def test_a_layer_that_is_used_twice_is_not_passed() -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.layer(self.layer(x))
+
+    assert not is_piecewise_linear(of(Twice(), drawn(7, 3)))
+    assert not is_piecewise_linear(of(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3)), drawn(7, 3)))
