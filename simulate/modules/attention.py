@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Attention", "attention", "is_plain", "projection"]
+__all__ = ["Attention", "attention", "is_plain", "lend", "projection"]
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
 """What takes the place of the forward pass of a `torch.nn.MultiheadAttention`."""
@@ -43,8 +43,13 @@ def is_plain(layer: nn.Module) -> bool:
 
 
 def projection(layer: nn.MultiheadAttention) -> nn.Linear:
-    """A linear layer for the packed projection of inputs, without numbers: `attention` lends it those at its call."""
+    """A linear layer for the packed projection of inputs, without numbers: `attention` will `lend` it those."""
     return nn.Linear(layer.embed_dim, 3 * layer.embed_dim, bias=layer.in_proj_bias is not None, device="meta")
+
+
+def lend(layer: nn.MultiheadAttention, packed: nn.Linear) -> None:
+    """Give a `projection` the tensors that the attention has now."""
+    packed._parameters.update({name: layer._parameters[f"in_proj_{name}"] for name in packed._parameters})
 
 
 def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
@@ -77,7 +82,7 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         is_causal: bool = False,  # noqa: ARG001 (a hint on what the mask is)
     ) -> tuple[Tensor, Tensor | None]:
         batched = query.ndim == 3
-        packed._parameters.update({name: layer._parameters[f"in_proj_{name}"] for name in packed._parameters})
+        lend(layer, packed)
         projected = {id(x): packed(_samples_first(layer, x)).chunk(3, -1) for x in (query, key, value)}
         parts = (projected[id(x)][i] for i, x in enumerate((query, key, value)))
         q, k, v = (part.unflatten(-1, (layer.num_heads, -1)).transpose(1, 2) for part in parts)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from simulate.modules.attention import attention, is_plain, projection
+from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
@@ -279,8 +279,9 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
             layer.forward = attention(layer, part)
         yield
     finally:
-        for layer in attending:
+        for layer, part in zip(attending, packed, strict=True):
             vars(layer).pop("forward", None)
+            lend(layer, part)  # the parameters themselves, as other layers have them back too
         for handle in handles:
             handle.remove()
 

@@ -23,7 +23,7 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(len(shape)), dtype=torch.float64)
 
 
-HIDDEN = torch.tensor([[False, True, False], [False, False, False], [True, False, False]])
+HIDDEN = torch.tensor([[False, True, False], [False, False, False], [False, False, True]])
 UPPER = torch.ones(3, 3, dtype=torch.bool).triu(1)
 
 MASKS: dict[str, dict[str, Any]] = {

@@ -86,12 +86,27 @@ def test_the_trace_is_exact_without_a_product(name: str, monkeypatch: pytest.Mon
         lambda a, b: a.tanh() + b,
         lambda a, b: (a[:, :, None] @ b[:, None]).sum(2),
         lambda a, b: a + torch.where(b.detach()[:, :1] > 2.0, b.square(), b),
-        lambda a, b: a + (b.square() if len(a) == 3 else b),
     ],
 )
 def test_what_bends_is_not_passed(made: Any) -> None:
-    """The last one on the second of two batches alone."""
     assert not is_piecewise_linear(of(Written(made), drawn(7, 4), batch_size=4))
+
+
+def test_a_bend_in_a_batch_that_comes_later_is_not_passed() -> None:
+    def bent(a: Tensor, b: Tensor) -> Tensor:
+        steep = a.detach()[:, 0] > 3.0
+        return torch.cat([a[~steep], a[steep].square()]) + b if bool(steep.any()) else a + b
+
+    x = torch.cat([0.1 * drawn(4, 4), 100 * drawn(1, 4).abs() * torch.ones(1, 4)])
+    model = Written(bent)
+    model = model.double()
+    nn.init.zeros_(model.one.bias)
+    nn.init.ones_(model.one.weight)
+    flat, whole = (
+        Objective(model, nn.CrossEntropyLoss(), [(part, torch.zeros(len(part)).long()) for part in parts])
+        for parts in ((x[:4],), (x[:4], x[4:]))
+    )
+    assert is_piecewise_linear(flat) and not is_piecewise_linear(whole)
 
 
 def test_a_layer_that_is_used_twice_is_not_passed() -> None:
