@@ -24,7 +24,7 @@ import torch
 from scipy import linalg
 from torch import Tensor
 
-from simulate.lanczos.products import EXHAUSTED, Floats, inner, length, numbers
+from simulate.lanczos.products import EXHAUSTED, Floats, inner_products, length, numbers
 
 __all__ = ["GROWTH", "Chain", "Found", "Pairs"]
 
@@ -99,7 +99,7 @@ class _Rows:
         for _ in range(2):  # once loses digits, twice is enough
             parts = []
             for block in self._parts():
-                parts.append(inner(block, vector))
+                parts.append(inner_products(block, vector))
                 vector = torch.addmv(vector, block.mT, parts[-1], alpha=-1)
             inside += torch.cat(parts).cpu()
         return vector, inside.numpy()
@@ -172,7 +172,7 @@ class Chain:
     def grow(self, product: Callable[[Tensor], Tensor]) -> None:
         """Take in the next vector, by one product."""
         row, known = self._next, len(self.found.values)
-        hidden = inner(self._tails, row)
+        hidden = inner_products(self._tails, row)
         self._tails -= torch.outer(hidden, row)
         self.rows.append(row)
         products = product(row)
@@ -259,7 +259,7 @@ class Chain:
     def _remainders(self, coordinates: Floats) -> Floats:
         tails = torch.cat([self._tails, self._next[None]])
         shares = self._shares(coordinates)
-        return np.sqrt(np.maximum((shares * (numbers(inner(tails, tails.mT)) @ shares)).sum(0), 0))
+        return np.sqrt(np.maximum((shares * (numbers(inner_products(tails, tails.mT)) @ shares)).sum(0), 0))
 
     def ceiling(self, top: int, doubt: float) -> float:
         """Above all but `top` eigenvalues, unless the start hides one, which has the probability `doubt`."""

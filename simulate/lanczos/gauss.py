@@ -17,7 +17,7 @@ from simulate.lanczos.products import (
     Floats,
     Operator,
     as_operator,
-    inner,
+    inner_products,
     numbers,
     row_lengths,
 )
@@ -190,7 +190,7 @@ def _next(products: Tensor, known: Tensor, scale: Tensor) -> tuple[Tensor, Tenso
 
 def _inner(rows: Tensor, part: Tensor) -> Tensor:
     """Of rows (..., j, dim) with vectors (..., dim)."""
-    return inner(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
+    return inner_products(rows, part) if part.ndim == 1 else (rows @ part[..., None])[..., 0]
 
 
 def _affordable(operator: Operator, vectors: Tensor, steps: int) -> int:

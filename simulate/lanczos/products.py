@@ -22,7 +22,7 @@ __all__ = [
     "Operator",
     "as_operator",
     "dots",
-    "inner",
+    "inner_products",
     "length",
     "numbers",
     "one_by_one",
@@ -395,13 +395,13 @@ def row_lengths(rows: Tensor) -> Tensor:
     return lengths * unit[:, 0]
 
 
-def inner(rows: Tensor, others: Tensor) -> Tensor:
+def inner_products(rows: Tensor, others: Tensor) -> Tensor:
     """Products (k, dim) @ (dim,) or (dim, m), of as many digits as their type has however long the sums are.
 
     Examples
     --------
     >>> row = torch.full((1, 10**7), 10**-3.5)
-    >>> round(float(inner(row, row[0])), 5)
+    >>> round(float(inner_products(row, row[0])), 5)
     1.0
     """
     if not _loses_digits(rows):
@@ -411,17 +411,17 @@ def inner(rows: Tensor, others: Tensor) -> Tensor:
 
 
 def length(vector: Tensor) -> Tensor:
-    """Euclidean length, a number of no axes, as `inner`: its square must neither overflow nor vanish."""
+    """Euclidean length, a number of no axes, as `inner_products`: its square must neither overflow nor vanish."""
     if not _loses_digits(vector):
         return vector.norm()
     return torch.stack([part.norm().double() for part in vector.split(_TERMS)]).norm()
 
 
 def dots(rows: Tensor, others: Tensor) -> Tensor:
-    """Of each row (k, dim) with another, (k,), as `inner`."""
+    """Of each row (k, dim) with another, (k,), as `inner_products`."""
     if not _loses_digits(rows):
         return torch.linalg.vecdot(rows, others)
-    return torch.stack([inner(row[None], other)[0] for row, other in zip(rows, others, strict=True)])
+    return torch.stack([inner_products(row[None], other)[0] for row, other in zip(rows, others, strict=True)])
 
 
 def _loses_digits(rows: Tensor) -> bool:

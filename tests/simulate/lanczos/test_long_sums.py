@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
-from simulate.lanczos.products import dots, inner, length, row_lengths
+from simulate.lanczos.products import dots, inner_products, length, row_lengths
 from tests.simulate.dense_matrices import rng
 
 DIM = 3 * 10**6 + 1
@@ -18,8 +18,8 @@ def test_sums_of_millions_have_the_digits_of_their_type() -> None:
     rows = torch.randn(2, DIM, generator=torch.Generator().manual_seed(0))
     exact = rows.double() @ rows.double().mT
     norms = exact.diagonal().sqrt()
-    assert_allclose(inner(rows, rows.mT), exact, rtol=2e-7, atol=2e-7 * DIM)
-    assert_allclose(inner(rows, rows[0]), exact[0], rtol=2e-7, atol=2e-7 * DIM)
+    assert_allclose(inner_products(rows, rows.mT), exact, rtol=2e-7, atol=2e-7 * DIM)
+    assert_allclose(inner_products(rows, rows[0]), exact[0], rtol=2e-7, atol=2e-7 * DIM)
     assert_allclose(dots(rows, rows), exact.diagonal(), rtol=2e-7)
     assert_allclose(length(rows[0]), norms[0], rtol=2e-7)
     assert_allclose(row_lengths(rows), norms, rtol=2e-7)
@@ -28,7 +28,7 @@ def test_sums_of_millions_have_the_digits_of_their_type() -> None:
 def test_short_or_double_ones_are_summed_at_once() -> None:
     rows = torch.randn(2, 1 << 16, generator=torch.Generator().manual_seed(0))
     for each in (rows, rows.double(), rows.double().repeat(1, 2)):
-        assert torch.equal(inner(each, each.mT), each @ each.mT)
+        assert torch.equal(inner_products(each, each.mT), each @ each.mT)
         assert torch.equal(length(each[0]), each[0].norm())
         assert torch.equal(dots(each, each), torch.linalg.vecdot(each, each))
 
