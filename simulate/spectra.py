@@ -19,6 +19,7 @@ from torch import Tensor
 
 from simulate import _checks, _memory, lanczos
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
+from simulate.lanczos.probes import probe_count, random_signs
 
 __all__ = [
     "Density",
@@ -363,13 +364,11 @@ def _smeared(found: Tridiagonal, x: Floats, sd: float) -> Floats:
 
 
 def _signs(operator: Operator, rng: np.random.Generator, probes: int) -> Tensor:
-    return operator.vectors(2.0 * rng.integers(0, 2, (_several(operator, probes), operator.dim)) - 1.0)
+    return operator.vectors(random_signs(rng, (_several(operator, probes), operator.dim)))
 
 
 def _several(operator: Operator, probes: int) -> int:
-    probes = _checks.natural("probes", probes)
-    if probes < 2:
-        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    probes = probe_count(probes)
     _memory.require_free("probes", 32 * probes * operator.dim, f"{probes} vectors of {operator.dim} numbers")
     return probes
 

@@ -70,9 +70,9 @@ def root_of(
     if kind not in _KINDS:
         raise ValueError(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
     if kind == "gauss-newton":
-        return partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0)
+        return Root(partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0))
     if kind == "empirical":
-        return _own
+        return Root(_own)
     if rng is None:
         raise ValueError("rng must be a generator for sampled targets, got None")
     family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
@@ -81,7 +81,7 @@ def root_of(
         found = torch.stack([_drawn(outputs[part].detach(), family, rng) for _ in range(count)])
         return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
 
-    return drawn
+    return Root(drawn, asks=False)
 
 
 def _convex(floor: float, outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:

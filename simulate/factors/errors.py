@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from simulate import _checks
 from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import AnyMatrix, Operator, as_operator
+from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.products import Floats, numbers, row_lengths
 from simulate.objectives.batches import cuts
 from simulate.spectra import Estimate
@@ -82,15 +83,17 @@ def relative_error(
     operator, other = as_operator(matrix), as_operator(approximation)
     if operator.shape != other.shape:
         raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
-    count = _several(probes)
+    count = probe_count(probes)
     if operator.dim <= _checks.natural_or_zero("rows", rows):
-        pairs = _units(operator, other)
+        (pairs,) = _units(operator, [other])
     else:
-        blocks = (_signs(operator, rng, part.stop - part.start) for part in cuts(count, _BLOCK))
+        sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
+        blocks = (operator.vectors(random_signs(rng, (size, operator.dim))) for size in sizes)
         pairs = np.concatenate([_pairs(operator(signs), other(signs)) for signs in blocks])
     return _root(_ratio(pairs[:, 0], pairs[:, 1]))
 
 
+@overload
 def factor_errors(
     matrix: Operator,
     factors: KroneckerFactors,
@@ -98,7 +101,28 @@ def factor_errors(
     *,
     probes: int = 30,
     rows: int = 300,
-) -> FactorErrors:
+) -> FactorErrors: ...
+
+
+@overload
+def factor_errors(
+    matrix: Operator,
+    factors: Sequence[KroneckerFactors],
+    rng: np.random.Generator,
+    *,
+    probes: int = 30,
+    rows: int = 300,
+) -> list[FactorErrors]: ...
+
+
+def factor_errors(
+    matrix: Operator,
+    factors: KroneckerFactors | Sequence[KroneckerFactors],
+    rng: np.random.Generator,
+    *,
+    probes: int = 30,
+    rows: int = 300,
+) -> FactorErrors | list[FactorErrors]:
     """Errors of Kronecker factors, whole and layer by layer, against products of the matrix that they approximate.
 
     Parameters
@@ -106,7 +130,7 @@ def factor_errors(
     matrix
         Of the same objective and kind, such as `operators.gauss_newton`; see `cotangents.matrix_of`.
     factors
-        By `kfac` or `ekfac`.
+        By `kfac` or `ekfac`; or several such, which share the probes and all products of the matrix.
     rng
         Source of the probes.
     probes
@@ -114,10 +138,15 @@ def factor_errors(
     rows
         Layers of at most so many parameters, or a whole network, are taken exactly, row by row.
 
+    Returns
+    -------
+    Of each of several what it has alone, from a generator in the same state.
+
     Raises
     ------
     ValueError
-        As `relative_error`; if the matrix has other parameters than the factors; or a layer of it vanishes.
+        As `relative_error`; if the matrix has other parameters than the factors, several of these have other layers
+        than the first, or there are none; or a layer of the matrix vanishes.
 
     Notes
     -----
@@ -136,18 +165,52 @@ def factor_errors(
     >>> round(found.whole.value, 9), found.whole.standard_error, round(found.largest, 9)
     (0.0, 0.0, 1.0)
     """
-    if dict(matrix.places) != dict(factors.places):
-        raise ValueError("matrix must be of the parameters of the factors, got one with others")
-    count, most = _several(probes), _checks.natural_or_zero("rows", rows)
-    names = [tuple(block.places) for block in factors.blocks]
-    largest = float(factors.eigenvalues()[0]) / float(extremes(matrix, rng).values[0])
+    several = [factors] if isinstance(factors, KroneckerFactors) else list(factors)
+    names = _layers_of(matrix, several)
+    count, most = probe_count(probes), _checks.natural_or_zero("rows", rows)
+    largest = float(extremes(matrix, rng).values[0])
     if matrix.dim <= most:
-        whole, inside, layers = _dense(matrix, factors)
+        compared = _dense(matrix, several)
     else:
-        whole, inside, layers = _probed(matrix, factors, rng, count)
+        compared = _probed(matrix, several, rng, count)
         for i, own in enumerate(names):
             if (block := matrix.block(*own)).dim <= most:
-                layers[i] = _units(block, factors.block(*own))
+                exact = _units(block, [each.block(*own) for each in several])
+                for each, pairs in zip(compared, exact, strict=True):
+                    each.layers[i] = pairs
+    found = [
+        _errors(names, pairs, float(each.eigenvalues()[0]) / largest)
+        for each, pairs in zip(several, compared, strict=True)
+    ]
+    return found[0] if isinstance(factors, KroneckerFactors) else found
+
+
+Pairs = NDArray[np.float64]
+"""|(A - B) z|^2 and |A z|^2 of each probe, or their sums over all unit vectors as a single row: (k, 2)."""
+
+
+class _Compared(NamedTuple):
+    """A matrix and factors of it: the whole, |A z|^2 inside of the layers (k,), and every layer."""
+
+    whole: Pairs
+    inside: Floats
+    layers: list[Pairs]
+
+
+def _layers_of(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[tuple[str, ...]]:
+    """Names of the parameters of every layer."""
+    layers = [[tuple(block.places) for block in each.blocks] for each in factors]
+    if not layers:
+        raise ValueError("factors must be of at least one kind, got none")
+    if any(dict(matrix.places) != dict(each.places) for each in factors):
+        raise ValueError("matrix must be of the parameters of the factors, got one with others")
+    if any(own != layers[0] for own in layers):
+        raise ValueError("factors must all be of the same layers, got some of others")
+    return layers[0]
+
+
+def _errors(names: Sequence[tuple[str, ...]], compared: _Compared, largest: float) -> FactorErrors:
+    whole, inside, layers = compared
     left = _ratio(whole[:, 1] - inside, whole[:, 1])
     errors = [_root(_ratio(pairs[:, 0], pairs[:, 1])) for pairs in layers]
     return FactorErrors(
@@ -158,67 +221,70 @@ def factor_errors(
     )
 
 
-Pairs = NDArray[np.float64]
-"""|(A - B) z|^2 and |A z|^2 of each probe, or their sums over all unit vectors as a single row: (k, 2)."""
-
-
-def _dense(matrix: Operator, factors: KroneckerFactors) -> tuple[Pairs, Floats, list[Pairs]]:
-    whole, own = matrix.dense(), factors.dense()
-    layers, inside = list[Pairs](), 0.0
-    for block in factors.blocks:
-        at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
-        layers.append(_pairs(whole[at][:, at], own[at][:, at]).sum(0, keepdims=True))
-        inside += layers[-1][0, 1]
-    return _pairs(whole, own).sum(0, keepdims=True), np.array([inside]), layers
+def _dense(matrix: Operator, factors: Sequence[KroneckerFactors]) -> list[_Compared]:
+    whole, found = matrix.dense(), list[_Compared]()
+    for each in factors:
+        own, layers = each.dense(), list[Pairs]()
+        for block in each.blocks:
+            at = torch.cat([torch.arange(p.start, p.stop) for p in block.places.values()])
+            layers.append(_pairs(whole[at][:, at], own[at][:, at]).sum(0, keepdims=True))
+        inside = np.array([sum(pairs[0, 1] for pairs in layers)])
+        found.append(_Compared(_pairs(whole, own).sum(0, keepdims=True), inside, layers))
+    return found
 
 
 def _probed(
-    matrix: Operator, factors: KroneckerFactors, rng: np.random.Generator, count: int
-) -> tuple[Pairs, Floats, list[Pairs]]:
-    whole, inside = list[Pairs](), list[Floats]()
-    layers: list[list[Pairs]] = [[] for _ in factors.blocks]
-    for part in cuts(count, _BLOCK):
-        signs = _signs(matrix, rng, part.stop - part.start)
-        nearly, total, squares = factors(signs), torch.zeros_like(signs), np.zeros(len(signs))
-        for block, found in zip(factors.blocks, layers, strict=True):
-            at = list(block.places.values())
-            only = torch.zeros_like(signs)
-            for place in at:
-                only[:, place] = signs[:, place]
-            products = matrix(only)
-            total += products
-            found.append(_pairs(_at(products, at), _at(nearly, at)))
-            squares += found[-1][:, 1]
-        whole.append(_pairs(total, nearly))
-        inside.append(squares)
-    return np.concatenate(whole), np.concatenate(inside), [np.concatenate(found) for found in layers]
+    matrix: Operator, factors: Sequence[KroneckerFactors], rng: np.random.Generator, count: int
+) -> list[_Compared]:
+    parts = [
+        _along(matrix, factors, matrix.vectors(random_signs(rng, (part.stop - part.start, matrix.dim))))
+        for part in cuts(count, _BLOCK)
+    ]
+    return [
+        _Compared(
+            np.concatenate([part.whole for part in own]),
+            np.concatenate([part.inside for part in own]),
+            [np.concatenate(pairs) for pairs in zip(*(part.layers for part in own), strict=True)],
+        )
+        for own in zip(*parts, strict=True)
+    ]
+
+
+def _along(matrix: Operator, factors: Sequence[KroneckerFactors], signs: Tensor) -> list[_Compared]:
+    nearly, total = [each(signs) for each in factors], torch.zeros_like(signs)
+    layers = [list[Pairs]() for _ in factors]
+    for block in factors[0].blocks:
+        at = list(block.places.values())
+        only = torch.zeros_like(signs)
+        for place in at:
+            only[:, place] = signs[:, place]
+        products = matrix(only)
+        total += products
+        for near, found in zip(nearly, layers, strict=True):
+            found.append(_pairs(_at(products, at), _at(near, at)))
+    return [
+        _Compared(_pairs(total, near), np.sum([pairs[:, 1] for pairs in found], axis=0), found)
+        for near, found in zip(nearly, layers, strict=True)
+    ]
 
 
 def _at(rows: Tensor, places: Sequence[slice]) -> Tensor:
     return torch.cat([rows[:, at] for at in places], dim=1)
 
 
-def _units(matrix: Operator, approximation: Operator) -> Pairs:
+def _units(matrix: Operator, approximations: Sequence[Operator]) -> list[Pairs]:
     """Of all unit vectors, added up."""
-    total = np.zeros((1, 2))
+    totals = [np.zeros((1, 2)) for _ in approximations]
     for units in torch.eye(matrix.dim, dtype=matrix.dtype, device=matrix.device).split(_BLOCK):
-        total += _pairs(matrix(units), approximation(units)).sum(0)
-    return total
+        products = matrix(units)
+        for total, approximation in zip(totals, approximations, strict=True):
+            total += _pairs(products, approximation(units)).sum(0)
+    return totals
 
 
 def _pairs(products: Tensor, nearly: Tensor) -> Pairs:
     lengths = [row_lengths(rows.double()).square() for rows in (products - nearly, products)]
     return numbers(torch.stack(lengths, dim=1))
-
-
-def _signs(operator: Operator, rng: np.random.Generator, count: int) -> Tensor:
-    return operator.vectors(2.0 * rng.integers(0, 2, (count, operator.dim)) - 1.0)
-
-
-def _several(probes: int) -> int:
-    if _checks.natural("probes", probes) < 2:
-        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
-    return int(probes)
 
 
 def _ratio(above: Floats, below: Floats) -> Estimate:

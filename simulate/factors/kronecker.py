@@ -46,7 +46,7 @@ class KroneckerFactors(Operator):
         if not 0 < damping < math.inf:
             raise ValueError(f"damping must be finite and positive, got {damping}")
         return self._like(
-            self._blockwise(lambda block, rows: block.function(rows, lambda v: 1 / (v + damping)))
+            _blockwise(self.blocks, lambda block, rows: block.function(rows, lambda v: 1 / (v + damping)))
         )
 
     def power(self, exponent: float, *, damping: float = 0.0) -> Operator:
@@ -63,8 +63,11 @@ class KroneckerFactors(Operator):
             raise ValueError(
                 f"damping must be finite and positive for the exponent {exponent}, got {damping}"
             )
-        of = self._blockwise(lambda block, rows: block.function(rows, lambda v: (v + damping) ** exponent))
-        return self._like(of)
+        return self._like(
+            _blockwise(
+                self.blocks, lambda block, rows: block.function(rows, lambda v: (v + damping) ** exponent)
+            )
+        )
 
     def eigenvalues(self) -> Tensor:
         """All of them, (dim,), descending, float64."""
@@ -99,9 +102,6 @@ class KroneckerFactors(Operator):
             for at, part in zip(places, parts, strict=True):
                 found[at] = part
         return found
-
-    def _blockwise(self, of: Callable[[FactorBlock, Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        return _blockwise(self.blocks, of)
 
 
 def kfac(
@@ -149,7 +149,7 @@ def kfac(
     -----
     The bias is the weight of an input that is one, in one block with the weights. Convolutions of several groups have a
     pair of factors for each. Other layers, such as normalisations, have their block as it is. Ignored samples do not
-    count in A.
+    count in A; sampled targets are drawn for them too, as they have their part in `operators.fisher`.
 
     Blocks of layers with one position for a sample are exact if all samples have the same a, as a single one has, or
     the same g, as in a deep linear network with squared errors (Bernacchia, Lengyel and Hennequin, 2018), or if a and g
@@ -188,6 +188,7 @@ def ekfac(
     rng: np.random.Generator | None = None,
     draws: int = 1,
     likelihood: Likelihood | None = None,
+    factors: KroneckerFactors | None = None,
 ) -> KroneckerFactors:
     """`kfac` with the diagonal that the matrix itself has in the eigenbasis of the factors, in one more pass.
 
@@ -195,10 +196,18 @@ def ekfac(
     than `kfac`, layer by layer, for kinds that draw nothing. Sampled targets are drawn anew for the second pass. Where
     eigenvalues of a factor coincide it hangs on which eigenvectors are taken.
 
+    Parameters
+    ----------
+    objective, kind, sharing, rng, draws, likelihood
+        As of `kfac`.
+    factors
+        Whose eigenbasis, and whose blocks of layers without factors, are taken, as from `kfac` of the same objective,
+        or of what it was a few steps ago; those of `kfac` here, by `sharing`, if None.
+
     Raises
     ------
     ValueError
-        As `kfac`.
+        As `kfac`; or if the `factors` are of other parameters.
 
     References
     ----------
@@ -215,7 +224,10 @@ def ekfac(
     True
     """
     root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
-    return _operator(objective, corrected(objective, root, factored(objective, root, sharing)))
+    if factors is not None and dict(factors.places) != dict(objective.blocks()):
+        raise ValueError("factors must be of the parameters of the objective, got those of others")
+    blocks = factored(objective, root, sharing) if factors is None else factors.blocks
+    return _operator(objective, corrected(objective, root, blocks))
 
 
 def _operator(objective: Objective, blocks: list[FactorBlock]) -> KroneckerFactors:

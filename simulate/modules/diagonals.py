@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, as_operator
+from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import curved_tensors
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
@@ -78,16 +79,14 @@ def estimated_diagonal(matrix: AnyMatrix, rng: np.random.Generator, *, probes: i
     >>> found.value.tolist(), found.standard_error.tolist()
     ([1.0, -2.0], [0.0, 0.0])
     """
-    operator, probes = as_operator(matrix), _checks.natural("probes", probes)
-    if probes < 2:
-        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    operator, probes = as_operator(matrix), probe_count(probes)
     what = f"{3 * _BLOCK} vectors of {operator.dim} numbers"
     _memory.require_free("matrix", 8 * 3 * _BLOCK * operator.dim, what, device=operator.device)
     mean = torch.zeros(operator.dim, dtype=torch.float64, device=operator.device)
     squares, seen = torch.zeros_like(mean), 0
     while seen < probes:
         count = min(_BLOCK, probes - seen)
-        signs = operator.vectors(2.0 * rng.integers(0, 2, (count, operator.dim)) - 1.0)
+        signs = operator.vectors(random_signs(rng, (count, operator.dim)))
         for entry in (signs * operator(signs)).double():
             seen += 1
             change = entry - mean
@@ -259,7 +258,7 @@ def _of_site(site: Site, names: Iterable[str], slope: Tensor, samples: int) -> M
         rows[:, j] = 1.0
         return rows.view_as(site.nudge)
 
-    found = {name: torch.zeros_like(layer.get_parameter(name)).flatten() for name in names}
+    found = {name: site.nudge.new_zeros(layer.get_parameter(name).numel()) for name in names}
     if not site_gradients.multiplies(layer):
         for j in range(count):
             one = unit(j)

@@ -30,7 +30,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import _checks, operators
+from simulate import operators
+from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import sample_changes as _sample_changes, sites
 from simulate.modules.samples import Outer, outer_of, separate_batches, windows
 from simulate.objectives import Batch, Objective
@@ -152,9 +153,7 @@ def total_variance(
     >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
     Estimate(value=128.0, standard_error=0.0)
     """
-    probes = _checks.natural("probes", probes)
-    if probes < 2:
-        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    probes = probe_count(probes)
     _require_several(objective)
     by_sites, whole = _at_sites(objective), _whole(objective, matrix)
     found = np.empty(probes)
@@ -220,7 +219,7 @@ def _vector(name: str, objective: Objective, value: Any) -> Tensor:
 
 
 def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
-    return _vector("probes", objective, 2.0 * rng.integers(0, 2, objective.dim) - 1.0)
+    return _vector("probes", objective, random_signs(rng, objective.dim))
 
 
 def _full(matrix: str) -> bool:

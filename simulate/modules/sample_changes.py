@@ -114,7 +114,7 @@ def _feature(site: Site) -> Tensor | None:
         return None
     if not isinstance(site.layer, sites.NORMALISATIONS):
         return site.inputs
-    return sites.called(site, {"weight": torch.ones_like(site.layer.get_parameter("weight"))}, site.inputs)
+    return sites.unscaled(site, site.inputs)
 
 
 def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:

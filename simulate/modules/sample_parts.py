@@ -37,8 +37,20 @@ _WINDOW = 1 << 28
 Pair = tuple[Tensor, Tensor]
 """Of shape (n, r, d): inner products over d of the one with the other are those of gradients."""
 
-Root = Callable[[Outer, slice, Tensor], tuple[Tensor, Tensor]]
-"""Of some samples of a batch with these outputs: rows of S, as cotangents (r, n, *outputs), and D as (n, r) signs."""
+
+class Root(NamedTuple):
+    """How the rows of S are had.
+
+    Attributes
+    ----------
+    rows
+        Of some samples of a batch with these outputs: S, as cotangents (r, n, *outputs), and D as (n, r) signs.
+    asks
+        Whether it asks for the targets. Where not, samples whose targets add nothing to the loss count as others do.
+    """
+
+    rows: Callable[[Outer, slice, Tensor], tuple[Tensor, Tensor]]
+    asks: bool = True
 
 
 class SamplePart(NamedTuple):
@@ -66,7 +78,7 @@ class SamplePart(NamedTuple):
 
 
 def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Those of the curvature of the loss, A = S'DS: a `Root`."""
+    """Those of the curvature of the loss, A = S'DS: of a `Root`."""
     blocks = finite_derivatives(outer.blocks(part)).double()
     values, vectors = torch.linalg.eigh((blocks + blocks.mT) / 2)
     order = values.abs().argsort(1, descending=True)
@@ -78,13 +90,16 @@ def roots(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     return found.reshape(count, *outputs[part].shape).to(outputs.dtype), values.sign()[:, :count]
 
 
+_CURVATURE = Root(roots)
+
+
 def parts(
     objective: Objective,
     *,
     lengths: bool = False,
     directions: int = 0,
     pairs: bool = True,
-    root: Root = roots,
+    root: Root = _CURVATURE,
 ) -> Iterator[SamplePart]:
     """All samples, in the order of the data. To be used within `Objective.measured`, gradients enabled.
 
@@ -110,7 +125,7 @@ def parts(
     covered = sites.covers(objective) and sites.by_sample(objective)
     apart = not objective.training and sites.apart(objective)
     for batch in objective.batches(empty=True):
-        if not batch.factor:  # the mean over nothing
+        if not batch.factor and root.asks:  # the mean over nothing
             yield _nothing(objective, batch)
         elif covered:
             yield from _by_sites(objective, batch, lengths, directions, pairs, root)
@@ -223,7 +238,7 @@ def _rooted(root: Root, outer: Outer, outputs: Tensor, size: int) -> Iterator[tu
     """Windows of samples with their cotangents and signs, found for many windows together."""
     windows = max(1, _WINDOW // (64 * outputs[0].numel() ** 2 * size))
     for many in cuts(len(outputs), windows * size):
-        cotangents, signs = root(outer, many, outputs)
+        cotangents, signs = root.rows(outer, many, outputs)
         for part in cuts(len(signs), size):
             yield slice(many.start + part.start, many.start + part.stop), cotangents[:, part], signs[part]
 

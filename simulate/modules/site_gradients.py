@@ -275,8 +275,7 @@ def _times(steep: Tensor, matrix: Tensor) -> Tensor:
 def _scaling(site: Site, name: str, cotangents: Tensor, samples: int) -> Tensor:
     """Of a layer that scales and shifts what it has normalised."""
     if name == "weight":
-        ones = torch.ones_like(site.layer.get_parameter("weight"))
-        cotangents = cotangents * sites.called(site, {"weight": ones}, site.inputs.detach())
+        cotangents = cotangents * sites.unscaled(site, site.inputs.detach())
     if not isinstance(site.layer, nn.LayerNorm | nn.RMSNorm):
         cotangents = cotangents.movedim(2, -1)
     size = site.layer.get_parameter(name).numel()

@@ -40,6 +40,7 @@ __all__ = [
     "covers",
     "moved",
     "pulled",
+    "unscaled",
     "visited",
 ]
 
@@ -140,11 +141,7 @@ def moved(site: Site, directions: Sequence[Tensor]) -> Tensor:
 
 def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
     """Derivative of <cotangent, output of the layer> by its own parameters, by their places; its input held."""
-    own: dict[str, Tensor] = {
-        name: torch.zeros_like(p).requires_grad_()
-        for name, p in site.layer.named_parameters(recurse=False)
-        if name in site.places
-    }
+    own = {name: _filled(site, name, 0.0).requires_grad_() for name in _OWN if name in site.places}
     with torch.enable_grad():
         output = called(site, own, site.inputs.detach())
         found = torch.autograd.grad(output, list(own.values()), cotangent)
@@ -340,10 +337,24 @@ def called(site: Site, own: Mapping[str, Tensor], inputs: Tensor) -> Tensor:
     layer: Any = copy.copy(site.layer)
     # batch normalisation has wrong derivatives for weights that do not lie next to each other
     layer._parameters = {
-        n: own[n].contiguous() if n in own else None if p is None else torch.zeros_like(p)
+        n: own[n].contiguous() if n in own else None if p is None else _filled(site, n, 0.0)
         for n, p in site.layer._parameters.items()
     }
+    layer._buffers = {
+        n: b.to(site.nudge.dtype) if b is not None and b.is_floating_point() else b
+        for n, b in site.layer._buffers.items()
+    }
     return layer.forward(inputs)
+
+
+def unscaled(site: Site, inputs: Tensor) -> Tensor:
+    """What a normalisation multiplies by its weights."""
+    return called(site, {"weight": _filled(site, "weight", 1.0)}, inputs)
+
+
+def _filled(site: Site, name: str, value: float) -> Tensor:
+    """Like a parameter of the layer, of the type that it is measured in: a layer of half precision keeps its own."""
+    return torch.full_like(site.layer.get_parameter(name), value, dtype=site.nudge.dtype)
 
 
 def _only(slope: Tensor, samples: int, chosen: int) -> bool:

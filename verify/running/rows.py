@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from verify.judging.judge import PRINTED, Reading, passage
 from verify.judging.power import claim_power
 from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Verdict
 from verify.results import Curve, PointOutcome, Row
-from verify.results.lines import spans_decades, strays
+from verify.results.lines import drawn_at_points_only, spans_decades, strays
 
 if TYPE_CHECKING:
     from verify.running.settings import Settings
@@ -80,9 +81,11 @@ def claim_row(
         sensitivity=power.sensitivity,
         seconds=seconds,
         points=outcomes,
-        curves=_curves(claim, reading, found) if claim.axis else [],
+        curves=_curves(claim, reading, found, between=False) if claim.axis else [],
         model_based=claim.kind in MODEL_BASED,
     )
+    if row.curves and not drawn_at_points_only(row):
+        row = replace(row, curves=_curves(claim, reading, found, between=True))
     for stray in strays(row):
         raise ValueError(f"curves of {row.id} must pass through its table, got {stray}")
     return row
@@ -200,15 +203,20 @@ def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> No
 # --- curves --------------------------------------------------------------------------------------------------
 
 
-def _curves(claim: Claim, reading: Reading, found: Found) -> list[Curve]:
-    """Prediction and rivals over the claim's axis, once per setting of the other parameters."""
+def _curves(claim: Claim, reading: Reading, found: Found, *, between: bool) -> list[Curve]:
+    """Prediction and rivals over the claim's axis, once per setting of the other parameters.
+
+    At the points, and `between` them too unless predictions are from measured inputs.
+    """
     points = [Point(**o.parameters) for o in next(iter(found.values()))]
     settings = {_setting(claim, p): p for p in points}
     others = [r for r in found if r is not reading and r.score == reading.score]
     if claim.inputs:
         made = [_measured_curve(claim, reading, found, others, at) for at in settings]
         return [curve for curve in made if curve.x][:MOST_CURVES]
-    x, kept = _grid([p[claim.axis] for p in points]), {float(p[claim.axis]) for p in points}
+    values = [p[claim.axis] for p in points]
+    kept = sorted({float(value) for value in values})
+    x = _grid(values) if between else kept
     return [_curve(claim, reading, others, at, x, kept) for at in list(settings.values())[:MOST_CURVES]]
 
 
@@ -266,12 +274,22 @@ def _grid(values: Sequence[float]) -> list[float]:
 
 
 def _curve(
-    claim: Claim, reading: Reading, others: Sequence[Reading], at: Point, x: Sequence[float], kept: set[float]
+    claim: Claim,
+    reading: Reading,
+    others: Sequence[Reading],
+    at: Point,
+    x: Sequence[float],
+    kept: Sequence[float],
 ) -> Curve:
+    """At the places of a grid that a picture needs, and at those kept; at these alone where the grid has no others."""
     rivals = {**_rivals(claim, reading), **{r.label: r.predict for r in others}}
     formulas = [reading.predict, *rivals.values()]
     whole = isinstance(at[claim.axis], int)
-    found = _bends(x, kept, lambda v: [_value(claim, formula, at, v) for formula in formulas], whole=whole)
+
+    def said(v: float) -> list[float]:
+        return [_value(claim, formula, at, v) for formula in formulas]
+
+    found = {v: said(v) for v in x} if x == kept else _bends(x, {*kept}, said, whole=whole)
     predicted, *values = zip(*found.values(), strict=True)
     return Curve(
         axis=claim.axis,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
-from torch import nn
+from torch import Tensor, nn
 
-from simulate.factors import ekfac, factor_errors, kfac, matrix_of, relative_error
+from simulate.factors import KroneckerFactors, ekfac, factor_errors, kfac, matrix_of, relative_error
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton
 from tests.simulate.dense_matrices import rng, rotated
@@ -83,6 +84,26 @@ def test_small_layers_of_a_large_network_are_exact() -> None:
     assert found.layers[first].standard_error > 0 and found.whole.standard_error > 0
 
 
+@pytest.mark.parametrize("rows", [0, 20, 300])
+def test_several_share_the_products_of_the_matrix(rows: int) -> None:
+    """Each has the errors that it has alone, at the price of one."""
+    objective = perceptron()
+    matrix, factors = gauss_newton(objective), [kfac(objective), ekfac(objective), kfac(objective)]
+    taken = list[int]()
+
+    def product(vectors: Tensor) -> Tensor:
+        taken.append(len(vectors))
+        return matrix(vectors)
+
+    counted = replace(matrix, product=product)
+    found = factor_errors(counted, factors, rng(), rows=rows)
+    together = sum(taken)
+    taken.clear()
+
+    assert found == [factor_errors(counted, each, rng(), rows=rows) for each in factors]
+    assert sum(taken) == 3 * together
+
+
 def test_what_lies_between_layers_and_in_them_makes_up_the_whole() -> None:
     objective = convolutions()
     matrix, factors = gauss_newton(objective), ekfac(objective)
@@ -94,6 +115,12 @@ def test_what_lies_between_layers_and_in_them_makes_up_the_whole() -> None:
     )
 
     assert found.whole.value**2 * total == pytest.approx(found.between.value * total + inside)
+
+
+def _apart() -> KroneckerFactors:
+    """With layers in another order."""
+    factors = kfac(perceptron())
+    return replace(factors, blocks=factors.blocks[::-1])
 
 
 @pytest.mark.parametrize(
@@ -118,6 +145,14 @@ def test_what_lies_between_layers_and_in_them_makes_up_the_whole() -> None:
         (
             lambda: factor_errors(gauss_newton(convolutions()), kfac(perceptron()), rng()),
             "matrix must be of the parameters of the factors, got one with others",
+        ),
+        (
+            lambda: factor_errors(gauss_newton(perceptron()), [], rng()),
+            "factors must be of at least one kind, got none",
+        ),
+        (
+            lambda: factor_errors(gauss_newton(perceptron()), [kfac(perceptron()), _apart()], rng()),
+            "factors must all be of the same layers, got some of others",
         ),
     ],
 )

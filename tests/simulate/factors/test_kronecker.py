@@ -17,6 +17,7 @@ from simulate.factors import (
     cotangents,
     ekfac,
     kfac,
+    kronecker,
     layers,
     matrix_of,
 )
@@ -133,6 +134,20 @@ def test_a_corrected_block_has_the_diagonal_of_the_matrix_in_its_eigenbasis(name
             assert abs(float(((own - block.product(units)) * other.product(units)).sum())) < 1e-12
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_an_eigenbasis_at_hand_spares_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = KINDS[name]()
+    plain, expected = kfac(objective, sharing="reduce"), ekfac(objective, sharing="reduce")
+    monkeypatch.setattr(kronecker, "factored", None)
+
+    assert torch.equal(ekfac(objective, factors=plain).dense(), expected.dense())
+
+
+def test_an_eigenbasis_of_another_network_is_refused() -> None:
+    with pytest.raises(ValueError, match="factors must be of the parameters of the objective, got those of"):
+        ekfac(convolutions(), factors=kfac(perceptron()))
+
+
 # --- where factors are exact --------------------------------------------------------------------------------------
 
 
@@ -228,7 +243,7 @@ def test_sampled_targets_have_no_mean_and_a_seed() -> None:
     assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
     root = cotangents.root_of(objective, "sampled", rng=rng(2), draws=4000, likelihood="categorical")
     unused: Any = None  # what is drawn hangs on the outputs alone
-    vectors, weights = root(unused, slice(None), drawn(3, 2, 3))
+    vectors, weights = root.rows(unused, slice(None), drawn(3, 2, 3))
     assert vectors.shape == (4000, 2, 3) and (weights.sum(1) - 1).abs().max() < 1e-12
     assert (vectors.sum(2).abs() < 1e-12).all() and vectors.mean(0).abs().max() < 5 / np.sqrt(4000)
 
@@ -253,6 +268,33 @@ def test_ignored_samples_count_in_neither_factor() -> None:
         kfac(Objective(model, loss, (x, y))).dense(),
         kfac(Objective(model, loss, (x[y != 7], y[y != 7]))).dense(),
     )
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 2])
+@pytest.mark.parametrize("method", [kfac, ekfac])
+def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk: int | None) -> None:
+    """Targets that are drawn are drawn for samples that the data ignore too, also where a batch has no others."""
+    model = built(lambda: nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4)))
+    x, y = drawn(1, N, 3), torch.tensor([7, 7, 0, 1, 2, 7])
+    loss, kinds = nn.CrossEntropyLoss(ignore_index=7), ("gauss-newton", "empirical", "sampled")
+    whole = Objective(model, loss, (x, y))
+    cut = Objective(model, loss, [(x[:2], y[:2]), (x[2:], y[2:])], chunk=chunk)
+
+    for kind in kinds:
+        # a generator in the same state draws the same targets, sample by sample
+        found, expected = (method(objective, kind=kind, rng=rng()).dense() for objective in (cut, whole))
+        assert_allclose(found, expected, atol=1e-12)
+
+
+def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_information() -> None:
+    """Of biases alone, within five standard errors, with one sample in a batch that the loss ignores."""
+    model, loss = built(lambda: nn.Linear(3, 4)), nn.CrossEntropyLoss(ignore_index=7)
+    x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
+    cut = Objective(model, loss, (x, y), parameters="bias", chunk=1)
+    exact = fisher(cut).dense()
+    found = kfac(cut, kind="sampled", rng=rng(), draws=draws).dense()
+
+    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))
 
 
 def test_a_loss_of_straight_pieces_has_no_curvature() -> None:
@@ -280,6 +322,29 @@ def test_single_precision_agrees_with_double() -> None:
 
     assert narrow.dtype == torch.float32
     assert_allclose(narrow.dense(), exact, atol=1e-5 * float(exact.abs().max()))
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", KINDS)
+def test_half_precision_has_the_factors_of_the_same_values_in_single_precision(
+    name: str, kind: torch.dtype
+) -> None:
+    """To the last bit, and with the exact trace of the dense matrix."""
+    half, single = (_narrow(KINDS[name](), kind) for _ in range(2))
+    assert half.model is not None and single.model is not None
+    single = Objective(single.model.float(), single.criterion, single.data)
+    found, expected = kfac(half), kfac(single)
+
+    assert {p.dtype for p in half.model.parameters()} == {kind} and found.dtype == torch.float32
+    assert torch.equal(found.dense(), expected.dense())
+    assert torch.equal(ekfac(half).dense(), ekfac(single).dense())
+    assert ekfac(half).trace() == pytest.approx(float(gauss_newton(single).dense().trace()), rel=1e-5)
+
+
+def _narrow(objective: Objective, kind: torch.dtype) -> Objective:
+    ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
+    assert objective.model is not None
+    return Objective(objective.model.to(kind), objective.criterion, (x, y))
 
 
 def test_a_saturated_softmax_in_single_precision_has_factors() -> None:

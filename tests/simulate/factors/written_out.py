@@ -30,14 +30,16 @@ def perceptron() -> Objective:
 
 
 def convolutions() -> Objective:
-    layers = (
-        nn.Conv2d(2, 3, 2, padding=1, stride=2),
-        nn.ReLU(),
-        nn.Conv2d(3, 2, 2, bias=False),
-        nn.Tanh(),
-        nn.Flatten(),
+    model = built(
+        lambda: nn.Sequential(
+            nn.Conv2d(2, 3, 2, padding=1, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(3, 2, 2, bias=False),
+            nn.Tanh(),
+            nn.Flatten(),
+            nn.Linear(8, 2),
+        )
     )
-    model = built(lambda: nn.Sequential(*layers, nn.Linear(8, 2)))
     return Objective(model, nn.MSELoss(), (drawn(2, N, 2, 4, 4), drawn(3, N, 2)))
 
 

@@ -15,7 +15,7 @@ from scipy.linalg import hadamard
 from torch import Tensor, nn
 
 from simulate import operators
-from simulate.modules import hessian_variance, samples as _samples
+from simulate.modules import diagonals, hessian_variance, samples as _samples
 from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, total_variance, variance_along
 from simulate.networks import Mlp
 from simulate.objectives import Objective
@@ -226,6 +226,22 @@ def test_vectors_may_lie_in_any_order_in_memory(covered: bool, monkeypatch: pyte
     expected = quadratic_forms(objective, columns.T.contiguous().T)
     assert_allclose(quadratic_forms(objective, columns), expected, rtol=1e-12)
     assert_allclose(expected[:, :1], quadratic_forms(objective, columns[:, :1].clone()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["convolution", "normalisations"])
+def test_half_precision_has_the_forms_of_the_same_values_in_single_precision(kind: str) -> None:
+    found = list[Any]()
+    for dtype in (torch.bfloat16, torch.float32):
+        objective = objective_of(kind)
+        model: Any = objective.model
+        narrow = Objective(model.bfloat16().to(dtype), objective.criterion, objective.data)
+        columns = normal(narrow, 2)
+        assert hessian_variance._at_sites(narrow)
+        found.append((quadratic_forms(narrow, columns), variance_along(narrow, columns[:, 0])))
+        found[-1] += (diagonals.gauss_newton_diagonal(narrow), diagonals.hessian_diagonal(narrow))
+
+    for half, single in zip(*found, strict=True):
+        assert_allclose(half, single, rtol=0)
 
 
 def test_float32_follows_float64() -> None:

@@ -151,6 +151,28 @@ def test_the_derivative_by_a_layer_follows_from_that_by_its_nudge(name: str) -> 
 
 
 @pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_of_half_precision_acts_as_the_same_values_in_single(name: str) -> None:
+    """To the last bit, statistics of a normalisation too, though the layer itself keeps its type."""
+    build, x = LAYERS[name]
+    found = list[list[Tensor]]()
+    for kind in (torch.bfloat16, torch.float32):
+        layer = objective_of(build(), x).model
+        assert layer is not None
+        objective = Objective(layer.bfloat16().to(kind), SQUARES, (x, torch.zeros(len(x))))
+        assert covers(objective)
+        with as_found(layer, False):
+            outputs, (site,) = visited(objective, objective.leaves(), next(objective.batches()))
+            directions = tuple(drawn(2, *shape).float() for shape in objective.shapes)
+            cotangents = drawn(2, *outputs.shape).float()
+            rows = [site_gradients.per_sample(site, p, cotangents, SAMPLES) for p in objective.names]
+            pulled = sites.pulled(site, cotangents[0]).values()
+            found.append([outputs, sites.moved(site, directions), *rows, *pulled])
+            assert {p.dtype for p in layer.parameters()} == {kind}
+
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("name", LAYERS)
 def test_layers_on_rows_or_positions_have_their_trace_by_either_route(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.page import report
-from verify.page.report.findings import how_closely, how_far, misprints, paper_findings
+from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.page.report.misprints import misprint_table
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
 
@@ -141,24 +142,46 @@ def misprinted(number: int, **changes: Any) -> list[Row]:
     """A formula as our copy reads, which fails, and the one that replaces it."""
     claim, source = f"granziol2022/m{number}", changes.pop("source", f"theorem {number}")
     return [
-        made(f"m{number}", source, claim=claim, standing="corrected", reading="corrected"),
+        made(f"m{number}", source, claim=claim, standing="corrected", reading="corrected",
+             statement=f"statement {number}", **changes),
         made(f"m{number} [as our copy reads]", source, claim=claim, standing="misprint", points=WRONG,
-             expected="disagrees", verdict="disagrees",
+             statement=f"as printed {number}", expected="disagrees", verdict="disagrees",
              finding=f"As our copy reads, square {number} is missing; P says so. More words.", **changes),
     ]  # fmt: skip
 
 
-def test_every_misprint_says_what_the_error_is() -> None:
-    rows = [row for number in range(1, 6) for row in misprinted(number)]
-    (found,) = paper_findings(run(rows))
-    assert [f.words for f in found.misprints] == [
-        f"As our copy reads, square {k} is missing; P says so. More words." for k in (1, 2, 3)
+def test_every_misprint_is_a_line_of_one_table() -> None:
+    """Where, as printed and corrected, what the error is, and by how much; in the order of the entries."""
+    rows = [row for number in (3, 1, 2) for row in misprinted(number, entries=[f"B{number}"])]
+    results = run(rows, [entry(f"B{number}") for number in (1, 2, 3)])
+    table = misprint_table(results)
+    assert table is not None
+    ((paper, found),) = table.papers
+    assert paper == "granziol2022" and [m.on for m in found] == ["Theorem 1", "Theorem 2", "Theorem 3"]
+    (line,) = found[0].lines
+    assert (line.printed, line.corrected) == ("as printed 1", "statement 1")
+    assert (line.words, line.off) == ("square 1 is missing; P says so.", "4 times too large")
+    assert (line.holds, line.target) == ("within 0.5 %", "row/granziol2022/m1 [as our copy reads]")
+    html = page_of(results)
+    shown = html[html.index('<h3 id="misprints">') :]
+    for number in (1, 2, 3):
+        link = re.search(rf"square {number} is missing; P says so.*?<a href=\"#([^\"]*)\">4 times", shown)
+        assert link and f'id="{link[1]}"' in html
+    assert shown[: shown.index("</table>")].count("square 1 is missing") == 1
+
+
+def test_readings_of_one_formula_share_a_line_and_those_of_one_statement_stand_together() -> None:
+    rows = [row for number in (1, 2, 3) for row in misprinted(number, source="eq. (9)")]
+    rows[-1] = dataclasses.replace(rows[-1], statement=rows[1].statement)
+    table = misprint_table(run(rows))
+    assert table is not None
+    ((_, (found,)),) = table.papers
+    assert found.on == "Eq. (9)"
+    assert [(line.printed, line.readings) for line in found.lines] == [
+        ("as printed 1", 2),
+        ("as printed 2", 1),
     ]
-    assert [(f.on, f.words, f.measure) for f in found.other_misprints] == [
-        (f"Theorem {k}", f"square {k} is missing; P says so.", "4 times too large") for k in (4, 5)
-    ]
-    html = page_of(run(rows))
-    assert all(f"</a>: square {k} is missing; P says so." in html for k in (4, 5))
+    assert (table.statements, table.formulas, table.readings) == (1, 2, 3)
 
 
 def test_the_counts_of_misprints_add_up() -> None:
@@ -166,13 +189,20 @@ def test_the_counts_of_misprints_add_up() -> None:
     rows += misprinted(5, source="theorem 4, eq. (9)")
     rows += misprinted(6)[1:]  # nothing is judged beside it
     rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
-    assert misprints(run(rows)) == (6, 5, 7, 5)
-    assert misprints(run(rows[:1])) is None
-    (said,) = re.findall("Misprinted\\? .*?</p>", page_of(run(rows)))
+    table = misprint_table(run(rows))
+    assert table is not None and table[1:] == (6, 5, 6, 7, 5)
+    listed = [misprint for paper in table.papers for misprint in paper.misprints]
+    assert len(listed) == table.statements
+    assert sum(line.readings for misprint in listed for line in misprint.lines) == table.readings
+    assert misprint_table(run(rows[:1])) is None
+    html = page_of(run(rows))
+    (said,) = re.findall("Misprinted\\? .*?</p>", html)
     assert re.sub("<[^>]*>", "", said).startswith(
-        "Misprinted? 5 statements are wrong as our copy reads, named in the findings and tested in 6 readings, all of "
+        "Misprinted? 5 statements are wrong as our copy reads, all in one table, and tested in 6 readings, all of "
         "which fail; 7 corrected formulas agree, 2 of them where the misprint is one of words."
     )
+    assert "5 statements in 6 formulas, tested in 6 readings" in html
+    assert "nothing is judged beside it" in html and 'id="misprints"' not in page_of(run(rows[:1]))
 
 
 def failing(name: str, standing: str, **changes: Any) -> Row:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from tests.verify.page.full_size import full_size
 from tests.verify.page.test_findings import WRONG, entry, made, page_of, run
 from tests.verify.results.sample_rows import point
 from verify.page.report.glance import Statement, glances
@@ -37,6 +38,30 @@ def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_netwo
     assert theorem.reads == "4 times too large"
     assert theorem.networks == "0 of 1 reading agrees, the worst 4 times too large"
     assert (theorem.query, theorem.readings) == ("theorem 4", 3)
+
+
+def test_statements_of_several_entries_have_the_title_of_the_first_that_they_name() -> None:
+    rows = [made("t", "theorem 4", entries=["B2", "B1"]), made("l", "theorem 5", entries=["B1", "B2"])]
+    titles = {statement.number: statement.title for statement in told(rows)}
+    assert titles == {"Theorem 4": "title of B2", "Theorem 5": "title of B1"}
+
+
+def test_no_two_statements_of_a_paper_share_a_title() -> None:
+    for glance in glances(full_size()):
+        titles = [statement.title for statement in glance.statements]
+        assert len(set(titles)) == len(titles), glance.paper
+
+
+def test_a_formula_on_networks_and_as_our_copy_reads_is_one_reading_there() -> None:
+    """Beside the one that is repaired it would be counted twice; alone it stands for its claim."""
+    rows = [
+        made("t", "theorem 7"),
+        made("n", "theorem 7, on networks", claim="granziol2022/n", **WRONG_READING, **REAL),
+        made("n [as our copy reads]", "theorem 7, on networks", claim="granziol2022/n",
+             reading="as our copy reads", **WRONG_READING, **REAL),
+    ]  # fmt: skip
+    assert told(rows)[0].networks == "0 of 1 reading agrees, the worst 4 times too large"
+    assert told([rows[0], rows[2]])[0].networks == told(rows)[0].networks
 
 
 def test_what_fails_or_is_undecided_under_its_own_condition_says_so() -> None:

@@ -96,7 +96,7 @@ def test_between_the_points_a_line_is_the_formula(claim_id: str) -> None:
     """Where it is steepest it follows the formula, or is as steep as a step can be drawn."""
     claim = next(claim for claim in drawn_claims() if claim.id == claim_id)
     for row, reading in zip(rows_of(claim_id), readings(claim), strict=True):
-        for curve in row.curves:
+        for curve in [] if drawn_at_points_only(row) else row.curves:
             at = next(p for p in claim.experiment.points if Point(**curve.at).items() <= p.items())
             for x, y, off in steepest(curve):
                 said = rows._value(claim, reading.predict, at, x)
@@ -112,6 +112,17 @@ def test_no_line_has_more_places_than_a_picture_shows(claim_id: str) -> None:
             between = set(curve.x) - {float(point.parameters[curve.axis]) for point in row.points}
             numbers = [*between, *curve.predicted, *(y for values in curve.rivals.values() for y in values)]
             assert all(float(f"{y:.7g}") == y for y in numbers if math.isfinite(y)), row.id
+
+
+def test_where_only_points_are_drawn_a_file_has_no_other_places() -> None:
+    held = [row for claim in drawn_claims() for row in rows_of(claim.id) if drawn_at_points_only(row)]
+    more = [row.id for row in held if {x for c in row.curves for x in c.x} - set(at_points(row))]
+
+    assert len(held) > 20 and not more
+
+
+def at_points(row: Row) -> list[float]:
+    return [float(point.parameters[row.curves[0].axis]) for point in row.points]
 
 
 def steepest(curve: Curve) -> list[tuple[float, float, float]]:

@@ -7,10 +7,10 @@ of their entries.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from verify.judging.judge import PRINTED
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict
 from verify.model.inventory import Status
 from verify.page import ratios, wording
@@ -23,12 +23,10 @@ from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 __all__ = [
     "Failing",
     "Finding",
-    "Misprints",
     "PaperFindings",
     "corrections",
     "how_closely",
     "how_far",
-    "misprints",
     "paper_findings",
     "where_real",
 ]
@@ -67,15 +65,6 @@ class Failing(NamedTuple):
     readings: int
 
 
-class Misprints(NamedTuple):
-    """How many readings are misprinted, and of how many statements; how many corrected ones agree, and beside which."""
-
-    readings: int
-    statements: int
-    corrected: int
-    beside: int
-
-
 class PaperFindings(NamedTuple):
     """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
 
@@ -87,7 +76,6 @@ class PaperFindings(NamedTuple):
     holds: list[Finding]
     all_hold: int
     misprints: list[Finding]
-    other_misprints: list[Finding]
     fails: list[Failing]
     networks: list[Finding]
     judged_on_networks: tuple[int, int, int]
@@ -142,8 +130,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
             for row in first(hold, results, places)
         )[:most],
         all_hold=len(hold),
-        misprints=[failure(row) for row in misprinted[:FAILURES]],
-        other_misprints=[_in_a_phrase(failure(row), how_far(row)) for row in misprinted[FAILURES:]],
+        misprints=[failure(row) for row in misprinted],
         fails=[found for found in map(failing, FAILING) if found.readings],
         networks=_observed(tables),
         judged_on_networks=(
@@ -156,21 +143,6 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
         reported=[_entry(entry) for entry in observed if made & {*entry.observations}],
         not_run=[_entry(entry) for entry in observed if not made & {*entry.observations}],
     )
-
-
-def misprints(results: Results) -> Misprints | None:
-    """How the counts of misprints fit together; None without any.
-
-    Readings of one numbered statement stand as one finding, as they do in `paper_findings`.
-    """
-    wrong = [row for row in results.rows if _foreseen(row) and row.standing == Standing.MISPRINT]
-    right = [
-        row for row in results.rows if row.standing == Standing.CORRECTED and row.verdict == Verdict.AGREES
-    ]
-    claims = {row.claim for row in wrong}
-    statements = sum(len(found.misprints) + len(found.other_misprints) for found in paper_findings(results))
-    beside = sum(row.claim in claims for row in right)
-    return Misprints(len(wrong), statements, len(right), beside) if wrong else None
 
 
 def _foreseen(row: Row) -> bool:
@@ -268,15 +240,6 @@ def _where(row: Row) -> str:
     return ran_on(row.replicate, row.data, one_of)
 
 
-def _in_a_phrase(finding: Finding, measure: str) -> Finding:
-    """What the error is, in the first sentence of its words; that our copy reads so is said by the heading."""
-    said = _AS_READ.sub("", re.split(r"(?<=\.)\s+(?=[A-Z])", finding.words)[0])
-    return finding._replace(words=said, measure=measure, where="")
-
-
-_AS_READ = re.compile(r"^As our copy reads,? ")
-
-
 def _failure(row: Row, beside: Mapping[str, Row]) -> str:
     """How exactly the statement that replaces it holds, and how far off it is itself."""
     instead = beside.get(row.claim)
@@ -305,8 +268,13 @@ def _elsewhere(row: Row, results: Results) -> str:
 
 
 def where_real(rows: Iterable[Row]) -> str:
-    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there."""
-    real = [row for row in rows if row.data]
+    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there.
+
+    A formula as our copy reads stands for its claim only where the claim has no other: else it is no second statement.
+    """
+    judged = [row for row in rows if row.data]
+    repaired = {row.claim for row in judged if row.reading != PRINTED}
+    real = [row for row in judged if row.reading != PRINTED or row.claim not in repaired]
     if not real:
         return ""
     agree = sum(row.verdict == Verdict.AGREES for row in real)

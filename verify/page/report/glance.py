@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from verify.model import Standing, Verdict
 from verify.page.report.findings import how_closely, how_far, where_real
-from verify.page.report.statements import first, importance, numbered, place
+from verify.page.report.statements import capitalised, closed, first, importance, numbered, place
 from verify.results import Results, Row
 
 __all__ = ["PaperGlance", "Statement", "glances"]
@@ -86,12 +86,11 @@ def _statement(
         row for row in rows if row.standing in (Standing.AS_STATED, Standing.CORRECTED) and not row.data
     ]
     lead = first(stated or rows, results, places)[0]
-    about = min((entry for entry in lead.entries if entry in places), key=places.__getitem__, default="")
+    about = next((entry for entry in lead.entries if entry in titles), "")
     misprint = next((row for row in rows if row.standing == Standing.MISPRINT and _as_expected(row)), None)
-    whole = f"{name})" if "(" in name else name
     return Statement(
-        number=whole[:1].upper() + whole[1:],
-        query=whole,
+        number=capitalised(closed(name)),
+        query=closed(name),
         title=titles.get(about, lead.quantity),
         target=f"row/{lead.id}",
         verdict=lead.verdict,

@@ -21,6 +21,7 @@ from verify.page.report import find, findings, glance, summary
 from verify.page.report.balance import stands_left
 from verify.page.report.contents import Contents, Each, Sight
 from verify.page.report.links import ABOUT, CARDS, REPORT, Links
+from verify.page.report.misprints import misprint_table
 from verify.page.report.sealing import classed, policy
 from verify.page.report.sources import repository, source_link
 from verify.page.vocabulary import KINDS, STANDINGS, SYMBOLS
@@ -196,14 +197,14 @@ def _kinds(shown: Iterable[Shown]) -> dict[str, list[Markup]]:
 def _first(contents: Contents, links: Links, changed: bool) -> Markup:
     """Headline, findings and index."""
     results = contents.results
-    suite = results.suite
+    suite, misprinted = results.suite, misprint_table(results)
     told = _part(
         "headline",
         contents,
         links,
         edited=changed,
         headline=summary.headline(results.rows),
-        misprints=findings.misprints(results),
+        misprints=misprinted,
         crashed=[made for made in results.observations if made.error],
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),
@@ -220,6 +221,8 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         links,
         glances=glance.glances(results),
         found=findings.paper_findings(results),
+        misprints=misprinted,
+        entries=contents.entries,
         names=contents.names,
     )
     index = _part(

@@ -9,7 +9,7 @@ from verify.model import Standing
 from verify.page.cards import EXACT
 from verify.results import Results, Row
 
-__all__ = ["first", "importance", "numbered", "place"]
+__all__ = ["capitalised", "closed", "first", "importance", "numbered", "place"]
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 _NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
@@ -49,6 +49,20 @@ def numbered(place: str) -> str:
     return found.group().lower() if found else place
 
 
+def closed(number: str) -> str:
+    """What `numbered` gives, with the bracket that it leaves open.
+
+    >>> closed("eq. (26"), closed("theorem 4")
+    ('eq. (26)', 'theorem 4')
+    """
+    return f"{number})" if "(" in number and ")" not in number else number
+
+
+def capitalised(words: str) -> str:
+    """With a capital at its head, the rest as it is."""
+    return words[:1].upper() + words[1:]
+
+
 def place(row: Row, results: Results) -> str:
     """Where a statement stands in its paper, without the authors."""
     authors = [paper.authors for paper in results.suite.papers if paper.id == row.paper]
@@ -58,4 +72,4 @@ def place(row: Row, results: Results) -> str:
     place = place.partition(";")[0]
     if place.startswith(("ours", "Ours")) and row.entries:
         return row.entries[0]
-    return place[:1].upper() + place[1:]
+    return capitalised(place)

@@ -21,12 +21,13 @@ def factors_of(objective: Objective) -> tuple[KroneckerFactors, KroneckerFactors
     ValueError
         If the network has none, see `simulate.factors.kfac`.
     """
-    return kfac(objective), ekfac(objective)
+    plain = kfac(objective)
+    return plain, ekfac(objective, factors=plain)
 
 
 def factor_cost(probes: int, layers: int) -> int:
     """Products that `measured_factors` takes, but for small layers and the largest eigenvalue."""
-    return 2 * probes * layers + 40
+    return probes * layers + 20
 
 
 def measured_factors(
@@ -48,10 +49,7 @@ def measured_factors(
     probes
         For every layer.
     """
-    seed = int(rng.integers(1 << 62))
-    plain, corrected = (
-        factor_errors(operator, f, np.random.default_rng(seed), probes=max(probes, 2)) for f in factors
-    )
+    plain, corrected = factor_errors(operator, factors, rng, probes=max(probes, 2))
     return Factors(
         kfac=_number(plain.whole),
         ekfac=_number(corrected.whole),

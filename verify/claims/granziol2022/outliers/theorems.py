@@ -145,7 +145,7 @@ def _lemma_11(p: Point) -> float:
 WIGNER_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="granziol2022/theorem-4",
-        entries=("B15", "B16"),
+        entries=("B16", "B15"),
         source=f"{PAPER}, theorem 4, eq. (9); lemma 5, eq. (10)",
         statement=r"\lambda_1' = \lambda_1 + \frac{P}{b} \frac{\sigma^2}{\lambda_1}\quad "
         r"(\lambda_1 > \sqrt{P/b}\,\sigma,\ \text{Wigner noise of variance } \sigma^2/b)",

@@ -1,0 +1,36 @@
+"""Random vectors that estimates of a matrix are taken from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate import _checks
+
+__all__ = ["probe_count", "random_signs"]
+
+
+def random_signs(rng: np.random.Generator, shape: int | tuple[int, int]) -> NDArray[np.float64]:
+    """Entries that are 1 or -1, either with probability 1/2.
+
+    Examples
+    --------
+    >>> np.unique(random_signs(np.random.default_rng(0), (20, 3)))
+    array([-1.,  1.])
+    """
+    return np.asarray(2.0 * rng.integers(0, 2, shape) - 1.0, dtype=np.float64)
+
+
+def probe_count(probes: Any) -> int:
+    """How many, if they are enough for a standard error.
+
+    Raises
+    ------
+    ValueError
+        If they are fewer than two, or no integer.
+    """
+    if _checks.natural("probes", probes) < 2:
+        raise ValueError(f"probes must be at least 2, which give an error, got {probes}")
+    return int(probes)

@@ -1,0 +1,146 @@
+"""What our copies of the papers misprint, in one table: as they read, corrected, and how far off, from the results."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from verify.model import Standing, Verdict
+from verify.page.report.findings import corrections, how_closely, how_far
+from verify.page.report.statements import capitalised, closed, first, numbered, place
+from verify.results import Results, Row
+
+__all__ = ["MisprintTable", "PaperMisprints", "misprint_table"]
+
+
+class Misread(NamedTuple):
+    """A formula as our copy reads: where, what is wrong with it, by how much, and what replaces it.
+
+    Formulas are LaTeX; `corrected` and how closely it `holds` are empty where nothing is judged beside it. `target` is
+    the row that fails, `readings` how many have this formula.
+    """
+
+    where: str
+    words: str
+    printed: str
+    corrected: str
+    holds: str
+    off: str
+    target: str
+    readings: int
+
+
+class Misprint(NamedTuple):
+    """A numbered statement that is misprinted: its lines in the table, and the row whose entries it is of."""
+
+    on: str
+    row: Row
+    lines: list[Misread]
+
+
+class PaperMisprints(NamedTuple):
+    """The misprints of one paper, in the order of its entries."""
+
+    paper: str
+    misprints: list[Misprint]
+
+
+class MisprintTable(NamedTuple):
+    """All misprints, and how their counts fit together.
+
+    `readings` fail, of so many `statements` and `formulas`, the lines of the table; `corrected` ones agree, `beside`
+    them or where the misprint is one of words.
+    """
+
+    papers: list[PaperMisprints]
+    readings: int
+    statements: int
+    formulas: int
+    corrected: int
+    beside: int
+
+
+def misprint_table(results: Results) -> MisprintTable | None:
+    """All readings that fail as misprints, as foreseen; None without any.
+
+    Readings of one numbered statement stand together, and of these the ones of one formula in a line.
+    """
+    groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in results.rows:
+        if row.standing == Standing.MISPRINT and row.verdict == row.expected == Verdict.DISAGREES:
+            groups[row.paper, numbered(place(row, results))].append(row)
+    if not groups:
+        return None
+    beside, places = corrections(results.rows), {(e.paper, e.id): k for k, e in enumerate(results.inventory)}
+    papers = [
+        PaperMisprints(
+            paper,
+            sorted(
+                (_misprint(rows, results, beside, places) for (of, _), rows in groups.items() if of == paper),
+                key=lambda found: _entry_place(found.row, places),
+            ),
+        )
+        for paper in dict.fromkeys(paper for paper, _ in groups)
+    ]
+    wrong = [row for rows in groups.values() for row in rows]
+    right = [
+        row for row in results.rows if row.standing == Standing.CORRECTED and row.verdict == Verdict.AGREES
+    ]
+    claims = {row.claim for row in wrong}
+    return MisprintTable(
+        papers,
+        readings=len(wrong),
+        statements=len(groups),
+        formulas=sum(len(misprint.lines) for paper in papers for misprint in paper.misprints),
+        corrected=len(right),
+        beside=sum(row.claim in claims for row in right),
+    )
+
+
+def _misprint(
+    rows: Sequence[Row],
+    results: Results,
+    beside: Mapping[str, Row],
+    places: Mapping[tuple[str, str], int],
+) -> Misprint:
+    (lead,) = first(rows, results, {name: k for (paper, name), k in places.items() if paper == rows[0].paper})
+    formulas: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        formulas[row.statement].append(row)
+    lines = [_line(of_it, results, beside) for of_it in formulas.values()]
+    return Misprint(capitalised(closed(numbered(place(lead, results)))), lead, lines)
+
+
+def _line(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -> Misread:
+    row = rows[0]
+    instead = beside.get(row.claim)
+    return Misread(
+        where=row.place or place(row, results),
+        words=what_is_wrong(row.finding),
+        printed=row.statement,
+        corrected=instead.statement if instead else "",
+        holds=how_closely(instead) if instead else "",
+        off=how_far(row),
+        target=f"row/{row.id}",
+        readings=len(rows),
+    )
+
+
+def what_is_wrong(finding: str) -> str:
+    """The first sentence of a finding; that our copy reads so is said by the heading.
+
+    >>> what_is_wrong("As our copy reads, a square is missing; P says so. More of it.")
+    'a square is missing; P says so.'
+    """
+    return _AS_READ.sub("", re.split(r"(?<=\.)\s+(?=[A-Z])", finding)[0])
+
+
+_AS_READ = re.compile(r"^As our copy reads,? ")
+
+
+def _entry_place(row: Row, places: Mapping[tuple[str, str], int]) -> int:
+    return min(
+        (places[row.paper, name] for name in row.entries if (row.paper, name) in places), default=len(places)
+    )
