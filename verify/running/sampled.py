@@ -67,12 +67,12 @@ class Sampled:
         return [claim_row(claim, reading, found, seconds, self._settings) for reading in found]
 
     def _tell_apart(self, mine: _Prepared, claim: Claim) -> None:
-        """Draw on where a claim agrees and yet a rival stands everywhere, until none does or the budget ends.
+        """Draw on where a claim is decided and yet a rival stands everywhere, until none does or the budget ends.
 
         The guards stand in the way of a rival's own interval for longer: its deviations are larger and more skewed.
         """
         trials = [(run, trial) for run in mine.runs for trial in run.trials_of(claim, mine.readings[0])]
-        while all(trial.agrees for _, trial in trials):
+        while all(trial.decided for _, trial in trials):
             missed = set(claim.rivals).difference(*(trial.told_apart(run.scores) for run, trial in trials))
             going = [
                 (run, trial, n) for run, trial in trials if missed and (n := run.next_look(trial.last_look))
@@ -156,9 +156,9 @@ class _Trial:
     error: str = ""
 
     @property
-    def agrees(self) -> bool:
-        """Whether that is the verdict, and nothing crashed."""
-        return bool(self.judgement) and self.judgement.verdict is Verdict.AGREES and not self.error
+    def decided(self) -> bool:
+        """Whether it agrees or disagrees, and nothing crashed."""
+        return bool(self.judgement) and self.judgement.verdict is not Verdict.UNDECIDED and not self.error
 
     @property
     def last_look(self) -> int:

@@ -1,6 +1,7 @@
 """First and second derivatives of a homogeneous network of any layers, at every scale and temperature."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from simulate.modules import projected_network
 from simulate.modules.projected import projected_terms
 from simulate.modules.projected_network import ProjectedNetwork
 from simulate.networks import LeNet5, Mlp
-from simulate.objectives import Objective
+from simulate.objectives import Objective, derivatives
 from simulate.perceptrons.curvature import ProjectedMlp, haar, hessian_of, positive_excess
 
 LABELS = np.array([2, 0, 1, 2, 1])
@@ -119,6 +120,26 @@ def test_convolutions_of_few_places_and_of_many_have_the_same_derivatives(
     assert_allclose(net.second_derivatives, turned.second_derivatives, rtol=1e-12, atol=1e-12)
     expected = projected_terms(Objective(model, nn.CrossEntropyLoss(), (images(), LABELS)), frame).hessian
     assert_allclose(net.terms().hessian, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_directions_go_one_by_one_where_an_operation_does_not_take_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = convolutional()
+    frame, passes = frame_of(model), list[bool]()
+    together = ProjectedNetwork(model, images(), LABELS, frame)
+
+    def slopes(*tensors: Any, several: bool = False, **options: Any) -> Any:
+        passes.append(several)
+        if several:
+            raise RuntimeError("no batching rule")
+        return derivatives.slopes(*tensors, **options)
+
+    monkeypatch.setattr(projected_network, "slopes", slopes)
+    apart = ProjectedNetwork(model, images(), LABELS, frame)
+    assert passes.count(True) == 1
+    for name in ("jacobian", "second_derivatives"):
+        assert_allclose(getattr(apart, name), getattr(together, name), rtol=1e-13, atol=1e-14)
 
 
 def test_a_perceptron_has_the_terms_of_its_matrices() -> None:

@@ -87,6 +87,16 @@ def test_empty_columns_are_drawn_again_not_filled() -> None:
     assert stats.chisquare(torch.bincount(filled, minlength=5)[1:].numpy(), expected).pvalue > 1e-3
 
 
+@pytest.mark.parametrize(("rows", "columns", "total"), [(5000, 12, None), (5000, 12, 9000), (20, 5, None)])
+def test_a_haar_frame_in_single_precision_is_the_same(rows: int, columns: int, total: int | None) -> None:
+    single, whole = (
+        curvature.haar(np.random.default_rng(0), rows, columns, total=total, single=single)
+        for single in (True, False)
+    )
+    assert single.dtype == torch.float32
+    assert_allclose(single, whole, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("draw", [curvature.haar, curvature.sparse_frame])
 def test_frames_need_at_least_as_many_rows_as_columns(draw: Any) -> None:
     with pytest.raises(ValueError, match="columns must be between 1 and rows = 3, got 4"):

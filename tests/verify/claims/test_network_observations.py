@@ -15,10 +15,11 @@ from simulate.monte_carlo import Block, Point, fixture
 from simulate.perceptrons import own_direction, per_sample
 from simulate.perceptrons.sample_products import PerceptronSamples
 from simulate.perceptrons.trained import perceptron_objective
+from theory import batch_hessian
 from verify.claims.beyond import network_observations, networks as observed
 from verify.claims.granziol2022.networks.bounds_of_batches import outside_bounds
 from verify.claims.granziol2022.networks.exact import _copies
-from verify.claims.granziol2022.networks.typical_batches import typical_batches
+from verify.claims.granziol2022.networks.typical_batches import ROUNDING, typical_batches
 from verify.model.observation import Observation
 
 SMALLER = {
@@ -118,8 +119,8 @@ def test_copies_leave_the_data_set_and_widen_the_batch() -> None:
 
 
 def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
-    """With the same draws: eigenvalues of means of all per-sample Hessians, and theorems 4 and 7 by hand."""
-    size = {"samples": 48, "batch_size": 12, "batches": 4, "probes": 5}
+    """With the same draws, in double precision: means of all per-sample Hessians, and theorems 4 and 7 by hand."""
+    size = {"samples": 48, "batch_size": 12, "batches": 4}
     point = Point(images="digits", matrix="hessian", steps=3, **size)
     found = typical_batches(Block((np.random.default_rng(5),)), point)
 
@@ -127,10 +128,7 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
     matrices = per_sample.hessians(*observed.perceptron(rng, point)).numpy()
     batches = own_direction.partitions(rng, 48, 12, 1)
     tops = np.linalg.eigvalsh(matrices[batches].mean(axis=1))[:, -1]
-    probes = rng.standard_normal((5, len(matrices[0])))
-    probes /= np.linalg.norm(probes, axis=1, keepdims=True)
-    images = matrices @ probes.T
-    total = (images**2).sum(axis=1).mean() - (images.mean(axis=0) ** 2).sum(axis=0).mean()
+    total = matrices.var(axis=0).sum() / len(matrices[0])
     whole, inverse = np.linalg.eigvalsh(matrices.mean(axis=0))[-1], 1 / 12 - 1 / 48
     beta, sigma = len(matrices[0]) * inverse, (total / len(matrices[0])) ** 0.5
     broadened = whole + total * inverse / whole
@@ -141,16 +139,20 @@ def test_deviations_of_typical_batches_are_those_of_dense_matrices() -> None:
         else 2 * sigma * (1 + beta)
     )
 
-    assert_allclose(found["measured"], tops.mean())
-    assert_allclose(found["theorem_4"], fourth)
-    assert_allclose(found["off_4"], (tops.mean() - fourth) / tops.std(ddof=1))
-    assert_allclose(found["off_7"], (tops.mean() - seventh) / tops.std(ddof=1))
-    assert_allclose(found["closer"], np.abs(found["off_4"]) - np.abs(found["off_7"]))
-    assert_allclose(
-        found["deviations_for_one_sample"],
-        (found["theorem_4_for_one_sample"] - fourth) / tops.std(ddof=1),
-        rtol=2e-2,
-    )
+    alone = {"batch_size": 1, "dataset_size": 48}
+    single = batch_hessian.batch_eigenvalue(whole, sigma=sigma, dim=len(matrices[0]), **alone)
+    exact = {
+        "measured": tops.mean(),
+        "theorem_4": fourth,
+        "theorem_4_for_one_sample": single,
+        "off_4": (tops.mean() - fourth) / tops.std(ddof=1),
+        "off_7": (tops.mean() - seventh) / tops.std(ddof=1),
+        "deviations_for_one_sample": (single - fourth) / tops.std(ddof=1),
+    }
+    exact["closer"] = abs(exact["off_4"]) - abs(exact["off_7"])
+    assert found.keys() == exact.keys()
+    for name, value in exact.items():
+        assert_allclose(found[name], value, rtol=0, atol=ROUNDING, err_msg=name)
 
 
 def test_matrices_without_a_direction_of_positive_curvature_are_turned() -> None:

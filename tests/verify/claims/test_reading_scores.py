@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 from simulate import networks
 from simulate.monte_carlo import Block, Point, fixture
+from simulate.wide import fisher_gram, signals
 from verify.claims.karakida2019.spectrum import sizes
 from verify.claims.karakida2019.wide_networks import mean_over_networks
 from verify.claims.vysogorets2024.softmax import priors, unrelated
@@ -93,6 +94,17 @@ def test_a_mean_over_networks_draws_each_anew_from_the_stream_of_its_replicate()
     found = mean_over_networks(block(2), 3, lambda several: several.normal(4)[:, 1])
     expected = [rng.standard_normal((3, 4))[:, 1].mean() for rng in block(2).streams]
     assert_allclose(found, expected)
+
+
+def test_squares_over_the_trace_of_a_wide_network_are_those_in_double_precision() -> None:
+    point = sizes.WIDE.points[0] | {"width": 40, "samples": 30}
+    found = sizes.bound_of_wide(block(2), point)["squares_over_trace"]
+    network = signals.wide_network(
+        block(2), widths=(40, 40, 40, 1), samples=30, weight_variance=2.1, bias_variance=0.2
+    )
+    values = fisher_gram.fisher_eigenvalues(fisher_gram.centred(fisher_gram.gram(network, "relu")))
+    exact = values.square().sum(1) / values.sum(1)
+    assert_allclose(found, exact, rtol=0, atol=sizes.WIDE_ROUNDING)
 
 
 def test_scores_of_a_single_network_are_of_the_first_of_its_width() -> None:

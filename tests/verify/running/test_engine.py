@@ -46,10 +46,13 @@ def columns(
 # --- rivals
 
 
-def test_replicates_go_on_until_a_rival_is_told_apart_and_the_verdict_stays() -> None:
-    row = run(SKEWED_RIVAL)[0]
-    alone = judge_claim(SKEWED_RIVAL, SETTINGS, SerialExecutor())
-    assert [p.verdict for p in row.points] == ["agrees", "agrees"]
+@pytest.mark.parametrize("verdict", [Verdict.AGREES, Verdict.DISAGREES])
+def test_replicates_go_on_until_a_rival_is_told_apart_and_the_verdict_stays(verdict: Verdict) -> None:
+    off = 0.0 if verdict is Verdict.AGREES else 0.5
+    tested = dataclasses.replace(SKEWED_RIVAL, predict=lambda p: p.near + off, expected=verdict)
+    row = run(tested)[0]
+    alone = judge_claim(tested, SETTINGS, SerialExecutor())
+    assert [p.verdict for p in row.points] == [verdict, verdict]
     assert not any(rival.rejected for p in alone for rival in p.rivals)
     assert any(rival.rejected for p in row.points for rival in p.rivals)
     for mine, before in zip(row.points, alone, strict=True):

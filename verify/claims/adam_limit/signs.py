@@ -171,7 +171,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         predict=_surge,
         margin=0.05,
         margin_reason="as where gradients are small",
-        rivals={"error functions": _exact},
+        rivals={"square root, without a fall": _monotone, "as plain descent": _as_plain},
         expected=Verdict.DISAGREES,
         finding="Where few or weakly coupled weights put the noise scale beyond the batch size at which signs are "
         "sure, the best rate settles at that of full gradients and does not fall.",

@@ -42,20 +42,28 @@ class Noise(NamedTuple):
 
 
 def perceptron(
-    rng: np.random.Generator, point: Point, device: str = "cpu"
+    rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False
 ) -> tuple[tuple[int, ...], Any, Floats, Any]:
-    """Widths, parameters, inputs and labels of a tanh network on images pooled to 4 x 4, each pixel standardised."""
+    """Widths, parameters, inputs and labels of a tanh network on images pooled to 4 x 4, each pixel standardised.
+
+    It is trained, if at all, in single precision where `single`, and its parameters are of that.
+    """
     source = data.opened(point.images, (1, 4, 4))
     images = data.sample(source, rng, point.samples).flat()
     widths = (16, HIDDEN, source.classes)
     x = standardised(images.images)
     theta = per_sample.initial_parameters(rng, widths).to(device)
+    theta = theta.float() if single else theta
     return widths, trained.trained(widths, theta, x, images.labels, steps=point.steps), x, images.labels
 
 
-def small_perceptron(rng: np.random.Generator, point: Point, device: str = "cpu") -> Any:
+def small_perceptron(
+    rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False
+) -> Any:
     """Per-sample curvature of `perceptron`."""
-    return sample_products.PerceptronSamples(*perceptron(rng, point, device), matrix=point.matrix)
+    return sample_products.PerceptronSamples(
+        *perceptron(rng, point, device, single=single), matrix=point.matrix
+    )
 
 
 def lenet_perceptron(rng: np.random.Generator, point: Point, device: str = "cpu") -> Any:

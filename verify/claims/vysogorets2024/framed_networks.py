@@ -40,7 +40,7 @@ def lenet_300_100(
 ) -> _Drawn:
     """LeNet-300-100 as drawn, on `samples` images, seen in `dim` random directions.
 
-    With derivatives in single precision, half as dear and right to about 1e-6, where `single`.
+    With frame and derivatives in single precision, half as dear and right to about 1e-6, where `single`.
 
     Directions of the first layer that no image sees move neither logits nor Hessian. Leaving them out, in the
     weights and in the frame, changes nothing else and makes a network cheap.
@@ -59,6 +59,7 @@ def lenet_300_100(
         point.dim,
         total=networks.weight_count(widths),
         device=device,
+        single=single,
     )
     dtype = torch.float32 if single else torch.float64
     net = curvature.ProjectedMlp(seen, coordinates.T, images.labels, frame, dtype=dtype)
@@ -84,7 +85,7 @@ def _linear(weight: Any) -> Any:
 def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu", *, single: bool = False) -> _Drawn:
     """LeNet-5 as drawn, on `samples` images with three channels, seen in `dim` random directions.
 
-    Max pooled, unless the point has another `pooling`; with derivatives in single precision where `single`.
+    Max pooled, unless the point has another `pooling`; with frame and derivatives in single precision where `single`.
     """
     import torch
 
@@ -92,7 +93,8 @@ def lenet_5(rng: np.random.Generator, point: Point, device: str = "cpu", *, sing
     images = data.sample(source, rng, point.samples)
     pooling = point.get("pooling", "max")
     model = networks.LeNet5(3, source.classes, rng=rng, pooling=pooling).to(device)
-    frame = curvature.haar(rng, sum(p.numel() for p in model.parameters()), point.dim, device=device)
+    size = sum(p.numel() for p in model.parameters())
+    frame = curvature.haar(rng, size, point.dim, device=device, single=single)
     inputs, labels = images.tensors(device)
     if not single:
         return _Drawn(projected_network.ProjectedNetwork(model, inputs, labels, frame), model, inputs)
