@@ -35,7 +35,6 @@ Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fishe
 _HELD = 4
 """Times the logits, that what is kept of them from product to product takes at most."""
 
-
 _LARGEST = 1
 """Times the logits, that second derivatives in the hidden states take at most."""
 

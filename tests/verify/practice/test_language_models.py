@@ -14,7 +14,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from tests.simulate.objectives.language import CausalModel, batch, tokens
+from simulate.objectives import heads
+from tests.simulate.objectives.language import CausalModel, V, batch, tokens
 from verify.cli import main
 from verify.practice import plan
 from verify.practice.loading import load_problem, problem
@@ -272,6 +273,30 @@ def test_a_batch_of_transformers_is_measured_and_planned() -> None:
     assert_allclose(measured.zone.softmax.confidence, chosen.amax(-1).mean(), rtol=1e-9)
     planned = plan.plan(found, [2], steps=4)
     assert planned.samples == 5
+
+
+def test_logits_by_chunks_are_measured_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is measured of single sequences, and the softmax."""
+    given = {"dtype": "float64", "parameters": ["block"]}
+    plain = measure(problem(CausalModel(tied=False), batch(), **given), top=1, stopping=FEW)
+    monkeypatch.setattr(heads, "LARGE", 1)
+    monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
+    chunked = problem(CausalModel(tied=False), batch(), **given)
+    assert chunked.objective.head_of(chunked.objective.few()) is not None
+    found = measure(chunked, top=1, stopping=FEW)
+
+    assert found.noise is not None and plain.noise is not None
+    assert found.zone is not None and found.zone.softmax is not None
+    assert plain.zone is not None and plain.zone.softmax is not None
+    for one, other in (
+        (found.hessian.trace, plain.hessian.trace),
+        (found.hessian.frobenius, plain.hessian.frobenius),
+        (found.noise.along_top, plain.noise.along_top),
+        (found.noise.row, plain.noise.row),
+    ):
+        assert_allclose(one.value, other.value, rtol=1e-8)
+    assert_allclose(found.zone.softmax.confidence, plain.zone.softmax.confidence, rtol=1e-12)
+    assert_allclose(found.zone.softmax.entropy, plain.zone.softmax.entropy, rtol=1e-12)
 
 
 def test_the_field_is_handed_on() -> None:
