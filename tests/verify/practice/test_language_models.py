@@ -189,9 +189,22 @@ def test_data_are_named_as_models_are(folder: Path, name: str, place: str) -> No
             "hf:config.json",
             "empty.txt",
             {"tokenizer": "bytes"},
-            "must have a sequence of at least 2 tokens, got 0 to",
+            "must have a sequence of at least 2 tokens, got 0 tokens .* give a longer text",
         ),
-        ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 9999}, "use a smaller --length"),
+        ("hf:config.json", "few.txt", {"tokenizer": "bytes", "length": 9}, "use a smaller --length"),
+        ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 1}, "use a larger --length"),
+        (
+            "hf:config.json",
+            "words.txt",
+            {"tokenizer": "bytes", "length": 13},
+            "--length must be at most the 12 positions that the model takes, got 13",
+        ),
+        (
+            "config.json",
+            "words.txt",
+            {"tokenizer": "bytes"},
+            "got 'config.json'; a configuration is hf:config",
+        ),
         (
             "hf:small.json",
             "words.txt",
@@ -233,6 +246,7 @@ def test_what_is_none_is_told(
         "odd.json": '{"model_type": "tiny", "architectures": ["Nothing"], "vocab_size": 3}',
         "small.json": json.dumps(CONFIGURATION | {"vocab_size": 3}),
         "empty.txt": "",
+        "few.txt": "To be",
     }
     for name, content in files.items():
         (folder / name).write_text(content)
