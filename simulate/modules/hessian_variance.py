@@ -33,6 +33,7 @@ from torch import Tensor
 from simulate import operators
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import sample_changes as _sample_changes, sites
+from simulate.modules.head_samples import forms_by_head, has_head, variances_by_head
 from simulate.modules.samples import Outer, outer_of, separate_batches, windows
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
@@ -124,8 +125,8 @@ def total_variance(
 
     It is the variance of one element summed over all of them. The mean over B of the N samples, drawn without
     replacement, has (1/B - 1/N) times as much; the Hessian of their loss, if it is a mean over positions too, has that
-    times the square of `objective.share` N. Where `sites.covers` the model a probe v gives |(H_i - mean) v|^2; else two
-    probes give (w' (H_i - mean) v)^2, whose error is larger.
+    times the square of `objective.share` N. Where `sites.covers` the model, and where its logits are taken by chunks of
+    positions, a probe v gives |(H_i - mean) v|^2; else two probes give (w' (H_i - mean) v)^2, whose error is larger.
 
     Parameters
     ----------
@@ -155,6 +156,14 @@ def total_variance(
     """
     probes = probe_count(probes)
     _require_several(objective)
+    if has_head(objective):
+        found = variances_by_head(objective, [_signs(objective, rng) for _ in range(probes)], _known(matrix))
+    else:
+        found = _variances(objective, rng, probes, matrix)
+    return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))
+
+
+def _variances(objective: Objective, rng: np.random.Generator, probes: int, matrix: Matrix) -> Floats:
     by_sites, whole = _at_sites(objective), _whole(objective, matrix)
     found = np.empty(probes)
     for probe in range(probes):
@@ -164,7 +173,7 @@ def total_variance(
         else:
             forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
             found[probe] = forms.var(ddof=1)
-    return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))
+    return found
 
 
 def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
@@ -193,6 +202,9 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
     416.0
     """
     _require_several(objective)
+    if has_head(objective):
+        along = _vector("vector", objective, vector)
+        return float(variances_by_head(objective, [along], _known(matrix))[0])
     along, whole = _vector("vector", objective, vector), _whole(objective, matrix)
     return _variance_along(whole, along, matrix, by_sites=_at_sites(objective))
 
@@ -222,10 +234,14 @@ def _signs(objective: Objective, rng: np.random.Generator) -> Tensor:
     return _vector("probes", objective, random_signs(rng, objective.dim))
 
 
-def _full(matrix: str) -> bool:
+def _known(matrix: Any) -> Matrix:
     if matrix not in _MATRICES:
         raise ValueError(f"matrix must be {' or '.join(_MATRICES)}, got {matrix!r}")
-    return matrix == "hessian"
+    return matrix
+
+
+def _full(matrix: str) -> bool:
+    return _known(matrix) == "hessian"
 
 
 def _require_several(objective: Objective) -> None:
@@ -308,6 +324,8 @@ def _rowwise(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]], matrix: str) -> Floats:
+    if has_head(objective):
+        return forms_by_head(objective, pairs, _known(matrix))
     full, by_sites = _full(matrix), _at_sites(objective)
     at_sites = _sample_changes.forms_at_sites if by_sites else _forms_by_parameters
     part = _rescued(at_sites, _forms_by_parameters)

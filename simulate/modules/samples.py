@@ -89,14 +89,18 @@ def separate_batches(objective: Objective) -> Iterator[Batch]:
 
 def _require_blind(objective: Objective, batch: Batch) -> None:
     """One sample, and the first half of them, must have the same outputs without the others."""
-    size, leaves = rows(batch.targets), objective.leaves()
+    size, leaves, head = rows(batch.targets), objective.leaves(), objective.head_of(batch)
     middle = size // 2
+
+    def outputs(inputs: Any) -> Tensor:  # what goes into a head, which is blind to all else
+        return objective.outputs(leaves, inputs) if head is None else head.hidden(objective, leaves, inputs)
+
     with torch.no_grad():
-        together = objective.outputs(leaves, batch.inputs)
+        together = outputs(batch.inputs)
         if together.ndim == 0 or len(together) != size:
             return  # refused for that, see `Outer`
         for part in (slice(middle, middle + 1), slice(0, size - middle)):
-            alone, expected = objective.outputs(leaves, window(batch.inputs, part)), together[part]
+            alone, expected = outputs(window(batch.inputs, part)), together[part]
             if alone.numel() != expected.numel() or not alike(alone.reshape_as(expected), expected):
                 raise ValueError(
                     "model must give each sample outputs of its own, got samples that see each other"

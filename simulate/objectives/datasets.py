@@ -112,7 +112,9 @@ def _numbers(part: Any) -> Tensor:
     if not isinstance(part, np.ndarray | np.generic) and hasattr(part, "__array_interface__"):
         return _image(np.asarray(part))
     try:
-        return torch.as_tensor(part)
+        found = torch.as_tensor(part)
+        own = isinstance(part, np.ndarray | np.generic) or not found.is_floating_point()
+        return found if own else torch.as_tensor(part, dtype=torch.float64)  # as Python's floats are
     except (TypeError, ValueError, RuntimeError):
         raise ValueError(
             f"data must give samples of numbers, got {type(part).__name__}; give the data set a transform to tensors"

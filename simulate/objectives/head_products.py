@@ -4,6 +4,10 @@ The loss is a function of hidden states h and of the weights W of the head, l(h 
 the body. With J the derivative of h in the parameters, and of W in them, a product with the Gauss-Newton matrix goes
 through the layer in both directions, chunk by chunk, and through the body once; that with the Hessian has two parts
 more: the second derivatives of h weighted by the slope of the loss in h, and those that h and W have in common.
+
+Where W is fixed the loss is a function of h alone, with second derivatives of d x d numbers at each position, and all
+of the vocabulary is in them. They cost as much as d products or fewer, so that they are taken after as many products as
+that, and further ones go through the body alone: at most twice what it would have cost to know the number before.
 """
 
 from __future__ import annotations
@@ -31,6 +35,9 @@ Matrix = Literal["hessian", "gauss_newton", "h_term", "fisher", "empirical_fishe
 _HELD = 4
 """Times the logits, that what is kept of them from product to product takes at most."""
 
+_LARGEST = 1
+"""Times the logits, that second derivatives in the hidden states take at most."""
+
 
 def head_product(objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch) -> Product:
     """Product of the part of a matrix that a batch adds, with a vector split like the parameters.
@@ -47,20 +54,27 @@ def head_product(objective: Objective, matrix: Matrix, head: Head, leaves: Leave
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     size = hidden.shape[0] * hidden.shape[1] * head.classes * hidden.element_size()
     kept = _memory.is_free(2 * _HELD * size, objective.device)
+    places = head.places(objective, leaves)
+    fixed = all(place is None for place in places)
     chunks = [
-        _Chunk(objective, rows, weight, bias, matrix, kept)
+        _Chunk(objective, rows, weight, bias, matrix, kept=kept, fixed=fixed)
         for rows in rows_of(objective, head, hidden.detach(), batch.targets)
     ]
     curved = matrix in ("hessian", "h_term")
     if curved:
-        steep = torch.cat([chunk.slope() @ weight for chunk in chunks]).view_as(hidden).requires_grad_()
+        steep = _slopes(chunks).view_as(hidden).requires_grad_()
     else:
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
     pulled = slopes(hidden, leaves, steep, again=True)
-    places = head.places(objective, leaves)
+    states = _States(chunks, objective.share) if fixed and matrix != "h_term" else None
 
     def product(vector: Leaves) -> Leaves:
         change, *second = slopes(pulled, (steep, *leaves) if curved else steep, vector)
+        if states is not None:
+            first = slopes(hidden, leaves, states.bent(change))
+            return tuple(map(torch.add, first, second)) if second else first
+        if fixed:  # what the layer bends alone is not in the H-term
+            return tuple(second)
         own = [None if place is None else vector[place] for place in places]
         shares = _shares(objective, chunks, change, own) if matrix == "empirical_fisher" else None
         parts = _Parts(hidden, weight, bias)
@@ -87,10 +101,12 @@ class _Chunk:
         weight: Tensor,
         bias: Tensor | None,
         matrix: Matrix,
+        *,
         kept: bool,
+        fixed: bool,
     ) -> None:
         self.objective, self.rows, self.weight, self.bias, self.matrix = objective, rows, weight, bias, matrix
-        self._keeps = kept
+        self._keeps, self._keeps_slope = kept, kept and not fixed  # that of the hidden states tells all else
         self._bend: Bend | None = None
         self._slope: Tensor | None = None
 
@@ -127,8 +143,48 @@ class _Chunk:
                 (slope,) = torch.autograd.grad(self.objective.loss(free, self.rows.batch), free)
         else:
             slope = torch.zeros_like(free)
-        self._slope = slope if self._keeps else None
+        self._slope = slope if self._keeps_slope else None
         return slope
+
+    def second(self, columns: Tensor) -> Tensor:
+        """Second derivatives of the loss in the hidden states, (n, d, d); nothing is kept for others any more."""
+        bend, shape = self.bend(), (len(self.rows.hidden), len(self.weight))
+        self._keeps, self._bend = False, None
+        return torch.stack([bend(column.expand(shape)) @ self.weight for column in columns], 1)
+
+
+def _slopes(chunks: Sequence[_Chunk]) -> Tensor:
+    """Derivative of the loss in the hidden states, one position after the other."""
+    return torch.cat([chunk.slope() @ chunk.weight for chunk in chunks])
+
+
+class _States:
+    """Products with what bends the loss as a function of the hidden states, through a layer that is fixed."""
+
+    def __init__(self, chunks: Sequence[_Chunk], share: float) -> None:
+        self._chunks, self._share, self._count = chunks, share, 0
+        self._second: Tensor | None = None
+        self._slope = _slopes(chunks) if chunks[0].matrix == "empirical_fisher" else None
+
+    def bent(self, change: Tensor) -> Tensor:
+        """With a change of the hidden states (N, T, d)."""
+        if self._slope is not None:
+            rows = self._slope.view(len(change), -1)
+            return ((rows / self._share) * (rows * change.flatten(1)).sum(1, keepdim=True)).view_as(change)
+        flat = change.flatten(0, 1)
+        if self._second is None and self._pays():
+            columns = self._chunks[0].weight.mT.contiguous()
+            self._second = torch.cat([chunk.second(columns) for chunk in self._chunks])
+        if self._second is not None:
+            return torch.bmm(self._second, flat[:, :, None]).view_as(change)
+        self._count += 1
+        parts = [c.bend()(functional.linear(flat[c.rows.place], c.weight)) @ c.weight for c in self._chunks]
+        return torch.cat(parts).view_as(change)
+
+    def _pays(self) -> bool:
+        """Whether as many products were made as second derivatives cost, and these do not take too much."""
+        classes, width = self._chunks[0].weight.shape
+        return self._count >= width and width**2 <= _LARGEST * classes
 
 
 class _Parts:

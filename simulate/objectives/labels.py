@@ -3,11 +3,14 @@
 A causal language model predicts at each position the label of the next one, and its own loss moves the labels. Here
 the loss is a function of outputs and targets, so that the labels are moved instead: by one position to the left, with
 what the loss ignores at the end. Whether a model does so is asked of itself: it is called with the labels of one
-sample, and its own loss compared with the cross-entropy of its logits with the labels moved and as they stand.
+sample, and its own loss compared with the cross-entropy of its logits with the labels moved and as they stand. Where
+the first batch keeps no label after the first position, which both ways treat alike or one of them ignores, it is asked
+with labels of our own: all batches are treated the same, so that of one whose labels are moved nothing is kept.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +20,7 @@ from torch.nn import functional
 
 from simulate.objectives.batches import window
 from simulate.objectives.derivatives import normal
-from simulate.objectives.forms import Form
+from simulate.objectives.forms import Form, arguments
 from simulate.objectives.parameters import as_found
 from simulate.objectives.reductions import IGNORED, of_classes
 
@@ -59,8 +62,8 @@ class Labels:
         Raises
         ------
         ValueError
-            If the model's own loss is no cross-entropy of its logits with the labels, moved or not, or it moves them
-            and the loss is no cross-entropy.
+            If the model's own loss is no cross-entropy of its logits with the labels, moved or not, it moves them
+            and the loss is no cross-entropy, or it takes labels and fails with them.
         """
         inputs = self._completed(dict(inputs), labels)
         if not _movable(labels):
@@ -84,21 +87,20 @@ class Labels:
             )
         return getattr(self._loss, "ignore_index", IGNORED)
 
-    def _moves(
-        self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]
-    ) -> bool | None:
-        """Whether the model does; of labels that are none of its positions, False, and None where none is kept."""
+    def _moves(self, inputs: dict[str, Any], labels: Tensor, call: Call, leaves: Sequence[Tensor]) -> bool:
+        """Whether the model does; of labels that are none of its positions, False."""
         kept = (labels[:, 1:] != IGNORED).any(1).nonzero()
-        if not len(kept):
-            return None
-        one = slice(int(kept[0]), int(kept[0]) + 1)
+        place = int(kept[0]) if len(kept) else 0
+        one = slice(place, place + 1)
         inputs, labels = window(inputs, one), labels[one]
         away = [p.detach() + _AWAY * _size(p) * normal(p, seed=1) for p in leaves]
         with as_found(self._model, training=False), torch.no_grad():
             logits = self._form.read(call(away, inputs))
             if logits.shape[:-1] != labels.shape:
                 return False
-            own = _own_loss(call, away, inputs, labels)
+            if not len(kept):
+                labels = torch.arange(labels.numel(), device=labels.device).view_as(labels) % logits.shape[-1]
+            own = self._own_loss(call, away, {**inputs, "labels": labels})
             if own is None:
                 return False
             losses = [_cross_entropy(logits, each) for each in (_moved(labels, IGNORED), labels)]
@@ -111,15 +113,27 @@ class Labels:
             )
         return found[0]
 
+    def _own_loss(self, call: Call, leaves: Sequence[Tensor], given: dict[str, Any]) -> float | None:
+        """None of a model that takes no labels, or gives no loss for them."""
+        if self._model is not None:
+            try:
+                arguments(self._model, given)
+            except ValueError:  # its forward has no such name
+                return None
+        try:
+            found = call(leaves, given)
+        except Exception as error:  # code of others
+            if isinstance(error, TypeError) and _UNKNOWN in str(error):  # of a part that it hands them on to
+                return None
+            raise ValueError(
+                f"model must give its own loss with labels among its inputs, got {type(error).__name__}: {error};"
+                " give pairs (inputs, targets) as the loss takes them"
+            ) from error
+        loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
+        return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None
 
-def _own_loss(call: Call, leaves: Sequence[Tensor], inputs: dict[str, Any], labels: Tensor) -> float | None:
-    """None of a model that takes no labels, or gives no loss for them."""
-    try:
-        found = call(leaves, {**inputs, "labels": labels})
-    except (TypeError, ValueError):  # code of others, that takes no such argument
-        return None
-    loss = found.get("loss") if isinstance(found, Mapping) else getattr(found, "loss", None)
-    return float(loss) if isinstance(loss, Tensor) and loss.numel() == 1 else None
+
+_UNKNOWN = "unexpected keyword argument 'labels'"
 
 
 def _size(parameter: Tensor) -> float:
@@ -156,11 +170,17 @@ def _cross_entropy(logits: Tensor, labels: Tensor) -> float:
 def _fitting(own: float, losses: Sequence[float]) -> list[bool]:
     """Which of two losses are a model's own: of two that hardly differ, as in a fresh network, the much closer one.
 
+    The mean over nothing is no number, as of a single position that is moved away.
+
     Examples
     --------
     >>> _fitting(4.0, [4.0, 5.0]), _fitting(4.0, [4.001, 4.0]), _fitting(4.0, [4.0, 4.0]), _fitting(4.0, [5.0, 6.0])
     ([True, False], [False, True], [True, True], [False, False])
+    >>> _fitting(math.nan, [math.nan, 4.0])
+    [True, False]
     """
+    if math.isnan(own):
+        return [math.isnan(loss) for loss in losses]
     apart = _CLOSER * abs(losses[0] - losses[1])
     close = [abs(own - loss) <= _CLOSE * abs(own) for loss in losses]
     return [abs(own - loss) <= apart for loss in losses] if all(close) and apart > _SAME * abs(own) else close

@@ -28,28 +28,41 @@ class Work:
     >>> with work.part("second"):
     ...     pass
     second 0.75
+
+    Where a part turns out longer, less of all is done:
+
+    >>> work = Work({"only": 2.0}, lambda what, share: print(what, share))
+    >>> with work.part("only") as done:
+    ...     work.expect("only", 4.0)
+    ...     done(0.25)
+    only 0.0
+    only 0.25
     """
 
     def __init__(self, costs: Mapping[str, float], tell: Tell | None) -> None:
-        self._costs, self._tell = costs, tell
-        self._total, self._behind = sum(costs.values()), 0.0
+        self._costs, self._tell = dict(costs), tell
+        self._behind = 0.0
 
     def cost(self, name: str) -> float:
         """The guess."""
         return self._costs[name]
 
+    def expect(self, name: str, cost: float) -> None:
+        """A better guess, of a part that has begun or is to come."""
+        self._costs[name] = cost
+
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[float], None]]:
         """Go through one of them; what it gives is to be called with the share of it that is done."""
-        cost = self._costs[name]
 
         def done(share: float) -> None:
             if self._tell is not None:
-                self._tell(name, (self._behind + min(share, 1.0) * cost) / self._total)
+                total = sum(self._costs.values())
+                self._tell(name, (self._behind + min(share, 1.0) * self._costs[name]) / total)
 
         done(0.0)
         yield done
-        self._behind += cost
+        self._behind += self._costs[name]
 
 
 @contextmanager

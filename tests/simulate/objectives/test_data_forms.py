@@ -64,6 +64,13 @@ class Listed:
         return X[i].numpy(), int(Y[i])
 
 
+class Floats(Listed):
+    """Python's own floats, which torch takes for single ones where nobody says."""
+
+    def __getitem__(self, i: int) -> Any:
+        return X[i].tolist(), int(Y[i])
+
+
 class Augmented(Dataset[Any]):
     """Images that are flipped or not, from a generator of its own."""
 
@@ -117,6 +124,7 @@ SAME: dict[str, Callable[[], Any]] = {
     "an iterator over a loader": lambda: iter(DataLoader(ALL, 6)),
     "a data set": lambda: ALL,
     "numbers by number": Listed,
+    "lists of floats by number": Floats,
 }
 """All samples of X and Y."""
 

@@ -14,7 +14,8 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from tests.simulate.objectives.language import CausalModel, batch, tokens
+from simulate.objectives import heads
+from tests.simulate.objectives.language import CausalModel, V, batch, tokens
 from verify.cli import main
 from verify.practice import plan
 from verify.practice.loading import load_problem, problem
@@ -188,9 +189,22 @@ def test_data_are_named_as_models_are(folder: Path, name: str, place: str) -> No
             "hf:config.json",
             "empty.txt",
             {"tokenizer": "bytes"},
-            "must have a sequence of at least 2 tokens, got 0 to",
+            "must have a sequence of at least 2 tokens, got 0 tokens .* give a longer text",
         ),
-        ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 9999}, "use a smaller --length"),
+        ("hf:config.json", "few.txt", {"tokenizer": "bytes", "length": 9}, "use a smaller --length"),
+        ("hf:config.json", "words.txt", {"tokenizer": "bytes", "length": 1}, "use a larger --length"),
+        (
+            "hf:config.json",
+            "words.txt",
+            {"tokenizer": "bytes", "length": 13},
+            "--length must be at most the 12 positions that the model takes, got 13",
+        ),
+        (
+            "config.json",
+            "words.txt",
+            {"tokenizer": "bytes"},
+            "got 'config.json'; a configuration is hf:config",
+        ),
         (
             "hf:small.json",
             "words.txt",
@@ -232,6 +246,7 @@ def test_what_is_none_is_told(
         "odd.json": '{"model_type": "tiny", "architectures": ["Nothing"], "vocab_size": 3}',
         "small.json": json.dumps(CONFIGURATION | {"vocab_size": 3}),
         "empty.txt": "",
+        "few.txt": "To be",
     }
     for name, content in files.items():
         (folder / name).write_text(content)
@@ -272,6 +287,30 @@ def test_a_batch_of_transformers_is_measured_and_planned() -> None:
     assert_allclose(measured.zone.softmax.confidence, chosen.amax(-1).mean(), rtol=1e-9)
     planned = plan.plan(found, [2], steps=4)
     assert planned.samples == 5
+
+
+def test_logits_by_chunks_are_measured_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what is measured of single sequences, and the softmax."""
+    given = {"dtype": "float64", "parameters": ["block"]}
+    plain = measure(problem(CausalModel(tied=False), batch(), **given), top=1, stopping=FEW)
+    monkeypatch.setattr(heads, "LARGE", 1)
+    monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
+    chunked = problem(CausalModel(tied=False), batch(), **given)
+    assert chunked.objective.head_of(chunked.objective.few()) is not None
+    found = measure(chunked, top=1, stopping=FEW)
+
+    assert found.noise is not None and plain.noise is not None
+    assert found.zone is not None and found.zone.softmax is not None
+    assert plain.zone is not None and plain.zone.softmax is not None
+    for one, other in (
+        (found.hessian.trace, plain.hessian.trace),
+        (found.hessian.frobenius, plain.hessian.frobenius),
+        (found.noise.along_top, plain.noise.along_top),
+        (found.noise.row, plain.noise.row),
+    ):
+        assert_allclose(one.value, other.value, rtol=1e-8)
+    assert_allclose(found.zone.softmax.confidence, plain.zone.softmax.confidence, rtol=1e-12)
+    assert_allclose(found.zone.softmax.entropy, plain.zone.softmax.entropy, rtol=1e-12)
 
 
 def test_the_field_is_handed_on() -> None:

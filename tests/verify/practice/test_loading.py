@@ -87,6 +87,47 @@ def test_bytes_become_floats_up_to_one(folder: Path) -> None:
     assert_allclose(load(data="bytes.npz", dtype="float64").inputs, images / 255, rtol=1e-15)
 
 
+def test_bytes_in_a_mapping_are_whole_numbers() -> None:
+    """Such as tokens of a vocabulary of 256 that are saved as bytes."""
+
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(256, 3)
+
+        def forward(self, ids: Tensor) -> Tensor:
+            return self.embed(ids)
+
+    ids = torch.tensor([7, 255, 0], dtype=torch.uint8)
+    net, y = Tokens(), torch.tensor([0, 1, 2])
+    found = problem(net, ({"ids": ids}, y))
+    expected = nn.functional.cross_entropy(net.embed(ids.long()), y).item()
+
+    assert torch.equal(found.inputs["ids"], ids.long())
+    assert_allclose(found.objective.value(), expected, rtol=1e-6)
+
+
+def test_truth_values_stay_such() -> None:
+    """A mask that a model turns round: of whole numbers ~ gives -1 and -2."""
+
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: Tensor, hidden: Tensor) -> Tensor:
+            return self.layer(x * ~hidden)
+
+    x, hidden = torch.randn(4, 3), torch.arange(12).view(4, 3) % 2 == 0
+    net, y = Masked(), torch.tensor([0, 1, 1, 0])
+    for inputs in ((x, hidden), {"x": x, "hidden": hidden}):
+        found = problem(net, (inputs, y))
+        assert_allclose(
+            found.objective.value(), nn.functional.cross_entropy(net(x, hidden), y).item(), rtol=1e-6
+        )
+    assert problem(nn.Linear(3, 2), (x, hidden[:, 0])).targets.dtype == torch.int64
+
+
 def test_short_names_of_arrays_do_too(folder: Path) -> None:
     save("short", np.ones((3, 64)), np.arange(3), ("x", "y"))
 

@@ -74,8 +74,15 @@ def operator_of(values: np.ndarray) -> Operator:
     return Operator(product=product, dim=len(values), dtype=plain.dtype, device=plain.device)
 
 
-def judged(values: np.ndarray, stopping: StoppingRule, *, placed: bool = False) -> tuple[MeasuredMatrix, int]:
-    spent = [0]
+def judged(
+    values: np.ndarray,
+    stopping: StoppingRule,
+    *,
+    placed: bool = False,
+    expected: list[float] | None = None,
+) -> tuple[MeasuredMatrix, int]:
+    """With how many products were spent; all in all so many were expected, each time that it was asked."""
+    spent, noted = [0], [] if expected is None else expected
     inner = operator_of(values)
 
     def product(rows: Any) -> Any:
@@ -87,7 +94,10 @@ def judged(values: np.ndarray, stopping: StoppingRule, *, placed: bool = False) 
     trace = GrowingTrace(0.0, operator, rng)
     trace.grow(stopping.probes)
     asked = Wishes(count=2, stopping=stopping, lowest=True, placed=placed)
-    return found_matrix(operator, rng, trace, asked, lambda: spent[0]), spent[0]
+    found = found_matrix(
+        operator, rng, trace, asked, lambda: spent[0], lambda more: noted.append(spent[0] + more)
+    )
+    return found, spent[0]
 
 
 def test_probes_are_added_until_the_errors_are_small_enough() -> None:
@@ -107,6 +117,27 @@ def test_what_the_budget_leaves_open_is_said() -> None:
 
     assert found.short == "errors of its trace or norm"
     assert spent < 500 + matrices.cost(2, 20)
+
+
+@pytest.mark.parametrize("budget", [900, 100_000])
+def test_as_many_products_are_expected_as_are_spent(budget: int) -> None:
+    """By a guess of errors from few probes; never more than the budget and the density after it."""
+    expected: list[float] = []
+    _, spent = judged(balanced(), StoppingRule(tolerance=0.05, budget=budget), expected=expected)
+    assert spent / 2 < expected[0] < 2 * spent and 0.8 * spent < expected[-1] < 1.25 * spent
+    assert max(expected) <= budget + matrices.DENSITY_STEPS * matrices.DENSITY_PROBES
+
+
+def test_the_share_that_is_done_goes_on_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a matrix takes more products than it was thought to."""
+    monkeypatch.setattr(matrices, "LARGEST_WHOLE", 0)
+    told: list[tuple[str, float]] = []
+    stopping = StoppingRule(probes=2, tolerance=1e-4, budget=2000)
+    measure(small_problem(nn.Tanh()), top=1, stopping=stopping, tell=lambda *each: told.append(each))
+
+    shares = [share for what, share in told if what == "Hessian"]
+    assert len(shares) > 50 and len(set(shares)) > 0.9 * len(shares)
+    assert told[-1][1] <= 1.0
 
 
 def test_a_matrix_is_taken_whole_where_more_probes_cost_more() -> None:

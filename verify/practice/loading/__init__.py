@@ -7,7 +7,6 @@ generators as found, and the model that is given is copied, never changed.
 from __future__ import annotations
 
 import argparse
-import copy
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -19,30 +18,25 @@ import torch
 from torch import Tensor, nn
 
 from simulate import data as archives
-from simulate.monte_carlo import resolve_device
 from simulate.objectives import Objective
-from simulate.objectives.batches import placed, rows, window
+from simulate.objectives.batches import window
 from simulate.objectives.determinism import require_deterministic
-from simulate.objectives.forms import Form, asked_form
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready, unwrapped
+from simulate.objectives.parameters import as_found, parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
+from verify.practice.loading.first_calls import digits_for, dtype_of, first_outputs, own_copy
 from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
-from verify.practice.loading.samples import each, fitting, gathered, subsample
+from verify.practice.loading.losses import LOSSES, fitting, loss_of, named_loss
+from verify.practice.loading.samples import gathered, subsample
 from verify.running.options import require_seed
 
 __all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load_problem", "problem"]
 
 DIGITS = "digits"
-LOSSES: Mapping[str, Callable[[], nn.Module]] = {
-    "cross-entropy": nn.CrossEntropyLoss,
-    "mse": nn.MSELoss,
-    "bce": nn.BCEWithLogitsLoss,
-}
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
 BATCH = 1000
 """Samples in one pass where nobody says: more are not faster, and take more memory."""
 
@@ -50,11 +44,6 @@ OUTPUTS = 1 << 26
 """Numbers that the model returns in one pass where nobody says: a vocabulary at every position is many."""
 
 _TEXT = ".txt"
-
-_FEW = 2
-"""Samples of a first call: batch normalisation in training mode needs two."""
-
-_DIGIT_SHAPES = ((1, 28, 28), (784,), (1, 8, 8), (64,), (3, 32, 32))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +136,8 @@ def problem(
         Any module that returns a tensor, or `field` among others, samples along its first axis. A copy is measured.
     data
         A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once;
-        mappings with labels, and data sets of single samples, as `simulate.objectives.Objective` takes them.
+        mappings with labels, and data sets of single samples, as `simulate.objectives.Objective` takes them. Inputs
+        of type uint8 are divided by 255 unless they are in a mapping, where they may be tokens.
     loss
         A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce". By the targets
         if None: cross-entropy for integers, squared error for floats.
@@ -188,20 +178,19 @@ def problem(
         raise ValueError(f"model must be a torch.nn.Module, got {type(model).__name__}")
     model = unwrapped(model)
     require_ready(model)
-    own = _placed(_copied(model), device, dtype)
+    own = own_copy(model, dtype=dtype, device=device)
     free = parametric(own, parameters)
-    labels = Labels(own, nn.CrossEntropyLoss() if loss is None else _named_loss(loss), field)
+    labels = Labels(own, nn.CrossEntropyLoss() if loss is None else named_loss(loss), field)
 
     def parted(x: Any, y: Any) -> tuple[Any, Any]:
         with calling("model", "run on a batch with its labels"):
             return labels.parted(x, y, free.call, free.parameters)
 
     inputs, targets = subsample(*gathered(data, free.parameters[0], parted), samples, seed)
-    criterion = _loss(loss, targets)
+    criterion = loss_of(loss, targets)
     with as_found(own, training):
-        form = _form(free, inputs, targets, criterion, field)
-        outputs = _outputs(free, inputs, form)
-    targets = fitting(criterion, outputs, targets, _dtype(dtype))
+        outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)
+    targets = fitting(criterion, outputs, targets, dtype_of(dtype))
     most = max(1, min(BATCH, OUTPUTS // max(1, math.prod(outputs))))
     size = None if training else min(batch_size or most, len(targets))
     with calling("model and loss", "run on all samples"):
@@ -259,10 +248,10 @@ def load_problem(
         a module, or a module itself. The current folder is searched first. It builds with torch, numpy and Python
         seeded by `seed`. Or ``hf:config.json``, a configuration of transformers, see `language`.
     data
-        An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats as they are, uint8 inputs divided by 255;
-        or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28), (784,), (1, 8, 8),
-        (64,) and (3, 32, 32); or ``text.txt``, by a tokenizer; or ``pkg.module:name``, what `problem` takes or a
-        function without required arguments that gives it.
+        An ``.npz`` archive with ``x_train, y_train`` or ``x, y``: floats and truth values as they are, uint8 inputs
+        divided by 255; or ``digits``, the embedded ones, in the first shape that the model takes of (1, 28, 28),
+        (784,), (1, 8, 8), (64,) and (3, 32, 32); or ``text.txt``, by a tokenizer; or ``pkg.module:name``, what
+        `problem` takes or a function without required arguments that gives it.
     loss
         ``cross-entropy``, ``mse``, ``bce`` or ``pkg.module:function``.
     checkpoint
@@ -308,7 +297,7 @@ def load_problem(
 
 def _given(data: str, net: nn.Module, options: Mapping[str, Any]) -> Any:
     if data == DIGITS:
-        return _digits(net, options)
+        return digits_for(net, options)
     named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
     return given_data(data) if named and not Path(data).is_file() else _archive(data)
 
@@ -349,89 +338,6 @@ def _own_part(inputs: Any, targets: Tensor, ranks: Ranks) -> tuple[Any, Tensor]:
     """The samples of one of several processes, in their order."""
     start, stop = (len(targets) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
     return window(inputs, slice(start, stop)), targets[start:stop]
-
-
-def _copied(model: nn.Module) -> nn.Module:
-    with calling("model", "be such that it can be copied"):
-        return copy.deepcopy(model)
-
-
-def _placed(model: nn.Module, device: str, dtype: str) -> nn.Module:
-    place, kind = resolve_device(device), _dtype(dtype)
-    with calling("model", f"move to {place} as {dtype}"):
-        return model.to(device=place, dtype=kind)
-
-
-def _dtype(name: str) -> torch.dtype:
-    if name not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {name!r}")
-    return DTYPES[name]
-
-
-def _form(free: Parametric, inputs: Any, targets: Tensor, loss: Any, field: str | int | None) -> Form:
-    one = slice(0, 1)
-    return asked_form(
-        lambda given: free.call(free.parameters, given),
-        window(inputs, one),
-        targets[one],
-        loss=loss,
-        field=field,
-    )
-
-
-def _outputs(free: Parametric, inputs: Any, form: Form) -> tuple[int, ...]:
-    """Shape of the outputs of one sample, by a first call."""
-    few = window(inputs, slice(_FEW))
-    with calling("model", f"run on inputs of shape {_shapes(few)}"), torch.no_grad():
-        outputs = form.read(free.call(free.parameters, few))
-    if outputs.ndim == 0 or len(outputs) != rows(few):
-        got = f"outputs {tuple(outputs.shape)} for {rows(few)} samples"
-        raise ValueError(f"model must return outputs with samples along the first axis, got {got}")
-    return tuple(outputs.shape[1:])
-
-
-def _shapes(part: Any) -> str:
-    found: list[str] = []
-    each(part, lambda tensor: found.append(f"{tuple(tensor.shape)}{_whole(tensor)}"))
-    return " and ".join(found)
-
-
-def _whole(part: Tensor) -> str:
-    return "" if part.is_floating_point() else " of whole numbers"
-
-
-def _loss(loss: Any, targets: Tensor) -> Any:
-    if loss is None:
-        return nn.MSELoss() if targets.is_floating_point() else nn.CrossEntropyLoss()
-    return _named_loss(loss)
-
-
-def _named_loss(loss: Any) -> Any:
-    if isinstance(loss, str) and loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
-    if not isinstance(loss, str) and not callable(loss):
-        raise ValueError(f"loss must be a function of outputs and targets, got {type(loss).__name__}")
-    return LOSSES[loss]() if isinstance(loss, str) else loss
-
-
-def _digits(net: nn.Module, options: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The embedded digits in the first shape that the model takes."""
-    require_ready(net)
-    own = _copied(net).to(_dtype(options.get("dtype", "float32")))
-    free, first = parametric(own), ""
-    for shape in _DIGIT_SHAPES:
-        size = {784: (1, 28, 28), 64: (1, 8, 8)}.get(shape[0], shape)
-        images = archives.digits(size)
-        pixels = images.images.reshape(-1, *shape)
-        try:
-            with as_found(own, bool(options.get("training"))):
-                _outputs(free, placed(torch.tensor(pixels[:_FEW]), free.parameters[0]), Form())
-        except ValueError as error:
-            first = first or str(error)
-            continue
-        return pixels, images.labels
-    shapes = ", ".join(map(str, _DIGIT_SHAPES))
-    raise ValueError(f"data digits must fit the model in one of the shapes {shapes}; the first: {first}")
 
 
 def _archive(path: str) -> tuple[Any, Any]:

@@ -139,7 +139,8 @@ def given_data(words: str) -> Any:
 def _named(what: str, words: str) -> Any:
     place, _, name = words.rpartition(":")
     if not place or not name:
-        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}")
+        hint = f"; a configuration is hf:{words}" if what == "model" and words.endswith(".json") else ""
+        raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}{hint}")
     with calling(f"{what} {words}", "import without an error"):
         found: Any = imported(place)
     for part in name.split("."):

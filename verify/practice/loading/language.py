@@ -109,26 +109,31 @@ def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, l
     Raises
     ------
     ValueError
-        If there is no such text or tokenizer, or too little of it for one sequence.
+        If there is no such text or tokenizer, too little of it for one sequence, or `length` is above what the model
+        takes.
     """
     tokens = _tokens(_text(path), _place(model, tokenizer))
-    length = length or min(LENGTH, _most(net), max(2, len(tokens)))
+    most = _most(net)
+    if length is not None and most is not None and length > most:
+        raise ValueError(f"--length must be at most the {most} positions that the model takes, got {length}")
+    length = length or min(LENGTH, most or LENGTH, max(2, len(tokens)))
     count = len(tokens) // length
     if length < 2 or not count:
         got = f"{len(tokens)} tokens for sequences of {length}"
-        raise ValueError(
-            f"data {path} must have a sequence of at least 2 tokens, got {got}; use a smaller --length"
-        )
+        advice = "use a smaller --length" if len(tokens) > 1 and length > 2 else "give a longer text"
+        advice = "use a larger --length" if length < 2 else advice
+        raise ValueError(f"data {path} must have a sequence of at least 2 tokens, got {got}; {advice}")
     ids = tokens[: count * length].view(count, length)
     left = len(tokens) - ids.numel()
     told = f"data {path}: {count} sequences of {length} tokens{f', the last {left} tokens left out' if left else ''}"
     return {"input_ids": ids, "labels": ids.clone()}, told
 
 
-def _most(net: nn.Module) -> int:
+def _most(net: nn.Module) -> int | None:
+    """Positions that the model takes, if it says so."""
     config = getattr(net, "config", None)
     found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-    return found if isinstance(found, int) and found > 1 else LENGTH
+    return found if isinstance(found, int) and found > 1 else None
 
 
 def _text(path: str) -> str:

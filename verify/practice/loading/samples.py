@@ -1,4 +1,4 @@
-"""Samples of all kinds as one pair of inputs and targets: joined, drawn, and in the shape that a loss wants."""
+"""Samples of all kinds as one pair of inputs and targets: joined and drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from simulate.objectives.batches import (
     Labelling,
@@ -25,10 +25,7 @@ from simulate.objectives.batches import (
 from simulate.objectives.parameters import as_found
 from verify.practice.loading.foreign import calling
 
-__all__ = ["each", "fitting", "gathered", "subsample"]
-
-_LABELS = "; if they are classes, save them as integers and take cross-entropy"
-_SHARES = "; if they are shares of the classes, save them as floats"
+__all__ = ["each", "gathered", "subsample"]
 
 
 def gathered(data: Any, like: Tensor, labels: Labelling) -> tuple[Any, Tensor]:
@@ -41,8 +38,8 @@ def gathered(data: Any, like: Tensor, labels: Labelling) -> tuple[Any, Tensor]:
         batches = [pair(item) for item in items]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
-    inputs = [each(x, lambda part: placed(_scaled(part), like)) for x, _ in batches]
-    targets = [placed(_tensor("targets", y), like) for _, y in batches]
+    inputs = [_placed(x, like, scaled=True) for x, _ in batches]
+    targets = [placed(_whole(_tensor("targets", y)), like) for _, y in batches]
     for place, item in enumerate(items):
         if carries_labels(item):
             inputs[place], targets[place] = labels(inputs[place], targets[place])
@@ -62,22 +59,32 @@ def each(part: Any, change: Callable[[Any], Any]) -> Any:
     return tuple(each(value, change) for value in part) if isinstance(part, tuple | list) else change(part)
 
 
-def _scaled(part: Any) -> Tensor:
-    """Inputs: bytes become floats in [0, 1], and floats must be finite."""
-    raw = part.dtype in (torch.uint8, np.dtype(np.uint8)) if isinstance(part, Tensor | np.ndarray) else False
+def _placed(part: Any, like: Tensor, *, scaled: bool) -> Any:
+    """Inputs as the model gets them; in a mapping bytes may be tokens, and are whole numbers."""
+    if isinstance(part, Mapping):
+        return {name: _placed(value, like, scaled=False) for name, value in part.items()}
+    if isinstance(part, tuple | list):
+        return tuple(_placed(value, like, scaled=scaled) for value in part)
     tensor = _tensor("inputs", part)
     if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
         raise ValueError("inputs must be finite, got NaN or infinity")
-    return tensor.double() / 255 if raw else tensor
+    if scaled and tensor.dtype == torch.uint8:
+        return placed(tensor.double() / 255, like)
+    return placed(tensor if tensor.dtype == torch.bool else _whole(tensor), like)
 
 
 def _tensor(name: str, part: Any) -> Tensor:
-    """Floats as they are, whole numbers and truth values as int64."""
+    """Of its own type."""
     if isinstance(part, Tensor) or (isinstance(part, np.ndarray) and part.dtype.kind in "biuf"):
         part = as_tensor(part)
     if not isinstance(part, Tensor) or part.is_complex() or part.ndim == 0:
         got = f"an array of {part.dtype}" if isinstance(part, Tensor | np.ndarray) else type(part).__name__
         raise ValueError(f"{name} must be tensors or arrays of real numbers, samples first, got {got}")
+    return part
+
+
+def _whole(part: Tensor) -> Tensor:
+    """Floats as they are, whole numbers and truth values as int64."""
     return part if part.is_floating_point() else part.long()
 
 
@@ -90,45 +97,3 @@ def subsample(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> t
     drawn = np.random.default_rng(seed).choice(len(targets), samples, replace=False)
     chosen = torch.as_tensor(np.sort(drawn), device=targets.device)
     return each(inputs, lambda part: part[chosen]), targets[chosen]
-
-
-def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.dtype) -> Tensor:
-    """The targets as a loss of torch wants them for outputs of this shape; as they are for other functions."""
-    if targets.is_floating_point() and not bool(targets.isfinite().all()):
-        raise ValueError("targets must be finite, got NaN or infinity")
-    if isinstance(loss, nn.CrossEntropyLoss):
-        return _classes(loss, outputs, targets)
-    if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):
-        return targets
-    values = _shaped(targets.to(dtype), outputs, _LABELS * _like_labels(targets, outputs))
-    if isinstance(loss, nn.BCEWithLogitsLoss) and not bool(((values >= 0) & (values <= 1)).all()):
-        raise ValueError(f"targets must be 0..1 for bce, got {values.min():g}..{values.max():g}")
-    return values
-
-
-def _like_labels(targets: Tensor, outputs: tuple[int, ...]) -> bool:
-    """Whether they may have been meant as classes."""
-    return tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
-
-
-def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
-    if not outputs or outputs[0] < 2:
-        raise ValueError(
-            f"outputs must be at least 2 for cross-entropy, one for each class, got {outputs}; use bce for one"
-        )
-    if targets.is_floating_point():  # probabilities
-        return _shaped(targets, outputs, _LABELS * _like_labels(targets, outputs))
-    labels = _shaped(targets, outputs[1:], _SHARES * (targets.shape[1:] == outputs))
-    kept = labels[labels != loss.ignore_index]
-    if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
-        got = f"{int(kept.min())}..{int(kept.max())}"
-        raise ValueError(f"labels must be 0..{outputs[0] - 1} for {outputs[0]} outputs, got {got}")
-    return labels
-
-
-def _shaped(targets: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
-    """The targets in this shape for each sample, but for axes of length 1: torch would spread those over others."""
-    own = tuple(targets.shape[1:])
-    if [n for n in own if n != 1] != [n for n in shape if n != 1]:
-        raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}{hint}")
-    return targets.reshape(len(targets), *shape)

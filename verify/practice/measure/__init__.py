@@ -136,9 +136,12 @@ def measure(
                 whole,
                 replace(asked, lowest=True, placed=True),
                 spent.so_far,
+                spent.expect,
             )
         with spent.part(_GAUSS_NEWTON):
-            second = found_matrix(spent.on(gauss_newton(objective)), streams[2], part, asked, spent.so_far)
+            second = found_matrix(
+                spent.on(gauss_newton(objective)), streams[2], part, asked, spent.so_far, spent.expect
+            )
         with spent.part(_H_TERM):
             exact = first.matrix.frobenius.kind == "exact"
             remainder = _norm_of_rest(spent.on(h_term(objective)), streams[3], stopping.probes, exact=exact)
@@ -238,7 +241,7 @@ class _Spent:
     def __init__(self, work: Work) -> None:
         self.products, self._work = 0, work
         self._done: Callable[[float], None] = lambda _: None
-        self._start, self._guess = 0, 1.0
+        self._start, self._name = 0, ""
 
     def so_far(self) -> int:
         """Products."""
@@ -248,8 +251,12 @@ class _Spent:
     def part(self, name: str) -> Iterator[None]:
         """What is spent within belongs to it."""
         with self._work.part(name) as done:
-            self._done, self._start, self._guess = done, self.products, self._work.cost(name)
+            self._done, self._start, self._name = done, self.products, name
             yield
+
+    def expect(self, more: float) -> None:
+        """So many products more in the part that is under way."""
+        self._work.expect(self._name, self.products - self._start + more)
 
     def on(self, operator: Operator) -> Operator:
         """The same operator, watched."""
@@ -257,7 +264,7 @@ class _Spent:
         def product(vectors: torch.Tensor) -> torch.Tensor:
             found = operator.product(vectors)
             self.products += len(vectors)
-            self._done((self.products - self._start) / self._guess)
+            self._done((self.products - self._start) / self._work.cost(self._name))
             return found
 
         return Operator(

@@ -85,6 +85,7 @@ def found_matrix(
     trace: GrowingTrace,
     asked: Wishes,
     spent: Callable[[], int],
+    expect: Callable[[float], None] = lambda _: None,
 ) -> MeasuredMatrix:
     """A matrix, from products with vectors.
 
@@ -100,6 +101,8 @@ def found_matrix(
         What is asked of it.
     spent
         Products of the whole measurement so far.
+    expect
+        Called with how many more this matrix is going to take, by the errors as they are.
 
     Examples
     --------
@@ -110,7 +113,7 @@ def found_matrix(
     >>> [each.value for each in found.top], found.lowest.value, found.trace.value, round(found.frobenius.value, 9)
     ([4.0, 3.0], -1.0, 6.0, 5.099019514)
     """
-    return _Search(operator, rng, trace, asked, spent).go()
+    return _Search(operator, rng, trace, asked, spent, expect).go()
 
 
 class _Search:
@@ -121,8 +124,10 @@ class _Search:
         trace: GrowingTrace,
         asked: Wishes,
         spent: Callable[[], int],
+        expect: Callable[[float], None],
     ) -> None:
-        self.operator, self.rng, self.trace, self.asked, self.spent = operator, rng, trace, asked, spent
+        self.operator, self.rng, self.trace, self.asked = operator, rng, trace, asked
+        self.spent, self.expect = spent, expect
 
     def go(self) -> MeasuredMatrix:
         asked, stopping = self.asked, self.asked.stopping
@@ -143,8 +148,10 @@ class _Search:
         while (needed := self._needed(norm)) > 0:
             if self._whole_pays(needed):
                 return self._whole()
-            if self.spent() >= stopping.budget:
+            left = stopping.budget - self.spent()
+            if left <= 0:
                 break
+            self.expect(min(needed, left) + asked.dense * DENSITY_STEPS * DENSITY_PROBES)
             self._grow(norm)
         values = [
             Eigenvalue(value=float(v), bound=float(b), converged=bool(c))

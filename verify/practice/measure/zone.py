@@ -8,11 +8,16 @@ known in the full space, so that the excess in that subspace follows without a d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from simulate.objectives import Batch, Objective
+from simulate.objectives.heads import rows_of
 from simulate.objectives.parameters import as_found
 from simulate.objectives.reductions import IGNORED
 from simulate.spectra import Estimate
@@ -30,7 +35,7 @@ WELL, BARELY = 5.0, 2.0
 _SIGMAS = 2
 """Standard errors either side within which all places are named."""
 
-_AT_ONCE = 1 << 22
+_AT_ONCE = 1 << 20
 """Numbers that are made double at a time."""
 
 _PLACES = ("outside", "at the edge", "inside")
@@ -161,21 +166,27 @@ def softmax(problem: Problem) -> Softmax | None:
     objective, ignored = problem.objective, getattr(problem.loss, "ignore_index", IGNORED)
     top, entropy, count = 0.0, 0.0, 0
     with objective.ranks.together("outputs"), as_found(objective.model, objective.training), torch.no_grad():
-        leaves = objective.leaves()
         for batch in objective.batches():
-            outputs = objective.outputs(leaves, batch.inputs).movedim(1, -1)
-            kept = (
-                outputs[batch.targets != ignored]
-                if _labels(batch.targets, outputs)
-                else outputs.flatten(0, -2)
-            )
-            for part in kept.split(max(1, _AT_ONCE // classes)):
-                logarithms = part.double().log_softmax(1)
-                top += float(logarithms.amax(1).exp().sum())
-                entropy -= float((logarithms.exp() * logarithms).sum())
-            count += len(kept)
+            for outputs, targets in _places(objective, batch):
+                kept = outputs[targets != ignored] if _labels(targets, outputs) else outputs.flatten(0, -2)
+                for part in kept.split(max(1, _AT_ONCE // classes)):
+                    logarithms = part.double().log_softmax(1)
+                    top += float(logarithms.amax(1).exp().sum())
+                    entropy -= float((logarithms.exp() * logarithms).sum())
+                count += len(kept)
     top, entropy, count = (objective.ranks.sum(each) for each in (top, entropy, count))
     return Softmax(confidence=top / count, entropy=entropy / count / math.log(classes))
+
+
+def _places(objective: Objective, batch: Batch) -> Iterator[tuple[Tensor, Any]]:
+    """Outputs with the classes last, and targets: of all samples, or a few positions where a head gives the logits."""
+    leaves, head = objective.leaves(), objective.head_of(batch)
+    if head is None:
+        yield objective.outputs(leaves, batch.inputs).movedim(1, -1), batch.targets
+        return
+    hidden = head.hidden(objective, leaves, batch.inputs)
+    for rows in rows_of(objective, head, hidden, batch.targets):
+        yield functional.linear(rows.hidden, *head.own(objective, leaves)), rows.batch.targets
 
 
 def _labels(targets: Tensor, outputs: Tensor) -> bool:
