@@ -26,7 +26,7 @@ from simulate.objectives.soundness import hooked
 
 __all__ = ["Few", "Head", "Headed", "Rows", "by_chunks", "by_positions", "head_of", "rows_of"]
 
-LARGE = 1 << 22
+LARGE = 1 << 21
 """Logits of one sample from which on they are taken in chunks."""
 
 AT_ONCE = 1 << 21
