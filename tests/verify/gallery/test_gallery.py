@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from simulate.training import rules
 from tests.verify.gallery.small_pictures import GOLDILOCKS
 from verify import cli, files, gallery
 from verify.gallery import (
@@ -105,6 +106,19 @@ def test_two_laws_in_one_frame_have_two_colours(name: str) -> None:
     for axes in gallery.draw(picture, gallery.Setting()).axes:
         laws = [line for line in axes.get_lines() if line.get_linewidth() == 1.6 and line.get_zorder() == 3]
         assert len({line.get_color() for line in laws}) == len(laws) > 0
+
+
+def test_each_rule_trains_its_own_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    plain = rates_in_training.tried
+
+    def watched(*given: Any, **options: Any) -> Any:
+        seen.append((options["rule"], options["size"]))
+        return plain(*given, **options)
+
+    monkeypatch.setattr(rates_in_training, "tried", watched)
+    rates_in_training.largest_by_batch_size(gallery.Setting())
+    assert seen == [(rule, size) for rule in (rules.SGD, rules.ADAM) for size in (1, 4, 16)]
 
 
 def test_what_takes_longest_is_begun_first() -> None:
