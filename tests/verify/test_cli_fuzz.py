@@ -106,7 +106,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(roll, "ledgers", dict)
         patch.setattr(suite, "PLANTED", ())
         patch.setattr(suite, "_derivations", list)
-        patch.setattr(options, "default_workers", lambda: 1)
+        patch.setattr(options, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])
         patch.setattr(

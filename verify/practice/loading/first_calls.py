@@ -33,10 +33,10 @@ def own_copy(model: nn.Module, *, dtype: str, device: str = "cpu") -> nn.Module:
     Raises
     ------
     ValueError
-        If it cannot be own_copy, or be so placed.
+        If it cannot be copied, or be so placed.
     """
     place, kind = resolve_device(device), dtype_of(dtype)
-    with calling("model", "be such that it can be own_copy"):
+    with calling("model", "be such that it can be copied"):
         own = copy.deepcopy(model)
     with calling("model", f"move to {place} as {dtype}"):
         return own.to(device=place, dtype=kind)

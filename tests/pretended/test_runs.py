@@ -17,6 +17,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import sample_directions
 from simulate.monte_carlo import Block, Point
 from verify.practice import loading, measure, plan
+from verify.practice.loading import first_calls
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 
@@ -105,7 +106,7 @@ def _problem(device: str) -> loading.Problem:
 
 @pytest.fixture
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "resolve_device", lambda name: name)
+    monkeypatch.setattr(first_calls, "resolve_device", lambda name: name)
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
