@@ -107,7 +107,10 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
 
 ANNOUNCED = frozenset(
     {
+        "granziol2022/typical-batches",
+        "granziol2022/typical-batches-trained",
         "karakida2019/a-thousand-samples",
+        "karakida2019/bound-of-wide",
         "vysogorets2024/together-curved",
         "vysogorets2024/unrelated",
         "vysogorets2024/zone",

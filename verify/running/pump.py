@@ -154,6 +154,7 @@ class Pump:
 
     def __init__(self, executor: Executor, settings: Settings, store: Store | None = None) -> None:
         self.settings, self.store = settings, store
+        self._drawn_by = settings.drawn_by
         self.runs: list[Draws] = []
         self.listener: Callable[[], None] | None = None
         self._calls = Calls(executor, settings.workers)
@@ -169,7 +170,7 @@ class Pump:
         """The run with the blocks that earlier ones have left."""
         if self.store is not None:
             s = self.settings
-            place = f"{s.device}, {s.drawn_by}" if s.draws else s.device
+            place = f"{s.device}, {self._drawn_by}" if s.draws else s.device
             run.key = filed_under(run.simulate, run.name, run.point, s.seed, s.device, place)
             if run.key is not None:
                 run.stored = self.store.read(run.key, run.most_blocks, run.size)
@@ -229,7 +230,7 @@ class Pump:
             "seed": self.settings.seed,
             "index": index,
             "device": self.settings.device,
-            "counted": self.settings.drawn_by == COUNTED,
+            "counted": self._drawn_by == COUNTED,
         }
         return Call(partial(self._take, run, index), draw_here, arguments)
 

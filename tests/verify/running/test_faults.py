@@ -45,7 +45,7 @@ DRIVER = textwrap.dedent("""
     def slow(block, point):
         "A name only: `drawn` stands in for what would call it."
 
-    def drawn(simulate, *, experiment, point, seed, index, device):
+    def drawn(simulate, *, experiment, point, seed, index, device, counted):
         # without the threads of torch, which takes seconds to load
         time.sleep(point.seconds)
         x = [stream(seed, experiment, point, BLOCK * index + i).random() for i in range(BLOCK)]
@@ -122,6 +122,7 @@ def test_a_killed_run_is_continued_as_if_it_had_not_been(driver: Path, tmp_path:
         run = start(driver, folder, 0.02)
         assert run.stdout is not None and run.stdout.readline() == f"read {BLOCK * len(before)}\n"
         while len(stored(folder)) == len(before):  # the imports are slow, and not the same every time
+            assert run.poll() is None, run.communicate()
             time.sleep(0.01)
         time.sleep(wait)
         os.killpg(run.pid, signal.SIGKILL)

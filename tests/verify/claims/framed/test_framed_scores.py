@@ -75,7 +75,7 @@ def test_blocks_are_on_the_diagonal() -> None:
 def test_the_h_term_is_that_of_all_parameters() -> None:
     """What no image sees is left out of the weights, and counted among the parameters."""
     point = Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7)
-    values, total = frames._h_term_eigenvalues(fixture(3, "net"), point)
+    values, total = frames._h_term_eigenvalues(fixture(3, "net"), point, "cpu")
     norms = full_space.norms(*drawn((784, 8, 6, 10), 7), 0.3)
     assert total == 784 * 8 + 8 * 6 + 6 * 10
     assert_allclose(float(values.norm()), norms.norm_h_term, rtol=1e-10)
