@@ -348,8 +348,9 @@ def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
         "",
         _table(found.results),
         "",
-        f"largest relative error of what is exact but for rounding: {found.farthest:.0e}",
     ]
+    if not math.isnan(found.farthest):
+        lines.append(f"largest relative error of what is exact but for rounding: {found.farthest:.0e}")
     lines += [f"ahead of us: {line}" for line in _ahead(found.results)]
     if found.missing:
         lines.append(f"not installed: {', '.join(found.missing)}")
