@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from simulate import monte_carlo
+from simulate.monte_carlo import devices
 
 
 @pytest.mark.parametrize(("present", "auto"), [(False, "cpu"), (True, "cuda")])
@@ -50,32 +51,32 @@ def test_a_cluster_may_have_what_is_not_here(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("workers", "gpus"), [(1, 1), (4, 1), (3, 2), (2, 4), (8, 4)])
 def test_no_gpu_is_dealt_out_more_than_once_over(workers: int, gpus: int) -> None:
-    shares = [monte_carlo.dealt_out(i, workers, gpus) for i in range(workers)]
+    shares = [devices.dealt_out(i, workers, gpus) for i in range(workers)]
     taken = [sum(s.memory for s in shares if s.device == f"cuda:{gpu}") for gpu in range(gpus)]
     assert taken == pytest.approx([1.0] * min(workers, gpus) + [0.0] * (gpus - workers))
 
 
 def test_a_worker_that_stands_in_for_a_lost_one_has_a_gpu_too() -> None:
-    assert monte_carlo.dealt_out(5, 2, 2) == ("cuda:1", 1.0)
+    assert devices.dealt_out(5, 2, 2) == ("cuda:1", 1.0)
 
 
 def test_a_worker_runs_on_the_gpu_that_is_dealt_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds: list[tuple[float, torch.device]] = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *bound: bounds.append(bound))
-    monkeypatch.setattr(monte_carlo, "_beside", 4)
-    assert monte_carlo._own_gpu("cuda") == "cuda"  # no worker: the process itself
-    monte_carlo._bound_memory.cache_clear()
+    monkeypatch.setattr(devices, "_beside", 4)
+    assert devices.own_gpu("cuda") == "cuda"  # no worker: the process itself
+    devices._bound_memory.cache_clear()
     process = type("Process", (), {"_identity": (4,)})
-    monkeypatch.setattr(monte_carlo.multiprocessing, "current_process", process)
-    assert [monte_carlo._own_gpu(name) for name in ("cuda", "cuda", "cuda:0", "cpu")] == [
+    monkeypatch.setattr(devices.multiprocessing, "current_process", process)
+    assert [devices.own_gpu(name) for name in ("cuda", "cuda", "cuda:0", "cpu")] == [
         "cuda:1",
         "cuda:1",
         "cuda:0",
         "cpu",
     ]
     assert bounds == [(0.5, torch.device("cuda:1"))]
-    monte_carlo._bound_memory.cache_clear()
+    devices._bound_memory.cache_clear()
 
 
 @pytest.mark.parametrize(("device", "workers"), [("cuda", 3), ("cuda:2", 1)])

@@ -1,0 +1,206 @@
+"""Blocks of replicates: their streams, by the name of each, and how one is run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import itertools
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulate.monte_carlo.devices import own_gpu
+from simulate.monte_carlo.points import Point
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "BLOCK",
+    "Block",
+    "BlockResult",
+    "Scores",
+    "counted_key",
+    "fixture",
+    "one_thread",
+    "run_block",
+    "stream",
+]
+
+
+BLOCK = 16
+"""Replicates drawn and decomposed together; looks are rounded to it, so a block never depends on the look."""
+
+Scores = dict[str, NDArray[np.float64]]
+"""One array per named score, of shape (replicates,) or, for a vector, (replicates, components)."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Replicates at work, sixteen or what a run asks for: their streams, and the device their tensors live on.
+
+    Attributes
+    ----------
+    keys
+        Of the generator that counts, `simulate.monte_carlo.philox`, one for each replicate: normal tensors are then
+        drawn where they live. Without keys they come from the streams, and are sent.
+    """
+
+    streams: tuple[np.random.Generator, ...]
+    device: str = "cpu"
+    keys: tuple[tuple[int, int], ...] = ()
+    _draws: Iterator[int] = field(default_factory=itertools.count, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    def repeated(self, count: int) -> Block:
+        """Every replicate `count` times in a row: its stream goes on from one to the next, and each has its own key.
+
+        Examples
+        --------
+        >>> twice = Block((fixture(0, "a"), fixture(0, "b")), keys=((1, 2), (3, 4))).repeated(2)
+        >>> len(twice), len(set(twice.keys)), twice.streams[0] is twice.streams[1]
+        (4, 4, True)
+        """
+        draw = next(self._draws)
+        streams = tuple(rng for rng in self.streams for _ in range(count))
+        keys = tuple(_key(f"repeated\n{key}\n{draw}\n{i}") for key in self.keys for i in range(count))
+        return Block(streams, self.device, keys)
+
+    def stack(self, draw: Callable[[np.random.Generator], NDArray[Any]]) -> torch.Tensor:
+        """Draw once per replicate, on the CPU whatever the device, stacked along the first axis."""
+        import torch
+
+        return torch.from_numpy(np.stack([draw(stream) for stream in self.streams])).to(self.device)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        """Standard normal tensor of shape (replicates, *shape), float64."""
+        if not self.keys:
+            return self.stack(lambda rng: rng.standard_normal(shape))
+        import torch
+
+        from simulate.monte_carlo import philox
+
+        keys = torch.tensor(self.keys, device=self.device)
+        return philox.counted_normal(keys, math.prod(shape), draw=next(self._draws)).view(len(self), *shape)
+
+
+class BlockResult(NamedTuple):
+    """Scores of one block and the seconds it took: of one core, or on the clock where another device has worked."""
+
+    scores: Scores
+    seconds: float
+
+
+def stream(seed: int, experiment: str, point: Point, replicate: int) -> np.random.Generator:
+    """The random generator of one replicate: Philox, seeded by a hash of all that names the replicate.
+
+    Examples
+    --------
+    >>> a, b = (stream(1, "spiked-wigner", Point(dim=2), 7).random() for _ in range(2))
+    >>> a == b, a == stream(1, "spiked-wigner", Point(dim=2), 8).random()
+    (True, False)
+    """
+    return _generator(seed, f"{experiment}\n{point.canonical()}\n{replicate}")
+
+
+def counted_key(seed: int, experiment: str, point: Point, replicate: int) -> tuple[int, int]:
+    """The key of one replicate for the generator that counts: two words of a hash of all that names it.
+
+    Examples
+    --------
+    >>> one, same, other = (counted_key(1, "spiked-wigner", Point(dim=2), i) for i in (7, 7, 8))
+    >>> one == same, one == other, all(0 <= word < 2**32 for word in one)
+    (True, False, True)
+    """
+    return _key(f"counted\n{seed}\n{experiment}\n{point.canonical()}\n{replicate}")
+
+
+def fixture(seed: int, name: str) -> np.random.Generator:
+    """The generator of something that all replicates share (a fixed matrix, a population), by its name."""
+    return _generator(seed, f"fixture\n{name}")
+
+
+def run_block(
+    simulate: Callable[[Block, Point], Mapping[str, Any]],
+    *,
+    experiment: str,
+    point: Point,
+    seed: int,
+    index: int,
+    device: str = "cpu",
+    size: int = BLOCK,
+    counted: bool | None = None,
+) -> BlockResult:
+    """Run block `index` (replicates `size` index and on, `size` of them) on one thread and check what it returns.
+
+    Normal tensors are drawn by the generator that counts if `counted`; by default where the device is not the CPU.
+
+    Raises
+    ------
+    ValueError
+        If a score is not one number or one vector per replicate (NaN and infinity pass: the verdict names them).
+    """
+    device = own_gpu(device)
+    clock = time.thread_time if device == "cpu" else time.perf_counter
+    started = clock()
+    names = [(seed, experiment, point, size * index + i) for i in range(size)]
+    counted = device != "cpu" if counted is None else counted
+    keys = tuple(counted_key(*name) for name in names) if counted else ()
+    with one_thread():
+        raw = simulate(Block(tuple(stream(*name) for name in names), device, keys), point)
+    return BlockResult({name: _column(name, values, size) for name, values in raw.items()}, clock() - started)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One BLAS and one torch thread, TF32 off: the same bits for any number of workers."""
+    import torch
+
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        with _thread_pools(len(sys.modules)).limit(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(_modules: int) -> Any:
+    """The thread pools of the libraries loaded so far; finding them takes longer than many a block."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _generator(seed: int, name: str) -> np.random.Generator:
+    words = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype="<u4")
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=words.tolist())))
+
+
+def _key(name: str) -> tuple[int, int]:
+    first, second = np.frombuffer(hashlib.sha256(name.encode()).digest()[:8], dtype="<u4").tolist()
+    return first, second
+
+
+def _column(name: str, values: Any, size: int) -> NDArray[np.float64]:
+    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    whole = array.ndim in (1, 2) and len(array) == size and array.size
+    if not whole or array.dtype.kind not in "buif":
+        rule = f"one number or one vector per replicate, shape ({size},) or ({size}, components)"
+        raise ValueError(f"score {name!r} must be {rule}, got {array.dtype} of shape {array.shape}")
+    return array.astype(np.float64)

@@ -1,0 +1,84 @@
+"""Devices by their names, and which GPU a worker has."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+__all__ = ["Share", "dealt_out", "join_pool", "own_gpu", "resolve_device"]
+
+
+def resolve_device(name: str, *, here: bool = True) -> str:
+    """``auto``, ``cpu`` or ``cuda[:index]`` to a device that is there, or if not `here` may be elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If the device is unknown or absent.
+    """
+    if name == "cpu":  # always there, and torch takes a second or two to be imported
+        return name
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", name):
+        raise ValueError(f"device must be auto, cpu, cuda or cuda:<index>, got {name!r}")
+    kind, _, index = name.partition(":")
+    if (
+        here
+        and kind == "cuda"
+        and (not torch.cuda.is_available() or int(index or 0) >= torch.cuda.device_count())
+    ):
+        raise ValueError(f"device must be present on this machine, got {name!r}; use --device cpu or auto")
+    return name
+
+
+class Share(NamedTuple):
+    """The GPU of a worker, and the part of its memory that it may take."""
+
+    device: str
+    memory: float
+
+
+def dealt_out(worker: int, workers: int, gpus: int) -> Share:
+    """Of several GPUs the one that worker `worker`, counted from 0, works on, and its share: one over those beside it.
+
+    Examples
+    --------
+    >>> [dealt_out(i, 3, 2) for i in range(3)]
+    [Share(device='cuda:0', memory=0.5), Share(device='cuda:1', memory=1.0), Share(device='cuda:0', memory=0.5)]
+    """
+    own = worker % gpus
+    return Share(f"cuda:{own}", 1 / len(range(own, max(workers, own + 1), gpus)))
+
+
+_beside = 1
+"""Workers of the pool that this process belongs to."""
+
+
+def join_pool(workers: int) -> None:
+    """Say, at the start of a process, of how many workers it is one."""
+    global _beside
+    _beside = workers
+
+
+def own_gpu(device: str) -> str:
+    """Of ``cuda`` in a local worker the GPU that is dealt to it; the first time its memory is bounded."""
+    place = getattr(multiprocessing.current_process(), "_identity", ())  # of a child its number
+    if device != "cuda" or not place:
+        return device
+    import torch
+
+    own = dealt_out(place[-1] - 1, _beside, max(1, torch.cuda.device_count()))
+    _bound_memory(own)
+    return own.device
+
+
+@lru_cache(maxsize=1)
+def _bound_memory(own: Share) -> None:
+    import torch
+
+    torch.cuda.set_per_process_memory_fraction(own.memory, torch.device(own.device))

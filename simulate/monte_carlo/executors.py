@@ -1,0 +1,181 @@
+"""Who runs blocks: this process, local processes, or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import logging
+import math
+import multiprocessing
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from typing import Any
+
+from simulate import _limits
+from simulate.monte_carlo.devices import join_pool
+
+__all__ = ["DaskExecutor", "SerialExecutor", "default_workers", "open_executor"]
+
+
+def default_workers(device: str = "cpu") -> int:
+    """One worker per core this process may use, no more than its control group grants the time of; or one per GPU."""
+    if device == "cuda":
+        import torch
+
+        return max(1, torch.cuda.device_count())
+    if device != "cpu":
+        return 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return math.ceil(min(allowed, _limits.cores()))
+
+
+@contextlib.contextmanager
+def open_executor(workers: int, address: str | None = None) -> Iterator[Executor]:
+    """An executor: this process (1 worker), local processes, or a Dask cluster at ``dask://host:port``.
+
+    Raises
+    ------
+    ValueError
+        If `address` is not a Dask address, the cluster extra is not installed, or nobody answers there.
+    """
+    if address is not None:
+        with _dask_client(address) as client:
+            yield DaskExecutor(client)
+    elif workers == 1:
+        yield SerialExecutor()
+    else:
+        # spawn: torch and BLAS threads do not survive a fork
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin_worker, initargs=(workers,))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class SerialExecutor(Executor):
+    """Runs each call at once, in this process: one worker without a second interpreter."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` now and return its finished future."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # handed to the caller through the future, as any executor does
+            future.set_exception(error)
+        return future
+
+
+class DaskExecutor(Executor):
+    """Runs each call on a Dask cluster, and knows how the cluster is.
+
+    Parameters
+    ----------
+    client
+        A ``distributed.Client``.
+    """
+
+    CORES_FOR = 2.0
+    """Seconds for which the number of cores is believed."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._cores, self._counted = 0, -math.inf
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call `fn` on a worker; if that dies, the cluster chooses another."""
+        found: Future[Any] = Future()
+        remote = self._client.submit(fn, *args, **kwargs, pure=False)
+        remote.add_done_callback(lambda done: _hand_over(done, found))
+        return found
+
+    @property
+    def cores(self) -> int:
+        """Cores of the cluster, 0 while none is there."""
+        if time.monotonic() - self._counted > self.CORES_FOR and not self.lost:
+            with contextlib.suppress(OSError, TimeoutError):  # a scheduler about to be lost
+                self._cores = sum(
+                    self._client.sync(self._client.scheduler.ncores, callback_timeout=5).values()
+                )
+            self._counted = time.monotonic()
+        return self._cores
+
+    @property
+    def lost(self) -> str:
+        """Why nothing more can come from the cluster; empty while all is well."""
+        return "" if self._client.status == "running" else "the connection to the Dask scheduler was lost"
+
+    def deaths(self, error: BaseException) -> int:
+        """How many workers died of a call that ended in this error, 0 if it ended otherwise."""
+        from distributed import KilledWorker
+
+        return error.allowed_failures + 1 if isinstance(error, KilledWorker) else 0
+
+
+@contextlib.contextmanager
+def _dask_client(address: str) -> Iterator[Any]:
+    host = address.removeprefix("dask://")
+    if host == address or not re.fullmatch(r"\S+:[0-9]+", host):
+        raise ValueError(f"executor must be dask://host:port, got {address!r}")
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ValueError(
+            "executor dask:// needs the cluster extra: pip install 'losscurv[cluster]'"
+        ) from None
+    try:
+        client = Client(f"tcp://{host}", timeout="10s")
+    except (OSError, TimeoutError) as error:
+        raise ValueError(f"executor {address} must be a running Dask scheduler, got {error}") from None
+    log = logging.getLogger("distributed.client")
+    before = log.level
+    log.setLevel(logging.CRITICAL)  # a lost scheduler is said by us in a line, there in a page of traceback
+    try:
+        yield client
+    finally:
+        client.close()
+        log.setLevel(before)
+
+
+def _hand_over(remote: Any, local: Future[Any]) -> None:
+    try:
+        local.set_result(remote.result())
+    except BaseException as error:  # a cancellation among them, which is no plain exception here
+        local.set_exception(error)
+
+
+_MMAP_MAX, _TRIM_THRESHOLD = -4, -1
+"""Names of mallopt(3), from malloc.h."""
+
+_KEPT_BYTES = 1 << 29
+"""Of memory no longer used that a worker keeps for its next block."""
+
+
+def _begin_worker(workers: int) -> None:
+    join_pool(workers)
+    _end_with_parent()
+    _keep_freed_memory()
+
+
+def _keep_freed_memory() -> None:
+    """Large arrays handed back to the system and taken anew are cleared page by page: up to a third of a block."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # where the C library is another
+        tune = ctypes.CDLL(None).mallopt
+        tune(_MMAP_MAX, 0)
+        tune(_TRIM_THRESHOLD, _KEPT_BYTES)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+
+    def follow() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
