@@ -38,7 +38,7 @@ from torch import Tensor
 from simulate import _checks, _memory
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
-from simulate.lanczos.products import numbers, unit_of
+from simulate.lanczos.rows import numbers, unit_of
 
 __all__ = ["Extremes", "extremes"]
 

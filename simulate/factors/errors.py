@@ -16,7 +16,7 @@ from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.probes import probe_count, random_signs
-from simulate.lanczos.products import Floats, numbers, row_lengths
+from simulate.lanczos.rows import Floats, numbers, row_lengths
 from simulate.objectives.batches import cuts
 from simulate.spectra import Estimate
 

@@ -24,7 +24,8 @@ import torch
 from scipy import linalg
 from torch import Tensor
 
-from simulate.lanczos.products import EXHAUSTED, Floats, inner_products, length, numbers
+from simulate.lanczos.products import EXHAUSTED
+from simulate.lanczos.rows import Floats, inner_products, length, numbers
 
 __all__ = ["GROWTH", "Chain", "Found", "Pairs"]
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.lanczos.chain import Chain, Found
-from simulate.lanczos.products import AnyMatrix, Floats, as_operator, unit_of
+from simulate.lanczos.products import AnyMatrix, as_operator
+from simulate.lanczos.rows import Floats, unit_of
 
 __all__ = ["Followed", "follow"]
 

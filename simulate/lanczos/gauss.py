@@ -11,16 +11,8 @@ from torch import Tensor
 
 from simulate import _checks, _memory
 from simulate.lanczos.foreign import Product
-from simulate.lanczos.products import (
-    EXHAUSTED,
-    AnyMatrix,
-    Floats,
-    Operator,
-    as_operator,
-    inner_products,
-    numbers,
-    row_lengths,
-)
+from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, as_operator
+from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
 
 __all__ = ["Chains", "Quadrature", "Tridiagonal", "chains", "quadrature", "tridiagonal"]
 

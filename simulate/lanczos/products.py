@@ -1,4 +1,4 @@
-"""A symmetric matrix as its products with blocks of vectors, and what all of Lanczos does with rows of numbers."""
+"""A symmetric matrix as its products with blocks of vectors."""
 
 from __future__ import annotations
 
@@ -18,26 +18,14 @@ from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matr
 __all__ = [
     "EXHAUSTED",
     "AnyMatrix",
-    "Floats",
     "Operator",
     "as_operator",
-    "dots",
-    "inner_products",
-    "length",
-    "numbers",
     "one_by_one",
     "principal",
-    "row_lengths",
-    "unit_of",
 ]
 
 EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
-
-_TERMS = 1 << 14
-"""Of a sum in single precision on a CPU: with a hundred million at once a length is off by half a per cent."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -383,66 +371,6 @@ def one_by_one(product: Product) -> Product:
             [1., 2., 3.]])
     """
     return lambda vectors: torch.stack([product(vector) for vector in vectors])
-
-
-def row_lengths(rows: Tensor) -> Tensor:
-    """Euclidean lengths, of rows whose squares overflow or vanish too."""
-    largest = rows.abs().amax(dim=1, keepdim=True)
-    unit = largest.masked_fill(largest == 0, 1.0)
-    scaled = rows / unit
-    plain = not _loses_digits(rows)
-    lengths = scaled.norm(dim=1) if plain else torch.stack([length(row) for row in scaled]).to(rows)
-    return lengths * unit[:, 0]
-
-
-def inner_products(rows: Tensor, others: Tensor) -> Tensor:
-    """Products (k, dim) @ (dim,) or (dim, m), of as many digits as their type has however long the sums are.
-
-    Examples
-    --------
-    >>> row = torch.full((1, 10**7), 10**-3.5)
-    >>> round(float(inner_products(row, row[0])), 4)
-    1.0
-    """
-    if not _loses_digits(rows):
-        return rows @ others
-    parts = zip(rows.split(_TERMS, dim=1), others.split(_TERMS), strict=True)
-    return torch.stack([(part @ other).double() for part, other in parts]).sum(0).to(rows)
-
-
-def length(vector: Tensor) -> Tensor:
-    """Euclidean length, a number of no axes, as `inner_products`: its square must neither overflow nor vanish."""
-    if not _loses_digits(vector):
-        return vector.norm()
-    return torch.stack([part.norm().double() for part in vector.split(_TERMS)]).norm()
-
-
-def dots(rows: Tensor, others: Tensor) -> Tensor:
-    """Of each row (k, dim) with another, (k,), as `inner_products`."""
-    if not _loses_digits(rows):
-        return torch.linalg.vecdot(rows, others)
-    return torch.stack([inner_products(row[None], other)[0] for row, other in zip(rows, others, strict=True)])
-
-
-def _loses_digits(rows: Tensor) -> bool:
-    """Whether sums over the last axis are taken by a few running ones, each of which grows long."""
-    return rows.dtype == torch.float32 and rows.device.type == "cpu" and rows.shape[-1] > _TERMS
-
-
-def unit_of(products: Tensor) -> float:
-    """A power of two near the largest of them: in it squares neither overflow nor vanish.
-
-    Examples
-    --------
-    >>> unit_of(torch.tensor([1e-30, -5.0])), unit_of(torch.zeros(2))
-    (4.0, 1.0)
-    """
-    return math.ldexp(1.0, math.frexp(float(products.abs().max()) or 1.0)[1] - 1)
-
-
-def numbers(tensor: Tensor) -> Floats:
-    """As numpy float64."""
-    return tensor.cpu().numpy().astype(np.float64)
 
 
 def _real(name: str, values: Any) -> Tensor:

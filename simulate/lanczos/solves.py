@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate.lanczos.products import AnyMatrix, Operator, as_operator, dots, row_lengths
+from simulate.lanczos.products import AnyMatrix, Operator, as_operator
+from simulate.lanczos.rows import dots, row_lengths
 
 __all__ = ["Solution", "solve"]
 

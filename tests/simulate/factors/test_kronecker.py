@@ -14,18 +14,14 @@ from simulate.factors import (
     DenseBlock,
     KroneckerBlock,
     KroneckerFactors,
-    cotangents,
     ekfac,
     kfac,
     kronecker,
-    layers,
     matrix_of,
 )
 from simulate.lanczos import solve
-from simulate.modules import sample_parts
 from simulate.objectives import Objective
-from simulate.operators import empirical_fisher, fisher, gauss_newton
-from tests.simulate.dense_matrices import rng
+from simulate.operators import empirical_fisher, gauss_newton
 from tests.simulate.factors.written_out import (
     KINDS,
     N,
@@ -217,86 +213,6 @@ def test_independent_inputs_and_derivatives_are_exact() -> None:
     )
 
 
-# --- kinds, data, memory ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("likelihood", "outputs"), [("categorical", 4), ("bernoulli", 2), ("gaussian", 3)])
-def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
-    likelihood: Any, outputs: int
-) -> None:
-    """Of a layer of biases alone B is the mean of g g', within five standard errors of 20 000 draws for each sample."""
-    model = built(lambda: nn.Linear(3, outputs))
-    objective = Objective(model, nn.MSELoss(), (drawn(1, 3, 3), drawn(2, 3, outputs)), parameters="bias")
-    draws = 20_000
-    found = kfac(objective, kind="sampled", rng=rng(), draws=draws, likelihood=likelihood).dense()
-    exact = fisher(objective, likelihood=likelihood).dense()
-
-    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))
-
-
-def test_sampled_targets_have_no_mean_and_a_seed() -> None:
-    objective = tokens()
-    made = [
-        kfac(objective, kind="sampled", rng=rng(seed), likelihood="categorical").dense() for seed in (0, 0, 1)
-    ]
-
-    assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
-    root = cotangents.root_of(objective, "sampled", rng=rng(2), draws=4000, likelihood="categorical")
-    unused: Any = None  # what is drawn hangs on the outputs alone
-    vectors, weights = root.rows(unused, slice(None), drawn(3, 2, 3))
-    assert vectors.shape == (4000, 2, 3) and (weights.sum(1) - 1).abs().max() < 1e-12
-    assert (vectors.sum(2).abs() < 1e-12).all() and vectors.mean(0).abs().max() < 5 / np.sqrt(4000)
-
-
-def test_windows_and_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    for build in KINDS.values():
-        objective = build()
-        whole = ekfac(objective).dense()
-        ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
-        cut = objective.on([(x[:1], y[:1]), (x[1:], y[1:])])
-        with monkeypatch.context() as patch:
-            patch.setattr(sample_parts, "_WINDOW", 1)
-            assert_allclose(ekfac(cut).dense(), whole, atol=1e-12)
-
-
-def test_ignored_samples_count_in_neither_factor() -> None:
-    model = built(lambda: nn.Linear(3, 4))
-    x, y = drawn(1, N, 3), torch.tensor([0, 1, 7, 7, 2, 7])
-    loss = nn.CrossEntropyLoss(ignore_index=7)
-
-    assert_allclose(
-        kfac(Objective(model, loss, (x, y))).dense(),
-        kfac(Objective(model, loss, (x[y != 7], y[y != 7]))).dense(),
-    )
-
-
-@pytest.mark.parametrize("chunk", [None, 1, 2])
-@pytest.mark.parametrize("method", [kfac, ekfac])
-def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk: int | None) -> None:
-    """Targets that are drawn are drawn for samples that the data ignore too, also where a batch has no others."""
-    model = built(lambda: nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4)))
-    x, y = drawn(1, N, 3), torch.tensor([7, 7, 0, 1, 2, 7])
-    loss, kinds = nn.CrossEntropyLoss(ignore_index=7), ("gauss-newton", "empirical", "sampled")
-    whole = Objective(model, loss, (x, y))
-    cut = Objective(model, loss, [(x[:2], y[:2]), (x[2:], y[2:])], chunk=chunk)
-
-    for kind in kinds:
-        # a generator in the same state draws the same targets, sample by sample
-        found, expected = (method(objective, kind=kind, rng=rng()).dense() for objective in (cut, whole))
-        assert_allclose(found, expected, atol=1e-12)
-
-
-def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_information() -> None:
-    """Of biases alone, within five standard errors, with one sample in a batch that the loss ignores."""
-    model, loss = built(lambda: nn.Linear(3, 4)), nn.CrossEntropyLoss(ignore_index=7)
-    x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
-    cut = Objective(model, loss, (x, y), parameters="bias", chunk=1)
-    exact = fisher(cut).dense()
-    found = kfac(cut, kind="sampled", rng=rng(), draws=draws).dense()
-
-    assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))
-
-
 def test_a_loss_of_straight_pieces_has_no_curvature() -> None:
     assert not ekfac(case("absolute error").objective()).dense().any()
 
@@ -375,101 +291,3 @@ def test_an_inverse_of_factors_spares_products() -> None:
     assert plain.converged.all() and helped.converged.all()
     assert helped.products < plain.products / 2
     assert_allclose(helped.vectors, plain.vectors, rtol=1e-4, atol=1e-4 * float(plain.vectors.abs().max()))
-
-
-# --- what is refused ----------------------------------------------------------------------------------------------
-
-
-class Elsewhere(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.factor = nn.Parameter(torch.ones(3, dtype=torch.float64))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.factor
-
-
-class Unused(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.used, self.left = nn.Linear(3, 3).double(), nn.Linear(2, 2).double()
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.used(x)
-
-
-def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
-    return Objective(
-        model, nn.MSELoss() if loss is None else loss, (drawn(1, N, 3), drawn(2, N, 3)), **options
-    )
-
-
-@pytest.mark.parametrize(
-    ("build", "options", "said"),
-    [
-        (lambda: _of(Elsewhere()), {}, "model must act by its layers alone, on every sample apart"),
-        (
-            lambda: _of(built(lambda: nn.Linear(3, 3)), training=True),
-            {},
-            "in evaluation mode, for factors of them",
-        ),
-        (lambda: case("tied").objective(), {}, "model must act by its layers alone"),
-        (
-            lambda: _of(Unused()),
-            {},
-            "parameters must have a part in the outputs, got 'left.weight' with none",
-        ),
-        (
-            lambda: _of(built(lambda: nn.Linear(3, 3)), lambda z, y: (z - y).cos().mean()),
-            {},
-            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature",
-        ),
-        (
-            lambda: _of(built(lambda: nn.Linear(3, 3)).float(), lambda z, y: 1e-12 * (z - y).cos().mean()),
-            {},
-            "loss must be convex in the outputs for factors of the Gauss-Newton matrix, got negative curvature",
-        ),
-        (perceptron, {"kind": "exact"}, "kind must be one of gauss-newton, sampled, empirical, got 'exact'"),
-        (perceptron, {"sharing": "both"}, "sharing must be one of expand, reduce, got 'both'"),
-        (perceptron, {"kind": "sampled"}, "rng must be a generator for sampled targets, got None"),
-        (
-            perceptron,
-            {"kind": "sampled", "rng": rng(), "draws": 0},
-            "draws must be a positive integer, got 0",
-        ),
-        (
-            tokens,
-            {"kind": "sampled", "rng": rng()},
-            "likelihood must be one of .* for a loss of another kind, got None",
-        ),
-    ],
-)
-def test_what_has_no_factors_is_refused(build: Any, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        kfac(build(), **options)
-
-
-def test_large_layers_without_factors_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers, "DENSE", 19)
-    with pytest.raises(
-        ValueError, match=r"at most 19 numbers, got 20 in 'embed.weight'; leave them out by parameters="
-    ):
-        kfac(mixed())
-
-
-@pytest.mark.parametrize(
-    ("ask", "said"),
-    [
-        (lambda f: f.inverse(0.0), "damping must be finite and positive, got 0.0"),
-        (lambda f: f.log_determinant(damping=np.nan), "damping must be finite and positive, got nan"),
-        (lambda f: f.power(-1.0), "damping must be finite and positive for the exponent -1.0, got 0.0"),
-        (lambda f: f.power(np.inf), "exponent must be finite, got inf"),
-        (
-            lambda f: f.power(2.0, damping=-1.0),
-            "damping must be finite and positive for the exponent 2.0, got -1.0",
-        ),
-    ],
-)
-def test_dampings_out_of_their_domain_are_refused(ask: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        ask(kfac(perceptron()))

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 from simulate.eigenvalues import extremes
 from simulate.lanczos import Operator
-from simulate.lanczos.products import dots, inner_products, length, row_lengths
+from simulate.lanczos.rows import dots, inner_products, length, row_lengths
 from tests.simulate.dense_matrices import rng
 
 DIM = 3 * 10**6 + 1
