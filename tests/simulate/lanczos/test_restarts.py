@@ -149,20 +149,6 @@ def test_residuals_in_single_precision_hold_after_many_restarts() -> None:
         assert (residuals(exact, found) <= found.residuals).all()
 
 
-def test_products_that_are_not_those_of_a_symmetric_matrix_show_in_the_bounds() -> None:
-    noise, dense = rng(1), torch.from_numpy(SPIKED)
-
-    def noisy(vectors: torch.Tensor) -> torch.Tensor:
-        return vectors @ dense + 1e-3 * torch.from_numpy(noise.standard_normal(vectors.shape))
-
-    skew = torch.from_numpy(1e-2 * (np.triu(noise.standard_normal(SPIKED.shape))))
-    for product in (noisy, lambda v: v @ (dense + skew)):
-        matrix = Operator(product=product, dim=len(SPIKED))
-        found = extremes(matrix, rng(), largest=6, tolerance=1e-9, kept=10, steps=400)
-        assert found.bounds.min() > 1e-3 and not found.converged.any()
-        assert (np.abs(found.values - wanted(SPIKED, 6)) <= found.bounds).all()
-
-
 def test_where_memory_ends_inner_vectors_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.linspace(0, 1, 10**4, dtype=torch.float64)
     operator = Operator(product=lambda v: v * values, dim=10**4)
