@@ -1,4 +1,4 @@
-"""Decompositions by numpy and scipy, which no mode of torch sees: work of the CPU whatever the device."""
+"""What no mode of torch sees, work of the CPU on any device: decompositions by numpy and scipy, training in numpy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import scipy.linalg
 
 from benchmarks.pretend.counts import Counts
 from simulate.matrices import _tridiagonal
+from simulate.perceptrons import trained
 
-__all__ = ["decompositions_seen"]
+__all__ = ["numpy_seen"]
 
 NAMES = (
     "cholesky",
@@ -42,7 +43,7 @@ SEEN: Any = (
 
 
 @contextlib.contextmanager
-def decompositions_seen(counts: Counts) -> Iterator[None]:
+def numpy_seen(counts: Counts) -> Iterator[None]:
     """Within, every call of them is counted, by the line that made it."""
     with contextlib.ExitStack() as stack:
         for module, names in SEEN:
@@ -51,7 +52,19 @@ def decompositions_seen(counts: Counts) -> Iterator[None]:
                     stack.enter_context(
                         mock.patch.object(module, name, _counted(getattr(module, name), counts))
                     )
+        stack.enter_context(mock.patch.object(trained, "trained", _training(trained.trained, counts)))
         yield
+
+
+def _training(function: Callable[..., Any], counts: Counts) -> Callable[..., Any]:
+    """A step is three products with every weight matrix."""
+
+    @wraps(function)
+    def counted(widths: Any, theta: Any, x: Any, *args: Any, steps: int, **options: Any) -> Any:
+        counts.calculated_beside(6.0 * steps * len(x) * theta.numel())
+        return function(widths, theta, x, *args, steps=steps, **options)
+
+    return counted
 
 
 def _counted(function: Callable[..., Any], counts: Counts) -> Callable[..., Any]:

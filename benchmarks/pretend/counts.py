@@ -117,7 +117,11 @@ class Counts:
         if line.startswith("theory/"):
             return
         *stack, rows, columns = shape if len(shape := np.shape(array)) > 1 else (1, *shape)
-        self.host_work[line] += math.prod(stack) * rows * columns * max(min(rows, columns), 1)
+        self.calculated_beside(math.prod(stack) * rows * columns * max(min(rows, columns), 1))
+
+    def calculated_beside(self, operations: float) -> None:
+        """Note so many floating point operations in numpy."""
+        self.host_work[line_of_ours()] += operations
 
     def waited(self) -> None:
         """Note that the CPU waits for the device."""

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from benchmarks.pretend import rules
-from benchmarks.pretend.beside import decompositions_seen
+from benchmarks.pretend.beside import numpy_seen
 from benchmarks.pretend.counts import Counts, EnoughLaunches
 
 __all__ = ["NAME", "POSSIBLE", "pretended"]
@@ -277,6 +277,6 @@ def pretended(most: float = math.inf) -> Iterator[Counts]:
         torch.autograd.set_multithreading_enabled(False),
         _Calls(counts),
         _Operations(counts),
-        decompositions_seen(counts),
+        numpy_seen(counts),
     ):
         yield counts

@@ -100,7 +100,8 @@ def counted_normal(keys: Tensor, count: int, draw: int) -> Tensor:
     """
     first, second = counted_uniform(keys, count + count % 2, draw).unflatten(1, (-1, 2)).unbind(2)
     radius, angle = (-2 * first.log()).sqrt(), 2 * math.pi * second
-    return torch.stack([radius * angle.cos(), radius * angle.sin()], dim=-1).flatten(1)[:, :count]
+    normal = torch.stack([radius * angle.cos(), radius * angle.sin()], dim=-1).flatten(1)
+    return normal[:, :count].contiguous()
 
 
 def _fraction(high: Tensor, low: Tensor) -> Tensor:

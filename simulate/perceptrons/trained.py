@@ -73,9 +73,8 @@ def perceptron_objective(
     """
     biased = _flat.biased(widths, theta)
     data = _checks.labelled(x, labels, width=widths[0], classes=widths[-1], like=theta)
-    network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0)).to(
-        theta.device
-    )  # draws overwritten
+    network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0))  # draws overwritten
+    network = network.to(theta.device)
     nn.utils.vector_to_parameters(theta.detach(), network.parameters())
     return Objective(network, nn.CrossEntropyLoss(), data)
 

@@ -27,7 +27,10 @@ _SHOWN = 100
 """Characters of a value."""
 
 CLOSE = 1e-6
-"""Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions."""
+"""Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions.
+
+Where an experiment is in single precision what its claim allows for, if that is more.
+"""
 
 
 def devices_compared(recorded: Results, repeated: Results) -> str:
@@ -123,13 +126,19 @@ def _row_change(recorded: Row, again: Row, close: float) -> str:
         return f"{len(recorded.points)} points were recorded, now {len(again.points)}"
     pairs = list(zip(recorded.points, again.points, strict=True))
     changes = (
-        (name, i, _change(getattr(one, name), getattr(other, name), close))
+        (name, i, _change(getattr(one, name), getattr(other, name), _allowed(one, close)))
         for name in _POINT
         for i, (one, other) in enumerate(pairs)
     )
     where = ", at point {}" if len(pairs) > 1 else ""
     told = next((f"{name} {change}{where.format(i)}" for name, i, change in changes if change), "")
     return told or _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
+
+
+def _allowed(point: PointOutcome, close: float) -> float:
+    """Relative difference of numbers of a point, of which some experiments are in single precision and say so."""
+    size = abs(point.measured or 0.0)
+    return max(close, point.numerical / size) if close and size > 0 else close
 
 
 def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:

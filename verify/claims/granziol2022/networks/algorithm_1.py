@@ -81,13 +81,14 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="granziol2022/algorithm-1-second-term",
         no_theory=NoTheory.MEASURED,
         entries=("B37",),
-        source=f"{PAPER}, algorithm 1, with the factor 1/N restored",
+        source=f"{PAPER}, algorithm 1",
         statement=r"\mathbb{E}_v\Big[\frac1N \sum_i \lVert H_i v\rVert^2 - (v^\top \bar H v)^2\Big] = P \sigma^2",
         says="With the square of the mean quadratic form as the term taken off, Algorithm 1 estimates the noise of "
         "a network's per-sample Hessians.",
         passage=Passage(Standing.MISPRINT, "[vT (1/N ∑N j=1Hj)v] 2", "Algorithm 1, line 9"),
         expected=Verdict.DISAGREES,
-        finding="As our copy reads the second term is the square of the quadratic form; the variance of "
+        finding="As our copy reads the second term, here with the factor 1/N of line 6 restored, is the square of "
+        "the quadratic form; the variance of "
         "the elements, which Section 8.2 infers from it, needs the squared norm of the mean product, else "
         "most of the mean Hessian stays in the estimate.",
         experiment=ALGORITHM_1,

@@ -78,6 +78,7 @@ TRAINED = Experiment(
     budget=512,
     seconds=60.0,
     data="digits",
+    on_host="training, in numpy",
 )
 
 INPUTS = {"theorem_4": 0.6, "theorem_4_for_one_sample": 1.9}

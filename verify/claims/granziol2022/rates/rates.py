@@ -46,6 +46,7 @@ def two_batches(block: Block, point: Point) -> Mapping[str, Any]:
         return scale * ensembles.goe_top_eigenvalue(noise, point.dim, spike=eigenvalue / scale)
 
     here, there, edge = (
+        # without keys, which would count on: all three are to see the same draws
         top(Block(copy.deepcopy(block.streams), block.device), size, eigenvalue)
         for size, eigenvalue in (
             (point.batch_size, point.eigenvalue),
