@@ -387,16 +387,17 @@ class _Search:
 
     def _require(self) -> None:
         """Memory for the first vectors of a chain and for the result."""
-        what = f"{self._block() + 4 * self._count} vectors of {self._operator.dim} numbers"
-        needed = self._more() + 8 * (4 * self._count + 4) * self._operator.dim
-        _memory.require_free(
-            "matrix", needed, what, device=self._operator.device, advice="use fewer eigenvalues"
-        )
+        what = f"{self._block() + _WORK} vectors of {self._operator.dim} numbers, and the result,"
+        needed, advice = self._more() + self._later(), "use fewer eigenvalues"
+        _memory.require_free("matrix", needed, what, device=self._operator.device, advice=advice)
 
     def _affordable(self) -> bool:
-        result = 8 * 4 * self._count * self._operator.dim
-        work = _WORK * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8
-        return _memory.available(self._operator.device) >= self._more() + work + result
+        return _memory.available(self._operator.device) >= self._more() + self._later()
+
+    def _later(self) -> int:
+        """Bytes of a product, or, after the last, of the result."""
+        work = _WORK * torch.finfo(self._operator.dtype).bits // 8
+        return max(work, 8 * 4 * self._count) * self._operator.dim
 
     def _more(self) -> int:
         return self._block() * self._operator.dim * torch.finfo(self._operator.dtype).bits // 8

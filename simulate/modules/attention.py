@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulate.objectives.soundness import hooked
+
 __all__ = ["Attention", "attention", "is_plain", "lend", "projection"]
 
 Attention = Callable[..., tuple[Tensor, Tensor | None]]
@@ -25,7 +27,8 @@ def is_plain(layer: nn.Module) -> bool:
     """Whether all that the parameters of an attention do is a packed projection of inputs and one of outputs.
 
     Not so with keys or values of another size than queries, which have matrices of their own and a common bias, with
-    keys and values that are parameters, or with dropout that is at work.
+    keys and values that are parameters, with weights that are computed, with dropout that is at work, or where a hook
+    waits for the projection of outputs, which torch never calls as a module.
 
     Examples
     --------
@@ -39,7 +42,9 @@ def is_plain(layer: nn.Module) -> bool:
         return False
     whole: Any = layer
     untouched = "forward" not in vars(layer) and not (layer.training and layer.dropout)
-    return untouched and whole._qkv_same_embed_dim and layer.bias_k is None and not layer.add_zero_attn
+    own = {"in_proj_weight", "in_proj_bias"} <= layer._parameters.keys() and not hooked(layer.out_proj)
+    packed = whole._qkv_same_embed_dim and layer.bias_k is None and not layer.add_zero_attn
+    return untouched and own and packed
 
 
 def projection(layer: nn.MultiheadAttention) -> nn.Linear:
@@ -89,7 +94,7 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         scores = q @ k.mT / math.sqrt(layer.head_dim)
         for mask in (_masked(attn_mask, scores), _padded(key_padding_mask, scores)):
             scores = scores if mask is None else scores + mask
-        weights = scores.softmax(-1)
+        weights = scores.softmax(-1) if need_weights else _shares(scores)
         output = layer.out_proj((weights @ v).transpose(1, 2).flatten(2))
         weights = weights.mean(1) if average_attn_weights else weights
         if not batched:
@@ -99,6 +104,12 @@ def attention(layer: nn.MultiheadAttention, packed: nn.Linear) -> Attention:
         return output, weights if need_weights else None
 
     return forward
+
+
+def _shares(scores: Tensor) -> Tensor:
+    """The softmax, and zeros where all is hidden, as torch has it where no weights are asked for."""
+    hidden = (scores == -math.inf).all(-1, keepdim=True)
+    return scores.masked_fill(hidden, 0.0).softmax(-1).masked_fill(hidden, 0.0)
 
 
 def _samples_first(layer: nn.MultiheadAttention, x: Tensor) -> Tensor:

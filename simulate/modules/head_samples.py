@@ -7,7 +7,8 @@ whole costs. H_i is that of `modules.hessian_variance`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from simulate.modules.samples import separate_batches
 from simulate.objectives import Objective
-from simulate.objectives.batches import cuts, rows
+from simulate.objectives.batches import rows
 from simulate.objectives.head_products import head_product
 
 __all__ = ["forms_by_head", "has_head", "variances_by_head"]
@@ -32,13 +33,13 @@ def has_head(objective: Objective) -> bool:
 
 
 def variances_by_head(
-    objective: Objective, vectors: Sequence[Tensor], matrix: Literal["hessian", "gauss_newton"]
+    objective: Objective, vectors: Iterable[Tensor], matrix: Literal["hessian", "gauss_newton"]
 ) -> NDArray[np.float64]:
-    """Sum of |(H_i - mean) v|^2 over the samples divided by N - 1, for every vector v: (k,)."""
-    size = max(1, _BYTES // vectors[0].nbytes)
-    found = [
-        _variances(objective, torch.stack(list(vectors[part])), matrix) for part in cuts(len(vectors), size)
-    ]
+    """Sum of |(H_i - mean) v|^2 over the samples divided by N - 1, for every vector v: (k,). A few are held at once."""
+    size = max(1, _BYTES * 8 // (objective.dim * torch.finfo(objective.dtype).bits))
+    left = iter(vectors)
+    parts = iter(lambda: list(itertools.islice(left, size)), [])
+    found = [_variances(objective, torch.stack(part), matrix) for part in parts]
     return torch.cat(found).clamp(min=0.0).cpu().numpy()
 
 
@@ -60,12 +61,12 @@ def forms_by_head(
 
 def _variances(objective: Objective, vectors: Tensor, matrix: Literal["hessian", "gauss_newton"]) -> Tensor:
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=vectors.device)
-    sums = torch.zeros_like(vectors)
+    sums = torch.zeros_like(vectors, dtype=torch.float64)  # from which squares are taken
     for products in _products(objective, vectors, matrix):
         squares += products.double().square().sum(1)
         sums += products
     squares, sums, count = objective.ranks.total(squares), objective.ranks.total(sums), objective.rows
-    return (squares - sums.double().square().sum(1) / count) / (count - 1)
+    return (squares - sums.square().sum(1) / count) / (count - 1)
 
 
 def _products(

@@ -157,7 +157,8 @@ def total_variance(
     probes = probe_count(probes)
     _require_several(objective)
     if has_head(objective):
-        found = variances_by_head(objective, [_signs(objective, rng) for _ in range(probes)], _known(matrix))
+        signs = (_signs(objective, rng) for _ in range(probes))
+        found = variances_by_head(objective, signs, _known(matrix))
     else:
         found = _variances(objective, rng, probes, matrix)
     return Estimate(float(found.mean()), float(found.std(ddof=1)) / math.sqrt(probes))

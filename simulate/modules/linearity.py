@@ -22,7 +22,8 @@ from simulate.objectives.derivatives import behind
 __all__ = ["is_piecewise_linear"]
 
 _ALWAYS = frozenset(
-    f"{name}Backward0"
+    f"{name}Backward{kind}"
+    for kind in (0, 1)
     for name in (
         "Add",
         "Sub",
@@ -44,18 +45,19 @@ _ALWAYS = frozenset(
         "Unsqueeze",
         "Select",
         "Slice",
+        "Split",
+        "Unbind",
         "Relu",
         "LeakyRelu",
         "Hardtanh",
         "Threshold",
-        "Abs",
         "ConstantPadNd",
         "AvgPool2D",
         "AdaptiveAvgPool2D",
         "MaxPool2DWithIndices",
     )
 )
-"""Linear but for kinks in all that goes in, by the names of torch 2."""
+"""Linear but for kinks in all that goes in, by the names of torch 2; some have a second kind, with dimensions."""
 
 _FACTORS: Mapping[str, Sequence[int]] = {
     "AddmmBackward0": (1, 2),
@@ -105,4 +107,8 @@ def _linear_node(node: Any) -> bool:
     name, inputs = node.name(), [before for before, _ in node.next_functions]
     if name in _FACTORS:
         return sum(inputs[i] is not None for i in _FACTORS[name]) <= 1
+    if name == "AbsBackward0":
+        return not node._saved_self.is_complex()  # a modulus is curved
+    if name == "NativeBatchNormBackward0":
+        return not node._saved_training and sum(each is not None for each in inputs[:2]) <= 1
     return name in _ALWAYS or name == _LEAF

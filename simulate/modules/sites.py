@@ -276,11 +276,11 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
             layer.forward = attention(layer, part)
         yield
     finally:
+        for handle in handles:
+            handle.remove()
         for layer, part in zip(attending, packed, strict=True):
             vars(layer).pop("forward", None)
             lend(layer, part)  # the parameters themselves, as other layers have them back too
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def head_product(objective: Objective, matrix: Matrix, head: Head, leaves: Leave
     else:
         steep = hidden.new_zeros(()).expand_as(hidden).requires_grad_()
     pulled = slopes(hidden, leaves, steep, again=True)
-    states = _States(chunks, objective.share) if fixed and matrix != "h_term" else None
+    states = _States(chunks, objective.share, kept) if fixed and matrix != "h_term" else None
 
     def product(vector: Leaves) -> Leaves:
         change, *second = slopes(pulled, (steep, *leaves) if curved else steep, vector)
@@ -161,8 +161,8 @@ def _slopes(chunks: Sequence[_Chunk]) -> Tensor:
 class _States:
     """Products with what bends the loss as a function of the hidden states, through a layer that is fixed."""
 
-    def __init__(self, chunks: Sequence[_Chunk], share: float) -> None:
-        self._chunks, self._share, self._count = chunks, share, 0
+    def __init__(self, chunks: Sequence[_Chunk], share: float, kept: bool) -> None:
+        self._chunks, self._share, self._kept, self._count = chunks, share, kept, 0
         self._second: Tensor | None = None
         self._slope = _slopes(chunks) if chunks[0].matrix == "empirical_fisher" else None
 
@@ -182,9 +182,9 @@ class _States:
         return torch.cat(parts).view_as(change)
 
     def _pays(self) -> bool:
-        """Whether as many products were made as second derivatives cost, and these do not take too much."""
+        """Whether there is memory to keep them, as many products were made as they cost, and they take not too much."""
         classes, width = self._chunks[0].weight.shape
-        return self._count >= width and width**2 <= _LARGEST * classes
+        return self._kept and self._count >= width and width**2 <= _LARGEST * classes
 
 
 class _Parts:

@@ -241,6 +241,7 @@ class Objective:
         other._copy(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
         other.dtype, other._head, other._tally, other._few = torch.float64, None, None, None
+        other.recordable = {}
         return other
 
     @property

@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
+from torch.nn.utils import prune
 
 from simulate.factors import ekfac
 from simulate.modules.attention import attention, is_plain, projection
@@ -50,6 +51,51 @@ def test_outputs_and_weights_are_those_of_torch(mask: str, batch_first: bool) ->
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     if mask == "none":
         torch.testing.assert_close(ours(x[0], y[0], y[0]), layer(x[0], y[0], y[0]), rtol=1e-12, atol=1e-12)
+
+
+def test_where_all_is_hidden_there_is_nothing_as_torch_has_it() -> None:
+    """Padding on the left under a mask of the past hides all from the first positions."""
+    layer, x = nn.MultiheadAttention(4, 2, batch_first=True).double(), drawn(3, 3, 4)
+    masks = {"key_padding_mask": HIDDEN | torch.tensor([True, False, False]), "attn_mask": UPPER}
+    found = attention(layer, projection(layer))(x, x, x, need_weights=False, **masks)[0]
+    expected = layer(x, x, x, need_weights=False, **masks)[0]
+    assert bool(expected.isfinite().all())
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+class ToItself(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.last = layer, nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.layer(x, x, x)[0].flatten(1))
+
+
+def _weighed() -> nn.Module:
+    return nn.utils.parametrizations.weight_norm(
+        nn.MultiheadAttention(4, 2, batch_first=True), "in_proj_weight"
+    )
+
+
+def _pruned() -> nn.Module:
+    return prune.l1_unstructured(nn.MultiheadAttention(4, 2, batch_first=True), "in_proj_weight", 0.3)
+
+
+def _observed() -> nn.Module:
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    layer.out_proj.register_forward_hook(lambda *_: pytest.fail("torch does not call it"))
+    return layer
+
+
+@pytest.mark.parametrize("build", [_weighed, _pruned, _observed])
+def test_weights_that_are_computed_and_hooks_inside_are_left_to_torch(build: Any) -> None:
+    model = ToItself(build()).double()
+    before = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    objective = Objective(model, nn.CrossEntropyLoss(), (drawn(5, 3, 4), torch.arange(5) % 2))
+    assert not covers(objective)
+    assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-9)
+    assert sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()) == before
 
 
 def test_what_has_parameters_elsewhere_is_not_written_out() -> None:

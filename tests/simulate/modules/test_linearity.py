@@ -59,6 +59,19 @@ LINEAR: dict[str, tuple[nn.Module, Tensor]] = {
         ),
         drawn(7, 1, 6, 6),
     ),
+    "normalised": (
+        nn.Sequential(
+            nn.Conv2d(1, 2, 3, padding=1, bias=False),
+            nn.BatchNorm2d(2, affine=False),
+            nn.ReLU(),
+            nn.Conv2d(2, 3, 2),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(3, 3),
+        ).eval(),
+        drawn(7, 1, 4, 4),
+    ),
     "residual": (Written(lambda a, b: torch.cat([a + 2 * b, (a - b).abs()], 1)[:, 1:4] / 2), drawn(7, 4)),
 }
 
@@ -84,6 +97,8 @@ def test_the_trace_is_exact_without_a_product(name: str, monkeypatch: pytest.Mon
         lambda a, b: a * b,
         lambda a, b: a * a,
         lambda a, b: a.tanh() + b,
+        lambda a, b: (a + 1j * b).abs(),
+        lambda a, b: (a * (1 + 2j) + b).abs(),
         lambda a, b: (a[:, :, None] @ b[:, None]).sum(2),
         lambda a, b: a + torch.where(b.detach()[:, :1] > 2.0, b.square(), b),
     ],

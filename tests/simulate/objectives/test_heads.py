@@ -138,6 +138,18 @@ def test_a_fixed_layer_is_gone_through_for_the_first_products_alone(
     assert logits_made(monkeypatch, operator, many[:, 0]) == 0
 
 
+def test_second_derivatives_are_not_taken_where_there_is_no_memory_to_keep_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(head_products, "_LARGEST", 2)
+    monkeypatch.setattr(head_products._memory, "is_free", lambda *_: False)
+    _, chunked = both(CausalModel(tied=False), monkeypatch, 4 * V, parameters=["block"])
+    operator = gauss_newton(chunked)
+    many = torch.arange(3 * WIDTH * chunked.dim, dtype=torch.float64).cos().view(chunked.dim, -1)
+    _ = operator @ many
+    assert logits_made(monkeypatch, operator, many[:, 0]) > 0
+
+
 def test_a_fixed_layer_of_many_numbers_is_gone_through_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Second derivatives (N T, d, d) would take more than the logits (N, T, V)."""
     assert WIDTH**2 > V
