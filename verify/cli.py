@@ -249,7 +249,9 @@ def _judge(request: Request, *, as_json: bool) -> int:
     return INTERRUPTED if interrupted and status != BAD_INPUT else status
 
 
-def _written(results: Results, request: Request, doing: Callable[[str], None]) -> tuple[Path | None, str]:
+def _written(
+    results: Results, request: Request, doing: Callable[[str | Callable[[], str]], None]
+) -> tuple[Path | None, str]:
     """The report's first page, written before anything is printed, so that it is there if nobody reads the terminal."""
     from verify.reporting import publish
 

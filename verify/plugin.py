@@ -156,7 +156,7 @@ class Verification:
         with Heartbeat(self._tell_if_asked, "stopping the workers") as heart:
             self._close(heart.doing)
 
-    def _close(self, doing: Callable[[str], None]) -> None:
+    def _close(self, doing: Callable[[str | Callable[[], str]], None]) -> None:
         self._stack.close()
         made = bool(self.rows() or self.observations())
         if self._session is None or not made or hasattr(self._config, "workerinput"):

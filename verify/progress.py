@@ -6,7 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress as Bar, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from verify.heartbeat import Heartbeat
 from verify.page.terminal import console
@@ -41,7 +42,7 @@ class Activity:
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[state]}"),
+            _State(),
             TimeElapsedColumn(),
             console=terminal,
             transient=True,
@@ -61,23 +62,33 @@ class Activity:
             self._heart.__exit__()
         self._bar.stop()
 
-    def doing(self, what: str) -> None:
-        """From now on something else is being done."""
-        self._bar.reset(self._task, description=what, total=None, state="")
+    def doing(self, what: str | Callable[[], str]) -> None:
+        """From now on something else is being done; a function is asked whenever it is shown."""
+        words, state = ("", what) if callable(what) else (what, "")
+        self._bar.reset(self._task, description=words, total=None, state=state)
         if self._heart is not None:
             self._heart.doing(what)
 
     def judging(self, session: Session) -> None:
         """From now on a session is judged."""
         watched = Watched(session, lambda: self._judged(watched))
-        self._bar.reset(self._task, description="judging", total=watched.progress.total, state="")
+        state = watched.__str__
+        self._bar.reset(self._task, description="judging", total=watched.progress.total, state=state)
         if self._heart is not None:
-            self._heart.doing(lambda: str(watched))
+            self._heart.doing(state)
 
     def _judged(self, watched: Watched) -> None:
-        self._bar.update(self._task, completed=watched.progress.done, state=str(watched))
+        self._bar.update(self._task, completed=watched.progress.done)
         if self._heart is not None:
             self._heart.beat()
+
+
+class _State(ProgressColumn):
+    """How far it is, asked anew whenever the line is drawn."""
+
+    def render(self, task: Task) -> Text:
+        state: str | Callable[[], str] = task.fields["state"]
+        return Text(state() if callable(state) else state)
 
 
 def _say(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def publish(
     workers: int,
     *,
     one_file: bool = False,
-    doing: Callable[[str], None] = lambda _: None,
+    doing: Callable[[str | Callable[[], str]], None] = lambda _: None,
 ) -> Path:
     """Write pages and results file, with figures by as many processes as are worth starting; the first page's path.
 
@@ -121,16 +122,22 @@ def publish(
 
 
 def _counted(
-    each: Callable[..., Iterator[Any]], doing: Callable[[str], None]
+    each: Callable[..., Iterator[Any]], doing: Callable[[str | Callable[[], str]], None]
 ) -> Callable[..., Iterator[Any]]:
-    """The same ``map``, which tells how many figures it has drawn."""
+    """The same ``map``, which tells how many figures it has drawn, and when the rest will be."""
 
     def mapped(function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
         columns = [list(values) for values in arguments]
-        total = min(map(len, columns), default=0)
-        doing(f"writing the page: 0 of {total} cards drawn")
-        for done, made in enumerate(each(function, *columns), 1):
-            doing(f"writing the page: {done} of {total} cards drawn")
+        total, done, started = min(map(len, columns), default=0), 0, time.monotonic()
+
+        def far() -> str:
+            since = time.monotonic() - started
+            left = f", about {since * (total - done) / done:.0f} s left" if done else ""
+            return f"writing the page: {done} of {total} cards drawn, {since:.0f} s{left}"
+
+        doing(far)
+        for made in each(function, *columns):
+            done += 1
             yield made
         doing("writing the page")
 

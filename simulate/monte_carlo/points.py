@@ -29,14 +29,17 @@ class Point(Mapping[str, Any]):
     (1.7, Point(dim=200, spike=2.5))
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_canonical", "_values")
     _values: dict[str, Any]
+    _canonical: str
 
     def __init__(self, **values: Any) -> None:
         for name in values:
             if hasattr(Point, name):
                 raise ValueError(f"parameter must be named other than the methods of a point, got {name!r}")
         object.__setattr__(self, "_values", {name: _frozen(name, value) for name, value in values.items()})
+        # a point is looked up far more often than it is made
+        object.__setattr__(self, "_canonical", json.dumps(self._values, sort_keys=True))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -60,10 +63,10 @@ class Point(Mapping[str, Any]):
         return Point(**{**self._values, **other})
 
     def __hash__(self) -> int:
-        return hash(self.canonical())
+        return hash(self._canonical)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Point) and self.canonical() == other.canonical()
+        return isinstance(other, Point) and self._canonical == other._canonical
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._values,))
@@ -73,7 +76,7 @@ class Point(Mapping[str, Any]):
 
     def canonical(self) -> str:
         """The JSON form, keys sorted: what streams and results are filed under."""
-        return json.dumps(self._values, sort_keys=True)
+        return self._canonical
 
 
 def _frozen(name: str, value: Any) -> Any:

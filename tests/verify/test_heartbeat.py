@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -37,13 +38,21 @@ def test_what_is_quick_is_not_told() -> None:
     assert said == []
 
 
-def test_cards_are_counted_while_they_are_drawn() -> None:
-    told: list[str] = []
+def test_cards_are_counted_while_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 10.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    told: list[str | Callable[[], str]] = []
 
-    assert list(_counted(map, told.append)(abs, [-1, 2])) == [1, 2]
-    assert [line.partition(": ")[2] for line in told] == [
-        "0 of 2 cards drawn",
-        "1 of 2 cards drawn",
-        "2 of 2 cards drawn",
-        "",
+    drawn = _counted(map, told.append)(abs, [-1, 2, 3])
+    said = list[str]()
+    for _ in drawn:
+        now += 2.0
+        far = told[-1]
+        assert callable(far)
+        said.append(far())
+    assert said == [
+        "writing the page: 1 of 3 cards drawn, 2 s, about 4 s left",
+        "writing the page: 2 of 3 cards drawn, 4 s, about 2 s left",
+        "writing the page: 3 of 3 cards drawn, 6 s, about 0 s left",
     ]
+    assert told[1:] == ["writing the page"]

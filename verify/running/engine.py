@@ -40,6 +40,9 @@ __all__ = ["Progress", "Session", "Settings", "judge_claim"]
 
 NO_COSTS: Costs = {}
 
+FORECAST_EVERY = 0.25
+"""Seconds between two forecasts."""
+
 
 class Progress(NamedTuple):
     """Claims and observations finished, those in all, seconds elapsed and an estimate of the seconds left."""
@@ -91,6 +94,8 @@ class Session:
         self._observed: dict[str, Observed] = {}
         self._started, self._spent = time.perf_counter(), _cpu_seconds()
         self._alone = time.process_time()
+        self._forecast_again, self._left_then = 0.0, 0.0
+        self._what = kinds_of(self.claims, self.observations)
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         self.sampled = Sampled(drawn, self._pump, settings, alpha)
         self._watches = {o.id: [self._watch(o, point) for point in o.points] for o in self.observations}
@@ -151,20 +156,25 @@ class Session:
         return [run.record() for run in self._pump.runs if run.scores and run.done and not run.error]
 
     def progress(self) -> Progress:
-        """How far the selection is."""
+        """How far the selection is; blocks come in faster than a forecast is worth making."""
         elapsed = time.perf_counter() - self._started
+        if elapsed >= self._forecast_again:
+            self._left_then = elapsed + self._left(elapsed)
+            self._forecast_again = time.perf_counter() - self._started + FORECAST_EVERY
+        done, total = len(self._rows) + len(self._observed), len(self.claims) + len(self.observations)
+        left = max(self._left_then - elapsed, 0.0) if done < total else 0.0
+        return Progress(done, total, elapsed, left, self._what)
+
+    def _left(self, elapsed: float) -> float:
         taken = {name for name, routes in self._routes.items() if routes.done}
         undrawn = [claim for claim in self.claims if not isinstance(claim, Claim)]
-        left = forecast(
+        return forecast(
             self._pump.runs,
             sum(c.seconds for c in undrawn if c.id not in self._rows and c.id not in taken),
             credited=sum(self._rows[c.id][0].seconds for c in undrawn if c.id in self._rows),
             elapsed=elapsed,
             workers=self._pump.workers,
         )
-        done, total = len(self._rows) + len(self._observed), len(self.claims) + len(self.observations)
-        what = kinds_of(self.claims, self.observations)
-        return Progress(done, total, elapsed, left, what)
 
     def cpu_seconds(self) -> float:
         """Seconds of all processors here since the start; of local workers only once they have stopped."""

@@ -38,7 +38,8 @@ class Routes:
     def __init__(self, claim: Identity, pump: Pump, settings: Settings) -> None:
         self.claim, self._pump = claim, pump
         self._found: dict[Point, Future[tuple[Arrays, float]]] = {}
-        for point in dict.fromkeys(claim.points):
+        self._points = tuple(dict.fromkeys(claim.points))
+        for point in self._points:
             name = f"{claim.id}\n{point.canonical()}"
             deliver = partial(self._found.__setitem__, point)
             pump.call(deliver, _run_routes, routes=claim.routes, name=name, point=point, seed=settings.seed)
@@ -46,7 +47,7 @@ class Routes:
     @property
     def done(self) -> bool:
         """Whether all of them have come."""
-        return len(self._found) == len(set(self.claim.points))
+        return len(self._found) == len(self._points)
 
     def found(self) -> tuple[list[tuple[Point, Arrays]], float]:
         """The routes at every point, and the seconds they took; turns the pump until they are there."""
