@@ -194,6 +194,8 @@ def widened(k: float, n: int, skewness: float) -> float:
         return math.inf
     for _ in range(60):
         middle = (low + high) / 2
+        if middle in (low, high):
+            break
         low, high = (middle, high) if middle**2 / 2 - c * middle**3 < k * k / 2 else (low, middle)
     return high
 
@@ -340,5 +342,7 @@ def _first(excluded: Callable[[float], bool], start: float, step: float) -> floa
 def _boundary(excluded: Callable[[float], bool], inside: float, outside: float) -> float:
     for _ in range(80):
         middle = (inside + outside) / 2
+        if middle in (inside, outside):  # no number lies between them
+            break
         inside, outside = (inside, middle) if excluded(middle) else (middle, outside)
     return outside
