@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -68,7 +67,7 @@ class CurvatureOperator(Operator):
         """
         products = self.product(vectors).detach()
         # a look at every number costs a twentieth of a product; a finite sum has none that is not
-        if not bool(products.sum().isfinite()) and not bool(products.isfinite().all()):
+        if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
             raise ValueError("operator must return finite products, got NaN or infinity")
         return products
 
@@ -99,7 +98,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
     def loss(leaves: Leaves, batch: Batch) -> Tensor:
         return objective.loss(objective.outputs(leaves, batch.inputs), batch)
 
-    return _operator(objective, of_scalar("hessian", loss), "hessian")
+    return _operator(objective, of_scalar(objective, "hessian", loss), "hessian")
 
 
 def h_term(objective: Objective) -> CurvatureOperator:
@@ -115,7 +114,7 @@ def h_term(objective: Objective) -> CurvatureOperator:
         outputs = objective.outputs(leaves, batch.inputs)
         return (_slope(objective, outputs, batch) * outputs).sum()
 
-    return _operator(objective, of_scalar("h-term", weighed), "h_term")
+    return _operator(objective, of_scalar(objective, "h-term", weighed), "h_term")
 
 
 def gauss_newton(objective: Objective) -> CurvatureOperator:
@@ -193,8 +192,6 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
 _AT_ONCE = 64
 """Vectors that are multiplied together where that is faster."""
 
-Split = Callable[[Tensor], Leaves]
-
 
 def likelihood_of(objective: Objective, likelihood: str | None) -> str:
     """What `likelihood` of `fisher` says, or the loss stands for.
@@ -230,8 +227,8 @@ def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | Non
             # what is kept draws nothing at random, but a checkpoint in it runs parts of the model again
             with objective.measured(draws=not parts.complete), torch.enable_grad():
                 new = True
-                for part in parts.along(objective.split(vectors[0])):
-                    _take(total, part, vectors, objective.split, new=new)
+                for part in parts.along(vectors[0]):
+                    _take(total, part, vectors, new=new)
                     new = False
             if new:  # of a process without samples
                 total.zero_()
@@ -247,15 +244,15 @@ def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | Non
     )
 
 
-def _take(total: Tensor, part: Built, vectors: Tensor, split: Split, *, new: bool) -> None:
+def _take(total: Tensor, part: Built, vectors: Tensor, *, new: bool) -> None:
     """Write what the first batch gives and add the others: what is one batch is neither cleared nor summed."""
     if part.block is not None and len(vectors) > 1:
         with contextlib.suppress(Exception):  # of an operation that does not take several vectors at once
-            found = [part.block(split(some)) for some in vectors.split(_AT_ONCE)]
+            found = [part.block(some) for some in vectors.split(_AT_ONCE)]
             whole = torch.cat([torch.cat([p.detach().flatten(1) for p in parts], dim=1) for parts in found])
             _ = total.copy_(whole) if new else total.add_(whole)
             return
     for i, row in enumerate(total):
-        found = part.first if i == 0 and part.first is not None else part.product(split(vectors[i]))
+        found = part.first if i == 0 and part.first is not None else part.product(vectors[i])
         flat = [p.detach().reshape(-1) for p in found]
         _ = torch.cat(flat, out=row) if new else row.add_(torch.cat(flat))

@@ -126,7 +126,7 @@ def _parts(objective: Objective, root: Root) -> Iterator[SamplePart]:
 
 
 _ELSEWHERE = (
-    "model must act by its layers alone, on every sample apart and in evaluation mode, for factors of them, got"
+    "model must act by its layers alone, on every sample apart and drawing nothing, for factors of them, got"
     " another; use products of the matrix itself"
 )
 

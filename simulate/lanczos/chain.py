@@ -16,7 +16,7 @@ all entries beside the diagonal that ever led on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +185,8 @@ class Chain:
         self.rounding = math.hypot(self.rounding, float(np.linalg.norm(inside - expected)))
         self._diagonal.append(inside[-1])
         self._coupling.append(inside[:known])
-        self.nodes = np.asarray(linalg.eigvalsh_tridiagonal(self._diagonal, self.beside))
+        nodes: Any = linalg.eigvalsh_tridiagonal(self._diagonal, self.beside, lapack_driver="sterf")
+        self.nodes = nodes
         self.scale = max(self.scale, float(length(products)), float(np.abs(self.nodes).max()))
         self._continue(rest)
 
@@ -205,8 +206,7 @@ class Chain:
         ----------
         Wu and Simon (2000), Thick-restart Lanczos method for large symmetric eigenvalue problems, algorithm 3.
         """
-        decomposed: Any = linalg.eigh_tridiagonal(self._diagonal, self.beside[:-1])
-        values, vectors = decomposed
+        values, vectors = _eigen(self._diagonal, self.beside[:-1])
         kept = [*range(bottom), *range(len(values) - top, len(values))]
         self._dropped = np.r_[self._dropped, np.delete(values, kept)]
         turn, diagonal, beside = _tridiagonalised(values[kept], self.beside[-1] * vectors[-1, kept])
@@ -245,8 +245,7 @@ class Chain:
     def _decomposed(self) -> tuple[Floats, Floats]:
         known = len(self.found.values)
         if not known:
-            decomposed: Any = linalg.eigh_tridiagonal(self._diagonal, self.beside[:-1])
-            return decomposed
+            return _eigen(self._diagonal, self.beside[:-1])
         matrix = np.diag([*self.found.values, *self._diagonal])
         matrix[:known, known:] = np.transpose(self._coupling)
         matrix[known:, known:] += np.diag(self.beside[:-1], 1)
@@ -283,6 +282,22 @@ class Chain:
         highest_other = float(others.max()) + self.noise
         middle, half = (highest + highest_other) / 2, (highest - highest_other) / 2
         return float(middle + np.hypot(half, np.linalg.norm(residuals)))
+
+
+def _eigen(diagonal: Sequence[float], beside: Sequence[float]) -> tuple[Floats, Floats]:
+    """Eigenvalues, ascending, of a tridiagonal matrix, and its vectors, orthogonal to a few roundings at any size.
+
+    Relatively robust representations, which scipy takes by itself before 1.16, leave some hundred roundings. Restarts
+    add those up, until they are more than bounds allow for.
+    """
+    found: Any
+    if hasattr(
+        linalg.lapack, "dstevd"
+    ):  # since scipy 1.16; QR alone takes five times as long as dense matrices
+        found = linalg.eigh_tridiagonal(diagonal, beside, lapack_driver="stevd")
+    else:
+        found = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1), UPLO="L")
+    return found
 
 
 def _bounds(values: Floats, residuals: Floats) -> Floats:

@@ -7,7 +7,8 @@ output. So derivatives by all parameters become derivatives by the nudges, one n
 place of one for every parameter: the first layer of a perceptron, which has most of them, then costs nothing.
 
 Multi-head attention has two such layers inside of one function: it is called as `simulate.modules.attention` writes it
-out.
+out. Layers of transformers that have positions along the first axis and samples along the second, as torch's do by
+default, have sites with these axes swapped.
 
 That the parameters act at the sites and nowhere else is found out by `covers`, that no sample sees another by
 `by_sample`.
@@ -29,6 +30,7 @@ from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
+from simulate.objectives.parameters import draws
 
 __all__ = [
     "NORMALISATIONS",
@@ -45,6 +47,12 @@ __all__ = [
 ]
 
 NORMALISATIONS = (nn.LayerNorm, nn.RMSNorm, nn.GroupNorm, _BatchNorm)
+_TRANSFORMERS = (
+    nn.TransformerEncoderLayer,
+    nn.TransformerDecoderLayer,
+    nn.TransformerEncoder,
+    nn.TransformerDecoder,
+)
 _OWN = ("weight", "bias")
 _KINDS = (nn.Linear, nn.Embedding, _ConvNd, *NORMALISATIONS)
 
@@ -152,7 +160,7 @@ def covers(objective: Objective) -> bool:
     """Whether all that the parameters do to the outputs they do at sites.
 
     Asked of a few outputs: nothing else in their graph may lead to a parameter, whatever its derivative, and the sites
-    must give the derivatives by all parameters.
+    must give the derivatives by all parameters. In training mode nothing may be drawn at random either.
 
     Examples
     --------
@@ -162,10 +170,12 @@ def covers(objective: Objective) -> bool:
     >>> covers(Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), data, parameters=[model.weight]))
     False
     """
-    if objective.model is None or objective.training or objective.runs_again:
+    if objective.model is None or objective.runs_again:
         return False
     with objective.measured(), torch.enable_grad():
         leaves, batch = objective.leaves(), objective.few()
+        if objective.training and draws(lambda: objective.outputs(leaves, batch.inputs)):
+            return False  # dropout: what the sites say would be of other draws than what they are held to
         try:
             outputs, sites = visited(objective, leaves, batch)
             return bool(sites) and _agree(objective, batch, outputs, sites)
@@ -244,7 +254,7 @@ def by_sample(objective: Objective) -> bool:
 @contextmanager
 def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) -> Iterator[None]:
     every = [] if objective.model is None else list(objective.model.modules())
-    modules = [m for m in every if _affine(m)]
+    modules, turned = [m for m in every if _affine(m)], {m for each in every for m in _samples_second(each)}
     constants, entered = [leaf.detach() for leaf in leaves], []
 
     def enter(layer: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -260,9 +270,11 @@ def _watched(objective: Objective, leaves: Sequence[Tensor], sites: list[Site]) 
             return output
         for name, place in places.items():
             _put(layer, name, leaves[place])
-        nudge = torch.zeros_like(output, requires_grad=True)
-        sites.append(Site(layer, places, inputs[0], nudge))
-        return output + nudge
+        second = layer in turned and output.ndim == 3
+        given, like = (t.transpose(0, 1) if second else t for t in (inputs[0], output))
+        nudge = torch.zeros_like(like, memory_format=torch.contiguous_format, requires_grad=True)
+        sites.append(Site(layer, places, given, nudge))
+        return output + (nudge.transpose(0, 1) if second else nudge)
 
     # next to the layer: what other hooks do to inputs and outputs belongs to the rest of the model
     handles: list[Any] = []
@@ -302,9 +314,25 @@ def _put(layer: nn.Module, name: str, value: Any) -> None:
     layer._parameters[name] = value  # a tensor, as `torch.func.functional_call` puts there too
 
 
+def _samples_second(whole: nn.Module) -> list[nn.Module]:
+    """Layers of a transformer of torch that act along the last axis, where samples are along the second of three."""
+    if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _forward(type(whole)):
+        return []
+    first: Any = (
+        whole.layers[0] if isinstance(whole, nn.TransformerEncoder | nn.TransformerDecoder) else whole
+    )
+    if getattr(getattr(first, "self_attn", None), "batch_first", True):
+        return []
+    return [
+        m
+        for m in whole.children()
+        if isinstance(m, nn.Linear) or len(getattr(m, "normalized_shape", ())) == 1
+    ]
+
+
 def _affine(layer: nn.Module) -> bool:
-    """Whether its output is affine in its parameters whatever its input, in evaluation mode."""
-    if isinstance(layer, _BatchNorm) and layer.running_mean is None:
+    """Whether its output is affine in its parameters whatever its input, and makes no samples see each other."""
+    if isinstance(layer, _BatchNorm) and (layer.training or layer.running_mean is None):
         return False  # the statistics of the batch: samples see each other
     if isinstance(layer, nn.Embedding) and (
         layer.max_norm is not None or layer.scale_grad_by_freq or layer.sparse

@@ -12,7 +12,7 @@ that, and further ones go through the body alone: at most twice what it would ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -26,7 +26,6 @@ from simulate.objectives.heads import Head, Rows, rows_of
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend, output_curvature, softmax_curvature
 from simulate.objectives.parameters import Leaves
-from simulate.objectives.products import Product
 
 __all__ = ["Matrix", "head_product"]
 
@@ -39,7 +38,9 @@ _LARGEST = 1
 """Times the logits, that second derivatives in the hidden states take at most."""
 
 
-def head_product(objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch) -> Product:
+def head_product(
+    objective: Objective, matrix: Matrix, head: Head, leaves: Leaves, batch: Batch
+) -> Callable[[Leaves], Leaves]:
     """Product of the part of a matrix that a batch adds, with a vector split like the parameters.
 
     Parameters

@@ -146,7 +146,8 @@ class Objective:
             self._coupling: str | None = None
             self.shapes = tuple(p.shape for p in self._own)
             self.dtype, self.device = self._own[0].dtype, self._own[0].device
-            self.dim = sum(p.numel() for p in self._own)
+            self._sizes = [p.numel() for p in self._own]
+            self.dim = sum(self._sizes)
             self._chunk = None if chunk is None else _checks.natural("chunk", chunk)
             if self._chunk is not None and training:
                 raise ValueError(
@@ -501,8 +502,9 @@ class Objective:
 
     def split(self, vector: Tensor) -> Leaves:
         """Tensors shaped like the parameters of one vector (dim,), or with a first axis of several (k, dim)."""
-        parts, first = vector.split([s.numel() for s in self.shapes], dim=-1), vector.shape[:-1]
-        return tuple(part.view((*first, *shape)) for part, shape in zip(parts, self.shapes, strict=True))
+        # one call of torch, without the checks in Python around it, which take as long as a small product
+        parts, first = vector.split_with_sizes(self._sizes, dim=-1), vector.shape[:-1]
+        return tuple(part.view(first + shape) for part, shape in zip(parts, self.shapes, strict=True))
 
     def blocks(self) -> Mapping[str, slice]:
         """Where each parameter stands in a vector (dim,), by name."""

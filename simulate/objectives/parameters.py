@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ __all__ = [
     "as_found",
     "doubled",
     "drawing_once",
+    "draws",
     "in_mode",
     "in_place",
     "parametric",
@@ -365,12 +367,20 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
     try:
         for module, mode in modes:
             if mode != training:
-                module.training = training
+                _set_mode(module, training)
         yield
     finally:
         for module, mode in modes:
             if module.training != mode:
-                module.training = mode
+                _set_mode(module, mode)
+
+
+def _set_mode(module: nn.Module, training: bool) -> None:
+    """As an assignment, which a module first looks for among its parameters, at ten times the cost."""
+    if type(module).__setattr__ is nn.Module.__setattr__ and "training" in vars(module):
+        vars(module)["training"] = training
+    else:  # with an attribute of its own kind
+        module.training = training
 
 
 @contextmanager
@@ -405,6 +415,23 @@ def seed_generators(seed: int) -> None:
         torch.cuda.default_generators[gpu].manual_seed(seed % _SEEDS)
     random.seed(seed)
     np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
+
+
+def draws(call: Callable[[], Any]) -> bool:
+    """Whether a call draws from a generator that `as_found` puts back.
+
+    Examples
+    --------
+    >>> draws(lambda: torch.rand(1)), draws(lambda: torch.ones(1))
+    (True, False)
+    """
+    before = _as_bytes(_random_states())
+    call()
+    return _as_bytes(_random_states()) != before
+
+
+def _as_bytes(states: list[tuple[Callable[[Any], Any], Any]]) -> list[bytes]:
+    return [pickle.dumps(state.cpu().numpy() if isinstance(state, Tensor) else state) for _, state in states]
 
 
 def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:

@@ -38,8 +38,8 @@ _FEW = 3
 _LITTLE = 1 << 21
 """Bytes of the graph of the outputs. What is kept of their derivatives, the second too, is a few times as much."""
 
-Product = Callable[[Leaves], Leaves]
-"""Of the part of the matrix that one batch adds, with a vector split like the parameters."""
+Product = Callable[[Tensor], Leaves]
+"""Of the part of the matrix that one batch adds, with a vector (dim,): tensors like the parameters."""
 
 
 class Built(NamedTuple):
@@ -50,7 +50,7 @@ class Built(NamedTuple):
     product
         With one vector.
     block
-        With several, stacked along a first axis of each tensor; None where one after the other is faster.
+        With several, (k, dim), stacked along a first axis of each tensor; None where one after the other is faster.
     held
         How many bytes are kept, the graphs of reverse mode left out.
     first
@@ -81,11 +81,11 @@ class Derivative(NamedTuple):
     name: str
     forward: Callable[[Leaves, Batch, Leaves], Built]
     reverse: Callable[[Leaves, Batch], Built]
-    by_head: Callable[[Head, Leaves, Batch], Product] | None = None
+    by_head: Callable[[Head, Leaves, Batch], Callable[[Leaves], Leaves]] | None = None
     targets: bool = True
 
 
-def of_scalar(name: str, scalar: Callable[[Leaves, Batch], Tensor]) -> Derivative:
+def of_scalar(objective: Objective, name: str, scalar: Callable[[Leaves, Batch], Tensor]) -> Derivative:
     """Second derivative of a scalar of the parameters."""
 
     def forward(leaves: Leaves, batch: Batch, along: Leaves) -> Built:
@@ -93,11 +93,13 @@ def of_scalar(name: str, scalar: Callable[[Leaves, Batch], Tensor]) -> Derivativ
             return torch.autograd.grad(scalar(duals, batch), duals, allow_unused=True)
 
         _, first, program = recorded(gradient, leaves, along)
-        block = program.block if program.small and _plain(leaves) else None
-        return Built(program, block, lambda: bytes_held(tuple, also=program.values), first)
+        product, block = _of_flat(objective, program), _of_flat(objective, program.block)
+        several = block if program.small and _plain(leaves) else None
+        return Built(product, several, lambda: bytes_held(tuple, also=program.values), first)
 
     def reverse(leaves: Leaves, batch: Batch) -> Built:
-        gradient = slopes(scalar(leaves, batch), leaves, again=True)
+        # one end for the vector as it is: to part it, and check every part, takes as long as a small product
+        gradient = objective.flat(slopes(scalar(leaves, batch), leaves, again=True))
         return Built(partial(slopes, gradient, leaves), partial(slopes, gradient, leaves, several=True))
 
     return Derivative(name, forward, reverse)
@@ -107,13 +109,13 @@ def about_outputs(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -
     """J' A J, with J the derivative of the outputs and A what bends their changes."""
 
     def built(outputs: Tensor, leaves: Leaves, bent: Bend, change: Product, changes: Product | None) -> Built:
-        def product(vector: Leaves) -> Leaves:
+        def product(vector: Tensor) -> Leaves:
             return slopes(outputs, leaves, bent(*change(vector)))
 
         if changes is None:
             return Built(product, None)
 
-        def block(vectors: Leaves) -> Leaves:
+        def block(vectors: Tensor) -> Leaves:
             return slopes(outputs, leaves, torch.stack([*map(bent, changes(vectors)[0])]), several=True)
 
         return Built(product, block)
@@ -126,19 +128,24 @@ def about_outputs(objective: Objective, bend: Callable[[Tensor, Batch], Bend]) -
         def held() -> int:
             return bytes_held(lambda: objective.outputs(leaves, batch.inputs), also=program.values)
 
-        several = program.block if program.small and _plain(leaves) else None
+        several = _of_flat(objective, program.block) if program.small and _plain(leaves) else None
         first = slopes(outputs, leaves, bent(*found.changes))
-        return built(outputs, leaves, bent, program, several)._replace(held=held, first=first)
+        product = _of_flat(objective, program)
+        return built(outputs, leaves, bent, product, several)._replace(held=held, first=first)
 
     def reverse(leaves: Leaves, batch: Batch) -> Built:
         outputs = objective.outputs(leaves, batch.inputs)
         bent = bend(outputs, batch)
         # tangents as derivative of J'u in u; one zero in all places, since logits may be larger than all else
         weights = outputs.new_zeros(()).expand_as(outputs).requires_grad_()
-        change = partial(slopes, slopes(outputs, leaves, weights, again=True), weights)
+        change = partial(slopes, objective.flat(slopes(outputs, leaves, weights, again=True)), weights)
         return built(outputs, leaves, bent, change, partial(change, several=True))
 
     return Derivative("outputs", forward, reverse)
+
+
+def _of_flat(objective: Objective, product: Callable[[Leaves], Leaves]) -> Product:
+    return lambda vectors: product(objective.split(vectors))
 
 
 def _plain(leaves: Leaves) -> bool:
@@ -164,16 +171,16 @@ class Kept:
         """Whether the next pass builds nothing."""
         return self._products is not None
 
-    def along(self, vector: Leaves) -> Iterator[Built]:
-        """What every batch has, built along a vector where it is built anew."""
+    def along(self, vector: Tensor) -> Iterator[Built]:
+        """What every batch has, built along a vector (dim,) where it is built anew."""
         if self._products is not None:
             yield from self._products
             return
-        kept: list[Built] = []
+        kept, parts = list[Built](), self._objective.split(vector)
         for batch in self._objective.batches(empty=not self._derivative.targets):
             if self._keeps is None:
                 self._keeps = self._affordable(batch)
-            built = self._built(batch, vector)
+            built = self._built(batch, parts)
             if self._keeps:
                 kept.append(built._replace(first=None))
             yield built
@@ -184,7 +191,7 @@ class Kept:
         head = self._objective.head_of(batch)
         if head is None or self._derivative.by_head is None:
             return None
-        return self._derivative.by_head(head, self._leaves, batch)
+        return _of_flat(self._objective, self._derivative.by_head(head, self._leaves, batch))
 
     def _built(self, batch: Batch, vector: Leaves) -> Built:
         product = self._by_head(batch)
@@ -281,16 +288,15 @@ class Kept:
         with as_found(objective.model, objective.training):
             if pads(objective.outputs(self._leaves, objective.few().inputs)):
                 return False  # what is computed hangs on a row that the few samples may not have
-        vector = objective.split(
-            normal(torch.empty(objective.dim, dtype=objective.dtype, device=objective.device))
-        )
+        vector = normal(torch.empty(objective.dim, dtype=objective.dtype, device=objective.device))
+        along = objective.split(vector)
         for whole in (False, True):
             batch = objective.few(whole=whole)
             with contextlib.suppress(
                 Exception
             ):  # of what is for one size of batch alone, or has no forward mode
                 with as_found(objective.model, objective.training):
-                    found = self._derivative.forward(self._leaves, batch, vector).product(vector)
+                    found = self._derivative.forward(self._leaves, batch, along).product(vector)
                 with as_found(objective.model, objective.training):
                     expected = self._derivative.reverse(self._leaves, batch).product(vector)
                 found, expected = objective.flat(found), objective.flat(expected)

@@ -265,7 +265,9 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
     monkeypatch.setattr("simulate._memory.is_free", lambda needed, _: told.append(needed) or True)
     _ = hessian(objective) @ torch.ones(objective.dim)
     (batch,) = objective.batches()
-    derivative = of_scalar("hessian", lambda leaves, _: objective.loss(objective.outputs(leaves, x), batch))
+    derivative = of_scalar(
+        objective, "hessian", lambda leaves, _: objective.loss(objective.outputs(leaves, x), batch)
+    )
     if forward:
         known = derivative.forward(objective.leaves(), batch, objective.leaves()).held()
     else:

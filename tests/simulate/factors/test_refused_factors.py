@@ -55,9 +55,9 @@ def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
     [
         (lambda: _of(Elsewhere()), {}, "model must act by its layers alone, on every sample apart"),
         (
-            lambda: _of(built(lambda: nn.Linear(3, 3)), training=True),
+            lambda: _of(built(lambda: nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))), training=True),
             {},
-            "in evaluation mode, for factors of them",
+            "drawing nothing, for factors of them",
         ),
         (lambda: case("tied").objective(), {}, "model must act by its layers alone"),
         (

@@ -9,10 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import linalg
 
 from simulate import _memory, eigenvalues
 from simulate.eigenvalues import extremes
-from simulate.lanczos import Operator
+from simulate.lanczos import Operator, chain as chains
 from simulate.lanczos.chain import Chain, Found
 from tests.simulate.dense_matrices import SPIKED, residuals, rng, rotated, wanted
 
@@ -137,6 +138,20 @@ def test_a_chain_that_was_cut_knows_its_matrix(end: str) -> None:
     assert_allclose(np.linalg.norm(left, axis=1), found.residuals, atol=1e-12)
     assert chain.noise < 1e-13
     assert_allclose(found.compact().shares @ found.compact().tails.numpy(), left, atol=1e-13)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_vectors_of_a_long_chain_are_orthogonal_whatever_scipy_has(
+    older: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they lack restarts would add up, unseen by the bounds: before 1.16 scipy chooses what lacks 6e-14 here."""
+    if older:
+        monkeypatch.delattr(linalg.lapack, "dstevd", raising=False)
+    diagonal, beside = rng(0).standard_normal(300), np.abs(rng(1).standard_normal(299))
+    values, vectors = chains._eigen(list(diagonal), list(beside))
+    matrix = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    assert_allclose(vectors.T @ vectors, np.eye(300), atol=1e-14)
+    assert_allclose(matrix @ vectors, vectors * values, atol=3e-14)
 
 
 def test_residuals_in_single_precision_hold_after_many_restarts() -> None:

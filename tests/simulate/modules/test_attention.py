@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -109,47 +110,87 @@ def test_what_has_parameters_elsewhere_is_not_written_out() -> None:
     assert not is_plain(Own(4, 2)) and not is_plain(nn.Linear(4, 2))
 
 
-def encoder(batch_first: bool) -> nn.Module:
-    block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, activation="gelu", batch_first=batch_first)
-    return nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
+class Turned(nn.Module):
+    """Positions along the first axis of a block, samples along the second."""
+
+    def __init__(self, block: nn.Module, own: nn.Module | None = None) -> None:
+        super().__init__()
+        self.block, self.own, self.last = block, own or nn.Identity(), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.own(x.transpose(0, 1))
+        return self.last(
+            (self.block(x, x) if hasattr(self.block, "multihead_attn") else self.block(x)).sum(0)
+        )
+
+
+def _block(**options: Any) -> nn.Module:
+    return nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, activation="gelu", **options)
+
+
+ENCODERS: dict[str, Callable[[], nn.Module]] = {
+    "encoder": lambda: nn.Sequential(_block(batch_first=True), nn.Flatten(), nn.Linear(8, 3)),
+    "encoder, samples second": lambda: Turned(_block()),
+    "norm first, samples second": lambda: Turned(_block(norm_first=True)),
+    "decoder, samples second": lambda: Turned(nn.TransformerDecoderLayer(4, 2, 5, dropout=0.0)),
+    "two layers and a norm, samples second": lambda: Turned(
+        nn.TransformerEncoder(_block(), 2, norm=nn.LayerNorm(4), enable_nested_tensor=False)
+    ),
+}
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("kind", ["attention", "attention, samples second", "encoder"])
-def test_curvature_is_that_of_the_whole_matrix(kind: str, training: bool) -> None:
-    """In training mode, without dropout, by gradients of single samples."""
+@pytest.mark.parametrize("samples", [5, 2])
+@pytest.mark.parametrize("kind", ["attention", "attention, samples second", *ENCODERS])
+def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training: bool) -> None:
+    """As many samples as positions too, of which no shape tells which axis is whose."""
     torch.manual_seed(0)
-    model = encoder(True) if kind == "encoder" else Attending(kind == "attention")
-    data = drawn(5, 2 if kind == "encoder" else 3, 4), torch.arange(5) % 3
+    model = ENCODERS[kind]() if kind in ENCODERS else Attending(kind == "attention")
+    data = drawn(samples, 2 if kind in ENCODERS else 3, 4), torch.arange(samples) % 3
     objective = Objective(model.double().train(training), nn.CrossEntropyLoss(), data, training=training)
-    assert covers(objective) == (not training)
+    assert covers(objective) and by_sample(objective)
     dense = gauss_newton(objective).dense()
     assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
-    if not training:
-        assert_allclose(gauss_newton_diagonal(objective), dense.diagonal(), rtol=1e-9, atol=1e-12)
-        factors = ekfac(objective)
-        assert_allclose(factors.eigenvalues().sum(), float(dense.trace()), rtol=1e-9)
+    assert_allclose(gauss_newton_diagonal(objective), dense.diagonal(), rtol=1e-9, atol=1e-12)
+    factors = ekfac(objective)
+    assert_allclose(factors.eigenvalues().sum(), float(dense.trace()), rtol=1e-9)
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-def test_samples_along_the_second_axis_of_a_layer_are_not_taken_for_positions() -> None:
-    """Of an encoder whose own layers have them there: whole gradients, and the same numbers."""
+@pytest.mark.parametrize("share", [0.5, 1e-9])
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> None:
+    """However little it drops; in evaluation mode it is nothing."""
+    torch.manual_seed(0)
+    block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=batch_first)
+    model = Turned(block) if not batch_first else nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
+    block.dropout.p = share
+    data = drawn(5, 2, 4), torch.arange(5) % 3
+    for training in (False, True):
+        objective = Objective(model.double(), nn.CrossEntropyLoss(), data, training=training)
+        assert covers(objective) == (not training)
+    with pytest.raises(ValueError, match="on every sample apart and drawing nothing"):
+        ekfac(objective)
 
-    class Turned(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.block, self.last = (
-                nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=False),
-                nn.Linear(4, 3),
-            )
 
-        def forward(self, x: Tensor) -> Tensor:
-            return self.last(self.block(x.transpose(0, 1)).sum(0))
+def test_statistics_of_a_batch_are_not_at_sites() -> None:
+    """In training mode samples see each other there, and the layer would write into its buffers."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
+    data = drawn(5, 4), torch.arange(5) % 3
+    for training in (False, True):
+        objective = Objective(model, nn.CrossEntropyLoss(), data, training=training)
+        assert covers(objective) == (not training)
+        dense = gauss_newton(objective).dense()
+        assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
 
+
+def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
+    """Nothing tells that they are there: whole gradients, and the same numbers."""
     torch.manual_seed(0)
     for samples in (5, 2):
         data = drawn(samples, 2, 4), torch.arange(samples) % 3
-        objective = Objective(Turned().double(), nn.CrossEntropyLoss(), data)
+        model = Turned(_block(), own=nn.Linear(4, 4)).double()
+        objective = Objective(model, nn.CrossEntropyLoss(), data)
         assert covers(objective) and not by_sample(objective)
         trace = float(gauss_newton(objective).dense().trace())
         assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)

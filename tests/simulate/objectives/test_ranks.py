@@ -97,6 +97,7 @@ def test_a_group_of_one_process_is_that_process(tmp_path: Path) -> None:
         assert (alone.ranks.several, alone.rows) == (False, 4)
 
 
+@pytest.mark.filterwarnings("ignore:DTensor random operators:UserWarning")  # of torch 2.5, to itself
 def test_wrapped_and_sharded_modules_are_refused(tmp_path: Path) -> None:
     """Parameters that are sharded have no second derivatives in torch; those of wrappers synchronise on their own."""
     from torch.distributed.device_mesh import init_device_mesh

@@ -73,8 +73,9 @@ def _for_model(kind: str, **own: Any) -> Any:
     return SimpleNamespace(**own)
 
 
-def _from_pretrained(place: str, *, local_files_only: bool) -> Tokenizer:
-    assert local_files_only and (Path(place) / "tokenizer.json").is_file()
+def _from_pretrained(place: str, *, local_files_only: bool, config: Any = None) -> Tokenizer:
+    """Files of a vocabulary alone need to be told their kind, which must not overrule what others say."""
+    assert local_files_only and (config is None) == (Path(place) / "tokenizer.json").is_file()
     return Tokenizer()
 
 
@@ -108,6 +109,19 @@ def test_a_tokenizer_beside_the_configuration_is_taken(folder: Path) -> None:
     found = load_problem("hf:config.json", "words.txt")
     assert found.outputs == (128, 12)  # as many positions as the model takes
     assert found.inputs["input_ids"][0].tolist() == [ord(c) for c in TEXT[:24:2]]
+
+
+def test_files_of_a_vocabulary_are_read_by_the_kind_of_the_model(folder: Path) -> None:
+    (folder / "words").mkdir()
+    (folder / "words" / "vocab.json").write_text("{}")
+    found = load_problem("hf:config.json", "words.txt", tokenizer="words")
+    assert found.inputs["input_ids"][0].tolist() == [ord(c) for c in TEXT[:24:2]]
+
+
+def test_bytes_are_those_of_the_file(folder: Path) -> None:
+    (folder / "lines.txt").write_bytes(b"one\r\ntwo\n")
+    found = load_problem("hf:config.json", "lines.txt", tokenizer="bytes")
+    assert bytes(found.inputs["input_ids"].flatten().tolist()) == b"one\r\ntwo\n"
 
 
 def test_the_command_measures_a_language_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,9 +223,14 @@ def test_data_are_named_as_models_are(folder: Path, name: str, place: str) -> No
             "hf:small.json",
             "words.txt",
             {"tokenizer": "bytes"},
-            "model must run on a batch with its labels, got Index",
+            "tokenizer bytes must give tokens below the 3 of the model's vocabulary, got 117; name the tokenizer that",
         ),
-        ("hf:config.json", "digits", {"tokenizer": "bytes"}, "must go with a text as --data, got digits"),
+        (
+            "hf:config.json",
+            "digits",
+            {"tokenizer": "bytes"},
+            r"must go with a text, FILE\.txt, as --data, got digits",
+        ),
         ("own_net.py:build", "words.txt", {}, "tokenizer must be a folder or bytes where --model is no hf:"),
         (
             "own_net.py:build",

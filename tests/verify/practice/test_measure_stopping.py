@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -180,3 +181,19 @@ def test_the_text_says_what_was_left_open() -> None:
 
     line = next(line for line in pages.measurement_text(found).splitlines() if "not decided" in line)
     assert "Hessian: errors of its trace or norm" in line and line.endswith("--budget takes more")
+
+
+@pytest.mark.parametrize("layers", [False, True])
+def test_the_budget_bounds_the_whole_measurement(layers: bool) -> None:
+    """Eigenvalues, densities, H-term and layers too; with more of it less is left open."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(40, 45), nn.Tanh(), nn.Linear(45, 10))
+    given = problem(net, (torch.randn(20, 40), torch.arange(20) % 10))
+    assert given.objective.dim > matrices.LARGEST_WHOLE  # never taken whole
+    found = [
+        measure(given, top=2, layers=layers, stopping=StoppingRule(tolerance=1e-3, probes=5, budget=budget))
+        for budget in (900, 1500)
+    ]
+    assert 700 < found[0].products <= 900 < 1200 < found[1].products <= 1500
+    assert found[1].hessian.trace.error < found[0].hessian.trace.error
+    assert all("Gauss-Newton matrix: errors of its trace or norm" in each.short for each in found)

@@ -285,7 +285,7 @@ def load_problem(
             given, told = language.sequences(data, model, net, tokenizer=tokenizer, length=length)
             tell(told)
         elif tokenizer is not None or length is not None:
-            raise ValueError(f"--tokenizer and --length must go with a text as --data, got {data}")
+            raise ValueError(f"--tokenizer and --length must go with a text, FILE.txt, as --data, got {data}")
         else:
             given = _given(data, net, options)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"

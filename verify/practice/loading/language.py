@@ -36,6 +36,9 @@ _TOKENIZERS = (
 )
 """Files of which a tokenizer has one at least."""
 
+_SPEAKING = ("tokenizer.json", "tokenizer_config.json", "config.json")
+"""Files that say what kind of tokenizer it is."""
+
 
 def from_configuration(words: str) -> nn.Module:
     """The model that ``hf:config.json`` describes, or the ``config.json`` of a folder, with weights of its own draw.
@@ -109,11 +112,13 @@ def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, l
     Raises
     ------
     ValueError
-        If there is no such text or tokenizer, too little of it for one sequence, or `length` is above what the model
-        takes.
+        If there is no such text or tokenizer, too little of it for one sequence, tokens are beyond the vocabulary of
+        the model, or `length` is above what it takes.
     """
-    tokens = _tokens(_text(path), _place(model, tokenizer))
-    most = _most(net)
+    config, place = getattr(net, "config", None), _place(model, tokenizer)
+    tokens = _tokens(_text(path), place, config)
+    _require_known(tokens, place, config)
+    most = _most(config)
     if length is not None and most is not None and length > most:
         raise ValueError(f"--length must be at most the {most} positions that the model takes, got {length}")
     length = length or min(LENGTH, most or LENGTH, max(2, len(tokens)))
@@ -129,9 +134,18 @@ def sequences(path: str, model: str, net: nn.Module, *, tokenizer: str | None, l
     return {"input_ids": ids, "labels": ids.clone()}, told
 
 
-def _most(net: nn.Module) -> int | None:
+def _require_known(tokens: Tensor, place: str | Path, config: Any) -> None:
+    """Refuse tokens that the embedding has no row for, which it would tell as an index alone."""
+    size = getattr(config, "vocab_size", None)
+    if isinstance(size, int) and len(tokens) and (largest := int(tokens.max())) >= size:
+        raise ValueError(
+            f"tokenizer {place} must give tokens below the {size} of the model's vocabulary, got {largest}; name the"
+            " tokenizer that belongs to the model, or set a larger vocab_size in its configuration"
+        )
+
+
+def _most(config: Any) -> int | None:
     """Positions that the model takes, if it says so."""
-    config = getattr(net, "config", None)
     found = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     return found if isinstance(found, int) and found > 1 else None
 
@@ -140,7 +154,7 @@ def _text(path: str) -> str:
     if not Path(path).is_file():
         raise ValueError(f"data {path} must be an existing file, got none")
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_bytes().decode("utf-8")  # as it is, ends of lines too
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"data {path} must be a text in UTF-8, got {type(error).__name__}") from None
 
@@ -159,14 +173,13 @@ def _place(model: str, tokenizer: str | None) -> str | Path:
     return folder
 
 
-def _tokens(text: str, place: str | Path) -> Tensor:
-    if place == BYTES:
-        return (
-            torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8).long()
-            if text
-            else torch.empty(0).long()
-        )
+def _tokens(text: str, place: str | Path, config: Any) -> Tensor:
+    if isinstance(place, str):
+        return torch.tensor(list(text.encode()), dtype=torch.int64)
     transformers = _transformers(f"tokenizer {place}")
+    # files of a vocabulary do not say which tokenizer reads them: the kind of the model does
+    silent = not any((place / name).is_file() for name in _SPEAKING)
+    kind = {"config": config} if silent and config is not None else {}
     with calling(f"tokenizer {place}", "be one that transformers reads"):
-        made = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True)
+        made = transformers.AutoTokenizer.from_pretrained(str(place), local_files_only=True, **kind)
         return torch.tensor(list(made(text, add_special_tokens=False)["input_ids"]), dtype=torch.int64)

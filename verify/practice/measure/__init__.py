@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,7 @@ from verify.practice.measure import zone as zones
 from verify.practice.measure.kronecker import factor_cost, factors_of, measured_factors
 from verify.practice.measure.layers import layer_cost, layered, layers_of
 from verify.practice.measure.lines import LINE_POINTS, loss_line
-from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix
+from verify.practice.measure.matrices import MeasuredMatrix, Wishes, cost, found_matrix, least
 from verify.practice.measure.measurement import (
     Eigenvalue,
     Factors,
@@ -120,7 +120,8 @@ def measure(
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(_count(top), objective.dim)
     streams = np.random.default_rng(require_seed(seed)).spawn(8)
-    spent = _Spent(Work(_costs(problem, count, stopping.probes, layers=layers, factors=factors), tell))
+    costs = _costs(problem, count, stopping.probes, layers=layers, factors=factors)
+    spent = _Spent(Work(costs, tell), _aside(costs, count, stopping.probes))
     by_layer: tuple[Layer, ...] = ()
     near: Factors | None = None
     with measured():
@@ -135,12 +136,12 @@ def measure(
                 streams[1],
                 whole,
                 replace(asked, lowest=True, placed=True),
-                spent.so_far,
+                spent.claimed,
                 spent.expect,
             )
         with spent.part(_GAUSS_NEWTON):
             second = found_matrix(
-                spent.on(gauss_newton(objective)), streams[2], part, asked, spent.so_far, spent.expect
+                spent.on(gauss_newton(objective)), streams[2], part, asked, spent.claimed, spent.expect
             )
         with spent.part(_H_TERM):
             exact = first.matrix.frobenius.kind == "exact"
@@ -149,7 +150,7 @@ def measure(
             with spent.part(_LAYERS):
                 blocks, size = objective.blocks(), first.matrix.frobenius
                 by_layer = layered(
-                    spent.on(hessian(objective)), blocks, size, streams[6], stopping, spent.so_far
+                    spent.on(hessian(objective)), blocks, size, streams[6], stopping, spent.claimed
                 )
         if own is not None:
             with spent.part(_FACTORS):
@@ -210,6 +211,13 @@ def _costs(problem: Problem, count: int, probes: int, *, layers: bool, factors: 
     }
 
 
+def _aside(costs: Mapping[str, float], count: int, probes: int) -> dict[str, float]:
+    """Products to lay aside for each part until it begins."""
+    few = costs[_HESSIAN] < cost(count, probes)  # of which all rows are taken
+    whole = costs[_HESSIAN] if few else least(count, probes)
+    return {**costs, _HESSIAN: whole, _GAUSS_NEWTON: whole, _LINES: 0}
+
+
 def _count(top: Any) -> int:
     if not isinstance(top, int) or isinstance(top, bool) or top < 1:
         raise ValueError(f"top must be a positive integer, got {top!r}")
@@ -238,20 +246,21 @@ def _short(
 class _Spent:
     """Products with vectors that were spent, and how far the part is that spends them."""
 
-    def __init__(self, work: Work) -> None:
-        self.products, self._work = 0, work
+    def __init__(self, work: Work, aside: Mapping[str, float]) -> None:
+        self.products, self._work, self._aside = 0, work, dict(aside)
         self._done: Callable[[float], None] = lambda _: None
         self._start, self._name = 0, ""
 
-    def so_far(self) -> int:
-        """Products."""
-        return self.products
+    def claimed(self) -> int:
+        """Products so far, and those that parts take which have not begun."""
+        return self.products + math.ceil(sum(self._aside.values()))
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """What is spent within belongs to it."""
         with self._work.part(name) as done:
             self._done, self._start, self._name = done, self.products, name
+            self._aside.pop(name)
             yield
 
     def expect(self, more: float) -> None:

@@ -57,9 +57,9 @@ def layered(
     rng
         Of random vectors.
     stopping
-        Of the estimates of each layer; the budget is that of all layers together.
+        Of the estimates of each layer; the budget is that of the whole measurement.
     spent
-        Products of the whole measurement so far.
+        Products of the whole measurement so far, and those that are laid aside for what comes after.
 
     Examples
     --------
@@ -71,13 +71,14 @@ def layered(
     a 4.0 4.0 0.64
     b 3.0 3.0 0.36
     """
-    start, found = spent(), list[Layer]()
-    for name, places in layers_of(blocks).items():
+    layers, found = layers_of(blocks), list[Layer]()
+    for name, places in layers.items():
+        aside = layer_cost(stopping.probes) * (len(layers) - len(found) - 1)
         inside = principal(operator, places)
         trace = GrowingTrace(0.0, inside, rng)
         trace.grow(stopping.probes)
         wishes = Wishes(count=1, stopping=stopping, dense=False)
-        block = found_matrix(inside, rng, trace, wishes, lambda: spent() - start)
+        block = found_matrix(inside, rng, trace, wishes, lambda aside=aside: spent() + aside)
         found.append(
             Layer(
                 name=name,

@@ -36,6 +36,9 @@ SMEARING = 0.02
 LEAST_STEPS = 300
 """Products that Lanczos may take at least, more where many eigenvalues are asked for."""
 
+SURE_STEPS = 100
+"""Products that it may take whatever the budget says: of fewer eigenvalues would be no more than guesses."""
+
 _GROWTH = 4.0
 """Most by which probes are multiplied at once: an error from few of them is itself a guess."""
 
@@ -79,6 +82,11 @@ def cost(count: int, probes: int) -> int:
     return 20 + 6 * count + DENSITY_STEPS * DENSITY_PROBES + probes
 
 
+def least(count: int, probes: int) -> int:
+    """Products that one matrix may take whatever the budget says."""
+    return max(SURE_STEPS, 8 * count) + DENSITY_STEPS * DENSITY_PROBES + probes
+
+
 def found_matrix(
     operator: Operator,
     rng: np.random.Generator,
@@ -100,7 +108,7 @@ def found_matrix(
     asked
         What is asked of it.
     spent
-        Products of the whole measurement so far.
+        Products of the whole measurement so far, and those that are laid aside for what comes after.
     expect
         Called with how many more this matrix is going to take, by the errors as they are.
 
@@ -128,13 +136,15 @@ class _Search:
     ) -> None:
         self.operator, self.rng, self.trace, self.asked = operator, rng, trace, asked
         self.spent, self.expect = spent, expect
+        self.after = min(DENSITY_STEPS, operator.dim) * DENSITY_PROBES if asked.dense else 0
 
     def go(self) -> MeasuredMatrix:
         asked, stopping = self.asked, self.asked.stopping
         if self._whole_pays(cost(asked.count, stopping.probes)):
             return self._whole()
         bottom = int(asked.lowest and asked.count < self.operator.dim)
-        steps = max(LEAST_STEPS, 8 * asked.count)
+        steps, sure = (max(steps, 8 * asked.count) for steps in (LEAST_STEPS, SURE_STEPS))
+        steps = min(steps, max(sure, self._left() - stopping.probes))
         seen = extremes(
             self.operator,
             self.rng,
@@ -148,10 +158,10 @@ class _Search:
         while (needed := self._needed(norm)) > 0:
             if self._whole_pays(needed):
                 return self._whole()
-            left = stopping.budget - self.spent()
-            if left <= 0:
+            left = self._left()
+            if left < (2 if self._factors(norm)[1] > 1 else 4):  # two probes of a norm, or of a trace
                 break
-            self.expect(min(needed, left) + asked.dense * DENSITY_STEPS * DENSITY_PROBES)
+            self.expect(min(needed, left) + self.after)
             self._grow(norm)
         values = [
             Eigenvalue(value=float(v), bound=float(b), converged=bool(c))
@@ -169,6 +179,10 @@ class _Search:
         )
         short = self._short(trace, estimate) if needed else ""
         return MeasuredMatrix(matrix, seen.vectors, short)
+
+    def _left(self) -> int:
+        """Products for more probes, by the budget."""
+        return self.asked.stopping.budget - self.spent() - self.after
 
     # --- how far estimates are ---
 
@@ -197,11 +211,10 @@ class _Search:
         return math.ceil(min(more, 1e9))
 
     def _grow(self, norm: GrowingNorm) -> None:
-        left = max(self.asked.stopping.budget - self.spent(), 2)
         first, second = self._factors(norm)
-        if first > 1:
+        if first > 1 and (left := self._left()) >= 4:  # two probes at least, of two products each
             self.trace.grow(_more(self.trace.probes, first, left // 2))
-        if second > 1:
+        if second > 1 and (left := self._left()) >= 2:
             norm.grow(_more(norm.probes, second, left))
 
     def _short(self, trace: Number, norm: Estimate) -> str:

@@ -30,7 +30,8 @@ class StoppingRule:
     tolerance
         Standard error to go on to: of a trace over the larger of trace and Frobenius norm, of that norm over itself.
     budget
-        Products with a vector, of all matrices together, beyond which no probe is added.
+        Products with a vector of the whole measurement, eigenvalues and densities included. What each part takes at
+        first is spent all the same, and laid aside until then: beyond it no probe is added and no eigenvalue refined.
 
     Raises
     ------
