@@ -270,6 +270,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "workers": session.settings.workers,
         "executor": request.executor or "local",
         "beside_the_device": beside_the_device(session.settings.device, request.claims, request.observations),
+        "for_a_gpu": list(request.for_a_gpu),
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
         "platform": platform.platform(terse=True),
