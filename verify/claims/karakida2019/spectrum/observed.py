@@ -131,9 +131,9 @@ OBSERVATIONS: tuple[Observation, ...] = (
             Point(widths=(width,), **setting) for width in (1000, 2000, 4096, 8192) for setting in SETTINGS
         ),
         cost=cost,
-        replicates=16,
+        replicates=12,
         note="From 1000 units on terms of order 1 / M are below 1 %, so that limits are seen without extrapolation; "
-        "left is the scatter of single networks, a few per cent, and of their mean a quarter of it. Written "
+        "left is the scatter of single networks, a few per cent, and of their mean a third of it. Written "
         "before any GPU had drawn it.",
     ),
 )
