@@ -92,8 +92,9 @@ def beside_line(suite: Suite) -> list[str]:
 
 
 def gpu_lines(suite: Suite) -> list[str]:
-    """What only a GPU can draw: what it was estimated to take, and what was left out."""
-    return [str(line) for line in suite.host.get("for_a_gpu") or ()]
+    """What only a GPU can draw, by estimate or left out, and what came of the blocks drawn again on the CPU."""
+    told = (*(suite.host.get("for_a_gpu") or ()), suite.host.get("again_on_the_cpu"))
+    return [str(line) for line in told if line]
 
 
 def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:

@@ -228,11 +228,13 @@ def _problems(made: Any) -> Iterator[str]:
             "commit": str,
             "beside_the_device": dict,
             "for_a_gpu": list,
+            "again_on_the_cpu": str,
+            "off_the_cpu": list,
         }
         if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
             told = (
-                "a number as wall_seconds, a text as commit, names of packages and of what runs on the CPU, and lines"
-                " on what is for a GPU"
+                "a number as wall_seconds, a text as commit, names of packages and of what runs on the CPU, lines"
+                " on what is for a GPU, and what was drawn again"
             )
             yield f"have a host with {told}"
     if isinstance(made, Results):

@@ -61,16 +61,20 @@ def _edges(net: Any) -> dict[str, float]:
     said_high = zone.upper_edge(
         len(net.logits), gap_density=framed_networks.gap_density(net), depth=net.depth
     )
-    excess = curvature.positive_excess(net.terms([(low * high) ** 0.5, 1.0]).hessian)
-    middle, drawn = excess.numpy(force=True).tolist()
     return {
         "low": low,
         "low_said": float(said_low) / low,
         "high": high if there else math.inf,
         "high_said": float(said_high) / high if there else math.nan,
-        "middle": middle,
-        "drawn": drawn,
+        "middle": _excess(net, (low * high) ** 0.5) if there else math.nan,
+        "drawn": _excess(net, 1.0),
     }
+
+
+def _excess(net: Any, alpha: float) -> float:
+    """Of the Hessian at a scale; no number where it is below the range of float64."""
+    hessian = net.terms(alpha).hessian
+    return float(curvature.positive_excess(hessian)) if bool(hessian.any()) else math.nan
 
 
 # --- a deep network, at its start and trained ------------------------------------------------------------------
@@ -98,14 +102,19 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
     import torch
 
     double = {name: p.detach().double() for name, p in network.model.named_parameters()}
-    parts: list[tuple[Tensor, ...]] = []
+    seen: list[Homogeneous] = []
+    logits: list[Tensor] = []
     for x, labels in zip(network.images.split(chunk), network.labels.split(chunk), strict=True):
-        part = projected_network.ProjectedNetwork(network.model, x, labels, frame)
+        seen.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
         with torch.no_grad():
-            logits = torch.func.functional_call(network.model, double, (x.double(),))
-        parts.append((logits, labels, part.jacobian, part.second_derivatives / 2))
-        depth = part.depth
-    return Homogeneous(*(torch.cat(column) for column in zip(*parts, strict=True)), depth)
+            logits.append(torch.func.functional_call(network.model, double, (x.double(),)))
+    return Homogeneous(
+        torch.cat(logits),
+        network.labels,
+        torch.cat([part.jacobian for part in seen]),
+        torch.cat([part.second_derivatives / 2 for part in seen]),
+        seen[0].depth,
+    )
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------
