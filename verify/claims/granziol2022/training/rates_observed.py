@@ -145,9 +145,12 @@ def cost(point: Point) -> Cost:
 OF_VGG = Observation(
     id="granziol2022/vgg-rates",
     entries=("B47", "B57"),
-    source=f"{PAPER}, sections 10.1 and 11, figures 12 and 20 to 22: the kind of network that the paper has",
+    source=f"{PAPER}, sections 10.1 and 11, figures 12 and 20 to 22: the kind of network it has",
     title="Largest and best rates of SGD and Adam of a convolutional network",
-    note="x",
+    note="Three stages of convolutions on 256 digits, two epochs, twenty steps at least. Of four networks SGD trains "
+    "up to 0.06 to 0.17 at batches of 16 and 0.09 to 0.2 at 64, Adam up to 0.018 to 0.027 and 0.030 to 0.044: 1.4 and "
+    "1.7 times as much for four times the size, where the root would give 2. Losses are over that of the best "
+    "constant output; scaled down from 64 the root costs less than the size under both.",
     replicate="one network with its images, trained at eight rates at each batch size",
     simulate=rates_by_batch_size,
     points=tuple(
@@ -160,7 +163,7 @@ OF_VGG = Observation(
     along="batch_size",
     columns=BY_BATCH_SIZE.columns,
     replicates=1,
-    seconds=15.0,
+    seconds=5.3,
     data="digits",
     tier=Tier.FULL,
     axis="batch size",

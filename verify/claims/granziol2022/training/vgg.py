@@ -31,7 +31,7 @@ def cost(point: Point) -> Cost:
     chunk = min(point.chunk, samples)
     held = 6 * kept * chunk + weights * (16 + 6 * DIRECTIONS)
     launches = len(layers) * (25 * point.epochs * samples / point.training_batch)
-    launches += len(layers) * states * (16_000 + 2500 * -(-samples // chunk))
+    launches += len(layers) * states * (6_000 + 10_000 * -(-samples // chunk))
     return Cost(4 * held + 2**30, training + states * (whole + batches) * forward, launches)
 
 
@@ -40,7 +40,10 @@ VGG = Observation(
     entries=("B19", "B40", "B41", "B50", "beyond/D1"),
     source=f"{PAPER}, section 8.2, figures 8 and 9",
     title="Largest eigenvalue of a batch of a convolutional network through training, measured and predicted",
-    note="x",
+    note="Three convolutions and two matrices on digits, in single precision, with momentum 0.9, weight decay 0.0005 "
+    "and the rates of eq. (21); the Gauss-Newton matrix. Predicted over measured; 1 is perfect. Four networks: at the "
+    "start all agree to 7 %. Once trained theorems 4 and 7 are within 10 % at B = 128 and 29 to 48 % low at 16, second "
+    "order in the noise within 12 and 20 %, own directions within 1.5 %: as for LeNet-5.",
     replicate="one convolutional network with its images, followed through training",
     simulate=batches_through_training,
     points=(
@@ -52,7 +55,7 @@ VGG = Observation(
     along="done",
     columns=BATCH_COLUMNS,
     replicates=1,
-    seconds=20.0,
+    seconds=19.0,
     data="digits",
     tier=Tier.FULL,
     axis="share of training done",
@@ -64,7 +67,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         VGG,
         points=tuple(
             Point(
-                images="digits", matrix=matrix, stages=VGG_16, head=(512, 512), samples=samples, chunk=1000,
+                images="digits", matrix=matrix, stages=VGG_16, head=(512, 512), samples=samples, chunk=2500,
                 training_batch=128, epochs=10, rate=0.01, done=(0.0, 1.0), batch_sizes=(128, 16), probes=3,
             )
             for matrix, samples in (("gauss-newton", 10_000), ("hessian", 1_500))

@@ -26,7 +26,7 @@ __all__ = ["OBSERVATIONS"]
 
 LENET_WEIGHTS = 266_200
 
-AROUND = np.geomspace(0.03, 100.0, 29) ** 3
+AROUND = np.geomspace(3e-5, 1e9, 38)
 """Scales to the power of the depth, on which the crossings of any network are looked for."""
 
 
@@ -66,6 +66,7 @@ def _edges(net: Any) -> dict[str, float]:
         "low_said": float(said_low) / low,
         "high": high if there else math.inf,
         "high_said": float(said_high) / high if there else math.nan,
+        "open": float(not there),
         "middle": _excess(net, (low * high) ** 0.5) if there else math.nan,
         "drawn": _excess(net, 1.0),
     }
@@ -124,13 +125,14 @@ COLUMNS = (
     Column(score="low_said", heading="lower edge", ratio=True),
     Column(score="high", heading="upper edge read off"),
     Column(score="high_said", heading="upper edge, constant 1", ratio=True),
+    Column(score="open", heading="share without an upper edge, up to alpha^L = 1e9"),
     Column(score="middle", heading="exc(H), projected, between the edges"),
     Column(score="drawn", heading="exc(H), projected, at the scale as drawn"),
 )
 
 
 def cost_by_samples(point: Point) -> Cost:
-    """Second derivatives in double precision, four times while they are put together, and G at 29 scales and more."""
+    """Second derivatives in double precision, four times while they are put together, and G at all scales."""
     samples, dim, classes = point.samples, point.dim, CLASSES
     second, at_once = samples * classes * dim**2, len(AROUND) * samples * classes * dim
     passed = 2 * samples * (LENET_WEIGHTS * (2 + dim) + classes * dim * 300 * 100)
@@ -165,14 +167,17 @@ BY_SAMPLES = Observation(
     entries=("A21", "A23"),
     source=f"{PAPER}, section 3; the growth with the samples is ours",
     title="Edges of the Goldilocks zone of LeNet-300-100 as its images grow",
-    note="x",
+    note="Twenty random directions. Of 32 networks the mean lower edge stays at 0.63 to 0.64 from 200 to 800 images and "
+    "is predicted to 1 %, single ones to 9 %. The upper one goes from 13 to 19 and 32, where the cube root of the images "
+    "would give 13, 17 and 21: the mean is that of a few networks, up to 268, since the smallest gaps of the images "
+    "decide it. Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network at initialisation with its images and a random projection",
     simulate=edges_by_samples,
     points=(Point(images="digits", samples=800, counts=(200, 400, 800), dim=20),),
     along="counts",
     columns=COLUMNS,
-    replicates=2,
-    seconds=5.0,
+    replicates=8,
+    seconds=1.0,
     data="digits",
     tier=Tier.FULL,
     axis="images N",
@@ -183,7 +188,10 @@ OF_VGG = Observation(
     entries=("A21", "A23", "A24"),
     source=f"{PAPER}, section 3, for a network without biases of the kind of VGG",
     title="Edges of the Goldilocks zone of a convolutional network, at its start and trained",
-    note="x",
+    note="Seven layers on 200 digits, in six random directions. At the start the lower edge of four networks "
+    "is where the norms at uniform probabilities put it to 10 %, the upper one at 1.1 to 3.5, 0.6 to 1.7 times (N "
+    "f(0))^(1/L). Trained, the lower edge is 2 to 7 % lower than foreseen, and networks that have learnt all of their "
+    "images have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
     replicate="one network with its images and a random projection, followed through training",
     simulate=edges_of_vgg,
     points=(
@@ -195,7 +203,7 @@ OF_VGG = Observation(
     along="done",
     columns=(Column(score="loss", heading="loss"), *COLUMNS),
     replicates=1,
-    seconds=20.0,
+    seconds=7.0,
     data="digits",
     tier=Tier.FULL,
     axis="share of training done",
