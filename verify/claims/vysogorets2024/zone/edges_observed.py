@@ -168,9 +168,9 @@ BY_SAMPLES = Observation(
     source=f"{PAPER}, section 3; the growth with the samples is ours",
     title="Edges of the Goldilocks zone of LeNet-300-100 as its images grow",
     note="Twenty random directions. Of 32 networks the mean lower edge stays at 0.63 to 0.64 from 200 to 800 images and "
-    "is predicted to 1 %, single ones to 9 %. The upper one goes from 13 to 19 and 32, where the cube root of the images "
-    "would give 13, 17 and 21: the mean is that of a few networks, up to 268, since the smallest gaps of the images "
-    "decide it. Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
+    "is predicted to 1 %, single ones to 9 %. The upper one goes from 13 to 19 and 32, where the cube root of the "
+    "images would give 13, 17 and 21: the mean is that of a few networks, up to 268, since the smallest gaps decide it. "
+    "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network at initialisation with its images and a random projection",
     simulate=edges_by_samples,
     points=(Point(images="digits", samples=800, counts=(200, 400, 800), dim=20),),
