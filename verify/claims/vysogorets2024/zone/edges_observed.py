@@ -169,7 +169,7 @@ BY_SAMPLES = Observation(
     title="Edges of the Goldilocks zone of LeNet-300-100 as its images grow",
     note="Of 32 networks in twenty directions the mean lower edge stays at 0.63 to 0.64 from 200 to 800 images and "
     "is predicted to 1 %, single ones to 9 %. The upper one goes from 13 to 19 and 32, where the cube root of the "
-    "images would give 13, 17 and 21: the mean is that of a few networks, up to 268, since the smallest gaps decide it. "
+    "images would give 13, 17 and 21: the mean is that of a few networks, up to 268, as the smallest gaps decide it. "
     "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network at initialisation with its images and a random projection",
     simulate=edges_by_samples,
