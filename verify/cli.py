@@ -230,7 +230,7 @@ def _judge(request: Request, *, as_json: bool) -> int:
     from verify.running import suite
 
     session, interrupted = None, False
-    for line in (str(request), *request.waiting):
+    for line in request.heading:
         _tell(told(line))
     with Activity("looking for earlier replicates and starting workers") as activity:
         try:

@@ -267,7 +267,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """What is judged and how: what it takes to run the same again; and what is left out."""
     verification = config.stash[KEY]
-    told = (str(verification.request), *verification.request.waiting) if verification.resolved else ()
+    told = verification.request.heading if verification.resolved else ()
     return [escaped(f"verification: {line}") for line in told]
 
 

@@ -69,7 +69,10 @@ class Trial:
 
 
 def drawn() -> Iterator[Drawn]:
-    """What draws replicates and needs no images of yours: experiments, properties and observations, each once."""
+    """What draws replicates and needs no images of yours: experiments, properties and observations, each once.
+
+    What is at sizes for a GPU alone is drawn by the code of an observation that is there.
+    """
     seen: set[str] = set()
     for claim in registry.claims():
         if isinstance(claim, Claim) and claim.experiment.id not in seen:
@@ -80,7 +83,8 @@ def drawn() -> Iterator[Drawn]:
         elif isinstance(claim, StatisticalProperty):
             yield Drawn(claim.id, "property", claim.simulate, claim.examples, claim.on_host)
     for o in registry.observations():
-        yield Drawn(o.id, "observation", o.simulate, o.points, o.on_host)
+        if o.cost is None:
+            yield Drawn(o.id, "observation", o.simulate, o.points, o.on_host)
 
 
 def tried(one: Drawn, point: Point, size: int = 1, *, most: float = math.inf) -> Trial:

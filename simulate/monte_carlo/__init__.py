@@ -17,7 +17,7 @@ from simulate.monte_carlo.blocks import (
     run_block,
     stream,
 )
-from simulate.monte_carlo.devices import resolve_device
+from simulate.monte_carlo.devices import free_memory, resolve_device
 from simulate.monte_carlo.executors import DaskExecutor, SerialExecutor, default_workers, open_executor
 from simulate.monte_carlo.points import Point
 
@@ -32,6 +32,7 @@ __all__ = [
     "counted_key",
     "default_workers",
     "fixture",
+    "free_memory",
     "one_thread",
     "open_executor",
     "resolve_device",

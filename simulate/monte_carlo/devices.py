@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Share", "dealt_out", "join_pool", "own_gpu", "resolve_device"]
+__all__ = ["Share", "dealt_out", "free_memory", "join_pool", "own_gpu", "resolve_device"]
 
 
 def resolve_device(name: str, *, here: bool = True) -> str:
@@ -53,6 +53,25 @@ def dealt_out(worker: int, workers: int, gpus: int) -> Share:
     """
     own = worker % gpus
     return Share(f"cuda:{own}", 1 / len(range(own, max(workers, own + 1), gpus)))
+
+
+def free_memory(device: str, workers: int = 1) -> float:
+    """Bytes that each of so many local workers has on a device now; of several GPUs on the one with the least.
+
+    Examples
+    --------
+    >>> 0 < free_memory("cpu", 2) == free_memory("cpu") / 2
+    True
+    """
+    import torch
+
+    from simulate import _memory
+
+    if device != "cuda":
+        return _memory.available(device) / workers
+    gpus = max(1, torch.cuda.device_count())
+    shares = [dealt_out(worker, workers, gpus) for worker in range(workers)]
+    return min(share.memory * _memory.available(share.device) for share in shares)
 
 
 _beside = 1

@@ -215,7 +215,8 @@ def ends_measured(
     """
     cells, networks = run.cells, run.cells.networks(run.losses.shape[1])
     losses, right = run.losses.new_zeros(len(networks)), run.losses.new_zeros(len(networks))
-    for rows in torch.arange(samples.each, device=samples.inputs.device).split(size):
+    every = torch.arange(samples.each, device=samples.inputs.device)
+    for rows in every.split(size) if len(networks) else ():  # torch has no stack of nothing
         x, y = samples.at(networks, rows.expand(len(networks), -1))
         outputs = stack.outputs(cells.parameters, x)
         losses += stack.losses(outputs, y).sum(1).to(losses)

@@ -15,6 +15,7 @@ from simulate.networks import (
     LeNet5,
     Mlp,
     Pooling,
+    Vgg,
     mlp_logits,
     mlp_weights,
     weight_count,
@@ -34,6 +35,33 @@ def test_parameter_counts_are_those_of_the_named_networks() -> None:
     assert weight_count(LENET_300_100) == sum(w.numel() for w in weights) == 266_200
     counts = [p.numel() for p in LeNet5(rng=generator()).parameters()]
     assert counts == [450, 2400, 48_000, 10_080, 840] and sum(counts) == 61_770
+
+
+def test_vgg_16_has_the_parameters_of_the_paper() -> None:
+    """15,291,300 on a hundred classes, all of variance two over the fan-in but for biases of zero."""
+    net = Vgg(classes=100, rng=generator())
+    assert sum(p.numel() for p in net.parameters()) == 15_291_300
+    assert len([p for p in net.parameters() if p.ndim > 1]) == 16
+    for p in net.parameters():
+        if p.ndim == 1:
+            assert not bool(p.any())
+        else:
+            assert abs(p.square().mean().item() * p[0].numel() / 2 - 1) < 5 * math.sqrt(2 / p.numel())
+
+
+def test_vgg_without_biases_is_homogeneous_of_the_degree_of_its_layers() -> None:
+    net = Vgg(rng=generator(), stages=((3, 4), (5,)), head=(6,), side=8, bias=False)
+    x = images(3, 3, 8, 8)
+    once = net(x).detach()
+    with torch.no_grad():
+        for p in net.parameters():
+            p.mul_(2)
+    assert_allclose(net(x).detach().numpy(), 2**5 * once.numpy(), rtol=1e-12)
+
+
+def test_vgg_refuses_images_that_cannot_be_halved() -> None:
+    with pytest.raises(ValueError, match="side must be a multiple of 4, got 6"):
+        Vgg(rng=generator(), stages=((3,), (4,)), side=6)
 
 
 def test_bias_adds_one_parameter_per_unit() -> None:

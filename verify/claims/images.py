@@ -12,7 +12,7 @@ from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity
 from verify.model.observation import Observation
 
-__all__ = ["DIGITS", "needed_images", "on_images", "require_images", "unmet"]
+__all__ = ["DIGITS", "images_there", "needed_images", "on_images", "require_images", "unmet"]
 
 Item = AnyClaim | Observation
 
@@ -63,6 +63,18 @@ def unmet(item: Item, source: str) -> str:
 def _own_size(source: str) -> tuple[int, ...] | None:
     """As the images of an archive are stored; none of the digits, which are drawn at any size."""
     return None if source == DIGITS else data.load_images(source).images.shape[1:]
+
+
+@cache
+def images_there(source: str) -> int:
+    """How many images there are to draw from.
+
+    Raises
+    ------
+    ValueError
+        If the archive cannot be read.
+    """
+    return len(data.opened(source, SMALLEST))
 
 
 def require_images(source: str, needed: int) -> None:

@@ -320,14 +320,26 @@ def admit_observations(
     """
     taken = Counter(o.id for o in listed)
     taken.update({name for c in beside for name in (c.id, c.experiment.id if isinstance(c, Claim) else c.id)})
+    known_by_id = {o.id: o for o in listed}
     for observation in listed:
         name = observation.id
+        small = known_by_id.get(observation.small)
+        if observation.small and (small is None or not _draw_alike(small, observation)):
+            raise ValueError(
+                f"observation {name} must draw and show what {observation.small} does at sizes for a CPU"
+            )
         if taken[name] > 1:
             raise ValueError(
                 f"observation {name} must have an id of its own, among claims and experiments too"
             )
         for problem in (*_place_problems(observation, known), *observation_problems(observation)):
             raise ValueError(f"observation {name} must {problem}")
+
+
+def _draw_alike(small: Observation, large: Observation) -> bool:
+    """What is only ever run on a GPU is tested by its small form, whose code it must be."""
+    alike = (small.simulate, small.columns, small.along) == (large.simulate, large.columns, large.along)
+    return alike and small.cost is None
 
 
 def _admit_statement(claim: AnyClaim, known: dict[str, tuple[Entry, ...]]) -> None:

@@ -118,6 +118,21 @@ def observation_problems(observation: Observation) -> Iterator[str]:
         yield "have at least one replicate and say how many seconds one takes"
     if o.tier not in (Tier.DEFAULT, Tier.FULL):
         yield "belong to the default tier or to the full one"
+    yield from _cost_problems(o)
+
+
+def _cost_problems(o: Observation) -> Iterator[str]:
+    """What is for a GPU says what it asks of one."""
+    if (o.cost is None) != (not o.small):
+        yield "say what it costs and which observation draws the same at sizes for a CPU, if it is for a GPU"
+    if o.cost is None:
+        return
+    if o.tier is not Tier.FULL:
+        yield "belong to the full tier, being for a GPU"
+    for point in o.points:
+        cost = o.cost(point)
+        if not all(0 < part < math.inf for part in cost):
+            yield f"cost some memory, operations and launches, got {cost} at {point}"
 
 
 def _places(values: object) -> bool:

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["Column", "Observation"]
+__all__ = ["FLOPS", "LAUNCH", "Column", "Cost", "Observation", "on_a_gpu"]
+
+FLOPS = 2e13
+"""Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
+sheets of the H100 and the H200 state for single precision and for products in double. Stated, not measured."""
+
+LAUNCH = 1e-5
+"""Seconds of a launch, stated as well."""
+
+
+class Cost(NamedTuple):
+    """What one replicate at one point asks of a device.
+
+    Attributes
+    ----------
+    memory
+        Bytes at the peak.
+    flops
+        Floating point operations of its products.
+    launches
+        Operations that are no views, as the pretended device counts them.
+    """
+
+    memory: float
+    flops: float
+    launches: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """At the stated rates.
+
+        >>> Cost(memory=0, flops=4e13, launches=1e5).seconds
+        3.0
+        """
+        return self.flops / FLOPS + self.launches * LAUNCH
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +102,11 @@ class Observation:
         Label of the horizontal axis of its figure; the name of `along` where it is empty.
     on_host
         What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
+    cost
+        What a replicate at a point asks of a device, if these sizes are for a GPU alone, see `on_a_gpu`; such an
+        observation has as many replicates in the full tier as it says.
+    small
+        The id of the observation that draws the same at sizes for a CPU, if these are for a GPU.
     """
 
     id: str
@@ -84,8 +125,47 @@ class Observation:
     tier: Tier = Tier.DEFAULT
     axis: str = ""
     on_host: str = ""
+    cost: Callable[[Point], Cost] | None = None
+    small: str = ""
 
     @property
     def paper(self) -> str:
         """The short name of its paper."""
         return self.id.partition("/")[0]
+
+
+def on_a_gpu(
+    small: Observation,
+    *,
+    points: tuple[Point, ...],
+    cost: Callable[[Point], Cost],
+    note: str,
+    replicates: int = 1,
+) -> Observation:
+    """The same observation at sizes that only a GPU can draw; it runs where there is one with the memory for them.
+
+    Parameters
+    ----------
+    small
+        That at sizes for a CPU, which tells what is drawn and shown.
+    points
+        The sizes for a GPU.
+    cost
+        What a replicate at one of them asks.
+    note
+        What there is to see, which no CPU has shown.
+    replicates
+        At each point.
+    """
+    return replace(
+        small,
+        id=f"{small.id}-on-a-gpu",
+        title=f"{small.title}, at sizes for a GPU",
+        note=note,
+        points=points,
+        replicates=replicates,
+        seconds=max(cost(point).seconds for point in points),
+        tier=Tier.FULL,
+        cost=cost,
+        small=small.id,
+    )

@@ -61,6 +61,7 @@ def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:
         *notes,
         *duration_line(results.suite),
         *beside_line(results.suite),
+        *gpu_lines(results.suite),
         *counts.lines(results.suite),
         terminal.tally(results.rows, results.observations),
     ]
@@ -88,6 +89,12 @@ def beside_line(suite: Suite) -> list[str]:
     beside = suite.host.get("beside_the_device") or {}
     told = ", ".join(f"{name} ({what})" for name, what in beside.items())
     return [f"on the CPU, not on {suite.device}: {told}"] if told else []
+
+
+def gpu_lines(suite: Suite) -> list[str]:
+    """What only a GPU can draw, by estimate or left out, and what came of the blocks drawn again on the CPU."""
+    told = (*(suite.host.get("for_a_gpu") or ()), suite.host.get("again_on_the_cpu"))
+    return [str(line) for line in told if line]
 
 
 def _looked_at(items: Sequence[Row | Observed], room: int) -> list[str]:

@@ -222,9 +222,20 @@ def _problems(made: Any) -> Iterator[str]:
     ):
         yield "have one cell for each of its columns in every row"
     if isinstance(made, Suite):
-        kinds = {"wall_seconds": int | float, "packages": dict, "commit": str, "beside_the_device": dict}
+        kinds = {
+            "wall_seconds": int | float,
+            "packages": dict,
+            "commit": str,
+            "beside_the_device": dict,
+            "for_a_gpu": list,
+            "again_on_the_cpu": str,
+            "off_the_cpu": list,
+        }
         if not all(isinstance(made.host[name], kind) for name, kind in kinds.items() if name in made.host):
-            told = "a number as wall_seconds, a text as commit, and names of packages and of what runs on the CPU"
+            told = (
+                "a number as wall_seconds, a text as commit, names of packages and of what runs on the CPU, lines"
+                " on what is for a GPU, and what was drawn again"
+            )
             yield f"have a host with {told}"
     if isinstance(made, Results):
         if not all({"name", "statement"} <= d.keys() for d in made.derivations):

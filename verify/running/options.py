@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from simulate.monte_carlo import default_workers, resolve_device
+from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
-from verify.claims.images import DIGITS, on_images, unmet
+from verify.claims.images import DIGITS, images_there, on_images, unmet
 from verify.judging.intervals import FEWEST
 from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
 from verify.results import Results, load
+from verify.running.programme import Programme, at_points, fitted
 from verify.running.replays import INTERRUPTED
 from verify.running.settings import COUNTED, STREAMS, Settings
 
@@ -157,8 +158,9 @@ NAMED = "--claim"
 class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
-    `waiting` is what of it is left out, with the images that it needs; `left_out` counts the claims that are not to be
-    judged, by what leaves them out.
+    `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
+    it takes by estimate, or why it is left out; `left_out` counts the claims that are not to be judged, by what leaves
+    them out.
     """
 
     claims: tuple[AnyClaim, ...]
@@ -173,12 +175,18 @@ class Request:
     one_file: bool = False
     table: bool = False
     waiting: tuple[str, ...] = ()
+    for_a_gpu: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def asked(self) -> set[str]:
         """Ids of all that is to be judged and observed."""
         return {item.id for item in (*self.claims, *self.observations)}
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """What is said before the start, line by line."""
+        return (str(self), *self.waiting, *self.for_a_gpu)
 
     @property
     def named(self) -> bool:
@@ -209,22 +217,27 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     folder = values.get("report_dir") or (None if replay else report_dir)
     device = _device(values.get("device") or "cpu", here=not values.get("executor"))
     workers = default_workers(device) if values.get("workers") is None else values["workers"]
+    workers = _between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers)
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     asked = _selected(values, replay, chosen_tier)
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
         raise ValueError(_not_run(waiting, images))
-    selected = on_images([item for item in asked if item.id not in waiting], images)
+    programme = _programme(asked, values, replay, device, workers, images)
+    absent = {*waiting, *programme.left_out}
+    asked = (*(item for item in asked if not isinstance(item, Observation)), *programme.observations)
+    selected = on_images([item for item in asked if item.id not in absent], images)
     return Request(
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
+        for_a_gpu=programme.lines,
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
             device=device,
-            workers=_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers),
+            workers=workers,
             replicates=None if replicates is None else _replicates(replicates, selected),
             data=images,
             draws=values.get("draws") or (replay.suite.draws if replay else ""),
@@ -326,6 +339,42 @@ def _selected(
         asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(papers)])
         reason = f"--tier {tier}" if not names else "these"
         raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
+    return found
+
+
+def _programme(
+    asked: Sequence[AnyClaim | Observation],
+    values: Mapping[str, Any],
+    replay: Results | None,
+    device: str,
+    workers: int,
+    images: str,
+) -> Programme:
+    """Which of what only a GPU can draw is drawn; what is named and cannot be is refused."""
+    seen = [item for item in asked if isinstance(item, Observation)]
+    large = any(o.cost is not None for o in seen)
+    known = large and device != "cpu" and not values.get("executor")
+    found = fitted(
+        seen,
+        device=device,
+        memory=free_memory(device, workers) if known else None,
+        images=lambda: images_there(images),
+        recorded=_recorded(replay) if replay else None,
+    )
+    for name in values.get("claim") or ():
+        if name in found.left_out:
+            small = next(o.small for o in seen if o.id == name)
+            raise ValueError(f"--claim {name} must be possible here: {found.left_out[name]}; see {small}")
+    if len(asked) == len(found.left_out):
+        raise ValueError(f"--claim must leave at least one claim, got none: {'; '.join(found.lines)}")
+    return found
+
+
+def _recorded(replay: Results) -> dict[str, set[str]]:
+    """The points at which a run drew, by what was drawn."""
+    found: dict[str, set[str]] = {}
+    for run in replay.runs:
+        found.setdefault(run.experiment, set()).add(at_points(run.parameters))
     return found
 
 

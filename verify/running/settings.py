@@ -61,7 +61,8 @@ class Settings:
 
     def repeats(self, observation: Observation) -> int:
         """Replicates of an observation at each point; a number given for the run can only lower it."""
-        own = observation.replicates * (FULL_REPEATS if self.tier is Tier.FULL else 1)
+        more = self.tier is Tier.FULL and observation.cost is None
+        own = observation.replicates * (FULL_REPEATS if more else 1)
         return own if self.replicates is None else min(own, self.replicates)
 
     def looks(self, experiment: Experiment) -> list[int]:

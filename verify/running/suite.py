@@ -104,6 +104,11 @@ def collect(
     `paged` and where claims are named one by one. What is being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
+    if session.settings.device != "cpu":
+        doing("drawing some blocks again on the CPU")
+        again = session.drawn_again()
+        suite.host["again_on_the_cpu"] = again.line(suite.device)
+        suite.host["off_the_cpu"] = again.doubts(suite.device)
     doing("judging the planted errors")
     planted = planted_rows(request)
     derivations: list[dict[str, str]] = []
@@ -171,6 +176,7 @@ def doubts(results: Results) -> list[str]:
     decided = sum(row.verdict in (Verdict.AGREES, Verdict.DISAGREES) for row in results.rows)
     found: list[str] = []
     lasting = undecidable(results)
+    found += [str(line) for line in results.suite.host.get("off_the_cpu") or ()]
     if missed:
         found.append(f"planted errors not caught, this run proves nothing: {', '.join(missed)}")
     if gone:
@@ -270,6 +276,7 @@ def _host(session: Session, request: Request) -> dict[str, Any]:
         "workers": session.settings.workers,
         "executor": request.executor or "local",
         "beside_the_device": beside_the_device(session.settings.device, request.claims, request.observations),
+        "for_a_gpu": list(request.for_a_gpu),
         "stored_replicates": session.store.replicates if session.store else 0,
         "commit": commit(),
         "platform": platform.platform(terse=True),

@@ -184,6 +184,25 @@ def test_lost_runs_leave_the_stack_and_change_no_other(rule):
     assert losses[0, 0].isfinite()
 
 
+def test_a_grid_of_modules_that_are_all_lost_has_its_ends():
+    """Under `vmap` a convolution takes no stack of no networks."""
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
+    samples = TrainingSets(torch.randn(6, 1, 4, 4), torch.arange(6) % 2)
+    batches = [CommonBatches(samples=6, size=6)]
+    run = train(
+        Modules(model),
+        Modules.stacked([model]),
+        samples,
+        batches,
+        rates=torch.tensor([[1e20, 1e30]]),
+        steps=3,
+    )
+    assert run.lost.all()
+    losses, accuracies = ends_measured(Modules(model), run, samples)
+    assert losses.tolist() == [[math.inf, math.inf]]
+    assert accuracies.tolist() == [[0.0, 0.0]]
+
+
 def test_a_killed_grid_goes_on_and_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
     monkeypatch.setattr(grids, "_SAVED_EVERY", 0.0)
     path, how = tmp_path / "grid.pt", {"rates": RATES, "steps": STEPS, "rule": ADAM, "at": (2, 7)}

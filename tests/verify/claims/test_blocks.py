@@ -76,9 +76,9 @@ def test_no_claim_asks_for_single_precision() -> None:
     root = Path(registry.__file__).parent
     asked = {str(file.relative_to(root)) for file in root.rglob("*.py") if "float32" in file.read_text()}
     assert asked == {
-        "granziol2022/training/through_training.py",  # observations of LeNet-5
         "karakida2019/spectrum/sizes.py",  # announced: wide networks below their lower bound
         "karakida2019/training/training.py",  # announced: Gram matrices of a thousand samples
+        "trained_networks.py",  # observations of convolutional networks through training
         "vysogorets2024/framed_networks.py",  # announced: derivatives of the zone and its edges
         "vysogorets2024/softmax/one_hot.py",  # a rival
         "vysogorets2024/softmax/unrelated.py",  # announced: passes through the network

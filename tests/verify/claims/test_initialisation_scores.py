@@ -123,5 +123,5 @@ def test_tables_show_predicted_over_measured() -> None:
     g_norm, h_norm = framed_networks.uniform_norms(net)
     assert_allclose(edges["low_said"] * edges["low"], (h_norm / g_norm) ** (1 / 3), rtol=1e-9)
     assert_allclose(
-        edges["high_said"] * edges["high"], (6 * observed._gap_density(net)) ** (1 / 3), rtol=1e-9
+        edges["high_said"] * edges["high"], (6 * framed_networks.gap_density(net)) ** (1 / 3), rtol=1e-9
     )

@@ -15,6 +15,7 @@ from simulate.perceptrons import curvature
 
 __all__ = [
     "NETWORKS",
+    "gap_density",
     "lenet_5",
     "lenet_300_100",
     "log_ratio",
@@ -158,3 +159,11 @@ def _refined(net: Any, grid: Floats, place: int) -> float:
     first = int(np.flatnonzero((values[:-1] > 0) != (values[1:] > 0))[0])
     weight = values[first] / (values[first] - values[first + 1])
     return float(scales[first] * (scales[first + 1] / scales[first]) ** weight)
+
+
+def gap_density(net: Any) -> float:
+    """Density at zero of the gap of the two largest logits, from the tenth of the samples with the smallest."""
+    first, second = net.logits.topk(2).values.T
+    gaps = np.sort((first - second).numpy(force=True))
+    few = max(len(gaps) // 10, 1)
+    return few / len(gaps) / float(gaps[few - 1])

@@ -182,7 +182,7 @@ def test_the_gap_density_is_that_of_the_smallest_gaps() -> None:
     class Net:
         logits = torch.from_numpy(np.stack([first, np.zeros_like(first)], 1))
 
-    assert_allclose(observed._gap_density(Net()), 0.25, rtol=0.05)
+    assert_allclose(framed.gap_density(Net()), 0.25, rtol=0.05)
 
 
 def test_eq_8_as_read_is_the_corrected_one_where_both_scales_are_equal() -> None:

@@ -12,31 +12,14 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import sample_products
 from simulate.training import checkpoints, grids, rules, stacks, trial_training
+from verify.claims.trained_networks import DECAY, scheduled, steps_at
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DECAY", "Course", "course", "scheduled", "steps_at"]
-
-DECAY = 0.0005
-"""Weight decay of section 8."""
-
-LAST = 0.01
-"""Last rate over the first, section 8."""
+__all__ = ["Course", "course"]
 
 Floats = NDArray[np.float64]
-
-
-def scheduled(rate: float, steps: int) -> list[float]:
-    """Rates of the steps by eq. (21): constant for half of them, falling on a line to nine tenths, then constant."""
-    done = np.arange(steps) / steps
-    fall = np.clip((done - 0.5) / 0.4, 0.0, 1.0)
-    return (rate * (1 - (1 - LAST) * fall)).tolist()
-
-
-def steps_at(shares: Sequence[float], steps: int) -> tuple[int, ...]:
-    """Numbers of steps after which these shares of training are over."""
-    return tuple(round(share * steps) for share in shares)
 
 
 class Course(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,22 @@ import numpy as np
 from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import grids, rules, stacks, trial_training
+from verify.claims.trained_networks import vgg_at_start
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FACTOR", "Trained", "TriedRates", "drawn_setting", "ladder", "rule_of", "steps_of", "tried"]
+__all__ = [
+    "FACTOR",
+    "Trained",
+    "TriedRates",
+    "convolutional_setting",
+    "drawn_setting",
+    "ladder",
+    "rule_of",
+    "steps_of",
+    "tried",
+]
 
 UNIT_DAMPING = 1.0
 
@@ -26,12 +37,18 @@ WIDTHS = (64, 32)
 
 
 class Trained(NamedTuple):
-    """Networks at their start, with images and batch seeds of their own, and the loss of the best constant output."""
+    """Networks at their start, with images and batch seeds of their own, and the loss of the best constant output.
+
+    `stack` tells how they are trained, perceptrons if None, and `most` how many images are put through all of them at
+    once after training.
+    """
 
     start: list[torch.Tensor]
     samples: grids.TrainingSets
     seeds: list[int]
     constant: torch.Tensor
+    stack: stacks.Stack | None = None
+    most: int = 1024
 
 
 def drawn_setting(block: Block, point: Point) -> Trained:
@@ -47,16 +64,42 @@ def drawn_setting(block: Block, point: Point) -> Trained:
         images.append(drawn.images)
         labels.append(np.where(wrong, rng.integers(source.classes, size=point.samples), drawn.labels))
         seeds.append(int(rng.integers(2**31)))
-    shares = np.stack([np.bincount(own, minlength=source.classes) for own in labels]) / point.samples
     own = torch.arange(len(block) * point.samples).view(len(block), point.samples)
     samples = grids.TrainingSets(
         torch.from_numpy(np.concatenate(images)).float().to(block.device),
         torch.from_numpy(np.concatenate(labels)).to(block.device),
         own.to(block.device),
     )
-    logs = np.log(shares, where=shares > 0, out=np.zeros_like(shares))
-    constant = torch.from_numpy(-(shares * logs).sum(1)).to(block.device)
+    constant = _best_constant(labels, source.classes).to(block.device)
     return Trained([p.to(block.device) for p in start], samples, seeds, constant)
+
+
+def _best_constant(labels: Sequence[np.ndarray[Any, Any]], classes: int) -> torch.Tensor:
+    """Loss of the best constant output on the labels of each network: the entropy of their shares."""
+    import torch
+
+    shares = np.stack([np.bincount(own, minlength=classes) / len(own) for own in labels])
+    logs = np.log(shares, where=shares > 0, out=np.zeros_like(shares))
+    return torch.from_numpy(-(shares * logs).sum(1))
+
+
+def convolutional_setting(block: Block, point: Point) -> Trained:
+    """One network of the stages of the point on images of 32 x 32, labels as they are, for blocks of one replicate."""
+    import torch
+
+    (rng,) = block.streams
+    network = vgg_at_start(rng, point, block.device)
+    labels = network.labels.cpu().numpy()
+    classes = network.model(network.images[:1]).shape[1]
+    own = torch.arange(point.samples, device=block.device)[None]
+    return Trained(
+        stacks.Modules.stacked([network.model]),
+        grids.TrainingSets(network.images, network.labels, own),
+        [int(rng.integers(2**31))],
+        _best_constant([labels], classes).to(block.device),
+        stacks.Modules(network.model),
+        point.chunk,
+    )
 
 
 class TriedRates(NamedTuple):
@@ -94,7 +137,7 @@ def tried(
     """Each network trained at each of its rates, with batches of one size; the same at all rates."""
     import torch
 
-    stack, samples = stacks.Perceptrons("relu"), trained.samples
+    stack, samples = trained.stack or stacks.Perceptrons("relu"), trained.samples
     batches = [
         trial_training.CommonBatches(samples=samples.each, size=size, seed=seed, drop_last=True)
         for seed in trained.seeds
@@ -102,7 +145,7 @@ def tried(
     like = trained.start[0]
     asked = torch.from_numpy(rates).to(like)
     run = grids.train(stack, trained.start, samples, batches, rates=asked, steps=steps, rule=rule)
-    losses, _ = grids.ends_measured(stack, run, samples)
+    losses, _ = grids.ends_measured(stack, run, samples, size=trained.most)
     trains = losses < trained.constant[:, None]
     return TriedRates(rates, losses.double().cpu().numpy(), trains.cpu().numpy())
 

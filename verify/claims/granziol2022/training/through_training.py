@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulate import data, eigenvalues, networks, objectives, operators, perceptrons
+from simulate import eigenvalues, objectives, operators, perceptrons
 from simulate.modules import hessian_variance, sample_directions
 from simulate.monte_carlo import Block, Point
-from simulate.training import checkpoints, grids, rules, stacks, trial_training
+from simulate.training import checkpoints, rules
 from theory import batch_hessian, own_direction
 from verify.claims.beyond.networks import Noise, formulas, law_of
 from verify.claims.granziol2022 import PAPER
-from verify.claims.granziol2022.training.courses import DECAY, scheduled, steps_at
+from verify.claims.trained_networks import Classifier, lenet_at_start, varied, vgg_at_start
 from verify.model import Tier
 from verify.model.observation import Column, Observation
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-__all__ = ["OBSERVATIONS"]
+__all__ = ["BATCH_COLUMNS", "DIRECTIONS", "OBSERVATIONS", "batches_through_training"]
 
 DIRECTIONS = 5
 """Top eigenvectors that the own-direction law and the expansion to second order use."""
@@ -34,69 +31,6 @@ BATCHES = 10
 """Of each size, as in section 8.2."""
 
 Floats = NDArray[np.float64]
-
-
-# --- LeNet-5 --------------------------------------------------------------------------------------------------
-
-
-class LeNet(NamedTuple):
-    """LeNet-5, average pooled, float32, and images of 32 x 32 in three channels with their labels."""
-
-    model: networks.LeNet5
-    images: Tensor
-    labels: Tensor
-
-    def objective(self, images: Tensor | None = None, labels: Tensor | None = None) -> objectives.Objective:
-        """The mean loss of the network as it is now, on its images or on others."""
-        from torch import nn
-
-        inputs = self.images if images is None else images
-        targets = self.labels if labels is None else labels
-        return objectives.Objective(self.model, nn.CrossEntropyLoss(), (inputs, targets))
-
-    def moved(self, checkpoint: checkpoints.TrainingState) -> None:
-        """The network goes where it is at this time of training."""
-        import torch
-
-        with torch.no_grad():
-            for own, other in zip(self.model.parameters(), checkpoint.parameters, strict=True):
-                own.copy_(other[0])
-
-    def trained(
-        self,
-        rng: np.random.Generator,
-        point: Point,
-        at: Sequence[float],
-        rule: rules.Rule | None = None,
-        *,
-        decay: float = DECAY,
-        augmented: bool = False,
-    ) -> list[checkpoints.TrainingState]:
-        """Where it is at some shares of training by the schedule of eq. (21); momentum 0.9 where no rule is named."""
-        seed = int(rng.integers(2**31))
-        batches = trial_training.CommonBatches(samples=len(self.labels), size=point.training_batch, seed=seed)
-        steps, stack = point.epochs * batches.per_epoch, stacks.Modules(self.model)
-        return checkpoints.checkpoints(
-            stack,
-            stack.stacked([self.model]),
-            grids.TrainingSets(self.images, self.labels),
-            [batches],
-            rates=scheduled(point.rate, steps),
-            at=steps_at(at, steps),
-            rule=rule or rules.MOMENTUM,
-            decay=decay,
-            changed=(lambda x: varied(rng, x[0])[None]) if augmented else None,
-        )
-
-
-def lenet_at_start(rng: np.random.Generator, point: Point, device: str) -> LeNet:
-    """At its start, Kaiming normal weights."""
-    import torch
-
-    source = data.opened(point.images, (3, 32, 32))
-    images, labels = data.sample(source, rng, point.samples).tensors(device, torch.float32)
-    model = networks.LeNet5(3, source.classes, rng=rng, pooling="average").to(device, torch.float32)
-    return LeNet(model.eval(), images, labels)
 
 
 # --- batches through training: figures 8 and 9 ---------------------------------------------------------------
@@ -112,7 +46,7 @@ def _stacked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str, Any]:
-    network = lenet_at_start(rng, point, device)
+    network = (vgg_at_start if "stages" in point else lenet_at_start)(rng, point, device)
     rows: list[dict[str, Any]] = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
@@ -120,7 +54,7 @@ def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str
     return _stacked(rows)
 
 
-def _beside_predictions(network: LeNet, rng: np.random.Generator, point: Point) -> dict[str, float]:
+def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> dict[str, float]:
     import torch
 
     objective, size = network.objective(), len(network.labels)
@@ -203,24 +137,6 @@ def _quantiles(checkpoint: checkpoints.TrainingState) -> dict[str, float]:
 
 
 # --- more data by augmentation: figure 26 --------------------------------------------------------------------
-
-
-def varied(rng: np.random.Generator, images: Tensor) -> Tensor:
-    """Each image with a chance of a half mirrored, and cropped at random out of itself with four pixels around it."""
-    import torch
-    from torch import nn
-
-    count, height = len(images), images.shape[-1]
-    mirrored = torch.from_numpy(rng.uniform(size=count) < 0.5).to(images.device)
-    images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
-    edge = float(images.min())
-    wide = nn.functional.pad(images, (4, 4, 4, 4), value=edge)
-    places = rng.integers(9, size=(count, 2))
-    crops = [
-        image[:, top : top + height, left : left + height]
-        for image, (top, left) in zip(wide, places, strict=True)
-    ]
-    return torch.stack(crops)
 
 
 def augmented_data(block: Block, point: Point) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from simulate.training import wide_training
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.training.training import FIGURE_2, drawn_lines, student_and_targets
 from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
-from verify.model.observation import Column, Observation
+from verify.model.observation import Column, Cost, Observation, on_a_gpu
 
 __all__ = ["CLAIMS", "OBSERVATIONS"]
 
@@ -248,7 +248,7 @@ NOTE = (
     "here, except in the two columns on losses beyond 1000."
 )
 
-OBSERVATIONS: tuple[Observation, ...] = tuple(
+FIGURES: tuple[Observation, ...] = tuple(
     Observation(
         id=name,
         entries=("C43", "C44", "C45", "C46"),
@@ -281,3 +281,42 @@ OBSERVATIONS: tuple[Observation, ...] = tuple(
         ),
     )
 )  # fmt: skip
+
+
+def cost(point: Point) -> Cost:
+    """A step takes six operations for every sample and weight, in double precision; the table has steps at all rates.
+
+    A search takes a run at its upper end and one for each halving.
+    """
+    width, samples = max(point.widths), point.samples
+    runs = len(TRIED) * point.steps + SEARCHES * point.searched
+    weights = (point.depth - 1) * width**2
+    copies = 4 * len(TRIED) * (weights + 2 * point.depth * width * samples)
+    products = 6 * runs * samples * weights + 2 * point.depth * samples**2 * width
+    return Cost(8 * (copies + 3 * samples**2), products, 80 * (point.steps + SEARCHES * point.searched))
+
+
+SEARCHES = 8
+"""Runs in which explosions are looked for."""
+
+OBSERVATIONS: tuple[Observation, ...] = (
+    *FIGURES,
+    on_a_gpu(
+        FIGURES[1],
+        points=tuple(
+            Point(
+                **FIGURE_2 | VARIANCES,
+                widths=(1000,),
+                samples=1000,
+                steps=1000,
+                searched=100,
+                subtracted=subtracted,
+            )
+            for subtracted in (False, True)
+        ),
+        cost=cost,
+        replicates=3,
+        note="The figure at the width of a thousand units, with as many samples and steps, where wide networks should "
+        "explode above the line of eq. (10): narrow ones recover. Written before any GPU had drawn it.",
+    ),
+)

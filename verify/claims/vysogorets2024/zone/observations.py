@@ -90,7 +90,9 @@ def _summary(net: Any, kernel: Any) -> dict[str, float]:
     found = _beside(net, kernel, FINE)
     low, high = framed_networks.lower_crossing(net, EDGES), framed_networks.upper_crossing(net, EDGES)
     said_low = zone.lower_edge(*framed_networks.uniform_norms(net), depth=net.depth)
-    said_high = zone.upper_edge(len(net.logits), gap_density=_gap_density(net), depth=net.depth)
+    said_high = zone.upper_edge(
+        len(net.logits), gap_density=framed_networks.gap_density(net), depth=net.depth
+    )
     names = ("eq_8", "eq_8_read", "finite_sample", "dimension_law")
     excess = found["excess_g"]
     return {
@@ -107,14 +109,6 @@ def _summary(net: Any, kernel: Any) -> dict[str, float]:
 
 def _farthest(ratios: Floats) -> float:
     return float(ratios[np.abs(np.log(ratios)).argmax()])
-
-
-def _gap_density(net: Any) -> float:
-    """Density at zero of the gap of the two largest logits, from the tenth of the samples with the smallest."""
-    first, second = net.logits.topk(2).values.T
-    gaps = np.sort((first - second).numpy(force=True))
-    few = max(len(gaps) // 10, 1)
-    return few / len(gaps) / float(gaps[few - 1])
 
 
 ALPHA = (0.01, 0.1, 0.32, 0.56, 0.75, 1.0, 1.33, 1.78, 2.37, 3.16, 5.62, 10.0, 17.8, 31.6, 100.0)

@@ -1,0 +1,159 @@
+"""What has sizes for a GPU, at the smallest of sizes: its code, and what a GPU is asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from torch.utils.flop_counter import FlopCounterMode
+
+from simulate.monte_carlo import Block, Point, fixture
+from simulate.perceptrons import curvature
+from verify.claims import registry
+from verify.claims.granziol2022.training import perceptrons, rates_observed, through_training, vgg
+from verify.claims.karakida2019.spectrum import observed as spectra
+from verify.claims.trained_networks import pass_cost, vgg_at_start, vgg_layers
+from verify.claims.vysogorets2024 import framed_networks
+from verify.claims.vysogorets2024.zone import edges_observed
+from verify.model.observation import Observation
+
+TINY: dict[str, Any] = {"images": "digits", "stages": ((3,), (4,)), "head": (6,), "samples": 24}
+
+LARGE = [o for o in registry.observations() if o.cost is not None]
+
+
+def block() -> Block:
+    return Block((fixture(0, "network"),))
+
+
+def test_the_whole_programme_takes_ten_minutes_and_fits_an_h100_by_estimate() -> None:
+    costs = [(o.replicates, o.cost(point)) for o in LARGE if o.cost for point in o.points]
+    assert 300 < sum(replicates * cost.seconds for replicates, cost in costs) < 600
+    assert max(cost.memory for _, cost in costs) < 70 * 2**30
+    assert len(LARGE) == 7
+
+
+@pytest.mark.parametrize("observation", LARGE, ids=lambda o: o.id)
+def test_more_of_anything_costs_more(observation: Observation) -> None:
+    point, ask = observation.points[0], observation.cost
+    assert ask is not None
+    for name in ("samples", "epochs", "steps", "dim", "widths"):
+        if name in point:
+            more = tuple(2 * w for w in point[name]) if name == "widths" else 2 * point[name]
+            assert ask(point | {name: more}).flops > ask(point).flops
+
+
+# --- karakida2019 ------------------------------------------------------------------------------------------------
+
+
+def test_limits_are_over_what_dense_matrices_have() -> None:
+    point = Point(widths=(24,), **spectra.SETTINGS[1])
+    found = spectra.fisher_by_size(block(), point)
+    network = spectra.network_of(block(), point, width=24, samples=24)
+    gram = spectra.fisher_gram.gram(network, "tanh")
+    weights = 2 * 24 * 24 + 24 + 2 * 24 + 1
+    for matrix, mean, top in (
+        (gram, "mean", "largest"),
+        (spectra.fisher_gram.centred(gram), "mean_subtracted", "lower"),
+    ):
+        values = spectra.fisher_gram.fisher_eigenvalues(matrix)[0].numpy()
+        said = spectra.fisher.eigenvalue_statistics(**spectra.setting(point), width=24, samples=24, outputs=1)
+        bounds = spectra.fisher.mean_subtracted_statistics(
+            **spectra.setting(point), width=24, samples=24, outputs=1
+        )
+        right = {
+            "mean": said.mean * weights / values.sum(),
+            "largest": said.largest / values[-1],
+            "mean_subtracted": bounds.mean * weights / values.sum(),
+            "lower": values[-1] / bounds.lower,
+        }
+        assert_allclose(found[mean][0], right[mean], rtol=1e-9)
+        assert_allclose(found[top][0], right[top], rtol=1e-6)
+
+
+# --- networks of the kind of VGG ---------------------------------------------------------------------------------
+
+
+def test_layers_and_passes_are_counted() -> None:
+    point = Point(**TINY)
+    model = vgg_at_start(fixture(0, "network"), point, "cpu").model
+    weights = [p.numel() for p in model.parameters() if p.ndim > 1]
+    assert [count for count, _ in vgg_layers(point)] == weights
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        model(torch.zeros(1, 3, 32, 32))
+    assert pass_cost(point)[0] == counter.get_total_flops()
+
+
+def test_a_network_that_is_cut_has_the_edges_of_a_whole_one() -> None:
+    point = Point(
+        **TINY | {"samples": 12}, bias=False, dim=3, training_batch=6, epochs=1, rate=0.01, done=(0.0, 1.0)
+    )
+    whole, cut = (edges_observed.edges_of_vgg(block(), point | {"chunk": chunk}) for chunk in (12, 7))
+    assert whole.keys() == {c.score for c in edges_observed.OF_VGG.columns}
+    for name, values in whole.items():
+        assert values.shape == (1, 2)
+        assert_allclose(cut[name], values, rtol=1e-4)
+    assert (whole["low"] < whole["high"]).all()
+    assert whole["loss"][0, 0] != whole["loss"][0, 1]
+
+
+def test_the_first_images_have_the_edges_of_a_network_that_sees_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = Point(images="digits", samples=40, counts=(20, 40), dim=4)
+    net = framed_networks.lenet_300_100(fixture(0, "network"), point).net
+    few = edges_observed._first(net, 20)
+    frame_free = [net.jacobian[:20], net.second_derivatives[:20], net.logits[:20]]
+    for one, other in zip([few.jacobian, few.second_derivatives, few.logits], frame_free, strict=True):
+        torch.testing.assert_close(one, other)
+    found = edges_observed.edges_by_samples(block(), point)
+    assert found.keys() == {c.score for c in edges_observed.BY_SAMPLES.columns}
+    assert all(values.shape == (1, 2) for values in found.values())
+    monkeypatch.setattr(edges_observed, "_first", lambda net, _: net)  # as if all counts saw all images
+    wrong = edges_observed.edges_by_samples(block(), point)
+    assert wrong["high"][0, 0] == wrong["high"][0, 1] != found["high"][0, 0]
+
+
+def test_without_a_crossing_there_is_no_upper_edge() -> None:
+    """One sample of its own class: residuals die with G, which goes on leading."""
+    net = curvature.ProjectedMlp(
+        [torch.tensor([[1.0, 0.3], [0.2, 1.0]]), torch.tensor([[2.0, 0.1], [0.0, 0.5]])],
+        np.array([[1.0, 0.4]]),
+        np.array([0]),
+        curvature.haar(fixture(0, "frame"), 8, 3),
+    )
+    found = edges_observed._edges(net)
+    assert found["high"] == math.inf and math.isnan(found["high_said"])
+    assert math.isfinite(found["low"]) and math.isnan(found["middle"]) and math.isfinite(found["drawn"])
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_rates_of_a_convolutional_network(rule: str) -> None:
+    small = {**TINY, "stages": ((2,), (2,)), "samples": 64}
+    point = Point(
+        rule=rule, **small, chunk=64, rungs=1, batch_size=(8, 64), centres=(0.01, 0.01), epochs=0, least=2
+    )
+    found = rates_observed.rates_by_batch_size(block(), point)
+    assert found.keys() == {c.score for c in rates_observed.OF_VGG.columns}
+    assert all(values.shape == (1, 2) and np.isfinite(values).all() for values in found.values())
+    setting = perceptrons.convolutional_setting(block(), point)
+    labels = setting.samples.targets.numpy()
+    shares = np.bincount(labels) / len(labels)
+    assert_allclose(setting.constant, -(shares[shares > 0] * np.log(shares[shares > 0])).sum())
+    lost = perceptrons.tried(setting, np.array([[1e4]]), size=8, steps=2, rule=perceptrons.rule_of("sgd"))
+    assert not lost.trains.any()
+
+
+def test_batches_of_a_convolutional_network_through_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
+        monkeypatch.setattr(through_training, name, value)
+    smaller = {**TINY, "samples": 16, "chunk": 9, "batch_sizes": (8,), "epochs": 1, "training_batch": 8}
+    point = vgg.VGG.points[0] | smaller | {"stages": ((2,), (2,)), "head": (4,), "done": (1.0,), "probes": 2}
+    found = through_training.batches_through_training(block(), point)
+    assert all(values.shape == (1, 1) and np.isfinite(values).all() for values in found.values())
+    assert_allclose(found["own 8"], 1.0, atol=0.15)

@@ -1,0 +1,106 @@
+"""Some blocks of a run on a device are drawn again on the CPU; what differs is said, and counts where it was judged."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from simulate.monte_carlo import Block, Point, SerialExecutor
+from tests.verify.running.engine_runs import claim, experiment
+from tests.verify.toy_claims import SEEN
+from verify.model import Tier
+from verify.model.observation import Cost, on_a_gpu
+from verify.running import drawn_again
+from verify.running.drawn_again import Again
+from verify.running.engine import Session
+from verify.running.options import requested
+from verify.running.settings import COUNTED, Settings
+from verify.running.suite import collect, doubts
+
+
+def normals(block: Block, point: Point) -> dict[str, Any]:
+    drawn = block.normal(60).mean(1)
+    return {"mean": point.shape + drawn, "above": (drawn > 0).double()}
+
+
+NORMAL = claim(experiment=experiment(normals, "normals"))
+
+LARGE = on_a_gpu(SEEN, points=SEEN.points[:1], cost=lambda _: Cost(1.0, 1.0, 1.0), note="large")
+
+
+def judged(*observations: Any, **changes: Any) -> Session:
+    """Drawn on the CPU by the generator that counts, as a device would."""
+    settings = Settings(seed=7, draws=COUNTED, **changes)
+    made = Session((NORMAL,), settings, SerialExecutor(), observations=observations)
+    made.judge_all()
+    return made
+
+
+def moved(made: Session, score: str, by: float) -> None:
+    for run in made._pump.runs:
+        if score in run.scores:
+            run.scores[score] = run.scores[score] + by
+
+
+def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
+    name = NORMAL.experiment.id
+    return drawn_again.draw_again(made._pump.runs, made.settings, {name: allowed}, share=1.0, **how)
+
+
+def test_a_run_that_the_cpu_finds_again_agrees() -> None:
+    made = judged(SEEN)
+    found = again(made)
+    assert found.drawn == found.asked == found.blocks > 6
+    assert not found.off and not found.other
+    assert found.line("cuda").endswith("drawn again on the CPU: all judged scores agree")
+    few = made.drawn_again()
+    assert few.asked == -(-few.blocks // 20)
+
+
+@pytest.mark.parametrize(("by", "seen"), [(1e-9, False), (1e-3, True)])
+def test_a_judged_score_that_differs_counts_against_the_run(by: float, seen: bool) -> None:
+    made = judged()
+    moved(made, "mean", by)
+    found = again(made)
+    assert bool(found.off) == seen and bool(found.doubts("cuda")) == seen and not found.other
+    assert not again(made, allowed=0.01).off  # what a claim allows for
+    assert again(made, seconds=-1.0).line("cuda").endswith("asked for): nothing was compared")
+
+
+def test_an_indicator_and_an_observation_are_named_alone() -> None:
+    made = judged(SEEN)
+    moved(made, "above", 1.0)
+    moved(made, "good", 1.0)
+    found = again(made)
+    assert set(found.other) == {f"{NORMAL.experiment.id}, above", f"{SEEN.id}, good"}
+    assert not found.off and "above differs by 1" in found.line("cuda")
+
+
+def test_other_draws_are_seen() -> None:
+    """As if the device had drawn from streams and the CPU were asked for numbers that are counted."""
+    made = judged()
+    made.settings = dataclasses.replace(made.settings, draws="streams")
+    assert again(made).off
+
+
+def test_what_no_cpu_draws_is_not_drawn_again() -> None:
+    made = judged(SEEN, LARGE)
+    with_large = again(made).blocks
+    assert again(made, without={LARGE.id}).blocks == with_large - 1
+    assert made.drawn_again().blocks == with_large - 1
+
+
+def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
+    made = judged()
+    off = Again(drawn=1, asked=1, blocks=9, off={"paper/x, y": 0.25}, other={})
+    monkeypatch.setattr(Session, "drawn_again", lambda _: off)
+    assert "again_on_the_cpu" not in collect(made, asked, paged=False).suite.host
+    made.settings = dataclasses.replace(made.settings, device="cuda")
+    results = collect(made, asked, paged=False)
+    assert results.suite.host["again_on_the_cpu"] == (
+        "1 of 9 blocks of cuda drawn again on the CPU: paper/x, y differs by 0.25"
+    )
+    assert "scores of cuda that the CPU does not find: paper/x, y differs by 0.25" in doubts(results)

@@ -1,0 +1,204 @@
+"""What is at sizes for a GPU is drawn where there is one with the memory, and else left out with a line."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulate.monte_carlo import Point
+from tests.verify import toy_claims
+from tests.verify.command_line import Planter, elsewhere, judged
+from tests.verify.toy_claims import SEEN, plant
+from verify.claims import registry
+from verify.claims.registry import admit_observations
+from verify.judging.admission import observation_problems
+from verify.model import Tier
+from verify.model.observation import Cost, Observation, on_a_gpu
+from verify.results import load
+from verify.running import options
+from verify.running.options import Request, requested
+from verify.running.programme import Programme, fitted
+from verify.running.settings import Settings
+
+__all__ = ["elsewhere", "plant"]
+
+GIB = 2.0**30
+
+
+def cost(point: Point) -> Cost:
+    return Cost(memory=point.scale * GIB, flops=2e13 * point.scale, launches=10.0)
+
+
+LARGE = on_a_gpu(
+    SEEN, points=tuple(Point(scale=scale, size=(4, 16, 64)) for scale in (3.0, 40.0)), cost=cost, note="large"
+)
+PHOTOS = dataclasses.replace(
+    LARGE,
+    id="beyond/photos-on-a-gpu",
+    points=(Point(scale=3.0, images="digits", samples=10_000, size=(4, 16, 64)),),
+)
+
+
+def chosen(*observations: Observation, **changes: Any) -> Programme:
+    how: dict[str, Any] = {"device": "cuda", "memory": 50 * GIB, "images": lambda: 1797}
+    return fitted(observations, **how | changes)
+
+
+def test_what_fits_is_drawn_with_an_estimate_and_small_sizes_always() -> None:
+    made = chosen(SEEN, LARGE)
+    assert made.observations == (SEEN, LARGE)
+    assert made.lines == (
+        "at sizes for a GPU: 2 replicates of 1 observations on cuda, by estimate 43 s at 2e+13 operations and 1e+05"
+        " launches a second, up to 40.0 GiB of 50.0 GiB at a time",
+    )
+    assert not made.left_out
+
+
+def test_a_point_that_is_too_large_is_left_out_by_itself() -> None:
+    made = chosen(LARGE, memory=10 * GIB)
+    assert [o.points for o in made.observations] == [LARGE.points[:1]]
+    assert made.lines[0].startswith(
+        "at sizes for a GPU: 1 replicates of 1 observations on cuda, by estimate 3 s"
+    )
+    assert made.lines[1] == (
+        "beyond/seen-on-a-gpu leaves out size 4/16/...: it needs 40.0 GiB, of 10.0 GiB that are free"
+    )
+
+
+@pytest.mark.parametrize(
+    ("observation", "changes", "why"),
+    [
+        (LARGE, {"device": "cpu", "memory": None}, "it needs a GPU (--device cuda)"),
+        (LARGE, {"memory": None}, "the memory of the GPUs of an executor is not known from here"),
+        (LARGE, {"memory": GIB}, "it needs 3.0 GiB, of 1.0 GiB that are free"),
+        (PHOTOS, {}, "it draws from 10000 images, of 1797 that there are (--data)"),
+    ],
+)
+def test_what_cannot_be_drawn_at_all_says_why(
+    observation: Observation, changes: dict[str, Any], why: str
+) -> None:
+    made = chosen(SEEN, observation, **changes)
+    assert made.observations == (SEEN,)
+    assert made.lines == (f"at sizes for a GPU, not run: {observation.id}: {why}",)
+    assert made.left_out == {observation.id: why}
+
+
+def test_images_are_asked_for_only_where_they_are_needed() -> None:
+    def absent() -> int:
+        raise AssertionError("nothing here draws from images")
+
+    assert chosen(LARGE, images=absent).observations == (LARGE,)
+    assert chosen(PHOTOS, images=lambda: 10_000).observations == (PHOTOS,)
+
+
+def test_a_replay_draws_the_recorded_points_or_nothing() -> None:
+    first = {LARGE.id: {'{"scale":3,"size":[4,16,64]}'}}
+    assert [o.points for o in chosen(LARGE, recorded=first).observations] == [LARGE.points[:1]]
+    assert not chosen(LARGE, recorded={}).observations
+    both = {LARGE.id: {*first[LARGE.id], '{"scale":40,"size":[4,16,64]}'}}
+    assert chosen(LARGE, recorded=both).observations == (LARGE,)
+    assert not chosen(LARGE, recorded=both, memory=10 * GIB).observations
+
+
+def test_it_has_as_many_replicates_as_it_says_in_every_tier() -> None:
+    more = dataclasses.replace(LARGE, replicates=3)
+    assert Settings(tier=Tier.FULL).repeats(more) == 3 and Settings(tier=Tier.FULL).repeats(SEEN) == 12
+    assert Settings(tier=Tier.FULL, replicates=2).repeats(more) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"small": ""}, "say what it costs and which observation draws the same"),
+        ({"cost": None}, "say what it costs and which observation draws the same"),
+        ({"tier": Tier.DEFAULT}, "belong to the full tier"),
+        ({"cost": lambda _: Cost(0.0, 1.0, 1.0)}, "cost some memory, operations and launches"),
+    ],
+)
+def test_what_is_for_a_gpu_says_what_it_asks(changes: dict[str, Any], problem: str) -> None:
+    assert not list(observation_problems(LARGE))
+    assert any(
+        told.startswith(problem) for told in observation_problems(dataclasses.replace(LARGE, **changes))
+    )
+
+
+@pytest.mark.parametrize("changes", [{"small": "beyond/none"}, {"simulate": cost}, {"along": ""}])
+def test_its_code_is_that_of_its_form_for_a_cpu(changes: dict[str, Any]) -> None:
+    known = registry.entries()
+    admit_observations([SEEN, LARGE], (), known)
+    with pytest.raises(ValueError, match="beyond/seen-on-a-gpu must draw and show what beyond/"):
+        admit_observations([SEEN, dataclasses.replace(LARGE, **changes)], (), known)
+
+
+# --- in a run ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU that passes for a GPU of 10 GiB: what is drawn is drawn on it all the same."""
+    monkeypatch.setattr(options, "_device", lambda name, **_: "cuda" if name == "cuda" else "cpu")
+    monkeypatch.setattr(options, "default_workers", lambda *_: 1)
+    monkeypatch.setattr(options, "free_memory", lambda *_: 10 * GIB)
+
+
+def asked(**values: Any) -> Request:
+    return requested(values, tier=Tier.DEFAULT, report_dir=None)
+
+
+@pytest.mark.usefixtures("gpu")
+def test_only_a_full_run_on_a_gpu_draws_it(plant: Planter) -> None:
+    plant(SEEN, LARGE)
+    assert [o.id for o in asked(tier="full", device="cuda").observations] == [SEEN.id, LARGE.id]
+    for values in ({"tier": "full"}, {"device": "cuda"}):
+        assert asked(**values).observations == (SEEN,)
+    assert not asked(device="cuda").for_a_gpu and "it needs a GPU" in asked(tier="full").heading[-1]
+    assert "an executor is not known" in asked(tier="full", device="cuda", executor="dask://x").for_a_gpu[0]
+
+
+@pytest.mark.usefixtures("gpu")
+def test_by_name_it_is_refused_where_it_cannot_be_drawn(plant: Planter) -> None:
+    plant(SEEN, LARGE)
+    assert [o.id for o in asked(claim=[LARGE.id], device="cuda").observations] == [LARGE.id]
+    with pytest.raises(
+        ValueError, match=r"on-a-gpu must be possible here: it needs a GPU .* see beyond/seen$"
+    ):
+        asked(claim=[LARGE.id])
+
+
+@pytest.mark.usefixtures("gpu")
+def test_too_few_images_leave_out_what_needs_them_and_nothing_else(plant: Planter) -> None:
+    plant(SEEN, PHOTOS)
+    made = asked(tier="full", device="cuda")
+    assert made.observations == (SEEN,) and "10000 images, of 1797" in made.for_a_gpu[0]
+
+
+def test_terminal_and_report_say_what_was_left_out(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(toy_claims.EXACT, SEEN, LARGE, page=True)
+    assert judged("--tier", "full", "--report-dir", "out") == 0
+    line = "at sizes for a GPU, not run: beyond/seen-on-a-gpu: it needs a GPU (--device cuda)"
+    told = capsys.readouterr()
+    assert f"losscurv: {line}" in told.err and line in told.out
+    assert load(Path("out/results.json")).suite.host["for_a_gpu"] == [line]
+    assert f"<dt>for a GPU alone</dt><dd>{line}</dd>" in Path("out/report.html").read_text()
+
+
+def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
+    plant: Planter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(SEEN, LARGE)
+    assert judged("--tier", "full", "--report-dir", "out") == 0
+    kept = json.loads(Path("out/results.json").read_text())
+    there = {**kept["observations"][0], "id": LARGE.id}
+    Path("out/results.json").write_text(json.dumps({**kept, "observations": [*kept["observations"], there]}))
+    capsys.readouterr()
+    assert judged("--replay", "out") == 1
+    told = capsys.readouterr()
+    assert "at sizes for a GPU, not run" in told.err
+    differing = [line for line in told.out.splitlines() if "replay differs" in line]
+    assert len(differing) == 1 and "was edited" in differing[0]

@@ -1,0 +1,173 @@
+"""Networks on images at their start, and along one course of training: what several papers' claims share."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from simulate import data, networks, objectives
+from simulate.monte_carlo import Point
+from simulate.training import checkpoints, grids, rules, stacks, trial_training
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = [
+    "DECAY",
+    "Classifier",
+    "lenet_at_start",
+    "pass_cost",
+    "scheduled",
+    "steps_at",
+    "varied",
+    "vgg_at_start",
+    "vgg_layers",
+]
+
+DECAY = 0.0005
+"""Weight decay of section 8 of Granziol et al. (2022)."""
+
+LAST = 0.01
+"""Last rate over the first, there."""
+
+
+def scheduled(rate: float, steps: int) -> list[float]:
+    """Rates of the steps by eq. (21) there: constant for half, falling on a line to nine tenths, then constant."""
+    done = np.arange(steps) / steps
+    fall = np.clip((done - 0.5) / 0.4, 0.0, 1.0)
+    return (rate * (1 - (1 - LAST) * fall)).tolist()
+
+
+def steps_at(shares: Sequence[float], steps: int) -> tuple[int, ...]:
+    """Numbers of steps after which these shares of training are over."""
+    return tuple(round(share * steps) for share in shares)
+
+
+class Classifier(NamedTuple):
+    """A network, float32, and images of 32 x 32 in three channels with their labels.
+
+    `chunk` is how many of them a pass takes at most, None for all.
+    """
+
+    model: nn.Module
+    images: Tensor
+    labels: Tensor
+    chunk: int | None = None
+
+    def objective(self, images: Tensor | None = None, labels: Tensor | None = None) -> objectives.Objective:
+        """The mean loss of the network as it is now, on its images or on others."""
+        from torch import nn
+
+        inputs = self.images if images is None else images
+        targets = self.labels if labels is None else labels
+        return objectives.Objective(self.model, nn.CrossEntropyLoss(), (inputs, targets), chunk=self.chunk)
+
+    def moved(self, checkpoint: checkpoints.TrainingState) -> None:
+        """The network goes where it is at this time of training."""
+        import torch
+
+        with torch.no_grad():
+            for own, other in zip(self.model.parameters(), checkpoint.parameters, strict=True):
+                own.copy_(other[0])
+
+    def trained(
+        self,
+        rng: np.random.Generator,
+        point: Point,
+        at: Sequence[float],
+        rule: rules.Rule | None = None,
+        *,
+        decay: float = DECAY,
+        augmented: bool = False,
+    ) -> list[checkpoints.TrainingState]:
+        """Where it is at some shares of training by the schedule of eq. (21); momentum 0.9 where no rule is named."""
+        seed = int(rng.integers(2**31))
+        batches = trial_training.CommonBatches(samples=len(self.labels), size=point.training_batch, seed=seed)
+        steps, stack = point.epochs * batches.per_epoch, stacks.Modules(self.model)
+        return checkpoints.checkpoints(
+            stack,
+            stack.stacked([self.model]),
+            grids.TrainingSets(self.images, self.labels),
+            [batches],
+            rates=scheduled(point.rate, steps),
+            at=steps_at(at, steps),
+            rule=rule or rules.MOMENTUM,
+            decay=decay,
+            changed=(lambda x: varied(rng, x[0])[None]) if augmented else None,
+        )
+
+
+def lenet_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
+    """LeNet-5, average pooled, at its start: Kaiming normal weights."""
+    images, labels, classes = _drawn(rng, point, device)
+    return _placed(networks.LeNet5(3, classes, rng=rng, pooling="average"), images, labels, point, device)
+
+
+def vgg_at_start(rng: np.random.Generator, point: Point, device: str) -> Classifier:
+    """A network of the stages and the head of the point, Kaiming normal, without biases where it says so."""
+    images, labels, classes = _drawn(rng, point, device)
+    model = networks.Vgg(
+        3, classes, rng=rng, stages=point.stages, head=point.head, bias=point.get("bias", True)
+    )
+    return _placed(model, images, labels, point, device)
+
+
+def _drawn(rng: np.random.Generator, point: Point, device: str) -> tuple[Tensor, Tensor, int]:
+    import torch
+
+    source = data.opened(point.images, (3, 32, 32))
+    return *data.sample(source, rng, point.samples).tensors(device, torch.float32), source.classes
+
+
+def _placed(model: nn.Module, images: Tensor, labels: Tensor, point: Point, device: str) -> Classifier:
+    import torch
+
+    return Classifier(model.to(device, torch.float32).eval(), images, labels, point.get("chunk"))
+
+
+def vgg_layers(point: Point, *, classes: int = 10, side: int = 32) -> list[tuple[int, int]]:
+    """Weights of each layer of a network of these stages and head, and the places that they are applied at.
+
+    >>> vgg_layers(Point(stages=((4,), (8,)), head=(6,)), classes=3, side=4)
+    [(108, 16), (288, 4), (48, 1), (18, 1)]
+    """
+    found, narrow = [], 3
+    for stage in point.stages:
+        for wide in stage:
+            found.append((9 * narrow * wide, side**2))
+            narrow = wide
+        side //= 2
+    units = (narrow * side**2, *point.head, classes)
+    return [*found, *((a * b, 1) for a, b in itertools.pairwise(units))]
+
+
+def pass_cost(point: Point, *, classes: int = 10) -> tuple[float, float]:
+    """Of one image: floating point operations of a forward pass, and numbers that the layers give and keep.
+
+    A layer gives as many as it has places and channels; a ReLU keeps them again.
+    """
+    layers = vgg_layers(point, classes=classes)
+    wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes]
+    kept = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
+    return sum(2.0 * weights * places for weights, places in layers), kept
+
+
+def varied(rng: np.random.Generator, images: Tensor) -> Tensor:
+    """Each image with a chance of a half mirrored, and cropped at random out of itself with four pixels around it."""
+    import torch
+    from torch import nn
+
+    count, height = len(images), images.shape[-1]
+    mirrored = torch.from_numpy(rng.uniform(size=count) < 0.5).to(images.device)
+    images = torch.where(mirrored[:, None, None, None], images.flip(-1), images)
+    edge = float(images.min())
+    wide = nn.functional.pad(images, (4, 4, 4, 4), value=edge)
+    places = rng.integers(9, size=(count, 2))
+    crops = [
+        image[:, top : top + height, left : left + height]
+        for image, (top, left) in zip(wide, places, strict=True)
+    ]
+    return torch.stack(crops)
