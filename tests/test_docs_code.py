@@ -42,7 +42,7 @@ SHOWN = {
     "docs/devices.md": {"console": 1},
     "docs/faults.md": {"console": 2},
     "docs/gallery.md": {"console": 2},
-    "docs/language.md": {"console": 1, "text": 1},
+    "docs/language.md": {"console": 1, "text": 2},
     "docs/larger.md": {"console": 3},
     "docs/schedule.md": {"console": 1},
     "docs/verdicts.md": {"text": 1},
