@@ -12,7 +12,6 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,10 +59,10 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spectra of few steps; and the derivations that stand in every report, which hang on nothing, are made once."""
+    """Spectra of few steps; and none of the derivations that stand in every report, which hang on no word of a page."""
     monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
     monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-    monkeypatch.setattr(suite, "_derivations", cache(suite._derivations))
+    monkeypatch.setattr(suite, "_derivations", list)
 
 
 class Block(NamedTuple):
