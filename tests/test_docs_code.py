@@ -12,7 +12,6 @@ import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +22,9 @@ import torch
 
 from verify import cli, model
 from verify.claims import registry
-from verify.practice.measure import matrices
+from verify.page import report
+from verify.practice.measure import matrices, pages as measure_pages
+from verify.practice.plan import pages as plan_pages
 from verify.running import suite
 
 ROOT = Path(__file__).parents[1]
@@ -60,10 +61,15 @@ SMALLER = {
 
 @pytest.fixture(autouse=True)
 def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spectra of few steps; and the derivations that stand in every report, which hang on nothing, are made once."""
+    """Spectra of few steps; and no derivations and drawings of pages, which hang on no word of what is shown."""
     monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
     monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-    monkeypatch.setattr(suite, "_derivations", cache(suite._derivations))
+    monkeypatch.setattr(suite, "_derivations", list)
+    monkeypatch.setattr(measure_pages, "measurement_page", lambda _: "a page")
+    monkeypatch.setattr(plan_pages, "plan_page", lambda _: "a page")
+    monkeypatch.setattr(plan_pages.plots, "save_figure", lambda *_: [])
+    monkeypatch.setattr(report, "documents", lambda *_: {"report.html": "a page"})
+    monkeypatch.setattr(report.paper_pages, "beside", lambda *_: {})
 
 
 class Block(NamedTuple):

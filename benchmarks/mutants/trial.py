@@ -106,8 +106,9 @@ def preload() -> None:
     """Import the libraries once, before any fork; each child imports the code on trial anew."""
     from verify.claims import registry
 
-    for module in ("torch.func", "scipy.stats", "scipy.special", "scipy.optimize", "scipy.integrate", "sympy",
-                   "hypothesis.strategies", "mpmath", "sklearn.datasets"):  # fmt: skip
+    for module in ("torch.func", "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats",
+                   "scipy.special", "scipy.optimize", "scipy.integrate", "sympy", "hypothesis.strategies", "mpmath",
+                   "sklearn.datasets"):  # fmt: skip
         importlib.import_module(module)
     registry.papers()
 

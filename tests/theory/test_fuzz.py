@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tests.theory.fuzz import merged
 from tests.theory.fuzz.check import check
@@ -56,10 +56,25 @@ def test_names_left_out_of_the_table_take_no_arguments(name: str) -> None:
     assert not inspect.signature(getattr(importlib.import_module(f"theory.{module}"), function)).parameters
 
 
-@pytest.mark.parametrize("name", TABLE)
+SLOW = (
+    "fisher.fluctuation_constants",
+    "activations.gaussian.KinkedQuadrature.fluctuations",
+    "activations.gaussian.KinkedQuadrature.value",
+)
+"""Double integrals of anything, which take longer than all the rest."""
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if name not in SLOW])
 @SETTINGS
 @given(data=st.data())
 def test_a_right_value_or_a_message_that_names_the_argument(name: str, data: st.DataObject) -> None:
+    check(name, TABLE[name], data.draw(STRATEGIES[name]))
+
+
+@pytest.mark.parametrize("name", SLOW)
+@settings(SETTINGS, max_examples=8)
+@given(data=st.data())
+def test_a_right_value_or_a_message_of_what_is_slow(name: str, data: st.DataObject) -> None:
     check(name, TABLE[name], data.draw(STRATEGIES[name]))
 
 

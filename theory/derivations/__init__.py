@@ -296,6 +296,7 @@ def scaling_exponents() -> Derivation:
     )
 
 
+@cache
 def every_derivation() -> tuple[Derivation, ...]:
     """Every derivation, those of the other modules last.
 

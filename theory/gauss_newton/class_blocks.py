@@ -20,6 +20,8 @@ equal shows in E a^2 alone, so in samples that are not many more than dimensions
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,7 +113,7 @@ def output_ratio(classes: int, *, logit_std: float, dim: int, samples: int) -> f
     c = integer("classes", classes, least=2, most=_MOST_CLASSES)
     d, n = count("dim", dim), count("samples", samples)
     s = _logit_std(logit_std)
-    p = _Softmax(c, s)
+    p = _softmax(c, s)
     own = p.mean(2) - 2 * p.mean(3) + p.mean(4)
     squares = [(d + 2) * p.mean(2, 2) + (n - 1) * p.mean(1, 1) ** 2]
     squares.append((d + 2) * own + (n - 1) * ((c - 1) * p.mean(1, 1)) ** 2)
@@ -156,6 +158,12 @@ def hidden_ratio(classes: int, *, dim: int, samples: int, centred: bool) -> floa
     d, n = count("dim", dim), count("samples", samples)
     two, one = ((d + 2) * share + (n - 1) * share**2 for share in (1 / 4, 1 / 2))
     return float(np.sqrt(two / one / (c + 1 if centred else c + 2)))
+
+
+@lru_cache(maxsize=2)
+def _softmax(classes: int, std: float) -> _Softmax:
+    """Kept: a curve over dimensions or samples asks for one at every point."""
+    return _Softmax(classes, std)
 
 
 class _Softmax:

@@ -236,10 +236,11 @@ def final_product(output: ArrayLike, product: ArrayLike) -> Floats:
     square, at, left = np.square(z).ravel(), a.ravel(), np.arange(z.size)
     for _ in range(_MOST_STEPS):
         moving = 4 * square >= _SETTLED * at * (2 - at)
-        ends[left[~moving]] = at[~moving]
-        square, at, left = square[moving], at[moving], left[moving]
-        if not left.size:
-            return ends.reshape(z.shape)[()]
+        if not (moving.size and moving.all()):
+            ends[left[~moving]] = at[~moving]
+            square, at, left = square[moving], at[moving], left[moving]
+            if not left.size:
+                return ends.reshape(z.shape)[()]
         square, at = square * (1 - at + square) ** 2, at - square * (4 - at)
     raise ConvergenceError("the curvature did not settle in 100000 steps", estimate=at)
 

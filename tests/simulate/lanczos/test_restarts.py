@@ -159,7 +159,7 @@ def test_residuals_in_single_precision_hold_after_many_restarts() -> None:
     exact = (single.astype(np.float64) + single.astype(np.float64).T) / 2
     for seed in range(3):
         found = extremes(single, rng(seed), largest=4, smallest=2, tolerance=1e-5, kept=9, steps=2000)
-        assert found.products > 60
+        assert found.products > 4 * 9  # many restarts of what is kept; how many, rounding decides
         assert (np.abs(found.values - wanted(exact, 4, 2)) <= found.bounds).all() and found.converged.all()
         assert (residuals(exact, found) <= found.residuals).all()
 

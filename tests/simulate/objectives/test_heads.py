@@ -80,20 +80,18 @@ def test_the_function_of_torch_is_one_by_positions(monkeypatch: pytest.MonkeyPat
     assert_same(hessian(chunked) @ vectors(plain), hessian(plain) @ vectors(plain), 1e-11)
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("kept", "at_once"), [(True, 1), (False, 7 * V)])
 @pytest.mark.parametrize("matrix", MATRICES)
 @pytest.mark.parametrize("build", MODELS)
 def test_chunks_of_positions_are_no_matter(
-    build: str, matrix: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+    build: str, matrix: str, kept: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one position, and of some that do not divide all; what is kept, or made anew for every product."""
     if not kept:
         monkeypatch.setattr(head_products._memory, "is_free", lambda *_: False)
-    for at_once in (1, 7 * V):
-        plain, chunked = both(MODELS[build](), monkeypatch, at_once)
-        monkeypatch.setattr(heads, "LARGE", 1 << 22)
-        expected, found = (MATRICES[matrix](objective) @ vectors(objective) for objective in (plain, chunked))
-        assert_same(found, expected, 1e-11)
+    plain, chunked = both(MODELS[build](), monkeypatch, at_once)
+    expected, found = (MATRICES[matrix](objective) @ vectors(objective) for objective in (plain, chunked))
+    assert_same(found, expected, 1e-11)
 
 
 @pytest.mark.parametrize("matrix", MATRICES)

@@ -83,12 +83,10 @@ def _cut(targets: Any, sizes: list[int]) -> list[tuple[Any, Any]]:
 BATCHES: dict[str, Callable[[Any], tuple[Any, int | None]]] = {
     "one": lambda y: ([(X, y)], None),
     "cut by seven": lambda y: ([(X, y)], 7),
-    "cut to single ones": lambda y: ([(X, y)], 1),
     "ragged": lambda y: (_cut(y, [9, 2, 12]), None),
-    "backwards": lambda y: (_cut(y, [5, 5, 5, 5, 3])[::-1], None),
-    "ragged and cut": lambda y: (_cut(y, [20, 3]), 6),
+    "ragged and cut to single ones": lambda y: (_cut(y, [19, 3, 1]), 6),
 }
-SEVERAL = ("ragged", "backwards", "ragged and cut")
+SEVERAL = ("ragged", "ragged and cut to single ones")
 
 
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")

@@ -86,7 +86,7 @@ def test_a_picture_is_written_twice_and_says_what_it_shows(name: str, tmp_path: 
 
 def test_pictures_are_the_same_whoever_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Side by side, as several workers do, and one after the other."""
-    chosen = gallery.pictures(["semicircle", "transition", "learning-rate", "batch-size"])
+    chosen = gallery.pictures(["semicircle", "transition"])
     monkeypatch.setattr(gallery, "open_workers", lambda _: ThreadPoolExecutor(1))
     found = {
         name: png for name, png, _ in gallery.save_pictures(chosen, gallery.Setting(), tmp_path / "two", 2)

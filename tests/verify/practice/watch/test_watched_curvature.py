@@ -160,7 +160,7 @@ def test_noise_scale_is_that_of_the_gradients_of_single_samples(monkeypatch: pyt
         moving, "_LEAST", 1
     )  # eigenvalues, of which nothing is asked here, take longer than all else
     monkeypatch.setattr(moving, "_ACCURACY", 1e9)
-    model, (inputs, targets), count = net(), images(), 400
+    model, (inputs, targets), count = net(), images(), 200
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     watcher = losscurv.watch(optimizer, model, LOSS, every=1, batches=count, clock=free)
     train(watcher, model, optimizer, batches(count, size=64))
