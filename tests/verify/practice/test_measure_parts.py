@@ -141,6 +141,40 @@ def test_vectors_are_saved_by_the_names_of_parameters(
     assert_allclose(flat @ flat.T, np.eye(3), atol=1e-9)
 
 
+OWN = """
+import torch
+from torch import nn
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for name in NAMES:
+            self.register_parameter(name, nn.Parameter(torch.ones(2, 4)))
+    def forward(self, x):
+        return sum(x @ p.T for p in self.parameters())
+def build():
+    return Named()
+"""
+
+
+def test_parameters_may_be_named_as_arguments_of_numpy_and_not_as_the_eigenvalues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.savez("data.npz", x_train=rng.standard_normal((8, 4)), y_train=np.arange(8) % 2)
+    words = ["--data", "data.npz", "--top", "2", "--dtype", "float64", "--save-vectors", "vectors.npz"]
+
+    Path("net.py").write_text(OWN.replace("NAMES", "('file', 'allow_pickle')"))
+    assert cli.main(["measure", "--model", "net.py:build", *words]) == 0
+    with np.load("vectors.npz", allow_pickle=False) as saved:
+        shapes = {name: saved[name].shape for name in saved}
+    assert shapes == {"eigenvalues": (3,), "file": (3, 2, 4), "allow_pickle": (3, 2, 4)}
+
+    Path("same.py").write_text(OWN.replace("NAMES", "('eigenvalues',)"))
+    assert cli.main(["measure", "--model", "same.py:build", *words]) == 2
+    assert "rename the parameter" in capsys.readouterr().err
+
+
 def test_vectors_that_cannot_be_written_are_refused_before_anything_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

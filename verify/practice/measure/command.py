@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def run_measure(options: argparse.Namespace) -> int:
         vectors = options.save_vectors and Path(options.save_vectors)
         if vectors:
             require_writable(vectors.parent, "--save-vectors")
+            if EIGENVALUES in problem.objective.blocks():
+                raise ValueError(
+                    f"--save-vectors must not meet a parameter named {EIGENVALUES}, as the array of the eigenvalues is;"
+                    " rename the parameter"
+                )
         kept: list[tuple[np.ndarray, np.ndarray]] = []
         with on_terminal("measuring") as tell:
             found = _measured(options, problem, stopping, lambda *both: kept.append(both), tell)
@@ -105,7 +111,12 @@ def _save(problem: Problem, file: Path, values: np.ndarray, vectors: np.ndarray)
     parts = zip(objective.blocks().items(), objective.shapes, strict=True)
     arrays = {name: vectors[place].T.reshape(-1, *shape) for (name, place), shape in parts}
     held = io.BytesIO()
-    np.savez(held, allow_pickle=False, **{EIGENVALUES: values, **arrays})
+    with zipfile.ZipFile(
+        held, "w"
+    ) as archive:  # what numpy.savez writes, whose own arguments parameters may be named as
+        for name, array in {EIGENVALUES: values, **arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
     try:
         replace_files({file: held.getvalue()})
     except OSError as error:
