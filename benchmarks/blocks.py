@@ -4,8 +4,9 @@
     python -m benchmarks.blocks --claim ID        those that a claim reads
 
 The scores of one replicate are compared between two blocks in which all others are exchanged. What is shared by
-replicates drawn together, a draw made once for all of them or a mean over the block, changes them; a verdict counts on
-replicates that are independent. Every tensor of single precision that appears on the way is named.
+replicates drawn together, a draw made once for all of them or a mean over the block, changes them; a verdict counts
+on replicates that are independent. Every tensor of single precision that appears on the way is named, but where the
+experiment says so (`Experiment.single`).
 """
 
 from __future__ import annotations
@@ -105,38 +106,6 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.nan_to_num(np.abs(one - other), nan=0.0).max()) / size
 
 
-ANNOUNCED = frozenset(
-    {
-        "granziol2022/typical-batches",
-        "granziol2022/typical-batches-trained",
-        "karakida2019/a-thousand-samples",
-        "karakida2019/bound-of-wide",
-        "vysogorets2024/together-curved",
-        "vysogorets2024/unrelated",
-        "vysogorets2024/zone",
-        "vysogorets2024/zone-edges",
-    }
-)
-"""Derivatives or Gram matrices in single precision: scores that count are those of double precision to the bit on
-every network compared, of the others the claim knows the rounding as `numerical`."""
-
-
-TRAINED = frozenset(
-    f"verify.claims.{name}"
-    for name in (
-        "adam_limit.networks",
-        "adam_limit.stability",
-        "catapult.networks",
-        "edge.networks",
-        "granziol2022.training.damping",
-        "granziol2022.training.rates_of_batches",
-        "noise_scale.networks",
-        "width.sharpness",
-    )
-)
-"""Whose networks are trained in single precision, as networks are."""
-
-
 def experiments(claims: Iterable[Any] | None = None) -> list[Experiment]:
     """Those that the claims read, all of the registry by default, each once; none on images that only --data has."""
     listed = registry.claims() if claims is None else claims
@@ -157,7 +126,7 @@ def main(words: list[str] | None = None) -> int:
         for point in experiment.points:
             found = swapped(experiment, point)
             points += 1
-            if found.moved > SAME or (found.single and not _announced(experiment)):
+            if found.moved > SAME or (found.single and not experiment.single):
                 bad += 1
                 print(f"{experiment.id} at {point}: {_told(found)}", flush=True)
     took = time.monotonic() - started
@@ -165,10 +134,6 @@ def main(words: list[str] | None = None) -> int:
         f"{len(chosen)} experiments at {points} points, {bad} of them not alone or not double, {took:.0f} s"
     )
     return int(bad > 0)
-
-
-def _announced(experiment: Experiment) -> bool:
-    return experiment.id in ANNOUNCED or experiment.simulate.__module__ in TRAINED
 
 
 def _told(found: Found) -> str:

@@ -120,6 +120,9 @@ class Experiment:
         Why a point may hold one of the values that hide errors (0, 1/2, 1, 2, equal sizes), if one does.
     on_host
         What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
+    single
+        What of it is in single precision, if anything is: its scores may then differ by more from device to device than
+        the rounding of double precision, by no more than a claim says that it knows the `numerical` error of.
     """
 
     id: str
@@ -133,6 +136,7 @@ class Experiment:
     needs: tuple[int, int, int] | None = None
     special: str = ""
     on_host: str = ""
+    single: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

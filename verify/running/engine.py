@@ -24,7 +24,7 @@ from simulate.monte_carlo import Point
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, PointOutcome, Row, RunRecord
-from verify.running.drawn_again import Again, draw_again
+from verify.running.drawn_again import Again, draw_again, rounding
 from verify.running.explored import exact_row, statistical_row
 from verify.running.forecast import Costs, forecast, remaining
 from verify.running.identities import Routes, identity_rows
@@ -158,16 +158,10 @@ class Session:
 
     def drawn_again(self) -> Again:
         """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws."""
-        judged = {c.experiment.id: 0.0 for c in self.claims if isinstance(c, Claim)}
-        for claim in self.claims:
-            for row in self._rows.get(claim.id, []) if isinstance(claim, Claim) else ():
-                for point in row.points:
-                    size = abs(point.measured)
-                    if point.numerical and size > 0 and isinstance(claim, Claim):
-                        name = claim.experiment.id
-                        judged[name] = max(judged[name], point.numerical / size)
+        drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
+        single = {claim.experiment.id for claim in drawn if claim.experiment.single}
         large = {o.id for o in self.observations if o.cost is not None}
-        return draw_again(self._pump.runs, self.settings, judged, without=large)
+        return draw_again(self._pump.runs, self.settings, rounding(drawn), single=single, without=large)
 
     def progress(self) -> Progress:
         """How far the selection is; blocks come in faster than a forecast is worth making."""

@@ -104,7 +104,7 @@ def collect(
     `paged` and where claims are named one by one. What is being done is told to `doing`.
     """
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
-    if session.settings.device != "cpu":
+    if session.settings.device != "cpu" and not interrupted:
         doing("drawing some blocks again on the CPU")
         again = session.drawn_again()
         suite.host["again_on_the_cpu"] = again.line(suite.device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 from simulate.monte_carlo import Block, Point, SerialExecutor
@@ -45,8 +46,8 @@ def moved(made: Session, score: str, by: float) -> None:
 
 
 def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
-    name = NORMAL.experiment.id
-    return drawn_again.draw_again(made._pump.runs, made.settings, {name: allowed}, share=1.0, **how)
+    read = drawn_again.rounding([dataclasses.replace(NORMAL, numerical=allowed)])
+    return drawn_again.draw_again(made._pump.runs, made.settings, read, share=1.0, **how)
 
 
 def test_a_run_that_the_cpu_finds_again_agrees() -> None:
@@ -78,6 +79,85 @@ def test_an_indicator_and_an_observation_are_named_alone() -> None:
     assert not found.off and "above differs by 1" in found.line("cuda")
 
 
+def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
+    made, names = judged(), {NORMAL.experiment.id}
+    moved(made, "mean", 1e-3)
+    found = again(made, single=names)
+    assert not found.off and set(found.other) == {f"{NORMAL.experiment.id}, mean"}
+    assert "all judged scores but those named agree; " in found.line("cuda")
+    assert again(made, 1e-4, single=names).off and not again(made, 0.01, single=names).other
+    single = dataclasses.replace(NORMAL, experiment=dataclasses.replace(NORMAL.experiment, single="all"))
+    made.claims = (single,)
+    assert not made.drawn_again().off
+
+
+def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
+    reading = claim("other", inputs={"above": 1.0}, numerical=0.5)
+    found = drawn_again.rounding([NORMAL, reading])
+    assert found == {
+        ("paper/normals", "mean"): 0.0,
+        ("paper/gammas", "mean"): 0.5,
+        ("paper/gammas", "above"): 0.0,
+    }
+    made = judged()
+    moved(made, "mean", 0.02)  # of 1.7 and 4.3
+    assert not again(made, 0.03).off and again(made, 0.01).off
+
+
+def test_no_number_on_both_sides_is_no_difference() -> None:
+    here = np.array([np.nan, np.inf, -np.inf, 2.0, 1.0])
+    assert drawn_again._gap(here, here + 1e-9)[1] < 1e-8
+    for there in (np.nan, -np.inf, 3.0):
+        assert drawn_again._gap(here, np.array([np.nan, there, -np.inf, 2.0, 1.0]))[1] == np.inf
+
+
+def test_a_run_of_observations_compares_nothing_that_is_judged() -> None:
+    made = Session((), Settings(seed=7, draws=COUNTED), SerialExecutor(), observations=(SEEN,))
+    made.judge_all()
+    assert again(made).line("cuda").endswith("on the CPU: no judged score was compared")
+
+
+def test_a_block_that_the_cpu_cannot_draw_is_named_and_the_others_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, calls, own = judged(), iter(range(99)), drawn_again.run_block
+
+    def refused(*args: Any, **how: Any) -> Any:
+        if next(calls) == 1:
+            raise MemoryError
+        return own(*args, **how)
+
+    monkeypatch.setattr(drawn_again, "run_block", refused)
+    found = again(made)
+    assert found.drawn == found.asked - 1 > 1 and not found.off
+    assert found.line("cuda").endswith(
+        "all judged scores agree; paper/normals could not be drawn there: MemoryError"
+    )
+    assert not found.doubts("cuda")
+
+
+def test_an_interrupt_ends_it_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, calls, own = judged(), iter(range(99)), drawn_again.run_block
+
+    def interrupted(*args: Any, **how: Any) -> Any:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return own(*args, **how)
+
+    monkeypatch.setattr(drawn_again, "run_block", interrupted)
+    found = again(made)
+    assert found.drawn == 2 and f"({found.asked} asked for, stopped): all judged" in found.line("cuda")
+
+
+def test_a_block_that_took_longer_than_is_left_is_not_begun() -> None:
+    made = judged()
+    first, *others = made._pump.runs
+    first.seconds = 1e4
+    count = sum(drawn_again._count(run) for run in others)
+    found = again(made, seconds=1e3)
+    assert found.drawn == count > 0 and found.asked > count
+
+
 def test_other_draws_are_seen() -> None:
     """As if the device had drawn from streams and the CPU were asked for numbers that are counted."""
     made = judged()
@@ -99,6 +179,7 @@ def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytes
     monkeypatch.setattr(Session, "drawn_again", lambda _: off)
     assert "again_on_the_cpu" not in collect(made, asked, paged=False).suite.host
     made.settings = dataclasses.replace(made.settings, device="cuda")
+    assert "again_on_the_cpu" not in collect(made, asked, paged=False, interrupted=True).suite.host
     results = collect(made, asked, paged=False)
     assert results.suite.host["again_on_the_cpu"] == (
         "1 of 9 blocks of cuda drawn again on the CPU: paper/x, y differs by 0.25"

@@ -73,6 +73,7 @@ TWO_SIZES = Experiment(
     id="adam_limit/two-batch-sizes",
     replicate="one perceptron with its images, trained by Adam at two batch sizes for as many epochs",
     simulate=two_batch_sizes,
+    single="its networks are trained in single precision",
     points=(
         Point(activation="relu", hidden=(24,), **SHARED),
         Point(activation="tanh", hidden=(16, 12), **SHARED),

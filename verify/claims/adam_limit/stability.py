@@ -93,6 +93,7 @@ ADAM = Experiment(
     id="adam_limit/full-batch",
     replicate="one perceptron with its images, trained on the squared error for 600 full-batch steps of Adam",
     simulate=full_batch_adam,
+    single="its networks are trained in single precision",
     points=(
         Point(activation="tanh", hidden=(16, 16), rate=0.01, momentum=0.9, **LATE),
         Point(activation="relu", hidden=(32,), rate=0.002, momentum=0.45, **LATE),

@@ -94,6 +94,7 @@ DEEP, CENTRED, RAW, SMOOTH = (
         id=f"catapult/{name}",
         replicate="one perceptron with 16 digits, at each rate of a ladder",
         simulate=largest_rates_of_perceptrons,
+        single="its networks are trained in single precision",
         points=points,
         budget=128,
         seconds=seconds,

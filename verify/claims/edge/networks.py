@@ -159,6 +159,7 @@ WHOLE, SOME, ENTROPY = (
         id=f"edge/{name}",
         replicate=f"one perceptron with its images, trained on the {loss}",
         simulate=at_the_edge,
+        single="its networks are trained in single precision",
         points=points,
         budget=budget,
         seconds=seconds,

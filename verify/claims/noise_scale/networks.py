@@ -155,6 +155,7 @@ START, TRAINED = (
         id=f"noise_scale/{name}",
         replicate="one perceptron with its images, and the rate at which the mean loss over 24 batches is least",
         simulate=best_rates,
+        single="its networks are trained in single precision",
         points=points,
         budget=256,
         seconds=1.5,

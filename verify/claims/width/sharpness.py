@@ -111,6 +111,7 @@ UNDER_MUP, UNDER_STANDARD = (
         id=f"width/{name}",
         replicate="two perceptrons of unlike width on the same 32 images, trained by 80 steps of full-batch descent",
         simulate=through_training,
+        single="its networks are trained in single precision",
         points=(_point(parametrisation),),
         budget=192,
         seconds=8.0,

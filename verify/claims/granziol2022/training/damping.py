@@ -43,6 +43,7 @@ RATES = Experiment(
     id="granziol2022/unit-damping",
     replicate="one perceptron with 512 images, trained by five rules at a ladder of rates each",
     simulate=rates_at_unit_damping,
+    single="its networks are trained in single precision",
     points=(
         Point(
             images="digits", samples=512, noise=0.0, batch_size=128, steps=80, below=3, above=4,

@@ -52,6 +52,7 @@ def _experiment(name: str, point: Point, budget: int, seconds: float) -> Experim
         replicate="one perceptron with 512 images, some labels drawn anew, trained at a ladder of rates at three "
         "batch sizes",
         simulate=rates_of_batches,
+        single="its networks are trained in single precision",
         points=(point,),
         budget=budget,
         seconds=seconds,

@@ -112,6 +112,7 @@ WIDE = Experiment(
     id="karakida2019/bound-of-wide",
     replicate="one wide network with its inputs",
     simulate=bound_of_wide,
+    single="its networks are in single precision",
     points=(Point(width=400, samples=310, **RELU),),
     budget=1024,
     seconds=11.0,

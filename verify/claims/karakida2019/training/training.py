@@ -302,6 +302,7 @@ THOUSAND_SAMPLES = Experiment(
     id="karakida2019/a-thousand-samples",
     replicate="one network with its inputs at each of the two widths",
     simulate=growth_of_subtracted,
+    single="its Gram matrices are in single precision",
     points=(Point(widths=(100, 400), samples=1000, **FIGURE_2),),
     budget=128,
     seconds=45.0,

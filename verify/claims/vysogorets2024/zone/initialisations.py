@@ -192,6 +192,7 @@ CURVED = Experiment(
     id="vysogorets2024/together-curved",
     replicate="eight initialisations of LeNet-300-100 with the same 40 images and the same random projection",
     simulate=_together,
+    single="its derivatives are in single precision",
     points=(Point(images="digits", networks=8, samples=40, dim=20),),
     budget=512,
     seconds=14.0,

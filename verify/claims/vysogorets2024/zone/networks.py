@@ -145,6 +145,7 @@ ZONE = Experiment(
     id="vysogorets2024/zone",
     replicate="one LeNet-300-100 at initialisation with 40 images and a random projection",
     simulate=zone,
+    single="its derivatives are in single precision",
     points=(Point(images="digits", samples=40, dim=50, alphas=17),),
     budget=1024,
     seconds=36.0,
@@ -155,6 +156,7 @@ EDGES = Experiment(
     id="vysogorets2024/zone-edges",
     replicate="one network at initialisation with its images and a random projection",
     simulate=edges,
+    single="its derivatives are in single precision",
     points=(
         Point(images="digits", network="LeNet-300-100", samples=40, dim=50, alphas=17),
         Point(images="digits", network="LeNet-5", pooling="average", samples=15, dim=50, alphas=17),
