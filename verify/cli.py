@@ -275,7 +275,9 @@ def _conclude(
 
     made = (*results.rows, *results.observations)
     bad = [row for row in made if suite.failed(row, strict_undecided=request.strict_undecided)]
-    changed = replay_differences(request.replay, results, request.asked) if request.replay else []
+    changed: list[str] = []
+    if request.replay:
+        changed = replay_differences(request.replay, results, request.asked, request.not_drawn)
     if request.replay and (devices := devices_compared(request.replay, results)):
         _tell(f"replay: {devices}")
     doubts = suite.doubts(results)
@@ -308,9 +310,10 @@ def _print_table(
 ) -> None:
     from verify.page import summary, terminal
     from verify.page.wording import legible
+    from verify.running.replays import replay_agrees
 
     notes = [f"replay differs: {told(line)}" for line in changed]
-    notes += ["replay: every score and verdict is the same"] if request.replay and not changed else []
+    notes += [f"replay: {replay_agrees(request.not_drawn)}"] if request.replay and not changed else []
     notes += [f"report: {escaped(str(written))}"] if written else []
     ending = [escaped(line) for line in summary.ending(results, notes)]
     if not summary.tabled(results, request.table):

@@ -163,7 +163,7 @@ class Verification:
             return  # a process of pytest-xdist has a share of the run only
         from verify.reporting import publish
         from verify.running import suite
-        from verify.running.replays import devices_compared, replay_differences
+        from verify.running.replays import devices_compared, replay_agrees, replay_differences
 
         progress = self._session.progress()
         results = self.results = suite.collect(
@@ -174,12 +174,15 @@ class Verification:
             doing=doing,
         )
         if self.request.replay is not None:
-            self.differences = replay_differences(self.request.replay, results, self.request.asked)
+            self.differences = replay_differences(
+                self.request.replay, results, self.request.asked, self.request.not_drawn
+            )
             self.notes += [
                 f"replay: {line}" for line in [devices_compared(self.request.replay, results)] if line
             ]
             self.notes += [f"replay differs: {line}" for line in self.differences]
-            self.notes += [] if self.differences else ["replay: every score and verdict is the same"]
+            same = f"replay: {replay_agrees(self.request.not_drawn)}"
+            self.notes += [] if self.differences else [same]
         doubts = suite.doubts(results)
         self.differences += doubts
         self.notes += doubts

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from simulate import data
 from simulate.monte_carlo import Point
 from verify.model import AnyClaim, Claim, Experiment, Identity
 from verify.model.observation import Observation
 
-__all__ = ["DIGITS", "images_there", "needed_images", "on_images", "require_images", "unmet"]
+__all__ = ["DIGITS", "ImagesThere", "images_there", "needed_images", "on_images", "require_images", "unmet"]
 
 Item = AnyClaim | Observation
 
@@ -65,16 +66,24 @@ def _own_size(source: str) -> tuple[int, ...] | None:
     return None if source == DIGITS else data.load_images(source).images.shape[1:]
 
 
+class ImagesThere(NamedTuple):
+    """How many images there are to draw from, and of how many classes."""
+
+    samples: int
+    classes: int
+
+
 @cache
-def images_there(source: str) -> int:
-    """How many images there are to draw from.
+def images_there(source: str) -> ImagesThere:
+    """What there is to draw from.
 
     Raises
     ------
     ValueError
         If the archive cannot be read.
     """
-    return len(data.opened(source, SMALLEST))
+    images = data.opened(source, SMALLEST)
+    return ImagesThere(len(images), images.classes)
 
 
 def require_images(source: str, needed: int) -> None:

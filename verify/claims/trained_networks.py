@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 from simulate import data, networks, objectives
 from simulate.monte_carlo import Point
 from simulate.training import checkpoints, grids, rules, stacks, trial_training
+from verify.model.observation import classes_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -73,6 +75,23 @@ class Classifier(NamedTuple):
             for own, other in zip(self.model.parameters(), checkpoint.parameters, strict=True):
                 own.copy_(other[0])
 
+    def lost(self) -> float | None:
+        """The loss where there is no curvature to speak of: of weights that have diverged, or if all logits are 0.
+
+        None where there is one.
+        """
+        import torch
+
+        with torch.no_grad():
+            parts = self.images.split(self.chunk or len(self.images))
+            logits = torch.cat([self.model(images) for images in parts])
+        finite = all(bool(p.isfinite().all()) for p in self.model.parameters()) and bool(
+            logits.isfinite().all()
+        )
+        if finite and bool(logits.any()):
+            return None
+        return float(torch.nn.functional.cross_entropy(logits, self.labels)) if finite else math.nan
+
     def trained(
         self,
         rng: np.random.Generator,
@@ -128,10 +147,10 @@ def _placed(model: nn.Module, images: Tensor, labels: Tensor, point: Point, devi
     return Classifier(model.to(device, torch.float32).eval(), images, labels, point.get("chunk"))
 
 
-def vgg_layers(point: Point, *, classes: int = 10, side: int = 32) -> list[tuple[int, int]]:
+def vgg_layers(point: Point, *, side: int = 32) -> list[tuple[int, int]]:
     """Weights of each layer of a network of these stages and head, and the places that they are applied at.
 
-    >>> vgg_layers(Point(stages=((4,), (8,)), head=(6,)), classes=3, side=4)
+    >>> vgg_layers(Point(stages=((4,), (8,)), head=(6,), classes=3), side=4)
     [(108, 16), (288, 4), (48, 1), (18, 1)]
     """
     found, narrow = [], 3
@@ -140,17 +159,17 @@ def vgg_layers(point: Point, *, classes: int = 10, side: int = 32) -> list[tuple
             found.append((9 * narrow * wide, side**2))
             narrow = wide
         side //= 2
-    units = (narrow * side**2, *point.head, classes)
+    units = (narrow * side**2, *point.head, classes_of(point))
     return [*found, *((a * b, 1) for a, b in itertools.pairwise(units))]
 
 
-def pass_cost(point: Point, *, classes: int = 10) -> tuple[float, float]:
+def pass_cost(point: Point) -> tuple[float, float]:
     """Of one image: floating point operations of a forward pass, and numbers that the layers give and keep.
 
     A layer gives as many as it has places and channels; a ReLU keeps them again.
     """
-    layers = vgg_layers(point, classes=classes)
-    wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes]
+    layers = vgg_layers(point)
+    wide = [channels for stage in point.stages for channels in stage] + [*point.head, classes_of(point)]
     kept = sum(2.0 * places * units for (_, places), units in zip(layers, wide, strict=True))
     return sum(2.0 * weights * places for weights, places in layers), kept
 

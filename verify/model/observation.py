@@ -9,7 +9,7 @@ from typing import NamedTuple
 from simulate.monte_carlo import Point
 from verify.model import Simulator, Tier
 
-__all__ = ["FLOPS", "LAUNCH", "Column", "Cost", "Observation", "on_a_gpu"]
+__all__ = ["CLASSES", "FLOPS", "LAUNCH", "Column", "Cost", "Observation", "classes_of", "on_a_gpu"]
 
 FLOPS = 2e13
 """Floating point operations in a second that estimates count with, whatever the precision: a third of what the data
@@ -17,6 +17,18 @@ sheets of the H100 and the H200 state for single precision and for products in d
 
 LAUNCH = 1e-5
 """Seconds of a launch, stated as well."""
+
+CLASSES = 10
+"""Those that a cost counts with where it is not told how many classes the images have."""
+
+
+def classes_of(point: Point) -> int:
+    """Classes of the images that the cost of a point is for.
+
+    >>> classes_of(Point(samples=5)), classes_of(Point(samples=5, classes=100))
+    (10, 100)
+    """
+    return int(point.get("classes", CLASSES))
 
 
 class Cost(NamedTuple):
@@ -104,7 +116,8 @@ class Observation:
         What of it is computed on the CPU whatever the device of the run, if anything of weight is; draws aside.
     cost
         What a replicate at a point asks of a device, if these sizes are for a GPU alone, see `on_a_gpu`; such an
-        observation has as many replicates in the full tier as it says.
+        observation has as many replicates in the full tier as it says. Before a run it is asked for the point with the
+        number of classes of the images, see `classes_of`.
     small
         The id of the observation that draws the same at sizes for a CPU, if these are for a GPU.
     """

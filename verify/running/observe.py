@@ -27,7 +27,8 @@ class Watch(Draws):
     def __init__(self, observation: Observation, point: Point, settings: Settings) -> None:
         count = settings.repeats(observation)
         super().__init__(observation.id, observation.simulate, point, settings.device, 1, count)
-        self.expected, self.wanted = count * observation.seconds, count
+        seconds = observation.cost(point).seconds if observation.cost else observation.seconds
+        self.expected, self.wanted = count * seconds, count
 
     def look(self) -> None:
         """Nothing is decided on the way: all replicates are there."""

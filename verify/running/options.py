@@ -159,8 +159,8 @@ class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
     `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
-    it takes by estimate, or why it is left out; `left_out` counts the claims that are not to be judged, by what leaves
-    them out.
+    it takes by estimate, or why it is left out, `not_drawn` the ids of what of that is; `left_out` counts the claims
+    that are not to be judged, by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
@@ -176,6 +176,7 @@ class Request:
     table: bool = False
     waiting: tuple[str, ...] = ()
     for_a_gpu: tuple[str, ...] = ()
+    not_drawn: tuple[str, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -224,7 +225,8 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
         raise ValueError(_not_run(waiting, images))
-    programme = _programme(asked, values, replay, device, workers, images)
+    planned = Settings(tier=chosen_tier, device=device, workers=workers, replicates=replicates, data=images)
+    programme = _programme(asked, values, replay, planned)
     absent = {*waiting, *programme.left_out}
     asked = (*(item for item in asked if not isinstance(item, Observation)), *programme.observations)
     selected = on_images([item for item in asked if item.id not in absent], images)
@@ -233,6 +235,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
         for_a_gpu=programme.lines,
+        not_drawn=tuple(programme.left_out),
         settings=Settings(
             seed=_seed(values, replay),
             tier=chosen_tier,
@@ -346,19 +349,19 @@ def _programme(
     asked: Sequence[AnyClaim | Observation],
     values: Mapping[str, Any],
     replay: Results | None,
-    device: str,
-    workers: int,
-    images: str,
+    planned: Settings,
 ) -> Programme:
     """Which of what only a GPU can draw is drawn; what is named and cannot be is refused."""
     seen = [item for item in asked if isinstance(item, Observation)]
     large = any(o.cost is not None for o in seen)
+    device = planned.device
     known = large and device != "cpu" and not values.get("executor")
     found = fitted(
         seen,
         device=device,
-        memory=free_memory(device, workers) if known else None,
-        images=lambda: images_there(images),
+        memory=free_memory(device, planned.workers) if known else None,
+        images=lambda: images_there(planned.data),
+        replicates=planned.repeats,
         recorded=_recorded(replay) if replay else None,
     )
     for name in values.get("claim") or ():
@@ -366,7 +369,8 @@ def _programme(
             small = next(o.small for o in seen if o.id == name)
             raise ValueError(f"--claim {name} must be possible here: {found.left_out[name]}; see {small}")
     if len(asked) == len(found.left_out):
-        raise ValueError(f"--claim must leave at least one claim, got none: {'; '.join(found.lines)}")
+        option = "--replay" if replay else "--paper" if values.get("paper") else "--tier"
+        raise ValueError(f"{option} must leave at least one claim, got none: {'; '.join(found.lines)}")
     return found
 
 

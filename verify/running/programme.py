@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from simulate.monte_carlo import Point
-from verify.model.observation import FLOPS, LAUNCH, Observation
+from verify.claims.images import ImagesThere
+from verify.model.observation import FLOPS, LAUNCH, Cost, Observation
 from verify.results import canonical
 
 __all__ = ["Programme", "at_points", "fitted"]
@@ -45,7 +46,8 @@ def fitted(
     *,
     device: str,
     memory: float | None,
-    images: Callable[[], int],
+    images: Callable[[], ImagesThere],
+    replicates: Callable[[Observation], int],
     recorded: Recorded | None = None,
 ) -> Programme:
     """Those at sizes for a GPU, where there is one with the memory, at the points that fit; all others as they are.
@@ -59,7 +61,9 @@ def fitted(
     memory
         Bytes that one worker has on it; None where the workers are elsewhere.
     images
-        Gives how many there are to draw from; asked only where a point needs some.
+        Gives what there is to draw from; asked only where a point needs some.
+    replicates
+        How many of an observation the run draws at each point.
     recorded
         In a replay only these points are drawn, and an observation only if all of them fit.
     """
@@ -71,17 +75,19 @@ def fitted(
             made.append(o)
             continue
         asked = o.points if recorded is None else _of(o.points, recorded.get(o.id, ()))
-        why = {point: _obstacle(o, point, device, memory, images) for point in asked}
+        why = {point: _obstacle(o.cost, point, device, memory, images) for point in asked}
         kept = tuple(point for point in asked if not why[point])
         if kept and (recorded is None or len(kept) == len(asked)):
             made.append(replace(o, points=kept))
-            lines += [
-                f"{o.id} leaves out {_told(point)}: {reason}" for point, reason in why.items() if reason
-            ]
+            told = _told_apart(o.points)
+            lines += [f"{o.id} leaves out {told[point]}: {reason}" for point, reason in why.items() if reason]
         else:
             left_out[o.id] = next(filter(None, why.values()), "none of its points was recorded")
-    drawn = [o for o in made if o.cost is not None]
-    return Programme(tuple(made), (*_estimate(drawn, device, memory), *lines, *_not_run(left_out)), left_out)
+    costs = [(replicates(o), o.cost(_of_images(point, images))) for o in made if o.cost for point in o.points]
+    drawn = sum(o.cost is not None for o in made)
+    return Programme(
+        tuple(made), (*_estimate(costs, drawn, device, memory), *lines, *_not_run(left_out)), left_out
+    )
 
 
 def at_points(parameters: Mapping[str, object]) -> str:
@@ -94,7 +100,11 @@ def _of(points: Sequence[Point], recorded: Collection[str]) -> tuple[Point, ...]
 
 
 def _obstacle(
-    o: Observation, point: Point, device: str, memory: float | None, images: Callable[[], int]
+    cost: Callable[[Point], Cost],
+    point: Point,
+    device: str,
+    memory: float | None,
+    images: Callable[[], ImagesThere],
 ) -> str:
     """Why a point is not drawn; empty if it is."""
     if device == "cpu":
@@ -102,9 +112,9 @@ def _obstacle(
     if memory is None:
         return "the memory of the GPUs of an executor is not known from here"
     needed = _images(point)
-    if needed and images() < needed:
-        return f"it draws from {needed} images, of {images()} that there are (--data)"
-    asked = o.cost(point).memory if o.cost else 0.0
+    if needed and images().samples < needed:
+        return f"it draws from {needed} images, of {images().samples} that there are (--data)"
+    asked = cost(_of_images(point, images)).memory
     if asked > memory:
         return f"it needs {_gib(asked)}, of {_gib(memory)} that are free"
     return ""
@@ -114,9 +124,15 @@ def _images(point: Point) -> int:
     return point.get("samples", 0) + point.get("others", 0) if "images" in point else 0
 
 
-def _estimate(drawn: Sequence[Observation], device: str, memory: float | None) -> tuple[str, ...]:
-    """What the points for a GPU take at the stated rates."""
-    costs = [(o.replicates, o.cost(point)) for o in drawn if o.cost for point in o.points]
+def _of_images(point: Point, images: Callable[[], ImagesThere]) -> Point:
+    """With the number of classes of its images, as a cost is asked for it."""
+    return point | {"classes": images().classes} if "images" in point else point
+
+
+def _estimate(
+    costs: Sequence[tuple[int, Cost]], observations: int, device: str, memory: float | None
+) -> tuple[str, ...]:
+    """What the points for a GPU take at the stated rates: replicates of each, and what one of them costs."""
     if not costs:
         return ()
     count = sum(replicates for replicates, _ in costs)
@@ -124,7 +140,7 @@ def _estimate(drawn: Sequence[Observation], device: str, memory: float | None) -
     most = max(cost.memory for _, cost in costs)
     free = "" if memory is None else f" of {_gib(memory)}"
     return (
-        f"at sizes for a GPU: {count} replicates of {len(drawn)} observations on {device}, by estimate"
+        f"at sizes for a GPU: {count} replicates of {observations} observations on {device}, by estimate"
         f" {seconds:.0f} s at {FLOPS:.0e} operations and {1 / LAUNCH:.0e} launches a second, up to"
         f" {_gib(most)}{free} at a time",
     )
@@ -138,14 +154,24 @@ def _not_run(left_out: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _told(point: Point) -> str:
-    numbers = {k: v for k, v in point.items() if isinstance(v, int | tuple) and not isinstance(v, bool)}
-    return ", ".join(f"{name} {_plain(value)}" for name, value in numbers.items())
+def _told_apart(points: Sequence[Point]) -> dict[Point, str]:
+    """Each point by the parameters in which not all of them are alike."""
+    names = dict.fromkeys(name for point in points for name in point)
+    differing = [name for name in names if len({repr(point.get(name)) for point in points}) > 1]
+    return {
+        point: ", ".join(f"{name} {_plain(point[name])}" for name in differing if name in point)
+        for point in points
+    }
 
 
 def _plain(value: object) -> str:
+    """In full: two tuples may differ in their last part.
+
+    >>> _plain((4, (8, 0.5), "relu"))
+    '4/(8/0.5)/relu'
+    """
     if isinstance(value, tuple):
-        return "/".join(map(_plain, value[:2])) + "/..." * (len(value) > 2)
+        return "/".join(f"({_plain(part)})" if isinstance(part, tuple) else _plain(part) for part in value)
     return str(value)
 
 

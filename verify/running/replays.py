@@ -11,7 +11,7 @@ from typing import Any
 from verify.results import Curve, Observed, PointOutcome, Results, Row, RunRecord, canonical, edited
 from verify.results.lines import same_line
 
-__all__ = ["INTERRUPTED", "devices_compared", "replay_differences"]
+__all__ = ["INTERRUPTED", "devices_compared", "replay_agrees", "replay_differences"]
 
 INTERRUPTED = " (interrupted)"
 """At the end of the selection of a run that was stopped."""
@@ -46,8 +46,22 @@ def devices_compared(recorded: Results, repeated: Results) -> str:
     return "" if one == other else f"recorded on {one}, repeated on {other}: {how}"
 
 
+def replay_agrees(left_out: Collection[str] = ()) -> str:
+    """What is said of a replay without differences, in which these were left out.
+
+    >>> replay_agrees(), replay_agrees(["a/b"])
+    ('every score and verdict is the same', 'every score and verdict is the same, of all but a/b, which is left out')
+    """
+    same = "every score and verdict is the same"
+    verb = "is" if len(left_out) == 1 else "are"
+    return f"{same}, of all but {', '.join(left_out)}, which {verb} left out" if left_out else same
+
+
 def replay_differences(
-    recorded: Results, repeated: Results, asked: Collection[str] | None = None
+    recorded: Results,
+    repeated: Results,
+    asked: Collection[str] | None = None,
+    left_out: Collection[str] = (),
 ) -> list[str]:
     """What a repeated run has otherwise than the recorded one, a line each; on another device what rounding is not.
 
@@ -64,16 +78,24 @@ def replay_differences(
         The new run.
     asked
         Ids of the claims and observations that were to be repeated; all recorded ones if None.
+    left_out
+        Ids of observations that could not be drawn here: all others are compared as if these had not been recorded.
     """
-    names = _names(recorded) if asked is None else set(asked)
+    known = _names(recorded).difference(left_out)
+    names = known if asked is None else set(asked)
     if repeated.suite.selection.endswith(INTERRUPTED):
         names &= _names(repeated)
-    whole = names >= _names(recorded) and not recorded.suite.selection.endswith(INTERRUPTED)
+    whole = names >= known and not recorded.suite.selection.endswith(INTERRUPTED)
     close = CLOSE if devices_compared(recorded, repeated) else 0.0
     return [
         *(["the results file was edited after its run: its sha256 does not fit"] * edited(recorded)),
         *_settings(recorded, repeated),
-        *_runs(recorded.runs, repeated.runs, whole=whole, hashed=not close),
+        *_runs(
+            [run for run in recorded.runs if run.experiment not in left_out],
+            repeated.runs,
+            whole=whole,
+            hashed=not close,
+        ),
         *_rows(recorded.rows, repeated.rows, names, close),
         *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}, close),
         *_tables(recorded.observations, repeated.observations, names, close),

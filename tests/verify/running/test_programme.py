@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,14 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged
 from tests.verify.toy_claims import SEEN, plant
 from verify.claims import registry
+from verify.claims.images import ImagesThere
 from verify.claims.registry import admit_observations
 from verify.judging.admission import observation_problems
 from verify.model import Tier
-from verify.model.observation import Cost, Observation, on_a_gpu
-from verify.results import load
+from verify.model.observation import Cost, Observation, classes_of, on_a_gpu
+from verify.results import dumps, load
 from verify.running import options
+from verify.running.observe import Watch
 from verify.running.options import Request, requested
 from verify.running.programme import Programme, fitted
 from verify.running.settings import Settings
@@ -44,7 +45,12 @@ PHOTOS = dataclasses.replace(
 
 
 def chosen(*observations: Observation, **changes: Any) -> Programme:
-    how: dict[str, Any] = {"device": "cuda", "memory": 50 * GIB, "images": lambda: 1797}
+    how: dict[str, Any] = {
+        "device": "cuda",
+        "memory": 50 * GIB,
+        "images": lambda: ImagesThere(1797, 10),
+        "replicates": Settings(tier=Tier.FULL).repeats,
+    }
     return fitted(observations, **how | changes)
 
 
@@ -64,8 +70,8 @@ def test_a_point_that_is_too_large_is_left_out_by_itself() -> None:
     assert made.lines[0].startswith(
         "at sizes for a GPU: 1 replicates of 1 observations on cuda, by estimate 3 s"
     )
-    assert made.lines[1] == (
-        "beyond/seen-on-a-gpu leaves out size 4/16/...: it needs 40.0 GiB, of 10.0 GiB that are free"
+    assert made.lines[1:] == (
+        "beyond/seen-on-a-gpu leaves out scale 40.0: it needs 40.0 GiB, of 10.0 GiB that are free",
     )
 
 
@@ -92,7 +98,52 @@ def test_images_are_asked_for_only_where_they_are_needed() -> None:
         raise AssertionError("nothing here draws from images")
 
     assert chosen(LARGE, images=absent).observations == (LARGE,)
-    assert chosen(PHOTOS, images=lambda: 10_000).observations == (PHOTOS,)
+    assert chosen(PHOTOS, images=lambda: ImagesThere(10_000, 10)).observations == (PHOTOS,)
+
+
+def test_points_are_told_apart_by_words_and_by_the_ends_of_tuples() -> None:
+    sizes = [{"activation": "relu", "size": (4, 16, 64)}, {"activation": "relu", "size": (4, 16, 65)}]
+    points = tuple(Point(scale=scale, **size) for scale, size in zip((3.0, 40.0), sizes, strict=True))
+    points += (Point(scale=40.0, activation="tanh", size=(4, 16, 65)),)
+    made = chosen(dataclasses.replace(LARGE, points=points), memory=10 * GIB)
+    assert [line.partition(":")[0].partition("leaves out ")[2] for line in made.lines[1:]] == [
+        "scale 40.0, activation relu, size 4/16/65",
+        "scale 40.0, activation tanh, size 4/16/65",
+    ]
+
+
+def test_an_estimate_is_for_the_classes_of_the_images() -> None:
+    def by_class(point: Point) -> Cost:
+        return Cost(classes_of(point) * GIB, 1.0, 1.0)
+
+    photos = dataclasses.replace(PHOTOS, cost=by_class)
+    for classes, kept in ((10, (photos,)), (100, ())):
+        made = chosen(photos, images=lambda c=classes: ImagesThere(10_000, c))
+        assert made.observations == kept
+        assert f"{classes}.0 GiB" in made.lines[0]
+    assert "classes" not in photos.points[0]
+
+
+def test_every_cost_of_images_grows_with_their_classes() -> None:
+    large = [(o.cost, point) for o in registry.observations() for point in o.points]
+    for ask, point in large:
+        if ask is not None:
+            ten, more = (ask(point | {"classes": count}) for count in (10, 100))
+            assert ask(point) == ten
+            assert (more.flops > ten.flops and more.memory > ten.memory) or "images" not in point
+
+
+def test_the_estimate_is_for_the_replicates_of_the_run(gpu: None, plant: Planter) -> None:
+    more = dataclasses.replace(LARGE, replicates=3)
+    plant(more)
+    for replicates, count in ((None, 3), (2, 2), (50, 3)):
+        made = asked(tier="full", device="cuda", replicates=replicates)
+        assert made.for_a_gpu[0].startswith(f"at sizes for a GPU: {count} replicates of 1 obs")
+
+
+def test_each_point_is_expected_to_take_what_it_costs() -> None:
+    watches = [Watch(LARGE, point, Settings()) for point in LARGE.points]
+    assert [watch.expected for watch in watches] == [cost(point).seconds for point in LARGE.points]
 
 
 def test_a_replay_draws_the_recorded_points_or_nothing() -> None:
@@ -193,12 +244,31 @@ def test_a_replay_on_a_cpu_compares_all_but_what_a_gpu_drew(
 ) -> None:
     plant(SEEN, LARGE)
     assert judged("--tier", "full", "--report-dir", "out") == 0
-    kept = json.loads(Path("out/results.json").read_text())
-    there = {**kept["observations"][0], "id": LARGE.id}
-    Path("out/results.json").write_text(json.dumps({**kept, "observations": [*kept["observations"], there]}))
+    kept = dataclasses.replace(load(Path("out/results.json")), sha256="")
+    there = dataclasses.replace(kept.observations[0], id=LARGE.id)
+    drawn = dataclasses.replace(kept.runs[0], experiment=LARGE.id, parameters=dict(LARGE.points[0]))
+    both = dataclasses.replace(kept, observations=[*kept.observations, there], runs=[*kept.runs, drawn])
+    Path("out/results.json").write_text(dumps(both))
     capsys.readouterr()
-    assert judged("--replay", "out") == 1
+    assert judged("--replay", "out") == 0
     told = capsys.readouterr()
     assert "at sizes for a GPU, not run" in told.err
-    differing = [line for line in told.out.splitlines() if "replay differs" in line]
-    assert len(differing) == 1 and "was edited" in differing[0]
+    same = f"replay: every score and verdict is the same, of all but {LARGE.id}, which is left out"
+    assert same in told.out and "replay differs" not in told.out
+    fewer = dataclasses.replace(kept.runs[0], replicates=1)
+    runs = [fewer, *kept.runs[1:], drawn]
+    Path("out/results.json").write_text(dumps(dataclasses.replace(both, runs=runs)))
+    assert judged("--replay", "out") == 1
+    assert "1 replicates were recorded, now" in capsys.readouterr().out
+
+
+def test_a_replay_of_what_only_a_gpu_draws_is_refused_on_a_cpu_by_its_name(plant: Planter) -> None:
+    plant(SEEN, LARGE)
+    assert judged("--tier", "full", "--report-dir", "out") == 0
+    kept = dataclasses.replace(load(Path("out/results.json")), sha256="")
+    alone = [dataclasses.replace(kept.observations[0], id=LARGE.id)]
+    Path("out/results.json").write_text(dumps(dataclasses.replace(kept, observations=alone)))
+    with pytest.raises(
+        ValueError, match=r"^--replay must leave at least one claim, got none: at sizes for a GPU"
+    ):
+        asked(replay="out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ from simulate import data, networks
 from simulate.modules import projected_network
 from simulate.monte_carlo import Point
 from simulate.perceptrons import curvature
+from theory import zone
 
 __all__ = [
     "NETWORKS",
+    "ZoneEdges",
     "gap_density",
     "lenet_5",
     "lenet_300_100",
@@ -23,6 +26,7 @@ __all__ = [
     "lower_crossing",
     "uniform_norms",
     "upper_crossing",
+    "zone_edges",
 ]
 
 Floats = NDArray[np.float64]
@@ -138,18 +142,49 @@ def _log_ratio(g_term: Any, log_scale: Any, h_term: Any) -> Floats:
 
 def lower_crossing(net: Any, grid: Floats) -> float:
     """Scale where |G'|_2 first overtakes |Ht'|_2; where it comes closest to it if it never does on the grid."""
-    values = log_ratio(net, grid)
+    return _lower(net, grid, log_ratio(net, grid))
+
+
+def _lower(net: Any, grid: Floats, values: Floats) -> float:
     up = np.flatnonzero((values[:-1] <= 0) & (values[1:] > 0))
     return _refined(net, grid, up[0]) if up.size else float(grid[np.abs(values).argmin()])
 
 
 def upper_crossing(net: Any, grid: Floats) -> float:
     """Scale where |G'|_2 falls behind |Ht'|_2 for good, at most the last; where it comes closest if it never leads."""
-    values = log_ratio(net, grid)
+    return _upper(net, grid, log_ratio(net, grid))
+
+
+def _upper(net: Any, grid: Floats, values: Floats) -> float:
     down = np.flatnonzero((values[:-1] > 0) & (values[1:] <= 0))
     if values[-1] > 0:
         return float(grid[-1])
     return _refined(net, grid, down[-1]) if down.size else float(grid[np.abs(values).argmin()])
+
+
+class ZoneEdges(NamedTuple):
+    """Both edges of the zone, read off on a grid, and what is predicted over each.
+
+    `closes` says whether G is behind at the last scale; if not, `high` is that scale.
+    """
+
+    low: float
+    low_said: float
+    high: float
+    high_said: float
+    closes: bool
+
+
+def zone_edges(net: Any, grid: Floats) -> ZoneEdges:
+    """Where they are on this grid; no prediction for the upper one where a tenth of the samples are tied."""
+    values = log_ratio(net, grid)
+    low, high = _lower(net, grid, values), _upper(net, grid, values)
+    said_low = zone.lower_edge(*uniform_norms(net), depth=net.depth)
+    density = gap_density(net)
+    said_high = math.nan
+    if math.isfinite(density):
+        said_high = float(zone.upper_edge(len(net.logits), gap_density=density, depth=net.depth))
+    return ZoneEdges(low, float(said_low) / low, high, said_high / high, not values[-1] > 0)
 
 
 def _refined(net: Any, grid: Floats, place: int) -> float:
@@ -162,8 +197,11 @@ def _refined(net: Any, grid: Floats, place: int) -> float:
 
 
 def gap_density(net: Any) -> float:
-    """Density at zero of the gap of the two largest logits, from the tenth of the samples with the smallest."""
+    """Density at zero of the gap of the two largest logits, from the tenth of the samples with the smallest.
+
+    Infinite where that tenth has none.
+    """
     first, second = net.logits.topk(2).values.T
     gaps = np.sort((first - second).numpy(force=True))
     few = max(len(gaps) // 10, 1)
-    return few / len(gaps) / float(gaps[few - 1])
+    return few / len(gaps) / float(gaps[few - 1]) if gaps[few - 1] > 0 else math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from simulate.perceptrons import curvature
 from verify.claims import registry
 from verify.claims.granziol2022.training import perceptrons, rates_observed, through_training, vgg
 from verify.claims.karakida2019.spectrum import observed as spectra
-from verify.claims.trained_networks import pass_cost, vgg_at_start, vgg_layers
+from verify.claims.trained_networks import Classifier, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import framed_networks
 from verify.claims.vysogorets2024.zone import edges_observed
 from verify.model.observation import Observation
@@ -130,6 +131,91 @@ def test_without_a_crossing_there_is_no_upper_edge() -> None:
     found = edges_observed._edges(net)
     assert found["high"] == math.inf and math.isnan(found["high_said"])
     assert math.isfinite(found["low"]) and math.isnan(found["middle"]) and math.isfinite(found["drawn"])
+
+
+def test_the_page_has_what_the_costs_say() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "devices.md").read_text(encoding="utf-8")
+    table = page.partition("| observation | sizes for a GPU |")[2].partition("\n\n")[0]
+    rows = {
+        cells[0]: cells[2:6] for line in table.splitlines()[2:] if (cells := line.strip("| ").split(" | "))
+    }
+    assert {f"{name}-on-a-gpu" for name in rows} == {o.id for o in LARGE}
+    for o in LARGE:
+        costs = [o.cost(point) for point in o.points if o.cost]
+        parts = (
+            (cost.seconds for cost in costs),
+            (cost.flops for cost in costs),
+            (cost.launches for cost in costs),
+        )
+        seconds, flops, launches = (o.replicates * math.fsum(part) for part in parts)
+        said = (seconds, max(cost.memory for cost in costs) / 2**30, flops, launches)
+        for text, number in zip(rows[o.id.removesuffix("-on-a-gpu")], said, strict=True):
+            digits = len(text.partition("e")[0].replace(".", "").lstrip("0"))
+            assert float(text) == float(f"{number:.{digits}g}"), (o.id, text, number)
+
+
+def test_edges_of_other_counts_of_classes_take_their_memory() -> None:
+    point = next(o.points[0] for o in LARGE if o.id.endswith("edges-by-samples-on-a-gpu"))
+    gib = [edges_observed.cost_by_samples(point | {"classes": count}).memory / 2**30 for count in (10, 100)]
+    assert_allclose(gib, [13.3, 131], rtol=0.01)
+
+
+SHORT: dict[str, Any] = {"samples": 16, "chunk": 9, "epochs": 1, "training_batch": 8, "done": (0.0, 1.0)}
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, value: float) -> None:
+    """All weights of a trained network are this number."""
+    own = Classifier.moved
+
+    def moved(self: Classifier, checkpoint: Any) -> None:
+        own(self, checkpoint)
+        if checkpoint.step:
+            for p in self.model.parameters():
+                torch.nn.init.constant_(p, value)
+
+    monkeypatch.setattr(Classifier, "moved", moved)
+
+
+@pytest.mark.parametrize(("value", "loss"), [(0.0, math.log(10)), (math.nan, math.nan)])
+def test_a_network_that_is_lost_has_no_edges_and_the_start_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, value: float, loss: float
+) -> None:
+    killed(monkeypatch, value)
+    found = edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=0.01))
+    assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
+    for name, values in found.items():
+        assert np.isfinite(values[0, 0]) and (name == "loss" or np.isnan(values[0, 1])), name
+
+
+@pytest.mark.parametrize(("value", "loss"), [(0.0, math.log(10)), (math.nan, math.nan)])
+def test_a_network_that_is_lost_has_no_batches_and_the_start_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch, value: float, loss: float
+) -> None:
+    for name, count in (("BATCHES", 2), ("DIRECTIONS", 1), ("TOLERANCE", 0.1)):
+        monkeypatch.setattr(through_training, name, count)
+    killed(monkeypatch, value)
+    point = vgg.VGG.points[0] | TINY | SHORT | {"stages": ((2,), (2,)), "head": (4,), "probes": 2}
+    found = through_training.batches_through_training(block(), point | {"batch_sizes": (8,)})
+    assert_allclose(found["loss"][0, 1], loss, rtol=1e-6)
+    for name, values in found.items():
+        assert np.isfinite(values[0, 0]) and (name == "loss" or np.isnan(values[0, 1])), name
+
+
+def test_a_training_that_diverges_is_lost() -> None:
+    found = edges_observed.edges_of_vgg(block(), Point(**TINY | SHORT, bias=False, dim=3, rate=1e12))
+    assert np.isfinite(found["low"][0, 0]) and np.isnan(found["low"][0, 1])
+
+
+def test_ties_leave_no_prediction_of_the_upper_edge() -> None:
+    net = curvature.ProjectedMlp(
+        [torch.eye(2).double(), torch.tensor([[2.0, 0.1], [0.0, 0.5]]).double()],
+        np.array([[1.0, 0.4], [-1.0, -1.0]]),  # the second has no unit that is on
+        np.array([1, 0]),
+        curvature.haar(fixture(0, "frame"), 8, 3),
+    )
+    assert framed_networks.gap_density(net) == math.inf
+    found = edges_observed._edges(net)
+    assert math.isfinite(found["low_said"]) and math.isnan(found["high_said"])
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,8 +51,25 @@ def _batches_of(rng: np.random.Generator, point: Point, device: str) -> dict[str
     rows: list[dict[str, Any]] = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
-        rows.append(_beside_predictions(network, rng, point))
+        lost = network.lost()
+        rows.append(_beside_predictions(network, rng, point) if lost is None else _nothing(point, lost))
     return _stacked(rows)
+
+
+FORMULAS = ("theorem_4", "theorem_7_read", "theorem_7", "factor", "second_order", "own")
+
+
+def _nothing(point: Point, loss: float) -> dict[str, float]:
+    """What `_beside_predictions` has a name for, where there is only a loss."""
+    names = [
+        name
+        for size in point.batch_sizes
+        for name in (
+            *(f"{formula} {size}" for formula in FORMULAS),
+            f"measured {size}", f"off 4, {size}", f"off 7, {size}",
+        )
+    ]  # fmt: skip
+    return {**dict.fromkeys(("full", "total", "concentration", *names), math.nan), "loss": loss}
 
 
 def _beside_predictions(network: Classifier, rng: np.random.Generator, point: Point) -> dict[str, float]:

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.vysogorets2024 import PAPER
 from verify.model import Tier
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -261,8 +261,9 @@ MAP = _reported(
 
 def cost(point: Point) -> Cost:
     """Every rate has its images and what layers make of them; a step takes four operations for a weight and image."""
-    weights = sum(a * b for a, b in itertools.pairwise((784, *point.hidden, 10)))
-    units, rates = 784 + 3 * (sum(point.hidden) + 10), len(point.base_rate)
+    classes = classes_of(point)
+    weights = sum(a * b for a, b in itertools.pairwise((784, *point.hidden, classes)))
+    units, rates = 784 + 3 * (sum(point.hidden) + classes), len(point.base_rate)
     looks = 2 * (point.samples + point.others) * weights * rates * len(point.looks) * 2
     steepest = 12 * 20 * weights * point.samples
     step = 4 * weights * point.samples * rates

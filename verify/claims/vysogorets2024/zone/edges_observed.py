@@ -13,11 +13,10 @@ from simulate.modules.homogeneous import Homogeneous
 from simulate.monte_carlo import Block, Point
 from simulate.networks import VGG_16
 from simulate.perceptrons import curvature
-from theory import zone
 from verify.claims.trained_networks import pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.model import Tier
-from verify.model.observation import Column, Cost, Observation, on_a_gpu
+from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -52,20 +51,13 @@ def _first(net: Homogeneous, count: int) -> Homogeneous:
 
 def _edges(net: Any) -> dict[str, float]:
     """Both edges, read off and predicted, and the excess of the Hessian between them and as drawn."""
-    grid = AROUND ** (1 / net.depth)
-    low, high = framed_networks.lower_crossing(net, grid), framed_networks.upper_crossing(net, grid)
-    there = (
-        framed_networks.log_ratio(net, grid[-1:]).item() <= 0
-    )  # else G leads at every scale that was looked at
-    said_low = zone.lower_edge(*framed_networks.uniform_norms(net), depth=net.depth)
-    said_high = zone.upper_edge(
-        len(net.logits), gap_density=framed_networks.gap_density(net), depth=net.depth
-    )
+    found = framed_networks.zone_edges(net, AROUND ** (1 / net.depth))
+    low, high, there = found.low, found.high, found.closes  # else G leads at every scale that was looked at
     return {
         "low": low,
-        "low_said": float(said_low) / low,
+        "low_said": found.low_said,
         "high": high if there else math.inf,
-        "high_said": float(said_high) / high if there else math.nan,
+        "high_said": found.high_said if there else math.nan,
         "open": float(not there),
         "middle": _excess(net, (low * high) ** 0.5) if there else math.nan,
         "drawn": _excess(net, 1.0),
@@ -94,7 +86,13 @@ def _of_vgg(rng: np.random.Generator, point: Point, device: str) -> list[dict[st
     found: list[dict[str, float]] = []
     for checkpoint in network.trained(rng, point, point.done):
         network.moved(checkpoint)
-        found.append({"loss": network.objective().value(), **_edges(_framed(network, frame, point.chunk))})
+        lost = network.lost()
+        if lost is None:
+            found.append(
+                {"loss": network.objective().value(), **_edges(_framed(network, frame, point.chunk))}
+            )
+        else:
+            found.append({**dict.fromkeys((c.score for c in COLUMNS), math.nan), "loss": lost})
     return found
 
 
@@ -133,7 +131,7 @@ COLUMNS = (
 
 def cost_by_samples(point: Point) -> Cost:
     """Second derivatives in double precision, four times while they are put together, and G at all scales."""
-    samples, dim, classes = point.samples, point.dim, CLASSES
+    samples, dim, classes = point.samples, point.dim, classes_of(point)
     second, at_once = samples * classes * dim**2, len(AROUND) * samples * classes * dim
     passed = 2 * samples * (LENET_WEIGHTS * (2 + dim) + classes * dim * 300 * 100)
     scales = 4 * 2 * len(AROUND) * sum(point.counts) * classes * dim**2
@@ -146,21 +144,18 @@ def cost_of_vgg(point: Point) -> Cost:
 
     What convolutions add goes image by image where they have more places than there are directions.
     """
-    forward, kept = pass_cost(point, classes=CLASSES)
-    layers, dim, samples = vgg_layers(point, classes=CLASSES), point.dim, point.samples
+    (forward, kept), classes = pass_cost(point), classes_of(point)
+    layers, dim, samples = vgg_layers(point), point.dim, point.samples
     weights, states = sum(count for count, _ in layers), len(point.done)
     apart = sum(places >= dim for _, places in layers[1:])
     steps = point.epochs * -(-samples // point.training_batch)
-    each = (9 + 3 * dim + dim * CLASSES) * forward + 2 * dim**2 * CLASSES * weights
-    held = dim * CLASSES * max(count for count, _ in layers) + weights * (3 * dim + 8)
+    each = (9 + 3 * dim + dim * classes) * forward + 2 * dim**2 * classes * weights
+    held = dim * classes * max(count for count, _ in layers) + weights * (3 * dim + 8)
     passed = 2 * max(2 * point.training_batch, 2 * point.chunk) * kept
-    memory = 4 * 8 * samples * CLASSES * dim**2 + 4 * (held + passed) + 2**30
+    memory = 4 * 8 * samples * classes * dim**2 + 4 * (held + passed) + 2**30
     launches = 25 * len(layers) * steps + states * (2000 + 17 * samples * apart)
     return Cost(memory, 3 * forward * point.epochs * samples + states * samples * each, launches)
 
-
-CLASSES = 10
-"""Those that an estimate counts with."""
 
 BY_SAMPLES = Observation(
     id="vysogorets2024/edges-by-samples",

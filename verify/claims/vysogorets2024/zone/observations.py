@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.modules import logit_kernel
 from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, gram_excess
-from theory import gauss_newton, softmax, zone
+from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.model.observation import Column, Observation
 
@@ -88,20 +88,16 @@ FINE = np.logspace(-2, 2, 17)
 def _summary(net: Any, kernel: Any) -> dict[str, float]:
     """Median and worst factor over the scales of the paper, and both edges."""
     found = _beside(net, kernel, FINE)
-    low, high = framed_networks.lower_crossing(net, EDGES), framed_networks.upper_crossing(net, EDGES)
-    said_low = zone.lower_edge(*framed_networks.uniform_norms(net), depth=net.depth)
-    said_high = zone.upper_edge(
-        len(net.logits), gap_density=framed_networks.gap_density(net), depth=net.depth
-    )
+    edges = framed_networks.zone_edges(net, EDGES)
     names = ("eq_8", "eq_8_read", "finite_sample", "dimension_law")
     excess = found["excess_g"]
     return {
         **{name: float(np.median(found[name])) for name in names},
         **{f"{name}_worst": _farthest(found[name]) for name in names},
-        "low": low,
-        "low_said": float(said_low) / low,
-        "high": high,
-        "high_said": float(said_high) / high,
+        "low": edges.low,
+        "low_said": edges.low_said,
+        "high": edges.high,
+        "high_said": edges.high_said,
         "criterion": float(((found["norms"] > 1) == (found["excess_h"] > 1)).mean()),
         "rise": float((excess / np.minimum.accumulate(excess)).max()) - 1,
     }
