@@ -82,7 +82,7 @@ def replay_differences(
         Ids of observations that could not be drawn here: all others are compared as if these had not been recorded.
     """
     known = _names(recorded).difference(left_out)
-    names = known if asked is None else set(asked)
+    names = set(known if asked is None else asked)
     if repeated.suite.selection.endswith(INTERRUPTED):
         names &= _names(repeated)
     whole = names >= known and not recorded.suite.selection.endswith(INTERRUPTED)
