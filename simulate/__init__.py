@@ -1,19 +1,5 @@
 """Measurements: draws, networks and curvature, which know no formula. ``import simulate; simulate.operators``.
 
-`operators`        matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
-`objectives`       what they belong to: a model, its loss and its data as one function of the parameters
-`eigenvalues`      extreme eigenvalues with bounds; `spectra` traces, norms, densities; `lanczos` what they rest on
-`modules`          single samples and random frames of any `nn.Module`, by the sites where parameters act
-`factors`          Kronecker factors of it, KFAC and EKFAC, with their errors
-`perceptrons`      fast routes for fully connected networks given as matrices
-`wide`             wide random networks: signals, gradients, the Fisher spectrum under normalisation
-`matrices`         random matrices: noise, spikes, samples
-`training`         gradient descent at many learning rates at once; short runs of any module
-`networks`         the networks of the papers and their initial scales; `activations` theirs
-`data`             images and labels
-`monte_carlo`      replicates with streams of their own, blocks of them, and who runs these
-=================  =============================================================================================
-=======
 =====================  =============================================================================================
 `operators`            matrices of the curvature of any loss by their products: Hessian, Gauss-Newton, Fisher
 `objectives`           what they belong to: a model, its loss and its data as one function of the parameters

@@ -319,7 +319,9 @@ def _samples_second(whole: nn.Module) -> list[nn.Module]:
     if not isinstance(whole, _TRANSFORMERS) or type(whole).forward is not _forward(type(whole)):
         return []
     first: Any = (
-        whole.layers[0] if isinstance(whole, nn.TransformerEncoder | nn.TransformerDecoder) else whole
+        next(iter(whole.layers), None)
+        if isinstance(whole, nn.TransformerEncoder | nn.TransformerDecoder)
+        else whole
     )
     if getattr(getattr(first, "self_attn", None), "batch_first", True):
         return []

@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from theory.derivations import Derivation
-from verify.claims.counting import intervals
 from verify.claims.coverage import covered, entry_of, inventory_row
 from verify.claims.glossary import in_statement
 from verify.claims.images import needed_images
 from verify.judging.admission import observation_problems, problems
+from verify.judging.counting import intervals
 from verify.model import (
     ALPHA,
     FAMILY_SIZE,

@@ -175,7 +175,8 @@ def _place(model: str, tokenizer: str | None) -> str | Path:
 
 def _tokens(text: str, place: str | Path, config: Any) -> Tensor:
     if isinstance(place, str):
-        return torch.tensor(list(text.encode()), dtype=torch.int64)
+        raw = bytearray(text.encode())  # of which torch refuses an empty one
+        return torch.frombuffer(raw, dtype=torch.uint8).long() if raw else torch.empty(0, dtype=torch.int64)
     transformers = _transformers(f"tokenizer {place}")
     # files of a vocabulary do not say which tokenizer reads them: the kind of the model does
     silent = not any((place / name).is_file() for name in _SPEAKING)
