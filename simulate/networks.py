@@ -19,7 +19,6 @@ from simulate import _checks, _memory, activations
 
 __all__ = [
     "LENET_300_100",
-    "VGG_16",
     "Gain",
     "LeNet5",
     "Mlp",
@@ -42,9 +41,6 @@ Pooling = Literal["max", "average"]
 
 LENET_300_100 = (784, 300, 100, 10)
 """Widths of LeNet-300-100 on 28 x 28 images: 266,200 weights."""
-
-VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
-"""Channels of the convolutions of VGG-16, between two poolings each."""
 
 _GAINS = {"kaiming": 2.0, "lecun": 1.0}
 _POOLS: dict[str, type[nn.Module]] = {"max": nn.MaxPool2d, "average": nn.AvgPool2d}
@@ -240,7 +236,7 @@ class Vgg(nn.Module):
         classes: int = 10,
         *,
         rng: np.random.Generator,
-        stages: Sequence[Sequence[int]] = VGG_16,
+        stages: Sequence[Sequence[int]],
         head: Sequence[int] = (512, 512),
         side: int = 32,
         bias: bool = True,

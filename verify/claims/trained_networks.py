@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DECAY",
+    "VGG_16",
     "Classifier",
     "lenet_at_start",
     "pass_cost",
@@ -28,6 +29,9 @@ __all__ = [
     "vgg_at_start",
     "vgg_layers",
 ]
+
+VGG_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+"""Channels of the convolutions of VGG-16, between two poolings each."""
 
 DECAY = 0.0005
 """Weight decay of section 8 of Granziol et al. (2022)."""

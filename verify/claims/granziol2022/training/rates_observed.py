@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from simulate.monte_carlo import Block, Point
-from simulate.networks import VGG_16
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import (
     TriedRates,
@@ -19,7 +18,7 @@ from verify.claims.granziol2022.training.perceptrons import (
     steps_of,
     tried,
 )
-from verify.claims.trained_networks import pass_cost, vgg_layers
+from verify.claims.trained_networks import VGG_16, pass_cost, vgg_layers
 from verify.model import Tier
 from verify.model.observation import Column, Cost, Observation, on_a_gpu
 
@@ -129,7 +128,7 @@ def _convolutional(rule: str, **size: Any) -> Point:
     return Point(rule=rule, images="digits", **size)
 
 
-def cost(point: Point) -> Cost:
+def cost_of_rates(point: Point) -> Cost:
     """All rates at once, twice a pass forth and back for each, as their own kernels are counted; Adam keeps copies."""
     forward, kept = pass_cost(point)
     layers, rates = vgg_layers(point), 2 * point.rungs
@@ -183,7 +182,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             )
             for rule, centres in (("sgd", (0.02, 0.05)), ("adam", (6e-4, 1e-3)))
         ),
-        cost=cost,
+        cost=cost_of_rates,
         note="VGG-16, 15 million parameters, on images of the user: up to which rate an epoch ends below the best "
         "constant output, at batches of 16 and 64, and what a rate costs that was scaled from 64 by the size or by "
         "its root. Ladders span a factor of 45 around guesses. Written before any GPU had drawn it.",

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from simulate.monte_carlo import Point
-from simulate.networks import VGG_16
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.through_training import (
     BATCH_COLUMNS,
     DIRECTIONS,
     batches_through_training,
 )
-from verify.claims.trained_networks import pass_cost, vgg_layers
+from verify.claims.trained_networks import VGG_16, pass_cost, vgg_layers
 from verify.model import Tier
 from verify.model.observation import Cost, Observation, on_a_gpu
 
 __all__ = ["OBSERVATIONS"]
 
 
-def cost(point: Point) -> Cost:
+def cost_of_course(point: Point) -> Cost:
     """Passes forward of every image at each time of training, and of the batches; both as the pretended device counts.
 
     The Hessian takes another search, since the law of own directions is that of the Gauss-Newton matrix.
@@ -72,7 +71,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             )
             for matrix, samples in (("gauss-newton", 10_000), ("hessian", 1_500))
         ),
-        cost=cost,
+        cost=cost_of_course,
         note="VGG-16 without normalisation, 15,291,300 parameters where there are a hundred classes, on images of the "
         "user, at the start and after ten epochs: theorems 4 and 7 and the law of own directions on the Gauss-Newton "
         "matrix of 10,000 of them and the Hessian of 1,500. Written before any GPU had drawn it.",

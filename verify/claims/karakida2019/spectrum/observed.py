@@ -73,7 +73,7 @@ def _largest(block: Block, gram: Tensor) -> Any:
     )
 
 
-def cost(point: Point) -> Cost:
+def cost_of_spectra(point: Point) -> Cost:
     """Of the largest width; the Gram matrix stands three times while it is centred, in double precision."""
     width, depth = max(point.widths), point.depth
     rows = point.outputs * width
@@ -130,7 +130,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=tuple(
             Point(widths=(width,), **setting) for width in (1000, 2000, 4096, 8192) for setting in SETTINGS
         ),
-        cost=cost,
+        cost=cost_of_spectra,
         replicates=12,
         note="From 1000 units on terms of order 1 / M are below 1 %, so that limits are seen without extrapolation; "
         "left is the scatter of single networks, a few per cent, and of their mean a third of it. Written "

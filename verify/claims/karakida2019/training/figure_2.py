@@ -283,7 +283,7 @@ FIGURES: tuple[Observation, ...] = tuple(
 )  # fmt: skip
 
 
-def cost(point: Point) -> Cost:
+def cost_of_figure(point: Point) -> Cost:
     """A step takes six operations for every sample and weight, in double precision; the table has steps at all rates.
 
     A search takes a run at its upper end and one for each halving.
@@ -314,7 +314,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             )
             for subtracted in (False, True)
         ),
-        cost=cost,
+        cost=cost_of_figure,
         replicates=3,
         note="The figure at the width of a thousand units, with as many samples and steps, where wide networks should "
         "explode above the line of eq. (10): narrow ones recover. Written before any GPU had drawn it.",

@@ -259,7 +259,7 @@ MAP = _reported(
 )
 
 
-def cost(point: Point) -> Cost:
+def cost_of_map(point: Point) -> Cost:
     """Every rate has its images and what layers make of them; a step takes four operations for a weight and image."""
     classes = classes_of(point)
     weights = sum(a * b for a, b in itertools.pairwise((784, *point.hidden, classes)))
@@ -287,7 +287,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             )
             for alpha in SCALES
         ),
-        cost=cost,
+        cost=cost_of_map,
         replicates=3,
         note="Twenty scales by ten base rates by three networks on 10,000 images of the user, 1,000 of them to test "
         "on: whether the largest base rate that trains goes in proportion to alpha below 1, and where features stop "

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simulate.modules import projected_network
-from simulate.modules.homogeneous import Homogeneous
+from simulate.modules import homogeneous, projected_network
 from simulate.monte_carlo import Block, Point
-from simulate.networks import VGG_16
 from simulate.perceptrons import curvature
-from verify.claims.trained_networks import pass_cost, vgg_at_start, vgg_layers
+from verify.claims.trained_networks import VGG_16, pass_cost, vgg_at_start, vgg_layers
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.model import Tier
 from verify.model.observation import Column, Cost, Observation, classes_of, on_a_gpu
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from simulate.modules.homogeneous import Homogeneous
 
 __all__ = ["OBSERVATIONS"]
 
@@ -46,7 +46,9 @@ def _by_samples(rng: np.random.Generator, point: Point, device: str) -> list[dic
 def _first(net: Homogeneous, count: int) -> Homogeneous:
     """The same network on the first samples alone."""
     half: Tensor = net.second_derivatives[:count] / 2
-    return Homogeneous(net.logits[:count], net.labels[:count], net.jacobian[:count], half, net.depth)
+    return homogeneous.Homogeneous(
+        net.logits[:count], net.labels[:count], net.jacobian[:count], half, net.depth
+    )
 
 
 def _edges(net: Any) -> dict[str, float]:
@@ -107,7 +109,7 @@ def _framed(network: Any, frame: Tensor, chunk: int) -> Homogeneous:
         seen.append(projected_network.ProjectedNetwork(network.model, x, labels, frame))
         with torch.no_grad():
             logits.append(torch.func.functional_call(network.model, double, (x.double(),)))
-    return Homogeneous(
+    return homogeneous.Homogeneous(
         torch.cat(logits),
         network.labels,
         torch.cat([part.jacobian for part in seen]),
@@ -185,8 +187,8 @@ OF_VGG = Observation(
     title="Edges of the Goldilocks zone of a convolutional network, at its start and trained",
     note="Seven layers on 200 digits, in six random directions. At the start the lower edge of four networks "
     "is where the norms at uniform probabilities put it to 10 %, the upper one at 1.1 to 3.5, 0.6 to 1.7 times (N "
-    "f(0))^(1/L). Trained, the lower edge is 2 to 7 % lower than foreseen, and networks that have learnt all of their "
-    "images have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
+    "f(0))^(1/L). Trained, the lower edge is 2 to 7 % lower than foreseen, and two of the four, those that have learnt "
+    "best, have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
     replicate="one network with its images and a random projection, followed through training",
     simulate=edges_of_vgg,
     points=(
@@ -213,7 +215,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=(Point(images="digits", samples=10_000, counts=(200, 400, 800, 1600, 3200, 6400, 10_000), dim=50),),
         cost=cost_by_samples,
         replicates=3,
-        note=f"Whether the upper edge goes on growing as the cube root of the number of images, to {10_000:,} of them. "
+        note=f"Whether the upper edge grows as the cube root of the number of images, to {10_000:,} of them. "
         f"{NOT_YET}",
     ),
     OF_VGG,
