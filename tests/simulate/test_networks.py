@@ -39,7 +39,8 @@ def test_parameter_counts_are_those_of_the_named_networks() -> None:
 
 def test_vgg_16_has_the_parameters_of_the_paper() -> None:
     """15,291,300 on a hundred classes, all of variance two over the fan-in but for biases of zero."""
-    net = Vgg(classes=100, rng=generator())
+    stages = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
+    net = Vgg(classes=100, rng=generator(), stages=stages)
     assert sum(p.numel() for p in net.parameters()) == 15_291_300
     assert len([p for p in net.parameters() if p.ndim > 1]) == 16
     for p in net.parameters():

@@ -19,7 +19,7 @@ from verify.running.settings import COUNTED, Settings
 if TYPE_CHECKING:
     from verify.running.pump import Draws
 
-__all__ = ["SHARE", "Again", "Rounding", "draw_again", "rounding"]
+__all__ = ["SHARE", "Again", "Rounding", "draw_again", "roundings_of"]
 
 Rounding = dict[tuple[str, str], float]
 """Of judged scores, by experiment and name: the numerical error that is known, in their unit; 0 if none is."""
@@ -85,7 +85,7 @@ def _differences(found: Mapping[str, float]) -> list[str]:
     return [f"{name} differs by {gap:.2g}" for name, gap in found.items()]
 
 
-def rounding(claims: Iterable[Claim]) -> Rounding:
+def roundings_of(claims: Iterable[Claim]) -> Rounding:
     """The scores that claims read, by experiment and name, each with the largest numerical error that is known.
 
     Of a score, in its own unit and at every point: that of a measured mean is in the unit of the margin.
@@ -122,7 +122,7 @@ def draw_again(
     settings
         Of the run.
     judged
-        The judged scores, with the differences that their claims allow for; see `rounding`.
+        The judged scores, with the differences that their claims allow for; see `roundings_of`.
     single
         Ids of experiments in single precision: where a claim does not know how much that moves, it is not held to it.
     without

@@ -46,7 +46,7 @@ def moved(made: Session, score: str, by: float) -> None:
 
 
 def again(made: Session, allowed: float = 0.0, **how: Any) -> Again:
-    read = drawn_again.rounding([dataclasses.replace(NORMAL, numerical=allowed)])
+    read = drawn_again.roundings_of([dataclasses.replace(NORMAL, numerical=allowed)])
     return drawn_again.draw_again(made._pump.runs, made.settings, read, share=1.0, **how)
 
 
@@ -93,7 +93,7 @@ def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
 
 def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
     reading = claim("other", inputs={"above": 1.0}, numerical=0.5)
-    found = drawn_again.rounding([NORMAL, reading])
+    found = drawn_again.roundings_of([NORMAL, reading])
     assert found == {
         ("paper/normals", "mean"): 0.0,
         ("paper/gammas", "mean"): 0.5,
