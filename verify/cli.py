@@ -277,7 +277,9 @@ def _conclude(
     bad = [row for row in made if suite.failed(row, strict_undecided=request.strict_undecided)]
     changed: list[str] = []
     if request.replay:
-        changed = replay_differences(request.replay, results, request.asked, request.not_drawn)
+        changed = replay_differences(
+            request.replay, results, request.asked, request.not_drawn, request.single
+        )
     if request.replay and (devices := devices_compared(request.replay, results)):
         _tell(f"replay: {devices}")
     doubts = suite.doubts(results)

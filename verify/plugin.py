@@ -174,8 +174,9 @@ class Verification:
             doing=doing,
         )
         if self.request.replay is not None:
+            asked = self.request
             self.differences = replay_differences(
-                self.request.replay, results, self.request.asked, self.request.not_drawn
+                self.request.replay, results, asked.asked, asked.not_drawn, asked.single
             )
             self.notes += [
                 f"replay: {line}" for line in [devices_compared(self.request.replay, results)] if line

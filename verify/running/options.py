@@ -185,6 +185,11 @@ class Request:
         return {item.id for item in (*self.claims, *self.observations)}
 
     @property
+    def single(self) -> set[str]:
+        """Ids of the experiments that are in single precision."""
+        return {c.experiment.id for c in self.claims if isinstance(c, Claim) and c.experiment.single}
+
+    @property
     def heading(self) -> tuple[str, ...]:
         """What is said before the start, line by line."""
         return (str(self), *self.waiting, *self.for_a_gpu)

@@ -169,6 +169,22 @@ def test_on_another_device_numbers_may_differ_by_rounding_alone(recorded: Result
     assert "verdict" in line
 
 
+def test_between_devices_verdicts_alone_of_trainings_are_compared(recorded: Results) -> None:
+    first = recorded.rows[0]
+    there = dataclasses.replace(recorded, suite=dataclasses.replace(recorded.suite, device="cuda"), sha256="")
+    measured = first.points[0].measured
+    assert measured is not None and not first.points[0].numerical
+    moved, single = pointed(there, measured=1.5 * measured), [first.experiment]
+    assert replays.replay_differences(recorded, moved, single=single) == []
+    assert len(replays.replay_differences(recorded, moved, single=["another"])) == 1
+    assert len(replays.replay_differences(recorded, edit(moved, verdict="undecided"), single=single)) == 1
+    here = pointed(recorded, measured=1.5 * measured)
+    assert len(replays.replay_differences(recorded, here, single=single)) == 1  # on one device every number
+    known = pointed(there, measured=1.5 * measured, numerical=1e-3)
+    held = replays.replay_differences(pointed(recorded, numerical=1e-3), known, single=single)
+    assert any("measured" in line for line in held)
+
+
 def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
     table = sample().observations[1]
     full = dataclasses.replace(recorded, observations=[table], planted=sample().planted, sha256="")
