@@ -136,7 +136,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "than there are outputs exceed an edge set by the smallest output deviation.",
         domain=OUTPUTS,
         violation=_beyond_the_outliers,
-        examples=(*DRAWN, DRAWN[0] | {"outputs": 6, "samples": 60}),  # of few samples one in six seeds told nothing
+        # of few samples one seed in six tells no outlier fewer
+        examples=(*DRAWN, DRAWN[0] | {"outputs": 6, "samples": 60}),
         tolerance=1e-9,
         tolerance_reason="an exact inequality in float64",
         rivals={"C - 2": lambda rng, p: _beyond_the_outliers(rng, p, outliers=2)},
