@@ -291,9 +291,8 @@ def _eigen(diagonal: Sequence[float], beside: Sequence[float]) -> tuple[Floats, 
     add those up, until they are more than bounds allow for.
     """
     found: Any
-    if hasattr(
-        linalg.lapack, "dstevd"
-    ):  # since scipy 1.16; QR alone takes five times as long as dense matrices
+    # since scipy 1.16; of the others, QR alone takes five times as long as dense matrices
+    if hasattr(linalg.lapack, "dstevd"):
         found = linalg.eigh_tridiagonal(diagonal, beside, lapack_driver="stevd")
     else:
         found = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, -1), UPLO="L")

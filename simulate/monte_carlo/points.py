@@ -38,8 +38,7 @@ class Point(Mapping[str, Any]):
             if hasattr(Point, name):
                 raise ValueError(f"parameter must be named other than the methods of a point, got {name!r}")
         object.__setattr__(self, "_values", {name: _frozen(name, value) for name, value in values.items()})
-        # a point is looked up far more often than it is made
-        object.__setattr__(self, "_canonical", json.dumps(self._values, sort_keys=True))
+        object.__setattr__(self, "_canonical", "")
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -63,10 +62,10 @@ class Point(Mapping[str, Any]):
         return Point(**{**self._values, **other})
 
     def __hash__(self) -> int:
-        return hash(self._canonical)
+        return hash(self.canonical())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Point) and self._canonical == other._canonical
+        return isinstance(other, Point) and self.canonical() == other.canonical()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self._values,))
@@ -76,6 +75,8 @@ class Point(Mapping[str, Any]):
 
     def canonical(self) -> str:
         """The JSON form, keys sorted: what streams and results are filed under."""
+        if not self._canonical:  # made once: points of runs are looked up at every block, most others never
+            object.__setattr__(self, "_canonical", json.dumps(self._values, sort_keys=True))
         return self._canonical
 
 

@@ -175,9 +175,7 @@ class _Found:
             rows = slice(index * run.size, (index + 1) * run.size)
             for score, values in here.items():
                 self._compare(run.name, score, values, run.scores[score][rows])
-        except (
-            Exception
-        ) as error:  # the memory of the host, say: the run is done, and its report is worth more
+        except Exception as error:  # what the host has no memory for, say: the run is done and has its report
             self.failed.setdefault(run.name, str(error).partition("\n")[0] or type(error).__name__)
             return False
         return True
