@@ -27,7 +27,8 @@ from simulate.lanczos.products import one_by_one
 from simulate.objectives import Objective
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.padding import held_padding, pads
-from simulate.objectives.parameters import Leaves, as_found
+from simulate.objectives.parameters import Leaves
+from simulate.objectives.restoring import as_found
 from simulate.objectives.soundness import require_first
 
 __all__ = ["Difference", "DifferenceOperator", "difference_hessian"]

@@ -33,7 +33,7 @@ from verify.practice import commands as practice
 
 if TYPE_CHECKING:
     from verify.results import Observed, Results, Row
-    from verify.running.options import Request
+    from verify.running.request import Request
 
 __all__ = ["main"]
 
@@ -208,7 +208,8 @@ def _add_options(parser: argparse.ArgumentParser, *, without: Sequence[str] = ()
 
 def _report(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.running.options import REPORT_DIR, requested
+    from verify.running.options import REPORT_DIR
+    from verify.running.request import requested
 
     with Heartbeat(_tell, LOADING):
         request = requested(vars(options), tier=Tier.DEFAULT, report_dir=REPORT_DIR)
@@ -217,7 +218,7 @@ def _report(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from verify.model import Tier
-    from verify.running.options import requested
+    from verify.running.request import requested
 
     values = {**vars(options), "replay": options.file}
     with Heartbeat(_tell, LOADING):

@@ -25,7 +25,8 @@ from verify.model.observation import Observation
 from verify.results import Observed, Results, Row
 from verify.running.engine import Session
 from verify.running.observe import kinds_of
-from verify.running.options import OPTIONS, REPORT_DIR, Request, requested
+from verify.running.options import OPTIONS, REPORT_DIR
+from verify.running.request import Request, requested
 from verify.running.rows import row_id
 
 __all__ = ["Verification"]

@@ -14,7 +14,7 @@ from verify.model import Tier
 from verify.page import plots, report as pages
 from verify.results import Results, load
 from verify.running import suite
-from verify.running.options import requested
+from verify.running.request import requested
 from verify.running.workers import open_map
 
 __all__ = ["plot", "publish", "report"]

@@ -17,7 +17,7 @@ from benchmarks.rates.samples import SAMPLES
 from simulate.eigenvalues import extremes
 from simulate.modules.sample_directions import sample_directions
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton, hessian
 from simulate.training.trial_training import CommonBatches
 from theory import learning_rates

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate import _memory
-from simulate.objectives.parameters import as_found, parametric
+from simulate.objectives.parameters import parametric
+from simulate.objectives.restoring import as_found
 
 __all__ = ["LogitDerivatives", "logit_derivatives"]
 

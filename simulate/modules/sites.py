@@ -30,7 +30,7 @@ from simulate.modules.attention import attention, is_plain, lend, projection
 from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import rows, window
 from simulate.objectives.derivatives import alike, behind, normal, slopes
-from simulate.objectives.parameters import draws
+from simulate.objectives.restoring import draws
 
 __all__ = [
     "NORMALISATIONS",

@@ -21,7 +21,8 @@ from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, placed
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.padding import held_padding, pads
-from simulate.objectives.parameters import Leaves, as_found, doubled
+from simulate.objectives.parameters import Leaves, doubled
+from simulate.objectives.restoring import as_found
 
 __all__ = ["contradicted"]
 

@@ -28,19 +28,11 @@ from simulate.objectives.derivatives import slopes
 from simulate.objectives.forms import Form, asked_form, picked
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import (
-    Leaves,
-    Parametric,
-    as_found,
-    doubled,
-    in_mode,
-    in_place,
-    parametric,
-    unwrapped,
-)
+from simulate.objectives.parameters import Leaves, Parametric, doubled, in_place, parametric, unwrapped
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
+from simulate.objectives.restoring import as_found, in_mode
 from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
 __all__ = ["Objective", "Reduction"]

@@ -1,21 +1,17 @@
-"""A model as a function of its parameters, or of some of them; and the model left as it was found."""
+"""A model as a function of its parameters, or of some of them."""
 
 from __future__ import annotations
 
 import copy
-import pickle
-import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.parameter import is_lazy
-from torch.nn.utils import parametrize
 from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.forms import arguments
@@ -25,15 +21,10 @@ __all__ = [
     "HALVES",
     "Leaves",
     "Parametric",
-    "as_found",
     "doubled",
-    "drawing_once",
-    "draws",
-    "in_mode",
     "in_place",
     "parametric",
     "require_ready",
-    "seed_generators",
     "unwrapped",
 ]
 
@@ -42,8 +33,6 @@ HALVES = (torch.float16, torch.bfloat16)
 COMPILED = "_orig_mod."
 """In the names of what torch.compile has wrapped, a model or part of one."""
 
-_SEEDS = 2**32
-"""Seeds of numpy's old generators are below."""
 
 Leaves = tuple[Tensor, ...]
 Call = Callable[[Sequence[Tensor], Any], Any]
@@ -334,121 +323,3 @@ def _require_one_kind(found: Parametric) -> None:
 def doubled(function: Any) -> Any:
     """What takes double precision: a copy of a module, whose own numbers are of a type; any other function itself."""
     return copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
-
-
-@contextmanager
-def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators."""
-    states = _random_states()
-    try:
-        with in_mode(model, training):
-            yield
-    finally:
-        for restore, state in states:
-            restore(state)
-
-
-@contextmanager
-def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts.
-
-    Raises
-    ------
-    ValueError
-        Where derivatives cannot be recorded.
-    """
-    if torch.is_inference_mode_enabled():
-        raise ValueError(
-            "model must be measured outside of torch.inference_mode, which records no derivatives"
-        )
-    if parametrize._cache_enabled:
-        raise ValueError("model must be measured outside of parametrize.cached, which keeps old parameters")
-    modes = [] if model is None else [(module, module.training) for module in model.modules()]
-    try:
-        for module, mode in modes:
-            if mode != training:
-                _set_mode(module, training)
-        yield
-    finally:
-        for module, mode in modes:
-            if module.training != mode:
-                _set_mode(module, mode)
-
-
-def _set_mode(module: nn.Module, training: bool) -> None:
-    """As an assignment, which a module first looks for among its parameters, at ten times the cost."""
-    if type(module).__setattr__ is nn.Module.__setattr__ and "training" in vars(module):
-        vars(module)["training"] = training
-    else:  # with an attribute of its own kind
-        module.training = training
-
-
-@contextmanager
-def drawing_once() -> Iterator[None]:
-    """Put the random generators back where something is raised, so that another try draws the same."""
-    states = _random_states()
-    try:
-        yield
-    except BaseException:
-        for restore, state in states:
-            restore(state)
-        raise
-
-
-def seed_generators(seed: int) -> None:
-    """Seed what modules of others draw from, torch's, Python's and numpy's own generators; `as_found` puts them back.
-
-    Nothing of this package draws from there. To be called within `as_found` alone.
-
-    Examples
-    --------
-    >>> with as_found(None, training=False):
-    ...     seed_generators(3)
-    ...     first = torch.rand(())
-    ...     seed_generators(3)
-    ...     bool(torch.rand(()) == first)
-    True
-    """
-    torch.default_generator.manual_seed(seed % _SEEDS)
-    # not torch.manual_seed, which without a device writes down the whole stack for one to come
-    for gpu in _gpus_in_use():
-        torch.cuda.default_generators[gpu].manual_seed(seed % _SEEDS)
-    random.seed(seed)
-    np.random.seed(seed % _SEEDS)  # noqa: NPY002 (what modules of others draw from)
-
-
-def draws(call: Callable[[], Any]) -> bool:
-    """Whether a call draws from a generator that `as_found` puts back.
-
-    Examples
-    --------
-    >>> draws(lambda: torch.rand(1)), draws(lambda: torch.ones(1))
-    (True, False)
-    """
-    before = _as_bytes(_random_states())
-    call()
-    return _as_bytes(_random_states()) != before
-
-
-def _as_bytes(states: list[tuple[Callable[[Any], Any], Any]]) -> list[bytes]:
-    return [pickle.dumps(state.cpu().numpy() if isinstance(state, Tensor) else state) for _, state in states]
-
-
-def _random_states() -> list[tuple[Callable[[Any], Any], Any]]:
-    """What data loaders and dropout draw from, each with the call that puts it back."""
-    states: list[tuple[Callable[[Any], Any], Any]] = [
-        (torch.set_rng_state, torch.get_rng_state()),
-        (np.random.set_state, np.random.get_state()),  # noqa: NPY002 (kept and put back, never drawn from)
-        (random.setstate, random.getstate()),
-    ]
-    for gpu in _gpus_in_use():
-        generator = torch.cuda.default_generators[gpu]
-        states.append((generator.set_state, generator.get_state()))
-    return states
-
-
-def _gpus_in_use() -> list[int]:
-    """Those on which this process holds memory; of another nothing has been drawn."""
-    if not torch.cuda.is_initialized():
-        return []
-    return [gpu for gpu in range(torch.cuda.device_count()) if torch.cuda.memory_reserved(gpu)]

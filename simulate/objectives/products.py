@@ -24,7 +24,8 @@ from simulate.objectives.heads import Head
 from simulate.objectives.objective import Objective
 from simulate.objectives.output_curvature import Bend
 from simulate.objectives.padding import pads
-from simulate.objectives.parameters import Leaves, as_found, drawing_once
+from simulate.objectives.parameters import Leaves
+from simulate.objectives.restoring import as_found, drawing_once
 from simulate.objectives.tape import recorded
 
 __all__ = ["VECTORS", "Derivative", "Kept", "Product", "about_outputs", "of_scalar"]

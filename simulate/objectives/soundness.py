@@ -33,7 +33,8 @@ from simulate.objectives.asked import Asked
 from simulate.objectives.batches import Batch, copied, tensors
 from simulate.objectives.derivatives import alike, behind
 from simulate.objectives.differences import contradicted
-from simulate.objectives.parameters import HALVES, as_found
+from simulate.objectives.parameters import HALVES
+from simulate.objectives.restoring import as_found
 
 __all__ = ["hooked", "mean_output", "require_first", "require_unchanged", "runs_again", "trusted"]
 

@@ -21,8 +21,9 @@ from torch.optim import Optimizer
 from simulate import _checks
 from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.forms import Form
-from simulate.objectives.parameters import as_found, require_ready, seed_generators
+from simulate.objectives.parameters import require_ready
 from simulate.objectives.reductions import Loss
+from simulate.objectives.restoring import as_found, seed_generators
 
 __all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "tail"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 
 N = 9
 

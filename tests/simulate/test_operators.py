@@ -14,8 +14,8 @@ from torch import nn
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.objectives import Objective, products
 from simulate.objectives.derivatives import bytes_held
-from simulate.objectives.parameters import as_found
 from simulate.objectives.products import Built, Derivative, Kept, of_scalar
+from simulate.objectives.restoring import as_found
 from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 from tests.simulate.small_perceptrons import assert_same

@@ -23,7 +23,8 @@ from verify.judging.guards import SKEWED, TOGETHER
 from verify.page import report
 from verify.results import load
 from verify.running import suite
-from verify.running.options import OPTIONS, requested, require_writable
+from verify.running.options import OPTIONS, require_writable
+from verify.running.request import requested
 
 __all__ = ["elsewhere", "plant"]
 

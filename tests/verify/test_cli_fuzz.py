@@ -21,8 +21,9 @@ from verify.claims import registry, roll
 from verify.cli import main
 from verify.model import Tier
 from verify.page import plots, report
-from verify.running import options, suite
-from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS, requested
+from verify.running import options, request, suite
+from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
+from verify.running.request import requested
 
 CLAIMS = (toy_claims.RIGHT, toy_claims.MISPRINT, toy_claims.EXACT, toy_claims.WRONG)
 FAST = 5.0
@@ -106,7 +107,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr(roll, "ledgers", dict)
         patch.setattr(suite, "PLANTED", ())
         patch.setattr(suite, "_derivations", list)
-        patch.setattr(options, "default_workers", lambda *_: 1)
+        patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])
         patch.setattr(

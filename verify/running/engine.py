@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -156,10 +156,12 @@ class Session:
         """One record per experiment and point that ran to its end: what a replay must find again."""
         return [run.record() for run in self._pump.runs if run.scores and run.done and not run.error]
 
-    def drawn_again(self) -> Again:
-        """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws."""
+    def drawn_again(self, single: Collection[str]) -> Again:
+        """A share of the blocks of this run drawn again on the CPU, but for sizes that no CPU draws.
+
+        `single` are the ids of experiments in single precision.
+        """
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
-        single = {claim.experiment.id for claim in drawn if claim.experiment.single}
         large = {o.id for o in self.observations if o.cost is not None}
         return draw_again(self._pump.runs, self.settings, roundings_of(drawn), single=single, without=large)
 

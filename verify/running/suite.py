@@ -25,8 +25,9 @@ from verify.running.census import census, promises
 from verify.running.commits import commit
 from verify.running.engine import Session
 from verify.running.forecast import Costs, costs_of
-from verify.running.options import Request, require_writable
+from verify.running.options import require_writable
 from verify.running.replays import INTERRUPTED
+from verify.running.request import Request
 from verify.running.settings import DEFAULT_DATA
 from verify.running.store import Store, replicates_read
 from verify.running.workers import open_workers
@@ -106,7 +107,7 @@ def collect(
     suite = _suite(session, request, interrupted)  # first: what follows is none of the time of the run
     if session.settings.device != "cpu" and not interrupted:
         doing("drawing some blocks again on the CPU")
-        again = session.drawn_again()
+        again = session.drawn_again(request.single)
         suite.host["again_on_the_cpu"] = again.line(suite.device)
         suite.host["off_the_cpu"] = again.doubts(suite.device)
     doing("judging the planted errors")

@@ -19,7 +19,7 @@ from simulate.modules import diagonals, hessian_variance, samples as _samples
 from simulate.modules.hessian_variance import bilinear_forms, quadratic_forms, total_variance, variance_along
 from simulate.networks import Mlp
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from tests.simulate.models_and_data import BUILDERS, case
 from tests.simulate.modules.layer_kinds import LAYERS, centred, layered
 

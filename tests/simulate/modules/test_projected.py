@@ -13,7 +13,7 @@ from simulate.modules import projected, sites
 from simulate.modules.projected import projected_terms
 from simulate.networks import Mlp
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton
 from simulate.perceptrons.curvature import ProjectedMlp, Terms
 from tests.simulate.models_and_data import BUILDERS, case, whole_loss

@@ -15,7 +15,7 @@ from simulate.modules import sample_grams, sample_parts, sites
 from simulate.modules.hessian_variance import quadratic_forms
 from simulate.modules.sample_grams import SampleGrams, trace_gauss_newton, trace_hessian
 from simulate.objectives import Batch, Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import BUILDERS, N, case, dense_hessian, dense_jacobian
 

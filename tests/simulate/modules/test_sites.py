@@ -14,7 +14,7 @@ from simulate.modules import site_gradients, sites
 from simulate.modules.sample_grams import trace_gauss_newton
 from simulate.modules.sites import Site, by_sample, covers, visited
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.operators import gauss_newton
 from tests.simulate.models_and_data import BUILDERS, case
 from tests.simulate.small_perceptrons import assert_same

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedR
 
 from simulate.objectives import Objective
 from simulate.objectives.determinism import require_deterministic
-from simulate.objectives.parameters import as_found, seed_generators
+from simulate.objectives.restoring import as_found, seed_generators
 from tests.simulate.models_and_data import BUILDERS, case
 
 DATA = TensorDataset(torch.randn(10, 4, generator=torch.Generator().manual_seed(1)), torch.arange(10) % 3)

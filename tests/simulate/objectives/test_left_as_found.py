@@ -17,7 +17,7 @@ from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import sample_grams, trace_hessian
 from simulate.objectives import Objective
 from simulate.objectives.determinism import require_deterministic
-from simulate.objectives.parameters import as_found, seed_generators
+from simulate.objectives.restoring import as_found, seed_generators
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
 Y = torch.arange(5) % 4

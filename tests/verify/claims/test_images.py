@@ -13,7 +13,7 @@ from tests.verify.toy_claims import plant
 from verify.claims import images, registry
 from verify.model import Claim, Tier
 from verify.model.inventory import Entry
-from verify.running.options import _waiting, requested
+from verify.running.request import _waiting, requested
 
 __all__ = ["elsewhere", "plant"]
 

@@ -22,7 +22,7 @@ from verify.model import (
 )
 from verify.running import suite
 from verify.running.engine import Session, Settings
-from verify.running.options import Request
+from verify.running.request import Request
 
 
 def kind_of(claim: AnyClaim) -> str:

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from tests.verify.practice.user_models import N, furnish, load, save
 from verify.practice import loading
 from verify.practice.loading import load_problem, problem

@@ -15,7 +15,7 @@ from tests.verify.running.engine_runs import claim, experiment, session
 from verify.claims import registry
 from verify.model import Claim, Experiment, StatisticalProperty, Tier
 from verify.running.engine import Session
-from verify.running.options import requested
+from verify.running.request import requested
 from verify.running.settings import COUNTED, STREAMS, Settings
 from verify.running.store import Store
 from verify.running.suite import collect

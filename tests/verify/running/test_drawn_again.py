@@ -16,7 +16,7 @@ from verify.model.observation import Cost, on_a_gpu
 from verify.running import drawn_again
 from verify.running.drawn_again import Again
 from verify.running.engine import Session
-from verify.running.options import requested
+from verify.running.request import requested
 from verify.running.settings import COUNTED, Settings
 from verify.running.suite import collect, doubts
 
@@ -56,7 +56,7 @@ def test_a_run_that_the_cpu_finds_again_agrees() -> None:
     assert found.drawn == found.asked == found.blocks > 6
     assert not found.off and not found.other
     assert found.line("cuda").endswith("drawn again on the CPU: all judged scores agree")
-    few = made.drawn_again()
+    few = made.drawn_again(set())
     assert few.asked == -(-few.blocks // 20)
 
 
@@ -86,9 +86,12 @@ def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
     assert not found.off and set(found.other) == {f"{NORMAL.experiment.id}, mean"}
     assert "all judged scores but those named agree; " in found.line("cuda")
     assert again(made, 1e-4, single=names).off and not again(made, 0.01, single=names).other
-    single = dataclasses.replace(NORMAL, experiment=dataclasses.replace(NORMAL.experiment, single="all"))
-    made.claims = (single,)
-    assert not made.drawn_again().off
+    assert not made.drawn_again(names).off
+
+
+def test_a_run_knows_which_of_its_experiments_are_in_single_precision() -> None:
+    asked = {"claim": ["width/no-sharpening-under-standard", "granziol2022/theorem-4"]}
+    assert requested(asked, tier=Tier.DEFAULT, report_dir=None).single == {"width/standard"}
 
 
 def test_what_a_claim_knows_is_of_its_own_scores_and_absolute() -> None:
@@ -169,14 +172,14 @@ def test_what_no_cpu_draws_is_not_drawn_again() -> None:
     made = judged(SEEN, LARGE)
     with_large = again(made).blocks
     assert again(made, without={LARGE.id}).blocks == with_large - 1
-    assert made.drawn_again().blocks == with_large - 1
+    assert made.drawn_again(set()).blocks == with_large - 1
 
 
 def test_a_report_of_a_device_says_it_and_the_run_fails_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = requested({"claim": ["granziol2022/edge"]}, tier=Tier.SMOKE, report_dir=None)
     made = judged()
     off = Again(drawn=1, asked=1, blocks=9, off={"paper/x, y": 0.25}, other={})
-    monkeypatch.setattr(Session, "drawn_again", lambda _: off)
+    monkeypatch.setattr(Session, "drawn_again", lambda *_: off)
     assert "again_on_the_cpu" not in collect(made, asked, paged=False).suite.host
     made.settings = dataclasses.replace(made.settings, device="cuda")
     assert "again_on_the_cpu" not in collect(made, asked, paged=False, interrupted=True).suite.host

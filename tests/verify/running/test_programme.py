@@ -19,10 +19,10 @@ from verify.judging.admission import observation_problems
 from verify.model import Tier
 from verify.model.observation import Cost, Observation, classes_of, on_a_gpu
 from verify.results import dumps, load
-from verify.running import options
+from verify.running import request
 from verify.running.observe import Watch
-from verify.running.options import Request, requested
 from verify.running.programme import Programme, fitted
+from verify.running.request import Request, requested
 from verify.running.settings import Settings
 
 __all__ = ["elsewhere", "plant"]
@@ -191,9 +191,9 @@ def test_its_code_is_that_of_its_form_for_a_cpu(changes: dict[str, Any]) -> None
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU that passes for a GPU of 10 GiB: what is drawn is drawn on it all the same."""
-    monkeypatch.setattr(options, "_device", lambda name, **_: "cuda" if name == "cuda" else "cpu")
-    monkeypatch.setattr(options, "default_workers", lambda *_: 1)
-    monkeypatch.setattr(options, "free_memory", lambda *_: 10 * GIB)
+    monkeypatch.setattr(request, "_device", lambda name, **_: "cuda" if name == "cuda" else "cpu")
+    monkeypatch.setattr(request, "default_workers", lambda *_: 1)
+    monkeypatch.setattr(request, "free_memory", lambda *_: 10 * GIB)
 
 
 def asked(**values: Any) -> Request:

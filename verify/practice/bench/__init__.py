@@ -29,7 +29,7 @@ from torch import Tensor
 
 from simulate import _checks
 from simulate.monte_carlo import resolve_device
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from verify.practice.bench.networks import NETWORKS, BenchNetwork
 from verify.practice.bench.peers import Library, installed
 from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way

@@ -22,7 +22,7 @@ from simulate.lanczos import quadrature
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_grams import trace_gauss_newton, trace_hessian
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found, seed_generators
+from simulate.objectives.restoring import as_found, seed_generators
 from simulate.operators import gauss_newton, hessian
 from simulate.perceptrons.curvature import haar
 from simulate.wide import fisher_gram

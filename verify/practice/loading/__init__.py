@@ -22,8 +22,9 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import window
 from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import as_found, parametric, require_ready, unwrapped
+from simulate.objectives.parameters import parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
+from simulate.objectives.restoring import as_found
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore

@@ -13,7 +13,8 @@ from simulate import data as archives
 from simulate.monte_carlo import resolve_device
 from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.forms import asked_form
-from simulate.objectives.parameters import Parametric, as_found, parametric, require_ready
+from simulate.objectives.parameters import Parametric, parametric, require_ready
+from simulate.objectives.restoring import as_found
 from verify.practice.loading.foreign import calling
 from verify.practice.loading.samples import each
 

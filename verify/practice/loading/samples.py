@@ -22,7 +22,7 @@ from simulate.objectives.batches import (
     rows,
     sample_counts,
 )
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from verify.practice.loading.foreign import calling
 
 __all__ = ["each", "gathered", "subsample"]

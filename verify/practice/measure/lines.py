@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from simulate.objectives import Objective
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from verify.practice.measure.measurement import Eigenvalue, LossLine
 
 __all__ = ["LINE_POINTS", "loss_line"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options

@@ -16,7 +16,7 @@ from torch.nn.functional import relu, relu6
 from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import cuts, window
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from verify.practice.loading import BATCH, Problem
 
 __all__ = ["State", "seen_before"]

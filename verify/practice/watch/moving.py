@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from simulate.lanczos import Followed, Operator, follow
 from simulate.objectives import Objective
 from simulate.objectives.batches import cuts, cuttable, rows, window
-from simulate.objectives.parameters import seed_generators
+from simulate.objectives.restoring import seed_generators
 from simulate.operators import hessian
 from verify.practice.ritz_values import scaled, with_decay
 from verify.practice.step_limits import StepLimit

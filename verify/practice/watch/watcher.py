@@ -25,7 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives.batches import copied, placed, rows
-from simulate.objectives.parameters import as_found, unwrapped
+from simulate.objectives.parameters import unwrapped
+from simulate.objectives.restoring import as_found
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal

@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from simulate.objectives.parameters import as_found
+from simulate.objectives.restoring import as_found
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem, problem
 from verify.practice.plan import plan, words
