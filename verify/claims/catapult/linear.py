@@ -213,7 +213,7 @@ LAZY = Experiment(
         Point(product=0.4, width=150, steps=25, networks=12),
         Point(product=1.7, width=600, steps=50, networks=12),
     ),
-    budget=256,
+    budget=512,
     seconds=0.5,
 )
 RATES = Experiment(

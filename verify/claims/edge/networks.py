@@ -166,19 +166,19 @@ WHOLE, SOME, ENTROPY = (
         data="digits",
     )
     for name, loss, points, budget, seconds in (
-        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 128, 6.0),
+        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 256, 6.0),
         (
             "batches",
             "squared error",
             (Point(batch_size=16, **TANH), Point(batch_size=4, **TANH), Point(batch_size=12, **RELU)),
-            128,
+            256,
             7.0,
         ),
         (
             "cross-entropy",
             "cross-entropy",
             (Point(batch_size=4, **SURE), Point(batch_size=6, **SURE)),
-            128,
+            256,
             3.0,
         ),
     )

@@ -157,7 +157,7 @@ START, TRAINED = (
         simulate=best_rates,
         single="its networks are trained in single precision",
         points=points,
-        budget=256,
+        budget=512,
         seconds=1.5,
         data="digits",
     )

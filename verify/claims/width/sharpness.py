@@ -113,7 +113,7 @@ UNDER_MUP, UNDER_STANDARD = (
         simulate=through_training,
         single="its networks are trained in single precision",
         points=(_point(parametrisation),),
-        budget=192,
+        budget=384,
         seconds=8.0,
         data="digits",
     )
@@ -206,16 +206,20 @@ CLAIMS: tuple[AnyClaim, ...] = (
             Standing.AS_STATED, "progressive absence (for the NTK scaling) of feature learning", "abstract"
         ),
         no_theory=NoTheory.CONSTANT,
-        statement=r"\lambda_1(t) / \lambda_1(0) \le 1.05 \quad \text{(standard, } t = 80)",
-        says="Under the standard parametrisation, with a rate in proportion to one over the width, training does not "
-        "raise the largest eigenvalue of the Hessian of networks of width 256.",
+        statement=r"\lambda_1(t) / \lambda_1(0) \le 1.2 \quad \text{(standard, } t = 80\text{, every network)}",
+        says="Under the standard parametrisation, with a rate in proportion to one over the width, training raises "
+        "the largest eigenvalue of the Hessian of no network of width 256 by more than a fifth.",
         experiment=UNDER_STANDARD,
-        kind=Kind.AT_MOST,
+        kind=Kind.NEVER_ABOVE,
         score="sharpening",
-        predict=lambda _: 1.05,
-        margin=0.1,
-        margin_reason="a tenth, a fifth of the rise under muP that is asked for",
-        rivals={"half": lambda _: 0.5},
+        predict=lambda _: 1.2,
+        margin=0.15,
+        margin_reason="the share of exceptions that a hundred networks would show; the bound is two fifths of the rise "
+        "under muP that is asked for",
+        pilot="that every network is judged: the ratio was 0.99 on average and 1.05 at most on 350 networks, but at "
+        "one seed in two too skewed for a mean",
+        relative=False,
+        rivals={"no rise at all": lambda _: 1.0},
         quantity="largest eigenvalue after training over that at the start",
     ),
 )

@@ -51,7 +51,7 @@ RATES = Experiment(
             centres=(2.0, 22.0, 11.0, 1.9, 1.9),
         ),
     ),
-    budget=96,
+    budget=192,
     seconds=16.0,
     data="digits",
     special="no label is drawn anew: the data as they are",

@@ -65,8 +65,8 @@ SGD_CLEAN, SGD_NOISY, ADAM_NOISY = (
     _experiment(f"{rule}-rates-{name}", _point(rule, noise, rungs, centres), budget, seconds)
     for rule, name, noise, rungs, centres, budget, seconds in (
         ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 15.0),
-        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 128, 12.0),
-        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 96, 16.0),
+        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 12.0),
+        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 16.0),
     )
 )
 """Centres of the ladders from pilot draws: what lies below a ladder counts as training, what lies above as not."""

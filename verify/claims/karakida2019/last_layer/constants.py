@@ -82,13 +82,13 @@ OTHER = Experiment(
             bias_variance=3.1,
             depth=4,
             widths=(16, 32, 64, 128, 256),
-            networks=(2, 4, 1, 1, 1),
+            networks=(4, 4, 1, 1, 1),
             ratios=(1.25, 0.75, 1.5, 0.875),
             samples=14,
             outputs=8,
         ),
     ),
-    budget=1280,
+    budget=1920,
     seconds=12.0,
 )
 

@@ -87,7 +87,7 @@ SQUARES = Experiment(
             widths=(8, 16, 32, 64, 128),
         ),
     ),
-    budget=3584,
+    budget=5376,
     seconds=7.0,
 )
 

@@ -122,10 +122,10 @@ SOFTMAX_SIZES = Experiment(
             samples=7,
             outputs=3,
             widths=(8, 16, 32, 64, 128),
-            draws=(4, 3, 2, 1, 1),
+            draws=(4, 6, 2, 1, 2),
         ),
     ),
-    budget=896,
+    budget=1280,
     seconds=2.2,
 )
 
