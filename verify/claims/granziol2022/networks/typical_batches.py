@@ -128,13 +128,14 @@ def _within_a_deviation(
         ),
         experiment=experiment,
         score=score,
-        inputs={"deviations_for_one_sample": 10.0},
         predict=lambda _: 0.0,
         margin=1.0,
         numerical=ROUNDING,
         relative=False,
         margin_reason=ONE,
-        rivals={NO_BATCH: lambda p: p.deviations_for_one_sample},
+        pilot="that a batch of one sample is taken as three deviations off: on networks drawn first the theorem at b = 1 "
+        "was off by 4.5 and 17 at the start and by 6.2 after training",
+        rivals={NO_BATCH: lambda _: 3.0},
         quantity="mean top eigenvalue of ten batches less the theorem, in their standard deviations",
         **verdict,
     )
