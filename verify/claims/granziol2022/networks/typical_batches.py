@@ -133,8 +133,8 @@ def _within_a_deviation(
         numerical=ROUNDING,
         relative=False,
         margin_reason=ONE,
-        pilot="that a batch of one sample is taken as three deviations off: on networks drawn first the theorem at b = 1"
-        " was off by 4.5 and 17 at the start and by 6.2 after training",
+        pilot="that a batch of one sample is taken as three deviations off: on networks drawn first the theorem at "
+        "b = 1 was off by 4.5 and 17 at the start and by 6.2 after training",
         rivals={NO_BATCH: lambda _: 3.0},
         quantity="mean top eigenvalue of ten batches less the theorem, in their standard deviations",
         **verdict,
