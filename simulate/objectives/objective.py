@@ -196,7 +196,8 @@ class Objective:
     def renewed(self) -> Objective:
         """The same loss on the same data, at the values that the module has now, as between two steps of training.
 
-        What model and loss were asked once is not asked again: neither `require_sound` nor `coupling`.
+        What model and loss were asked once is not asked again: neither `require_sound`, nor `coupling`, nor where the
+        parameters act.
 
         Raises
         ------
