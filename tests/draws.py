@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 from hypothesis.internal.constants_ast import Constants
 
@@ -28,5 +29,7 @@ class WithoutSource(HypothesisProvider):
 def load() -> None:
     """All settings that are made from now on draw so."""
     AVAILABLE_PROVIDERS[NAME] = f"{__name__}.{WithoutSource.__name__}"
+    # what the plugin of hypothesis reads at the end of collection, though nothing draws from it
+    providers._get_local_constants = Constants
     settings.register_profile(NAME, backend=NAME)
     settings.load_profile(NAME)

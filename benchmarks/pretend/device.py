@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from benchmarks.pretend import rules
 from benchmarks.pretend.beside import numpy_seen
@@ -114,7 +113,7 @@ class _Operations(TorchDispatchMode):
 
     def operate(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Refuse, count and compute one operation."""
-        flat, shape = tree_flatten((args, kwargs))
+        flat = _leaves((args, *kwargs.values()))
         if not any(isinstance(t, Elsewhere) for t in flat) and not _is_there(kwargs.get("device")):
             made = func(*args, **kwargs)
             if not _moves_nothing(func):
@@ -128,13 +127,13 @@ class _Operations(TorchDispatchMode):
         rules.require_one_device(func, args, [t for t in flat if _of_the_cpu(t)])
         if rules.waits(func, args):
             self.counts.waited()
-        args, kwargs = tree_unflatten([_held(t) for t in flat], shape)
+        args, kwargs = _each(_held, args), {name: _each(_held, value) for name, value in kwargs.items()}
         with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
             made = func(*args, **kwargs)
         if not _moves_nothing(func):
             self.counts.launched(func, args, kwargs, made)
         wrappers = {id(t.held): t for t in flat if isinstance(t, Elsewhere)}
-        return tree_map(lambda t: _wrapped(t, wrappers) if isinstance(t, Tensor) else t, made)
+        return _each(lambda t: _wrapped(t, wrappers) if isinstance(t, Tensor) else t, made)
 
     def _copied_into(self, func: Any, args: Any, kwargs: Any) -> Any:
         into, source = args[:2]
@@ -159,6 +158,21 @@ class _Operations(TorchDispatchMode):
             self.counts.launches += 1
             self.counts.device_work += tensor.numel()
             self.counts.sent += 0 if came else size
+
+
+def _leaves(value: Any) -> list[Any]:
+    """What lists hold, of which operations have no other structures."""
+    if type(value) is not list and type(value) is not tuple:
+        return [value]
+    return [leaf for each in value for leaf in _leaves(each)]
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    """A function of all that lists hold, in such lists: `torch.utils` does so too, for other structures, slowly."""
+    kind = type(value)
+    return (
+        kind([_each(function, each) for each in value]) if kind is list or kind is tuple else function(value)
+    )
 
 
 def _is_there(device: Any) -> bool:
@@ -217,7 +231,7 @@ def _from_numbers(func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(source, Elsewhere):
         made = source.detach().clone() if func is torch.tensor else source
         return made.to(device=device, dtype=kwargs.get("dtype") or made.dtype)
-    numbers = tree_map(lambda t: t.item() if isinstance(t, Elsewhere) else t, source)
+    numbers = _each(lambda t: t.item() if isinstance(t, Elsewhere) else t, source)
     made = func(numbers, *args, **kwargs)
     return made if device is None else made.to(device)
 

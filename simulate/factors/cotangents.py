@@ -78,7 +78,7 @@ def root_of(
     family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
 
     def drawn(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        found = torch.stack([_drawn(outputs[part].detach(), family, rng) for _ in range(count)])
+        found = _drawn(outputs[part].detach(), count, family, rng)
         return found, torch.full((found.shape[1], count), 1 / count, dtype=torch.float64, device=found.device)
 
     return Root(drawn, asks=False)
@@ -104,15 +104,15 @@ def _own(outer: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:
     return slope.reshape(1, *outputs[part].shape).to(outputs.dtype), some.double()
 
 
-def _drawn(outputs: Tensor, family: str, rng: np.random.Generator) -> Tensor:
-    """Derivatives of minus the log likelihood in the outputs, at targets that are drawn."""
+def _drawn(outputs: Tensor, count: int, family: str, rng: np.random.Generator) -> Tensor:
+    """Derivatives of minus the log likelihood in the outputs, at targets drawn so many times: (count, *outputs)."""
     if family == "gaussian":
-        return torch.from_numpy(rng.standard_normal(outputs.shape)).to(outputs)
+        return torch.from_numpy(rng.standard_normal((count, *outputs.shape))).to(outputs)
     if family == "bernoulli":
         p = outputs.sigmoid()
-        return p - (torch.from_numpy(rng.random(outputs.shape)).to(p.device) < p.double()).to(p)
+        return p - (torch.from_numpy(rng.random((count, *p.shape))).to(p.device) < p.double()).to(p)
     p = outputs.softmax(1)
-    share = torch.from_numpy(rng.random((len(p), 1, *p.shape[2:]))).to(p.device)
+    share = torch.from_numpy(rng.random((count, len(p), 1, *p.shape[2:]))).to(p.device)
     # classes that the share is beyond; rounding of the last sum makes no further class
-    chosen = (p.double().cumsum(1)[:, :-1] <= share).sum(1, keepdim=True)
-    return p - torch.zeros_like(p).scatter_(1, chosen, 1.0)
+    chosen = (p.double().cumsum(1)[:, :-1] <= share).sum(2, keepdim=True)
+    return p - p.new_zeros(count, *p.shape).scatter_(2, chosen, 1.0)

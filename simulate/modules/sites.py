@@ -17,7 +17,8 @@ That the parameters act at the sites and nowhere else is found out by `covers`, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -156,6 +157,20 @@ def pulled(site: Site, cotangent: Tensor) -> Mapping[int, Tensor]:
     return {site.places[name]: g for name, g in zip(own, found, strict=True)}
 
 
+def _asked_once(question: Callable[[Objective], bool]) -> Callable[[Objective], bool]:
+    """The answer is kept with the objective: what a model does is the same each time, as `require_sound` makes sure."""
+
+    @functools.wraps(question)
+    def answer(objective: Objective) -> bool:
+        known, name = objective.answers, question.__name__
+        if name not in known:
+            known[name] = question(objective)
+        return known[name]
+
+    return answer
+
+
+@_asked_once
 def covers(objective: Objective) -> bool:
     """Whether all that the parameters do to the outputs they do at sites.
 
@@ -204,6 +219,7 @@ def _agree(objective: Objective, batch: Batch, outputs: Tensor, sites: Sequence[
     return alike(outputs, plain) and alike(objective.flat(found), objective.flat(expected))
 
 
+@_asked_once
 def apart(objective: Objective) -> bool:
     """Whether a sample has the same outputs when it is alone: asked of one, next to a few others.
 
@@ -225,6 +241,7 @@ def apart(objective: Objective) -> bool:
         return False
 
 
+@_asked_once
 def by_sample(objective: Objective) -> bool:
     """Whether every site has the samples along its first axis, or whole blocks of rows for each, and none sees another.
 

@@ -160,6 +160,8 @@ class Objective:
     def _take(self, data: Any) -> None:
         with self.ranks.together("the data"):
             self.data, self._tally, self._few = repeatable(data, self._chunk), None, None
+            # of questions about the model that are put to a few of these samples, as in `simulate.modules.sites`
+            self.answers: dict[str, bool] = {}
             if self.training and isinstance(self.data, Stacked):
                 raise ValueError(
                     "data must be batches in training mode, where each is the unit of the loss, got single samples:"
@@ -194,7 +196,8 @@ class Objective:
     def renewed(self) -> Objective:
         """The same loss on the same data, at the values that the module has now, as between two steps of training.
 
-        What model and loss were asked once is not asked again: neither `require_sound` nor `coupling`.
+        What model and loss were asked once is not asked again: neither `require_sound`, nor `coupling`, nor where the
+        parameters act.
 
         Raises
         ------
@@ -234,7 +237,7 @@ class Objective:
         other._copy(parametric(self._call if other.model is None else other.model, given))
         other.originals += self.originals
         other.dtype, other._head, other._tally, other._few = torch.float64, None, None, None
-        other.recordable = {}
+        other.recordable, other.answers = {}, {}
         return other
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,6 +32,10 @@ class UnrecordedError(Exception):
 
 _OF_SHAPES = {torch.ops.aten.is_same_size.default, torch.ops.aten._has_same_storage_numel.default}
 """Operations whose answers do not hang on the numbers in a tensor."""
+
+
+_NOWHERE = torch.ops.aten._efficientzerotensor.default
+"""Zeros without memory, that some operations crash on."""
 
 
 _RUN_AGAIN = "what runs again on the way back runs without changes"
@@ -227,9 +231,7 @@ class _Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if (
-            func is torch.ops.aten._efficientzerotensor.default
-        ):  # zeros without memory, that some operations crash on
+        if func is _NOWHERE:
             return torch.zeros(*args, **kwargs)
         moving = [value for value in _tensors((args, *kwargs.values())) if self._number(value) is not None]
         found = func(*args, **kwargs)
@@ -268,14 +270,15 @@ class _Tape(TorchDispatchMode):
     def _slotted(self, value: Any) -> Any:
         if isinstance(value, list | tuple):
             return type(value)(map(self._slotted, value))
-        if self._number(value) is not None:
-            slot = self._slots.get(self._geometry(value))
-            if slot is None:
-                raise UnrecordedError("changes are seen by a view that no operation made")
-            return slot
-        if isinstance(value, Tensor):
+        if not isinstance(value, Tensor):
+            return value
+        if self._number(value) is None:
             self._constants.append((value, value._version))
-        return value
+            return value
+        slot = self._slots.get(self._geometry(value))
+        if slot is None:
+            raise UnrecordedError("changes are seen by a view that no operation made")
+        return slot
 
     def _enter(self, tensor: Tensor) -> int:
         storage = tensor.untyped_storage()
@@ -316,12 +319,16 @@ class _Tape(TorchDispatchMode):
         )
 
 
-def _written(func: Any, args: Any, kwargs: Any) -> Iterator[Tensor]:
+def _written(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     """Arguments that an operation writes into."""
-    for i, declared in enumerate(func._schema.arguments):
-        if declared.alias_info is not None and declared.alias_info.is_write:
-            value = args[i] if i < len(args) else kwargs.get(declared.name)
-            yield from _tensors(value)
+    return _tensors([args[i] if i < len(args) else kwargs.get(name) for i, name in _writes(func)])
+
+
+@functools.cache
+def _writes(func: Any) -> tuple[tuple[int, str], ...]:
+    """Where they stand, and their names: the same for all calls, and slow to be read."""
+    declared = enumerate(func._schema.arguments)
+    return tuple((i, a.name) for i, a in declared if a.alias_info is not None and a.alias_info.is_write)
 
 
 def _laid_out(change: Tensor, strides: tuple[int, ...]) -> Tensor:
@@ -335,10 +342,14 @@ def _tensors(found: Any) -> list[Tensor]:
     return [value for value in _leaves(found) if isinstance(value, Tensor)]
 
 
-def _leaves(value: Any) -> Iterator[Any]:
+def _leaves(value: Any) -> list[Any]:
     """What lists hold, of which operations have no other structures."""
-    if isinstance(value, list | tuple):
-        for each in value:
-            yield from _leaves(each)
-    else:
-        yield value
+    if not isinstance(value, list | tuple):
+        return [value]
+    found: list[Any] = []
+    for each in value:
+        if isinstance(each, list | tuple):
+            found += _leaves(each)
+        else:
+            found.append(each)
+    return found

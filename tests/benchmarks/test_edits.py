@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ class Law:
     def __repr__(self):
         return "Law of " + 2 * "x"
 """
+
+
+@cache
+def ours(file: str) -> list[Edit]:
+    """Of a file of this package, of which many tests ask."""
+    return edits(ROOT, file)
 
 
 def of(tmp_path: Path, source: str) -> tuple[list[Edit], list[Edit]]:
@@ -121,7 +128,7 @@ def test_an_edit_of_other_code_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_seed_chooses_the_same_edits() -> None:
-    found = edits(ROOT, "theory/own_direction.py")
+    found = ours("theory/own_direction.py")
     chosen = sample(found, 40, 7, ROOT)
 
     assert chosen == sample(list(reversed(found)), 40, 7, ROOT)
@@ -131,8 +138,9 @@ def test_a_seed_chooses_the_same_edits() -> None:
 
 
 def test_kinds_are_as_even_as_there_are_edits() -> None:
-    found = edits(ROOT, "theory/own_direction.py")
-    counts = [sum(e.kind == kind for e in sample(found, 30, 2, ROOT)) for kind in KINDS]
+    found = ours("theory/own_direction.py")
+    chosen = sample(found, 30, 2, ROOT)
+    counts = [sum(e.kind == kind for e in chosen) for kind in KINDS]
     there = [sum(e.kind == kind for e in found) for kind in KINDS]
 
     assert all(n == m or n >= max(counts) - 1 for n, m in zip(counts, there, strict=True))
@@ -141,7 +149,7 @@ def test_kinds_are_as_even_as_there_are_edits() -> None:
 @pytest.mark.parametrize("top", FOLDERS)
 def test_every_sampled_edit_parses(top: str) -> None:
     files = sorted(str(f.relative_to(ROOT)) for f in (ROOT / top).rglob("*.py"))
-    found = [edit for file in files for edit in edits(ROOT, file)]
+    found = [edit for file in files for edit in ours(file)]
     for edit in sample(found, 60, 2, ROOT):
         ast.parse(edit.apply(ROOT))
 
@@ -178,7 +186,7 @@ def test_a_line_that_nobody_executes_is_no_ones(tmp_path: Path) -> None:
 )
 def test_a_reason_is_one_and_its_edit_exists(entry: dict[str, str]) -> None:
     assert equivalent.problems(entry) == []
-    assert equivalent.is_in_code(entry, edits(ROOT, entry["file"]), ROOT)
+    assert equivalent.is_in_code(entry, ours(entry["file"]), ROOT)
 
 
 ENTRY = {"file": "a.py", "function": "f", "line": "x", "becomes": "y"}

@@ -132,7 +132,7 @@ BUILDERS: dict[str, Callable[[], Case]] = {
 def case(name: str) -> Case:
     """A model with its data in float64; the same each time."""
     with torch.random.fork_rng():
-        torch.manual_seed(sorted(BUILDERS).index(name))
+        torch.default_generator.manual_seed(sorted(BUILDERS).index(name))
         torch.set_default_dtype(torch.float64)
         try:
             return BUILDERS[name]()

@@ -34,7 +34,7 @@ class Bent(nn.Module):
     def __init__(self, bend: Any, dtype: torch.dtype = torch.float64) -> None:
         super().__init__()
         state = torch.get_rng_state()
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self.first, self.last, self.bend = nn.Linear(WIDTH, 5), nn.Linear(5, 3), bend
         torch.set_rng_state(state)
         self.to(dtype)
@@ -49,7 +49,7 @@ class Fused(nn.Module):
     def __init__(self, fused: bool) -> None:
         super().__init__()
         state = torch.get_rng_state()
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self.mix, self.last, self.fused = nn.Linear(3, 12), nn.Linear(4, 3), fused
         torch.set_rng_state(state)
         self.double()
@@ -133,7 +133,7 @@ class Padded(nn.Module):
     def __init__(self, kind: str) -> None:
         super().__init__()
         state = torch.get_rng_state()
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self.words, self.mix, self.last = nn.Embedding(7, 4, padding_idx=0), nn.Linear(4, 4), nn.Linear(4, 7)
         torch.nn.init.normal_(self.words.weight)  # as trained networks may have it, in the row of zero too
         torch.set_rng_state(state)

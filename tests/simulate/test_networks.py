@@ -87,7 +87,7 @@ def test_convolutions_have_variance_two_over_their_receptive_field() -> None:
 
 
 def test_weights_depend_on_the_generator_and_on_nothing_else() -> None:
-    torch.manual_seed(3)
+    torch.default_generator.manual_seed(3)
     before = torch.get_rng_state()
     nets = [Mlp((6, 5, 4), rng=generator()) for _ in range(2)]
     convolutional = [next(LeNet5(rng=generator()).parameters()) for _ in range(2)]

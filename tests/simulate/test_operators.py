@@ -364,7 +364,7 @@ def test_targets_do_not_enter_the_fisher_information_however_batches_are_cut(chu
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     targets = torch.tensor([0, 1, -100, -100, 2, 1])
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
     known = Objective(model, nn.CrossEntropyLoss(), (x, targets.clamp(min=0)))
     found = fisher(Objective(model, nn.CrossEntropyLoss(), (x, targets), chunk=chunk))

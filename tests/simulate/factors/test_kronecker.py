@@ -66,7 +66,7 @@ def test_every_group_of_a_convolution_has_its_own_factors() -> None:
     assert block.inputs.shape == (2, 5, 5) and block.outputs.shape == (2, 2, 2)
 
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         both = nn.Sequential(nn.Conv1d(4, 6, 3, groups=2), nn.Flatten()).double()
         one = nn.Sequential(nn.Conv1d(2, 3, 3), nn.Flatten()).double()
     x, y = drawn(6, N, 4, 5), drawn(7, N, 18)

@@ -20,7 +20,7 @@ def drawn(seed: int, *shape: int) -> Tensor:
 def built(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
     """In double precision, the same each time."""
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return build().double()
 
 

@@ -124,7 +124,7 @@ LAYERS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {
 def layered(name: str, **options: Any) -> Objective:
     """A model with data in float64; the same each time."""
     with torch.random.fork_rng():
-        torch.manual_seed(sorted(LAYERS).index(name))
+        torch.default_generator.manual_seed(sorted(LAYERS).index(name))
         model, x = LAYERS[name]()
         model = model.double()
         model.eval()(x if not x.is_floating_point() else x.double())
@@ -137,6 +137,6 @@ def layered(name: str, **options: Any) -> Objective:
 def centred() -> Objective:
     """Samples see each other."""
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         model, x = Centred().double(), torch.randn(6, 4).double()
     return Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(6) % 3))

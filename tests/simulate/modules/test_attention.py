@@ -144,7 +144,7 @@ ENCODERS: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize("kind", ["attention", "attention, samples second", *ENCODERS])
 def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training: bool) -> None:
     """As many samples as positions too, of which no shape tells which axis is whose."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     model = ENCODERS[kind]() if kind in ENCODERS else Attending(kind == "attention")
     data = drawn(samples, 2 if kind in ENCODERS else 3, 4), torch.arange(samples) % 3
     objective = Objective(model.double().train(training), nn.CrossEntropyLoss(), data, training=training)
@@ -161,7 +161,7 @@ def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> None:
     """However little it drops; in evaluation mode it is nothing."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     block = nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, batch_first=batch_first)
     model = Turned(block) if not batch_first else nn.Sequential(block, nn.Flatten(), nn.Linear(8, 3))
     block.dropout.p = share
@@ -186,7 +186,7 @@ def test_statistics_of_a_batch_are_not_at_sites() -> None:
 
 def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_positions() -> None:
     """Nothing tells that they are there: whole gradients, and the same numbers."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     for samples in (5, 2):
         data = drawn(samples, 2, 4), torch.arange(samples) % 3
         model = Turned(_block(), own=nn.Linear(4, 4)).double()
@@ -198,7 +198,7 @@ def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_
 
 def test_layers_that_are_not_there_are_no_obstacle() -> None:
     """Torch refuses to call a decoder of none, which a model may hold all the same."""
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     model = nn.Linear(4, 3).double()
     model.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5), 0)
     assert covers(Objective(model, nn.CrossEntropyLoss(), (drawn(5, 4), torch.arange(5) % 3)))

@@ -35,7 +35,7 @@ class Twice(nn.Module):
 
 def twice() -> Objective:
     with torch.random.fork_rng():
-        torch.manual_seed(3)
+        torch.default_generator.manual_seed(3)
         model = Twice().double()
         data = torch.randn(4, 2, 5).double(), torch.randn(4, 5).double()
     return Objective(model, nn.MSELoss(), data)
@@ -58,7 +58,7 @@ def functional() -> Objective:
 def smooth(first: nn.Module, x: Tensor) -> Objective:
     """A layer whose outputs for a sample are fewer than its weights, with curvature behind all of it."""
     with torch.random.fork_rng():
-        torch.manual_seed(4)
+        torch.default_generator.manual_seed(4)
         rest = (nn.Tanh(), nn.Flatten(), nn.LayerNorm(4), nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
         model = nn.Sequential(first, *rest).double()
         for p in model.parameters():
@@ -126,7 +126,7 @@ def test_squares_of_few_samples_at_a_time_add_up(monkeypatch: pytest.MonkeyPatch
 def test_outputs_of_layers_take_the_place_of_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """A smooth perceptron needs no row of the Hessian; one of straight pieces nothing but what asks."""
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         smooth = nn.Sequential(nn.Linear(20, 6), nn.Tanh(), nn.Linear(6, 3)).double()
         data = torch.randn(5, 20).double(), torch.arange(5) % 3
     objective = Objective(smooth, nn.CrossEntropyLoss(), data)

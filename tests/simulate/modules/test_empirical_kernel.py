@@ -45,7 +45,7 @@ class Centred(nn.Module):
 
 def built(kind: type[nn.Module]) -> nn.Module:
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         return kind().double()
 
 

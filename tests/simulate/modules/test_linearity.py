@@ -33,7 +33,7 @@ def drawn(*shape: int) -> Tensor:
 
 
 def of(model: nn.Module, x: Tensor, *, batch_size: int = 100) -> Objective:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     for parameter in model.double().parameters():
         nn.init.normal_(parameter)
     targets = torch.arange(len(x)) % 3

@@ -358,6 +358,36 @@ def test_parts_that_are_run_again_are_not_covered() -> None:
     assert abs(trace_gauss_newton(objective) / trace_gauss_newton(plain) - 1) <= 1e-12
 
 
+class MixedSigns(nn.Module):
+    """Samples see each other where a number of the first one is positive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2).double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs = self.layer(x)
+        return outputs + outputs.mean(0) if bool((x[0] > 0).any()) else outputs
+
+
+def test_what_is_asked_is_asked_once_for_each_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an objective, and of it at later parameters; other data may give another answer."""
+    asked: list[int] = []
+
+    def counted(*given: Any) -> Any:
+        asked.append(1)
+        return visited(*given)
+
+    monkeypatch.setattr(sites, "visited", counted)
+    x, y = -drawn(SAMPLES, 4).abs(), drawn(SAMPLES, 2)
+    objective = Objective(MixedSigns(), SQUARES, (x, y))
+    assert all(covers(each) and by_sample(each) for each in (objective, objective, objective.renewed()))
+    assert len(asked) == 1
+    other = objective.on((-x, y))
+    assert covers(other) and not by_sample(other) and by_sample(objective)
+    assert len(asked) == 2
+
+
 def test_models_are_left_as_they_were() -> None:
     model = case("convolution").model.train()
     before = {name: (p, p.clone()) for name, p in model.named_parameters()}

@@ -47,7 +47,7 @@ class CausalModel(nn.Module):
     def __init__(self, tied: bool = True, bias: bool = False) -> None:
         super().__init__()
         state = torch.get_rng_state()
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self.embed, self.place = nn.Embedding(V, WIDTH), nn.Embedding(T, WIDTH)
         self.block, self.head = Block(), nn.Linear(WIDTH, V, bias=bias)
         if tied:

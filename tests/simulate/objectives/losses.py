@@ -48,7 +48,7 @@ class Case(NamedTuple):
 def network(sequences: bool = False) -> nn.Module:
     """Outputs (n, 3), or (n, 3, 2)."""
     torch_state = torch.get_rng_state()
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     last = (nn.Linear(5, OUT * STEPS), nn.Unflatten(1, (OUT, STEPS))) if sequences else (nn.Linear(5, OUT),)
     made = nn.Sequential(nn.Linear(WIDTH, 5), nn.Tanh(), *last).double()
     torch.set_rng_state(torch_state)

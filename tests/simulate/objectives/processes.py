@@ -46,7 +46,7 @@ def data() -> tuple[Tensor, Tensor]:
 
 def network(dtype: torch.dtype = torch.float64) -> nn.Module:
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).to(dtype)
 
 

@@ -84,7 +84,7 @@ def in_batches(size: int, y: Tensor = Y) -> list[tuple[Tensor, Tensor]]:
 @pytest.mark.parametrize("model", MODELS)
 def test_rounding_couples_nothing(model: str, loss: str) -> None:
     with torch.random.fork_rng():
-        torch.manual_seed(1)
+        torch.default_generator.manual_seed(1)
         built = MODELS[model]()
     for data in ([(X, Y)], in_batches(64)):
         objective = Objective(built, LOSSES[loss], data, chunk=70)
@@ -204,7 +204,7 @@ def test_samples_of_batches_of_different_shapes_are_not_put_together() -> None:
 @pytest.mark.parametrize("seed", [0, 7, 35, 49])  # of the last three single precision does not tell
 def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches(seed: int) -> None:
     """Tokens, flattened: what cannot be cut is one piece."""
-    torch.manual_seed(seed)
+    torch.default_generator.manual_seed(seed)
     model = nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.Flatten(0, 1))
     data = [(x.view(-1, 4), y[: 2 * len(x.view(-1, 4))] % 3) for x, y in in_batches(60)]
     data = [(x[: len(y) // 2], y[: 2 * (len(y) // 2)]) for x, y in data]

@@ -23,7 +23,7 @@ DATA = TensorDataset(torch.randn(10, 4, generator=torch.Generator().manual_seed(
 def _drawn_alike() -> Iterator[None]:
     """Loaders and layers draw from the common generator; two orders that are the same by chance would pass."""
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         yield
 
 

@@ -33,7 +33,7 @@ class Adapted(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         state = torch.get_rng_state()
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self.base, self.last = nn.Linear(WIDTH, 5), nn.Linear(5, 3)
         self.lora_A, self.lora_B = nn.Linear(WIDTH, 2, bias=False), nn.Linear(2, 5, bias=False)
         for part in (self.base, self.last):

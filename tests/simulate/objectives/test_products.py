@@ -39,7 +39,7 @@ def objective(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
 
 def network(*layers: nn.Module) -> nn.Module:
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         return nn.Sequential(nn.Linear(4, 5), *layers, nn.Linear(5, 3))
 
 
@@ -81,7 +81,7 @@ def test_dropout_in_training_draws_the_same_for_every_matrix(kind: str) -> None:
 def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective], Any]) -> None:
     x = torch.randn(6, 2, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)).double()
     expected = matrix(Objective(plain, nn.CrossEntropyLoss(), (x, LABELS))).dense()
     last = plain.to(memory_format=torch.channels_last)
@@ -168,7 +168,7 @@ WORDS = torch.tensor([[1, 2, 3], [4, 5, 6], [1, 5, 2], [3, 0, 0], [2, 6, 0], [4,
 @pytest.mark.parametrize("kind", MATRICES)
 def test_padding_has_no_derivative(kind: str, by_module: bool) -> None:
     with torch.random.fork_rng():
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         model = Padded(by_module).double()
         with torch.no_grad():
             model.words.weight[0] = torch.randn(4, dtype=torch.float64)  # as trained networks may have it

@@ -49,7 +49,7 @@ def data(samples: int = 6) -> tuple[Tensor, Tensor]:
 
 def drawn(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         return build()
 
 

@@ -7,11 +7,17 @@ from html import unescape
 
 import pytest
 
+from tests.verify.page.full_size import undrawn
 from tests.verify.page.test_report import Page
 from tests.verify.results.sample_results import sample
 from verify.judging.campaign import Campaign, Outcomes, Survivor
 from verify.page import report
 from verify.page.report import pages
+
+__all__ = ["undrawn"]
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 SURVIVOR = Survivor(
     file="theory/zone/edges.py",

@@ -3,9 +3,15 @@
 import re
 from dataclasses import replace
 
-from tests.verify.page.full_size import like_figures
+import pytest
+
+from tests.verify.page.full_size import like_figures, undrawn
 from tests.verify.results.sample_results import sample
 from verify.page.report import document
+
+__all__ = ["undrawn"]
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def words(html: str) -> str:

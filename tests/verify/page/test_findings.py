@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
+from tests.verify.page.full_size import undrawn
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.page import report
@@ -17,6 +18,10 @@ from verify.page.report.findings import how_closely, how_far, paper_findings
 from verify.page.report.misprints import misprint_table
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
+
+__all__ = ["undrawn"]
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def page_of(made: Results) -> str:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tests.verify.page.full_size import full_size
+import pytest
+
+from tests.verify.page.full_size import full_size, undrawn
 from tests.verify.page.test_findings import WRONG, entry, made, page_of, run
 from tests.verify.results.sample_rows import point
 from verify.page.report.glance import Statement, glances
 from verify.page.report.statements import place
 from verify.results import Row
+
+__all__ = ["undrawn"]
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 WRONG_READING: dict[str, Any] = {"verdict": "disagrees", "expected": "disagrees", "points": WRONG}
 REAL = {"data": "digits", "replicate": "one tanh network"}

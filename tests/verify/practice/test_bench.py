@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,12 @@ def small() -> Case:
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """No library but this one and torch, whatever is installed."""
     monkeypatch.setattr(bench_peers, "import_module", absent)
+
+
+@pytest.fixture(autouse=True)
+def _without_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch traces writes down the stack, deep in a test, at each of thousands of operations."""
+    monkeypatch.setattr(traceback, "extract_stack", lambda *_, **__: traceback.StackSummary())
 
 
 def absent(name: str) -> Any:
