@@ -120,6 +120,9 @@ class Observation:
         number of classes of the images, see `classes_of`.
     small
         The id of the observation that draws the same at sizes for a CPU, if these are for a GPU.
+    single
+        What of it is in single precision, if anything is: on another device its numbers are others, by how much nobody
+        knows.
     """
 
     id: str
@@ -140,6 +143,7 @@ class Observation:
     on_host: str = ""
     cost: Callable[[Point], Cost] | None = None
     small: str = ""
+    single: str = ""
 
     @property
     def paper(self) -> str:

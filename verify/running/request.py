@@ -68,8 +68,9 @@ class Request:
 
     @property
     def single(self) -> set[str]:
-        """Ids of the experiments that are in single precision."""
-        return {c.experiment.id for c in self.claims if isinstance(c, Claim) and c.experiment.single}
+        """Ids of the experiments and observations that are in single precision."""
+        drawn = (c.experiment for c in self.claims if isinstance(c, Claim))
+        return {item.id for item in (*drawn, *self.observations) if item.single}
 
     @property
     def heading(self) -> tuple[str, ...]:

@@ -185,6 +185,21 @@ def test_between_devices_verdicts_alone_of_trainings_are_compared(recorded: Resu
     assert any("measured" in line for line in held)
 
 
+def test_between_devices_tables_in_single_precision_are_not_compared(recorded: Results) -> None:
+    table = sample().observations[1]
+    here = dataclasses.replace(recorded, observations=[table], sha256="")
+    other = dataclasses.replace(table, groups=table.groups[:-1])
+    there = dataclasses.replace(
+        here, suite=dataclasses.replace(recorded.suite, device="cuda"), observations=[other]
+    )
+    assert replays.replay_differences(here, there, single=[table.id]) == []
+    assert replays.replay_differences(here, there) == [f"{table.id}: the table differs"]
+    broken = dataclasses.replace(there, observations=[dataclasses.replace(other, error="no memory")])
+    assert len(replays.replay_differences(here, broken, single=[table.id])) == 1
+    moved = dataclasses.replace(here, observations=[other])
+    assert len(replays.replay_differences(here, moved, single=[table.id])) == 1  # on one device every number
+
+
 def test_a_replay_compares_tables_and_planted_errors(recorded: Results) -> None:
     table = sample().observations[1]
     full = dataclasses.replace(recorded, observations=[table], planted=sample().planted, sha256="")
