@@ -17,6 +17,6 @@ ENTRIES = (
     Entry(
         "F8",
         "the largest rate is about 12 over the curvature for networks with ReLU",
-        scope="small perceptrons with one hidden layer",
+        scope="small perceptrons with one to three hidden layers",
     ),
 )

@@ -121,6 +121,10 @@ SAID = Passage(
     "a narrow range of large, stable learning rates",
     "abstract; of the range in section 1, 12 for ReLU, other accounts were read",
 )
+NARROWER = SAID._replace(
+    standing=Standing.OUTSIDE,
+    place="abstract; of the range in section 1, 12 for ReLU, accounts by others, on wider networks than these",
+)
 BETWEEN = "less than half-way from 12 to the 4 of linear networks, in decades: the paper says approximately"
 DECADES = "decades of the largest rate times the curvature at the start"
 
@@ -153,7 +157,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         id="catapult/relu-in-one-layer",
         entries=("F8",),
         source=SOURCE,
-        passage=SAID,
+        passage=NARROWER,
         statement=r"\mathbb{E} \log_{10} \eta_{\max}\lambda_0 = \log_{10} 12 "
         r"\quad\text{ReLU, one hidden layer, inputs of mean 0}",
         says="Perceptrons with ReLU and one hidden layer, on inputs of mean 0, train up to a rate of about twelve "

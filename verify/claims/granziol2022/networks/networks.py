@@ -95,9 +95,7 @@ INPUTS = {name: _typical(name) for name in ("own_directions", *FORMULAS)}
 
 WITHIN = "the largest error on four networks that the law had never seen was 12 %, on one of them at one batch size"
 
-FAR_OFF = (
-    "5 % of the measured eigenvalue; the formula is off by a tenth at least, and by a factor of four at most"
-)
+FAR_OFF = "5 % of what the formula gives; it is off by a tenth at least, and by a factor of five at most"
 SMALLER = "the margin 5 %: half of the least error of the formula on the first networks drawn"
 
 CLAIMS: tuple[AnyClaim, ...] = (

@@ -90,8 +90,11 @@ ONE = "the one standard deviation of section 8.2.1, of the batches, as in figure
 
 NO_BATCH = "a batch of one sample"
 
+FAR_FROM_THE_LIMIT = Passage(Standing.OUTSIDE, "our results are in the limit of P,B →∞", "Section 8.2.1")
+"""Of networks of 226 parameters, where the accuracy for B = 128 is not reached: no error of the paper."""
 
-def _within_a_third(name: str, says: str, experiment: Experiment, **verdict: Any) -> Claim:
+
+def _within_a_third(name: str, says: str, experiment: Experiment, passage: Passage, **verdict: Any) -> Claim:
     return Claim(
         id=f"granziol2022/{name}",
         entries=("B19", "B40"),
@@ -99,7 +102,7 @@ def _within_a_third(name: str, says: str, experiment: Experiment, **verdict: Any
         statement=r"\mathbb{E}\,\lambda_1(H_B) = \lambda_1 + \frac{P \sigma^2}{b \lambda_1} \text{ to } 30\,\%,\quad "
         r"B = 128",
         says=says,
-        passage=Passage(Standing.AS_STATED, "which is ≈ 30% for B = 128", "Section 8.2.1"),
+        passage=passage,
         experiment=experiment,
         score="measured",
         inputs=INPUTS,
@@ -114,7 +117,7 @@ def _within_a_third(name: str, says: str, experiment: Experiment, **verdict: Any
 
 
 def _within_a_deviation(
-    name: str, says: str, experiment: Experiment, theorem: str, score: str, **verdict: Any
+    name: str, says: str, experiment: Experiment, theorem: str, score: str, passage: Passage, **verdict: Any
 ) -> Claim:
     return Claim(
         id=f"granziol2022/{name}",
@@ -123,9 +126,7 @@ def _within_a_deviation(
         statement=r"\Big|\mathbb{E}\,\frac{\bar\lambda - \lambda_1'}{s}\Big| \le 1,\quad \bar\lambda, s: "
         r"\text{mean and standard deviation of } \lambda_1(H_B) \text{ over ten batches},\ B = 128",
         says=says,
-        passage=Passage(
-            Standing.AS_STATED, "within 1 standard deviation from the true result", "Section 8.2.1"
-        ),
+        passage=passage,
         experiment=experiment,
         score=score,
         predict=lambda _: 0.0,
@@ -147,15 +148,18 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "At the start of training, on small networks, Theorem 4 gives the mean top eigenvalue of batches of 128 to "
         "the accuracy that the paper states.",
         START,
+        Passage(Standing.AS_STATED, "which is ≈ 30% for B = 128", "Section 8.2.1"),
     ),
     _within_a_third(
         "theorem-4-trained-at-128",
-        "After some hundred steps of training too, on small networks, Theorem 4 gives the mean top eigenvalue of "
-        "batches of 128 to the accuracy that the paper states.",
+        "After some hundred steps of training too, on networks of 226 parameters, Theorem 4 gives the mean top "
+        "eigenvalue of batches of 128 to the accuracy that the paper states.",
         TRAINED,
+        FAR_FROM_THE_LIMIT,
         expected=Verdict.DISAGREES,
-        finding="On small networks after 300 steps the mean over batches of 128 is four fifths above Theorem 4, not a "
-        "third: the noise sits along the directions of large curvature.",
+        finding="On networks of 226 parameters after 300 steps the mean over batches of 128 is four fifths above "
+        "Theorem 4, not a third: the noise sits along the directions of large curvature. On LeNet-5 it comes out 25 to "
+        "28 % low, on a small network of VGG's kind within 10 %, both within what the paper allows.",
     ),
     _within_a_deviation(
         "theorem-7-within-a-deviation",
@@ -164,17 +168,19 @@ CLAIMS: tuple[AnyClaim, ...] = (
         START,
         "theorem 7, eq. (16)",
         "off_7",
+        Passage(Standing.AS_STATED, "within 1 standard deviation from the true result", "Section 8.2.1"),
     ),
     _within_a_deviation(
         "theorem-4-trained-within-a-deviation",
-        "After some hundred steps of training, on small networks, the mean top eigenvalue of batches of 128 lies "
-        "within one of their standard deviations of Theorem 4.",
+        "After some hundred steps of training, on networks of 226 parameters, the mean top eigenvalue of batches of "
+        "128 lies within one of their standard deviations of Theorem 4.",
         TRAINED,
         "theorem 4, eq. (9)",
         "off_4",
+        FAR_FROM_THE_LIMIT,
         expected=Verdict.DISAGREES,
-        finding="On small networks after 300 steps the mean over ten batches of 128 is 1.4 of their deviations above "
-        "Theorem 4; at the start it is about one, too near to decide.",
+        finding="On networks of 226 parameters after 300 steps the mean over ten batches of 128 is 1.4 of their "
+        "deviations above Theorem 4; at the start it is about one, too near to decide. On LeNet-5 it is within one.",
     ),
     Claim(
         id="granziol2022/theorem-7-fits-better",

@@ -235,6 +235,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         kind=Kind.NEVER_ABOVE,
         score="apart",
         predict=lambda _: 1.0,
+        pilot="that every network is judged, and that it fails: first draws agreed on the mean over networks, but "
+        "the paper says exact",
         expected=Verdict.DISAGREES,
         finding="On the median network both edges are half a step apart or less, but not on every one: on one in seven "
         "(LeNet-300-100) or ten (LeNet-5) it is more than a step, mostly above, where the excess lingers near 1.",
