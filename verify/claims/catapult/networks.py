@@ -148,6 +148,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer",
@@ -172,6 +173,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="that it disagrees was seen on networks drawn first",
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer-as-linear",
@@ -191,6 +193,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="the statement itself, after networks drawn first",
         rivals={"12": lambda _: float(np.log10(12)), "2": lambda _: float(np.log10(2))},
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-on-positive-inputs",
@@ -212,6 +215,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"at least forty": lambda _: float(np.log10(40))},
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/tanh-in-one-layer",
@@ -233,5 +237,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"at most four": lambda _: float(np.log10(catapult.largest_product()))},
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
 )
