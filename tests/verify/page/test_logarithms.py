@@ -11,6 +11,7 @@ import pytest
 
 from tests.verify.results.sample_rows import point, row
 from verify.claims import registry
+from verify.judging.admission import problems
 from verify.judging.estimands import slack
 from verify.judging.power import claim_power
 from verify.model import LOGARITHMS, Claim, Kind
@@ -42,6 +43,12 @@ def test_each_claim_on_a_logarithm_says_to_which_base() -> None:
         assert bool(claim.logarithm) == log, claim.id
         assert ("decades" in claim.quantity) == (claim.logarithm == "10"), claim.id
     assert {claim.logarithm for claim in CLAIMS.values()} < {"", *LOGARITHMS}
+
+
+@pytest.mark.parametrize("changes", [{"logarithm": "3"}, {"relative": True}, {"kind": Kind.PROPORTION}])
+def test_a_logarithm_has_a_known_base_an_absolute_margin_and_a_mean(changes: dict[str, Any]) -> None:
+    assert not [said for said in problems(DEEPER) if "logarithms" in said]
+    assert [said for said in problems(dataclasses.replace(DEEPER, **changes)) if "logarithms" in said]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,8 @@ def test_absolute_margins_are_no_share_of_a_prediction() -> None:
     ]
     wrong = dataclasses.replace(slope, points=[point({}, -0.5, 0.24, 0.0, 0.1)])
     assert how_far(wrong) == "exponent −0.5 where 0 is measured"
+    local = dataclasses.replace(wrong, kind="mean", quantity="local exponent of the rate in the batch size")
+    assert how_far(local) == "exponent −0.5 where 0 is measured"
 
 
 def test_an_exponent_is_off_by_a_difference() -> None:

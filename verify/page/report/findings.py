@@ -209,7 +209,8 @@ def how_far(row: Row) -> str:
         return f"violated in {percent(point.measured)} of the replicates"
     over = _over(row, point)
     if not (row.relative or row.logarithm) or not 0 < over < math.inf:
-        what = "exponent " if row.kind == Kind.EXPONENT else ""
+        slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
+        what = "exponent " if slope else ""
         predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
         return f"{what}{predicted} where {measured} is measured"
     if ratios.off_by(over) >= TIMES:
