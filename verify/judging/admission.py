@@ -18,6 +18,7 @@ from verify.judging.judge import PRINTED, SEPARATION, labels, readings, separati
 from verify.model import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
+    LOGARITHMS,
     MODEL_BASED,
     ONE_SIDED,
     SPANS_SIZES,
@@ -51,6 +52,9 @@ LOOKED = re.compile(
     r"\b(was|were|had \w+) seen\b|\bpilots?\b|\bfirst draws\b|\bwe tried\b|\bwere tried\b", re.IGNORECASE
 )
 """What a reason says that owes something to earlier draws."""
+
+NO_LOGARITHMS = (Kind.EXPONENT, Kind.RATIO, Kind.PROPORTION, Kind.GROUPS, *ABSOLUTE)
+"""Kinds whose numbers are slopes, shares or spreads whatever the score is: no difference of them is a factor."""
 
 REPLICATE_BY_REPLICATE = (Kind.MEAN, *ONE_SIDED, *BOUNDS_EVERY_REPLICATE)
 """Kinds that may compare each replicate with a prediction of its own, and know its numerical error."""
@@ -145,6 +149,10 @@ def _places(values: object) -> bool:
 def _claim_problems(claim: Claim) -> Iterator[str]:
     experiment = claim.experiment
     yield from _margin_problems(claim.margin, claim.relative, claim.margin_reason)
+    if claim.logarithm and (
+        claim.logarithm not in LOGARITHMS or claim.relative or claim.kind in NO_LOGARITHMS
+    ):
+        yield f"have logarithms to base {', '.join(LOGARITHMS)}, means with an absolute margin, if any"
     if not experiment.points or len(set(experiment.points)) < len(experiment.points):
         yield "have points, all different"
     wrong = [*_kind_problems(claim), *_along_problems(claim)]

@@ -38,7 +38,7 @@ from verify.judging.intervals import (
     ratio_interval,
 )
 from verify.judging.sizes import exponent_replicates, extrapolated
-from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, real_or_nan
+from verify.model import BOUNDS_EVERY_REPLICATE, SPANS_SIZES, Claim, Kind, Prediction, raised, real_or_nan
 
 __all__ = [
     "Measured",
@@ -143,13 +143,15 @@ def excesses(claim: Claim, predict: Prediction, score: str, point: Point, scores
 def slack(claim: Claim, predict: Prediction, score: str, point: Point, scores: Scores) -> float | None:
     """Mean score over mean bound, or score over bound on the replicate that comes closest where each must keep to it.
 
-    None where that says nothing.
+    Of logarithms the ratio of what they are logarithms of. None where that says nothing.
     """
     values, bounds = _with_predictions(claim, predict, score, point, scores)
     measured, bound = float(values.mean()), float(bounds.mean())
     if claim.kind in BOUNDS_EVERY_REPLICATE:
         closest = np.argmax(_beyond(claim, values, bounds))
         measured, bound = float(values[closest]), float(bounds[closest])
+    if claim.logarithm:
+        return raised(claim.logarithm, measured - bound) if math.isfinite(bound) else None
     return measured / bound if math.isfinite(bound) and bound else None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from verify.judging.numbers import factor, number
 from verify.judging.properties import Explored
 from verify.model import (
     BOUNDS_EVERY_REPLICATE,
@@ -14,6 +15,7 @@ from verify.model import (
     Kind,
     StatisticalProperty,
     Verdict,
+    raised,
 )
 from verify.results import PointOutcome
 
@@ -34,6 +36,32 @@ class Power(NamedTuple):
     sensitivity: float | None
 
 
+class _Unit(NamedTuple):
+    """How a deviation is told: in percent of a number, as a factor where the numbers are logarithms, else plainly."""
+
+    relative: bool
+    logarithm: str = ""
+
+    def size(self, value: float) -> str:
+        """A deviation in words."""
+        if self.logarithm:
+            return factor(self.logarithm, value)
+        if self.relative and value >= TIMES:
+            return f"{number(value)} times"
+        return f"{number(100 * value)} %" if self.relative else number(value)
+
+    def told(self, value: float) -> str:
+        """A mean or a bound, of logarithms what they are logarithms of."""
+        return number(raised(self.logarithm, value) if self.logarithm else value, 3)
+
+
+_PLAIN = _Unit(relative=False)
+
+
+def _unit(claim: Claim) -> _Unit:
+    return _Unit(claim.relative, claim.logarithm)
+
+
 def claim_power(claim: Claim, outcomes: list[PointOutcome]) -> Power:
     """What a run could have seen of a claim, in the words and the unit of its kind."""
     return Power(_claim_words(claim, outcomes), _claim_sensitivity(claim, outcomes))
@@ -47,7 +75,7 @@ def _claim_words(claim: Claim, outcomes: list[PointOutcome]) -> str:
         return _bound_power(claim, outcomes)
     if claim.kind is Kind.DISTRIBUTION and not disagreeing:
         return _distance_power(outcomes)
-    return _power(claim.relative, outcomes)
+    return _power(_unit(claim), outcomes)
 
 
 def _claim_sensitivity(claim: Claim, outcomes: list[PointOutcome]) -> float | None:
@@ -81,37 +109,45 @@ def explored_sensitivity(claim: ExactProperty | StatisticalProperty, explored: E
     return _caught(claim.relative, decided) if decided else None
 
 
-def _power(relative: bool, outcomes: list[PointOutcome]) -> str:
+def _power(unit: _Unit, outcomes: list[PointOutcome]) -> str:
     """Which deviations this run excludes, and which it would have caught, at its least sharp point."""
     wrong = [o for o in outcomes if o.verdict == Verdict.DISAGREES]
     if wrong:
-        return f"{_shortfall(relative, wrong)}{_seen_from(relative, outcomes)}"
+        return f"{_shortfall(unit, wrong, outcomes)}{_seen_from(unit, outcomes)}"
     if _blank(outcomes):
         return NOTHING
-    scales = _scales(relative, outcomes)
+    scales = _scales(unit.relative, outcomes)
     excluded = max(
         (abs(o.measured - o.predicted) + _half(o)) / s for o, s in zip(outcomes, scales, strict=True)
     )
     return (
-        f"A deviation beyond {_size(excluded, relative)} is excluded by this run; "
-        f"one beyond {_size(_caught(relative, outcomes), relative)} would have been caught."
-        f"{_everywhere(relative, outcomes)}"
+        f"A deviation beyond {unit.size(excluded)} is excluded by this run; "
+        f"one beyond {unit.size(_caught(unit.relative, outcomes))} would have been caught."
+        f"{_everywhere(unit, outcomes)}"
     )
 
 
-def _everywhere(relative: bool, outcomes: list[PointOutcome]) -> str:
-    """What a formula that is wrong by one factor at every point may not exceed: its sharpest point tells."""
-    shares = [(o.margin + 2 * _half(o)) / abs(o.predicted) for o in outcomes if o.predicted]
-    if not shares or (relative and _size(min(shares), True) == _size(_caught(True, outcomes), True)):
+def _everywhere(unit: _Unit, outcomes: list[PointOutcome]) -> str:
+    """What a formula that is wrong by as much at every point may not exceed: its sharpest point tells.
+
+    Never in percent of a prediction where the margin is not: it may be an exponent or a logarithm, which can be 0.
+    """
+    known = [o for o in outcomes if o.predicted or not unit.relative]
+    if not known:
         return ""
-    return f" A theory off by {_size(min(shares), True)} at every point would have been told from the truth."
+    sharpest = min(
+        (o.margin + 2 * _half(o)) / s for o, s in zip(known, _scales(unit.relative, known), strict=True)
+    )
+    if unit.size(sharpest) == unit.size(_caught(unit.relative, outcomes)):
+        return ""
+    return f" A theory off by {unit.size(sharpest)} at every point would have been told from the truth."
 
 
-def _seen_from(relative: bool, outcomes: list[PointOutcome]) -> str:
+def _seen_from(unit: _Unit, outcomes: list[PointOutcome]) -> str:
     return (
         ""
         if _blank(outcomes)
-        else f" From {_size(_caught(relative, outcomes), relative)} on it would be seen."
+        else f" From {unit.size(_caught(unit.relative, outcomes))} on it would be seen."
     )
 
 
@@ -121,10 +157,13 @@ def _bound_power(claim: Claim, outcomes: list[PointOutcome]) -> str:
         return NOTHING
     side = "above" if claim.kind is Kind.AT_LEAST else "below"
     tightest = _tightest(outcomes)
-    stronger = _size(_stronger(claim, outcomes), claim.relative)
+    unit = _unit(claim)
+    mean = "geometric mean" if unit.logarithm else "mean"
     return (
-        f"Where it is tightest the mean is {tightest.measured:.3g}, the bound {tightest.predicted:.3g}; "
-        f"a bound {side} {_breaking(claim, tightest):.3g}, stronger by {stronger}, would have been broken."
+        f"Where it is tightest the {mean} is {unit.told(tightest.measured)}, "
+        f"the bound {unit.told(tightest.predicted)}; "
+        f"a bound {side} {unit.told(_breaking(claim, tightest))}, "
+        f"stronger by {unit.size(_stronger(claim, outcomes))}, would have been broken."
         f"{_looseness(outcomes)}"
     )
 
@@ -147,15 +186,15 @@ def _looseness(outcomes: list[PointOutcome]) -> str:
     """That a bound holds says little if much stronger ones hold too."""
     slacks = [o.slack for o in outcomes if o.slack is not None and o.slack > 0]
     tightest = min((max(s, 1 / s) for s in slacks), default=1.0)
-    return f" It holds, loose by a factor of {tightest:.2g}." if tightest >= LOOSE else ""
+    return f" It holds, loose by a factor of {number(tightest)}." if tightest >= LOOSE else ""
 
 
 def _seen(outcomes: list[PointOutcome]) -> str:
     broken = [o for o in outcomes if o.violations]
     first = broken[0].violations[0]
     return (
-        f"Broken: by {_size(first.by, False)} in replicate {first.replicate}, and in "
-        f"{100 * max(o.measured for o in broken):.2g} % of the replicates where it is worst. One is enough."
+        f"Broken: by {number(first.by)} in replicate {first.replicate}, and in "
+        f"{number(100 * max(o.measured for o in broken))} % of the replicates where it is worst. One is enough."
     )
 
 
@@ -163,7 +202,9 @@ def _never_seen(outcomes: list[PointOutcome]) -> str:
     rarest = max(o.upper for o in outcomes)
     if not math.isfinite(rarest):
         return NOTHING
-    return f"No violation in any replicate: they are rarer than {100 * rarest:.2g} %.{_looseness(outcomes)}"
+    return (
+        f"No violation in any replicate: they are rarer than {number(100 * rarest)} %.{_looseness(outcomes)}"
+    )
 
 
 def _distance_power(outcomes: list[PointOutcome]) -> str:
@@ -172,8 +213,8 @@ def _distance_power(outcomes: list[PointOutcome]) -> str:
     excluded = max(o.upper for o in outcomes)
     caught = max(o.margin + 2 * _half(o) for o in outcomes)
     return (
-        f"Distribution functions that differ by more than {_size(excluded, False)} somewhere are excluded by this "
-        f"run; a difference of {_size(caught, False)} would have been caught."
+        f"Distribution functions that differ by more than {_PLAIN.size(excluded)} somewhere are excluded by this "
+        f"run; a difference of {_PLAIN.size(caught)} would have been caught."
     )
 
 
@@ -195,19 +236,17 @@ def _caught(relative: bool, outcomes: list[PointOutcome]) -> float:
     )
 
 
-def _shortfall(relative: bool, wrong: list[PointOutcome]) -> str:
-    """By how much a rejected formula is off, at least, where it is off the most."""
+def _shortfall(unit: _Unit, wrong: list[PointOutcome], outcomes: list[PointOutcome]) -> str:
+    """By how much a rejected formula is off, at least, where it is off the most: at other points it may be less."""
     if any(not math.isfinite(o.predicted) for o in wrong):
         return "It gives no finite number."
-    gaps = [
+    gap = max(
         max(o.lower - o.predicted, o.predicted - o.upper)
-        / (abs(o.measured) if relative and o.measured else 1.0)
+        / (abs(o.measured) if unit.relative and o.measured else 1.0)
         for o in wrong
-    ]
-    gap = max(gaps)
-    return f"It is off by at least {_size(gap, relative)}{' of' * (gap < TIMES) if relative else ''}" + (
-        " what was measured." if relative else "."
     )
+    told = f"{unit.size(gap)}{' of' * (gap < TIMES)} what was measured" if unit.relative else unit.size(gap)
+    return f"{'At its worst point it' if len(outcomes) > 1 else 'It'} is off by at least {told}."
 
 
 def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explored) -> str:
@@ -219,13 +258,7 @@ def explored_power(claim: ExactProperty | StatisticalProperty, explored: Explore
         return f"None of {count} examples violates it by more than {claim.tolerance:.1g}."
     decided = [o for o in explored.outcomes if math.isfinite(o.lower + o.upper)]
     return (
-        f"{count} examples. {_power(claim.relative, decided)}"
+        f"{count} examples. {_power(_Unit(claim.relative), decided)}"
         if decided
         else f"{count} examples, none decided."
     )
-
-
-def _size(value: float, relative: bool) -> str:
-    if relative and value >= TIMES:
-        return f"{value:.2g} times"
-    return f"{100 * value:.2g} %" if relative else f"{value:.2g}"

@@ -24,6 +24,7 @@ from verify.model.domains import Domain
 from verify.model.kinds import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
+    LOGARITHMS,
     MODEL_BASED,
     ONE_SIDED,
     OURS,
@@ -34,12 +35,14 @@ from verify.model.kinds import (
     Standing,
     Tier,
     Verdict,
+    raised,
 )
 
 __all__ = [
     "ABSOLUTE",
     "ALPHA",
     "BOUNDS_EVERY_REPLICATE",
+    "LOGARITHMS",
     "MODEL_BASED",
     "ONE_SIDED",
     "OURS",
@@ -57,6 +60,7 @@ __all__ = [
     "StatisticalProperty",
     "Tier",
     "Verdict",
+    "raised",
     "real_or_nan",
 ]
 
@@ -236,6 +240,9 @@ class Claim(_Stated):
         point; with `inputs` there are only the points, each with its own prediction.
     quantity
         Label of the vertical axis, with its unit.
+    logarithm
+        The base, "2", "e" or "10", where score and prediction are logarithms: their differences are then told as
+        factors. Empty for plain numbers, and for exponents, which are slopes.
     """
 
     experiment: Experiment
@@ -257,6 +264,7 @@ class Claim(_Stated):
     numerical: float = 0.0
     axis: str = ""
     quantity: str = ""
+    logarithm: str = ""
 
     def prediction(self, point: Point, formula: Prediction | None = None) -> float:
         """A formula's value (the theory's by default) at a point, measured inputs at their typical values."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import NamedTuple
 
 __all__ = [
     "ABSOLUTE",
     "BOUNDS_EVERY_REPLICATE",
+    "LOGARITHMS",
     "MODEL_BASED",
     "ONE_SIDED",
     "OURS",
@@ -18,6 +20,7 @@ __all__ = [
     "Standing",
     "Tier",
     "Verdict",
+    "raised",
 ]
 
 
@@ -135,3 +138,18 @@ BOUNDS_EVERY_REPLICATE = (Kind.NEVER_BELOW, Kind.NEVER_ABOVE)
 
 ABSOLUTE = (*BOUNDS_EVERY_REPLICATE, Kind.DISTRIBUTION)
 """What is judged is a share or a distance, whose prediction is 0: the margin is in probability."""
+
+LOGARITHMS = {"2": 2.0, "e": math.e, "10": 10.0}
+"""Bases of the logarithms that a claim may judge."""
+
+
+def raised(logarithm: str, value: float) -> float:
+    """The number whose logarithm to this base is `value`; infinite where it is too large for a float.
+
+    >>> raised("2", 3.0), raised("10", -1.0), raised("10", 400.0)
+    (8.0, 0.1, inf)
+    """
+    try:
+        return float(LOGARITHMS[logarithm] ** value)
+    except OverflowError:
+        return math.inf

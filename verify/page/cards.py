@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES
+from verify.judging.numbers import factor
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, raised
 from verify.page import wording
 from verify.page.counts import percent
 from verify.page.size_panels import local_slopes, mean_at
@@ -87,6 +88,20 @@ class ReadRow:
     def counts_violations(self) -> bool:
         """Whether what is judged is a share of replicates that must be 0."""
         return self.row.kind in BOUNDS_EVERY_REPLICATE
+
+    @property
+    def unit(self) -> str:
+        """The logarithm that its numbers are; empty where they are plain."""
+        return wording.unit(self.row)
+
+    @property
+    def wide(self) -> str:
+        """The margin of a logarithm as the factor that it allows."""
+        return factor(self.row.logarithm, self.row.margin)
+
+    def of(self, value: float) -> str:
+        """What a logarithm is one of."""
+        return f"{self.unit} of {wording.numeral(raised(self.row.logarithm, value), 3)}"
 
     @property
     def redraws(self) -> list[str]:
@@ -229,6 +244,8 @@ def sensitivity(row: Row) -> str:
     """The smallest error that was sure to be told apart; a dash where nothing says."""
     if row.sensitivity is None or not math.isfinite(row.sensitivity):
         return "—"
+    if row.logarithm:
+        return factor(row.logarithm, row.sensitivity)
     return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from verify.model import raised
 from verify.page import ratios, wording
 from verify.page.vocabulary import SYMBOLS
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
@@ -171,9 +172,9 @@ def _numbers(row: Row, point: PointOutcome) -> dict[str, str]:
     halves = abs(point.measured - point.predicted) / half if half > 0 else math.inf
     margins = f"{_short(abs(wording.deviation(point)))} margins"
     return {
-        "theory": wording.numeral(point.predicted, 6, plain=True),
+        "theory": _in_unit(row, point.predicted),
         "margin": f"{_short(point.margin)} ({row.margin_reason})",
-        "measured": wording.numeral(point.measured, 6, plain=True),
+        "measured": _in_unit(row, point.measured),
         "half-width": f"{_short(half)} ({parts})",
         "deviation": f"{_short(halves)} half-widths, {margins}" if half > 0 else margins,
         "sizes": wording.parameters(point.parameters),
@@ -193,6 +194,17 @@ def _particulars(row: Row, point: PointOutcome) -> dict[str, str]:
         facts["violations"] = f"replicate {wording.listed_violations(point, plain=True)}"
         facts["draw again"] = wording.redraw(row, point)
     return facts
+
+
+def _in_unit(row: Row, value: float) -> str:
+    """A number; a logarithm with what it is one of."""
+    said = wording.numeral(value, 6, plain=True)
+    of = (
+        f" ({wording.unit(row, plain=True)} of {_short(raised(row.logarithm, value))})"
+        if row.logarithm
+        else ""
+    )
+    return said + of
 
 
 def _short(value: float) -> str:

@@ -41,6 +41,7 @@ __all__ = [
     "telling",
     "terms",
     "undecided",
+    "unit",
     "unseen",
 ]
 
@@ -190,6 +191,11 @@ def listed_violations(point: PointOutcome, *, plain: bool = False) -> str:
     '3 (by 0.25), 8 (by 2)'
     """
     return ", ".join(f"{v.replicate} (by {numeral(v.by, 3, plain=plain)})" for v in point.violations)
+
+
+def unit(row: Row, *, plain: bool = False) -> str:
+    """The logarithm that the numbers of a row are; empty where they are plain."""
+    return "" if not row.logarithm else f"log{row.logarithm}" if plain else _LOGARITHMS[row.logarithm]
 
 
 def redraw(row: Row, point: PointOutcome) -> str:
@@ -360,6 +366,7 @@ _LETTERS = (
     "q2",
 )
 _ABSENT = object()
+_LOGARITHMS = {"2": "log₂", "e": "ln", "10": "log₁₀"}
 _LONGEST_SLUG = 120
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECASE)
 _NUMBER = float | int | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from verify.model import Kind, NoTheory, Standing, Verdict
+from verify.model import LOGARITHMS, Kind, NoTheory, Standing, Verdict
 from verify.model.inventory import Status
 
 __all__ = [
@@ -133,6 +133,7 @@ class Row:
     `pilot` says what of its bound or margin was set after pilot draws. `says` is the claim in a sentence without
     formulas, `topic` the room of its paper that it stands in, `code` the file and line of what draws or computes its
     scores, and `symbols` the meaning of the letters of its statement, in LaTeX, as far as its paper lists them.
+    `logarithm` is the base where its numbers are logarithms; empty where they are plain.
     """
 
     id: str
@@ -173,6 +174,7 @@ class Row:
     topic: str = ""
     code: str = ""
     symbols: dict[str, str] = field(default_factory=dict[str, str])
+    logarithm: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,6 +356,7 @@ WORDS: dict[tuple[type, str], tuple[str, ...]] = {
     (Row, "standing"): tuple(Standing),
     (Row, "no_theory"): ("", *NoTheory),
     (Row, "kind"): (*Kind, "identity", "exact property", "property", "check"),
+    (Row, "logarithm"): ("", *LOGARITHMS),
     (InventoryRow, "status"): tuple(Status),
     (Suite, "draws"): ("streams", "counted"),
 }

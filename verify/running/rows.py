@@ -77,6 +77,7 @@ def claim_row(
         replicate=claim.experiment.replicate,
         data=claim.experiment.data,
         quantity=claim.quantity,
+        logarithm=claim.logarithm,
         power=power.words,
         sensitivity=power.sensitivity,
         seconds=seconds,

@@ -106,19 +106,21 @@ def test_an_error_beyond_the_sensitivity_is_told_and_one_well_inside_it_is_not()
         assert off.verdict == verdict
 
 
-def test_an_absolute_margin_says_its_sensitivity_in_percent_of_the_prediction_too() -> None:
+def test_an_absolute_margin_says_its_sensitivity_in_its_own_unit() -> None:
+    """A prediction may be an exponent or a share, and 0: a percentage of it says nothing."""
     (row,) = rows_of(relative=False, rivals={"far": lambda p: 9.0})
     caught = [p.margin + 2 * max(p.upper - p.measured, p.measured - p.lower) for p in row.points]
-    share = min(c / p.predicted for c, p in zip(caught, row.points, strict=True))
     assert row.sensitivity == pytest.approx(max(caught))
-    assert f"A theory off by {100 * share:.2g} % at every point would have been told" in row.power
+    assert f"one beyond {max(caught):.2g} would have been caught." in row.power and "%" not in row.power
+    sharpest = f" A theory off by {min(caught):.2g} at every point would have been told from the truth."
+    assert (sharpest in row.power) == (f"{min(caught):.2g}" != f"{max(caught):.2g}")
 
 
 @pytest.mark.parametrize(
     ("factor", "sentence"),
     [
-        (1.5, "It is off by at least 49 % of what was measured."),
-        (4, "It is off by at least 3 times what was measured."),
+        (1.5, "At its worst point it is off by at least 49 % of what was measured."),
+        (4, "At its worst point it is off by at least 3 times what was measured."),
         (math.inf, "It gives no finite number."),
         (1j, "It gives no finite number."),
     ],

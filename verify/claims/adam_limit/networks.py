@@ -107,5 +107,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         no_theory=NoTheory.CONSTANT,
         quantity="logarithm of the loss at four times the batch size over that at the batch size",
+        logarithm="e",
     ),
 )

@@ -152,6 +152,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         },
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer",
@@ -176,6 +177,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="that it disagrees was seen on networks drawn first",
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-in-one-layer-as-linear",
@@ -195,6 +197,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot="the statement itself, after networks drawn first",
         rivals={"12": lambda _: float(np.log10(12)), "2": lambda _: float(np.log10(2))},
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/relu-on-positive-inputs",
@@ -216,6 +219,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"at least forty": lambda _: float(np.log10(40))},
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
     Claim(
         id="catapult/tanh-in-one-layer",
@@ -237,5 +241,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"at most four": lambda _: float(np.log10(catapult.largest_product()))},
         no_theory=NoTheory.CONSTANT,
         quantity=DECADES,
+        logarithm="10",
     ),
 )

@@ -232,6 +232,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 **rivals,
             },
             quantity="logarithm of the best rate of one step",
+            logarithm="e",
         )
         for name, entry, when, experiment, typical, rivals in (
             ("at-the-start", "H4", "at the start", START, "start", {}),
@@ -270,5 +271,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "and the mean gradient does not: the simple scale is several times too small, and the rate from it four times "
         "too large (3.5 to 5).",
         quantity="logarithm of the best rate of one step",
+        logarithm="e",
     ),
 )

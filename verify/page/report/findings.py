@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from verify.judging.judge import PRINTED
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict
+from verify.judging.numbers import factor
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict, raised
 from verify.model.inventory import Status
 from verify.page import ratios, wording
 from verify.page.cards import EXACT
@@ -167,7 +168,8 @@ def corrections(rows: Sequence[Row]) -> dict[str, Row]:
 def how_closely(row: Row) -> str:
     """How exactly theory holds, over all points of a row that agrees.
 
-    For a mean the largest deviation with its half-width, in percent of the prediction where the margin is relative.
+    For a mean the largest deviation with its half-width, in percent of the prediction where the margin is relative,
+    as a factor where logarithms are judged.
     """
     if not row.points:
         return ""
@@ -186,13 +188,16 @@ def how_closely(row: Row) -> str:
     if not math.isfinite(off):
         return ""
     limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
+    if row.logarithm:
+        return f"within {factor(row.logarithm, off)}{limit}"
     return (f"within {percent(off)}" if row.relative else f"within {wording.numeral(off, 2)}") + limit
 
 
 def how_far(row: Row) -> str:
     """How far off a formula is that fails, at the point where it is farthest off.
 
-    A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ.
+    A factor or percent of what was measured; both numbers where one of them is 0 or their signs differ, and where the
+    margin is absolute: an exponent or a share may well be 0.
     """
     point = _farthest(row)
     if point is None:
@@ -202,9 +207,12 @@ def how_far(row: Row) -> str:
         return f"off by {percent(off)}" if off < 1 and row.kind == "identity" else "fails outright"
     if row.kind in BOUNDS_EVERY_REPLICATE:
         return f"violated in {percent(point.measured)} of the replicates"
-    over = _over(point)
-    if not row.relative or not 0 < over < math.inf:
-        return f"{wording.numeral(point.predicted, 3)} where {wording.numeral(point.measured, 3)} is measured"
+    over = _over(row, point)
+    if not (row.relative or row.logarithm) or not 0 < over < math.inf:
+        slope = row.kind == Kind.EXPONENT or row.quantity.removeprefix("local ").startswith("exponent ")
+        what = "exponent " if slope else ""
+        predicted, measured = (wording.numeral(value, 3) for value in (point.predicted, point.measured))
+        return f"{what}{predicted} where {measured} is measured"
     if ratios.off_by(over) >= TIMES:
         return f"{wording.numeral(ratios.off_by(over), 2)} times too {'large' if over > 1 else 'small'}"
     return f"{percent(abs(over - 1))} too {'large' if over > 1 else 'small'}"
@@ -217,7 +225,7 @@ def _farthest(row: Row) -> PointOutcome | None:
         return None
     if row.kind in EXACT or row.kind in BOUNDS_EVERY_REPLICATE:
         return _worst(wrong, lambda p: p.measured)
-    return _worst(wrong, lambda p: ratios.off_by(_over(p)) if row.relative else _off(p))
+    return _worst(wrong, lambda p: ratios.off_by(_over(row, p)) if row.relative or row.logarithm else _off(p))
 
 
 # --- in words
@@ -279,7 +287,9 @@ def where_real(rows: Iterable[Row]) -> str:
         return ""
     agree = sum(row.verdict == Verdict.AGREES for row in real)
     failing = [row for row in real if _foreseen(row)]
-    worst = max([row for row in failing if row.relative] or failing, key=_factor, default=None)
+    worst = max(
+        [row for row in failing if row.relative or row.logarithm] or failing, key=_factor, default=None
+    )
     said = f"{agree} of {len(real)} {'reading agrees' if len(real) == 1 else 'readings agree'}"
     return f"{said}, the worst {how_far(worst)}" if worst else said
 
@@ -287,7 +297,7 @@ def where_real(rows: Iterable[Row]) -> str:
 def _factor(row: Row) -> float:
     """By how much a formula that fails is off, at its worst point."""
     point = _farthest(row)
-    return ratios.off_by(_over(point)) if point else 0.0
+    return ratios.off_by(_over(row, point)) if point else 0.0
 
 
 def _observed(tables: Sequence[Observed]) -> list[Finding]:
@@ -333,5 +343,8 @@ def _relative(point: PointOutcome) -> float:
     return _off(point) / abs(point.predicted) if point.predicted else math.inf
 
 
-def _over(point: PointOutcome) -> float:
+def _over(row: Row, point: PointOutcome) -> float:
+    """Predicted over measured, of logarithms what they are logarithms of."""
+    if row.logarithm:
+        return raised(row.logarithm, point.predicted - point.measured)
     return point.predicted / point.measured if point.measured else math.inf

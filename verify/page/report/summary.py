@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from verify.model import Verdict
+from verify.judging.numbers import factor
+from verify.model import Verdict, raised
 from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EXACT, sensitivity
@@ -103,13 +104,12 @@ def _standings(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def margins(rows: Sequence[Row]) -> list[Margin]:
-    """Claims by the width of their margin relative to what they predict, widest first."""
+    """Claims by the width of their margin, widest first."""
     claims = {row.claim: row for row in reversed(rows) if row.points and row.kind not in EXACT}
     return [
         Margin(
             row,
-            percent(_width(row)) if math.isfinite(_width(row)) else "—",
-            "of the prediction" if row.relative else f"{wording.numeral(row.margin)} in its own unit",
+            *_margin(row),
             sensitivity(row),
         )
         for row in sorted(claims.values(), key=lambda row: (-_width(row), row.claim))
@@ -117,11 +117,27 @@ def margins(rows: Sequence[Row]) -> list[Margin]:
 
 
 def _width(row: Row) -> float:
-    """The margin as a share of the prediction; of the smallest one where the margin is absolute."""
-    smallest = min((abs(p.predicted) for p in row.points if math.isfinite(p.predicted)), default=0.0)
-    if row.relative:
-        return row.margin
-    return row.margin / smallest if smallest else math.inf
+    """The margin as a number: a share of the prediction, of a logarithm what its factor exceeds 1 by, else itself.
+
+    An absolute margin is no share of the prediction: that may be an exponent or a probability, and 0.
+    """
+    return raised(row.logarithm, row.margin) - 1 if row.logarithm else row.margin
+
+
+def _margin(row: Row) -> tuple[str, str]:
+    """The width in words, and what it is of."""
+    if not math.isfinite(_width(row)):
+        return "—", "no number"
+    if row.logarithm:
+        return factor(row.logarithm, row.margin), f"{wording.numeral(row.margin)} in {wording.unit(row)}"
+    return (
+        (percent(row.margin), "of the prediction")
+        if row.relative
+        else (
+            wording.numeral(row.margin),
+            "in its own unit",
+        )
+    )
 
 
 def own_families(suite: Suite) -> list[tuple[str, str, PaperRow]]:

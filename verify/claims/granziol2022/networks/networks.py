@@ -118,6 +118,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"at least doubled": lambda _: math.log(2)},
         axis="batch_size",
         quantity="logarithm of the batch eigenvalue over that of the data set",
+        logarithm="e",
     ),
     Claim(
         id="granziol2022/theorem-4-on-networks",

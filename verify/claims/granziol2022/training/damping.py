@@ -86,6 +86,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot=f"the bound 3, half of what the first networks showed, and {CENTRES}",
         rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates of Adam and momentum",
+        logarithm="10",
     ),
     Claim(
         id="granziol2022/unit-damping-averages",
@@ -107,6 +108,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot=f"the bound 5, half of ten, and {CENTRES}",
         rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates of averaging and summing momentum",
+        logarithm="10",
     ),
     Claim(
         id="granziol2022/unit-damping-squares",
@@ -135,5 +137,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         pilot=f"the bound 3, half of what Adam with its momentum showed, and {CENTRES}",
         rivals={"thirty times": lambda _: float(np.log10(30))},
         quantity="decades between the largest rates with squared gradients and without",
+        logarithm="10",
     ),
 )

@@ -78,6 +78,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"fortyfold": lambda _: float(np.log(40))},
         axis="noise",
         quantity="logarithm of the growth of the variance of the Hessian",
+        logarithm="e",
     ),
     Claim(
         id="granziol2022/variance-grows-as-the-rate-falls",
@@ -102,5 +103,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={"fortyfold": lambda _: float(np.log(40))},
         axis="noise",
         quantity="logarithm of the growth while the rate falls over that before",
+        logarithm="e",
     ),
 )

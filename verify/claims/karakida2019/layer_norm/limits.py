@@ -202,6 +202,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "without eta2": lambda p: _of_squares(p, eta2=1e-9),
         },
         quantity="logarithm of Tr F^2 / Tr F over its limit",
+        logarithm="e",
     ),
     SQUARES_ORDER,
     Claim(
@@ -229,6 +230,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "C - 3 for C - 2 in the trace": lambda p: math.log((p.outputs - 2) / (p.outputs - 3)),
         },
         quantity="logarithm of both measured bounds over those of theory",
+        logarithm="e",
     ),
     BOUNDS_ORDER,
     Claim(

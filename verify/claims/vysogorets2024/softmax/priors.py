@@ -287,6 +287,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "sqrt(P) sigma_c^2": lambda p: np.log(p.parameters) / 2 + 2 * np.log(p.sigma_c),
         },
         quantity="logarithm of the slope of the gradient norm against mean prediction less prior",
+        logarithm="e",
     ),
     Claim(
         id="vysogorets2024/balanced-gradient-vanishes",
