@@ -155,7 +155,7 @@ def _add_claims(commands: Any) -> None:
 
 
 def _add_plot(commands: Any) -> None:
-    plot = _command(commands, "plot", _plot, "redraw report and plots from a results file, without a rerun")
+    plot = _command(commands, "plot", _plot, "redraw report and plots from a results file, or one figure")
     plot.add_argument(
         "file",
         nargs="?",
@@ -167,7 +167,8 @@ def _add_plot(commands: Any) -> None:
     plot.add_argument(
         "--claim",
         metavar="ID",
-        help="draw the figure of this claim or observation only; it is judged first if there are no results yet",
+        help="draw the figure of this claim or observation only; without RESULTS.JSON it is judged first where "
+        "losscurv-report does not hold it, else nothing is run again",
     )
     plot.add_argument(
         "--format", metavar="FORM", help="of that figure: pdf, svg or png (default: as --out, or svg)"
@@ -397,9 +398,14 @@ def _plot_one(options: argparse.Namespace) -> int:
     form = options.format or ending or "svg"
     if form not in plots.FORMATS:
         raise ValueError(f"--format must be one of {', '.join(plots.FORMATS)}, got {form!r}")
-    source = options.file or (REPORT_DIR if Path(REPORT_DIR, "results.json").exists() else None)
+    source = options.file
+    if source is None and Path(REPORT_DIR, "results.json").exists():
+        source = reporting.stored(REPORT_DIR)
     if source is None:
         _tell(f"no results in {REPORT_DIR}: judging {told(options.claim)} first")
+    elif not options.file and not reporting.holds(source, options.claim):
+        _tell(f"results in {REPORT_DIR} do not hold {told(options.claim)}: judging it first")
+        source = None
     figure = reporting.plot(source, options.claim)
     out = Path(options.out or f"{wording.slugs([options.claim])[options.claim]}.{form}")
     plots.save_as(figure, out, form)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from verify.running import suite
 from verify.running.request import requested
 from verify.running.workers import open_map
 
-__all__ = ["plot", "publish", "report"]
+__all__ = ["holds", "plot", "publish", "report", "stored"]
 
 AS_READ = " [as our copy reads]"
 """Ends the id of a row that judges a formula as our copy of the paper reads."""
@@ -169,11 +170,14 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     >>> plot(report(claim=["vysogorets2024/softmax-rank"]), "vysogorets2024/softmax-rank").get_label()
     'vysogorets2024/softmax-rank: agrees'
     """
+    name = claim.removesuffix(AS_READ)
+    where, instead = "these results", f": judge it first, losscurv report --claim {shlex.quote(name)}"
     if results is None:
-        results = report(claim=[claim.removesuffix(AS_READ)])
+        results, instead = report(claim=[name]), ""
     elif not isinstance(results, Results):
-        file = Path(results)
-        results = load(file / "results.json" if file.is_dir() else file)
+        where = f"results at {results}"
+        instead = f": name another folder, or judge it first, losscurv report --claim {shlex.quote(name)}"
+        results = stored(results)
     mark = plots.stamp(results)
     for row in results.rows:
         if row.id == claim:
@@ -181,8 +185,28 @@ def plot(results: Results | str | Path | None, claim: str) -> Figure:
     for made in results.observations:
         if made.id == claim and (figure := plots.observation(made, mark)) is not None:
             return figure
+    if holds(results, claim):
+        raise ValueError(f"claim must have something to draw, got {claim!r}")
     known = [item.id for item in (*results.rows, *results.observations)]
-    raise ValueError(f"claim must be one of {_some(claim, known)}, with something to draw, got {claim!r}")
+    has = f"they have {_some(claim, known)}" if known else "they are empty"
+    raise ValueError(f"{where} do not hold {claim!r}{instead}; {has}")
+
+
+def holds(results: Results, claim: str) -> bool:
+    """Whether a run has a row or an observation of this id."""
+    return any(item.id == claim for item in (*results.rows, *results.observations))
+
+
+def stored(path: str | Path) -> Results:
+    """What a results file has, by its path or by its folder.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read.
+    """
+    file = Path(path)
+    return load(file / "results.json" if file.is_dir() else file)
 
 
 def _some(claim: str, known: Sequence[str]) -> str:

@@ -46,10 +46,34 @@ def test_a_claim_without_results_is_judged_first(capsys: pytest.CaptureFixture[s
     assert f'aria-label="{CLAIM}: agrees"' in Path("rank.svg").read_text(encoding="utf-8")
 
 
+def test_a_claim_that_the_last_report_does_not_hold_is_judged_first(
+    stored: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As README has it: the report of one claim, then the figure of another."""
+    Path("run").rename("losscurv-report")
+    before = Path("losscurv-report/results.json").read_bytes()
+    assert main(["plot", "--claim", CLAIM, "--out", "rank.svg"]) == 0
+    said = capsys.readouterr().err
+    assert said == f"losscurv: results in losscurv-report do not hold {CLAIM}: judging it first\n"
+    assert f'aria-label="{CLAIM}: agrees"' in Path("rank.svg").read_text(encoding="utf-8")
+    assert Path("losscurv-report/results.json").read_bytes() == before
+    assert main(["plot", "--claim", stored, "--out", "stored.svg"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_help_of_plot_says_when_something_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert (
+        "without a rerun" not in said and "it is judged first where losscurv-report does not hold it" in said
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "--claim", "a/nothing"], "claim must be one of"),
+        (["run", "--claim", "a/nothing"], "results at run do not hold 'a/nothing': name another folder, or"),
+        (["run", "--claim", CLAIM], f"or judge it first, losscurv report --claim {CLAIM}; they have "),
         (["gone", "--claim", CLAIM], "results file gone"),
         (["--claim", "a/nothing"], "a/nothing"),
         (["run", "--claim", CLAIM, "--format", "gif"], "--format must be one of pdf, svg, png, got 'gif'"),
@@ -72,7 +96,7 @@ def test_an_id_that_a_long_file_lacks_is_told_its_neighbours() -> None:
     row = sample().rows[2]
     many = replace(sample(), rows=[replace(row, id=f"a/law-{k}") for k in range(300)], observations=[])
 
-    with pytest.raises(ValueError, match=r"300 ids \(the nearest: a/law-17"):
+    with pytest.raises(ValueError, match=r"these results do not hold .* 300 ids \(the nearest: a/law-17"):
         reporting.plot(many, "a/law-17x")
 
 

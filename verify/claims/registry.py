@@ -178,8 +178,8 @@ def _glossaries() -> dict[str, dict[str, str]]:
 
 
 def symbols(claim: AnyClaim) -> dict[str, str]:
-    """The letters of a statement, as LaTeX, and what they mean: those that its paper lists."""
-    return in_statement(claim.statement, _glossaries().get(claim.paper, {}))
+    """The letters of a statement, as LaTeX, and what they mean: those that its paper lists, and first its own."""
+    return in_statement(claim.statement, {**_glossaries().get(claim.paper, {}), **claim.symbols})
 
 
 def derivations() -> list[Derivation]:

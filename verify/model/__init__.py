@@ -174,6 +174,8 @@ class _Stated:
         The formula as our copy of the paper reads, in LaTeX, beside the corrected one in `statement`.
     says
         What it says in a sentence without formulas, for who does not know its symbols.
+    symbols
+        Letters of its statement, as LaTeX, that mean something else than its paper lists, or that it does not list.
     paper
         The short name of its paper, by its id.
     """
@@ -189,6 +191,7 @@ class _Stated:
     pilot: str = ""
     reads: str = ""
     says: str = ""
+    symbols: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     paper: str = field(init=False)
 
     def __post_init__(self) -> None:

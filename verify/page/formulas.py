@@ -84,9 +84,9 @@ _NAMED = "|".join(sorted(GREEK, key=len, reverse=True))
 _LETTER = re.compile(rf"(?<![A-Za-z])({_NAMED})(?![A-Za-z]|-[a-z])")
 _HATTED = re.compile(rf"(?<![A-Za-z])(?:({_NAMED})-tilde|([A-Z])hat|(H)t)(?![A-Za-z])")
 _INDEX = re.compile(
-    "(?<![A-Za-z0-9_])([A-Za-z\u0370-\u03ff][\u0302\u0303]?)(?:_{?([A-Za-z0-9]+)}?|(?<=[ηκ])([0-9]))(?![A-Za-z0-9_])"
+    "(?<![A-Za-z0-9_])((?:d(?=[A-Z]))?[A-Za-z\u0370-\u03ff][\u0302\u0303]?)(?:_{?([A-Za-z0-9]+)}?|(?<=[ηκ])([0-9]))(?![A-Za-z0-9_])"
 )
-_POWER = re.compile(r"(?<=[\w)|\]\u0300-\u036f\ue001])\^(\([^()]*\)|-?\d+(?:/\d+)?|-?\w+)")
+_POWER = re.compile(r"(?<=[\w)|\]\u0300-\u036f\ue001])\^(\([^()]*\)|[-\u2212]?\d+(?:/\d+)?|-?\w+)")
 _MINUS = re.compile(r"(?<= )-(?= )|(?<![\w)-])-(?=[\d.(\u0370-\u03ff])|(?<=\()-(?=\w)")
 _SIGNS = {"sqrt(": "√(", "sqrt ": "√", "<=": "≤", ">=": "≥", "!=": "≠", "->": "→", "||": "‖", "sum_": "Σ_"}
 _TAGS = {"\ue000": "<sub>", "\ue001": "</sub>", "\ue002": "<sup>", "\ue003": "</sup>"}

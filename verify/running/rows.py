@@ -16,7 +16,7 @@ from simulate.monte_carlo import Point
 from verify.claims.images import DIGITS
 from verify.judging.judge import PRINTED, Reading, passage
 from verify.judging.power import claim_power
-from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Verdict
+from verify.model import MODEL_BASED, AnyClaim, Claim, Passage, Standing, Verdict
 from verify.results import Curve, PointOutcome, Row
 from verify.results.lines import drawn_at_points_only, spans_decades, strays
 
@@ -178,7 +178,7 @@ def row_of(
         expected=expected.value,
         verdict=verdict.value,
         surprise=verdict not in (expected, Verdict.UNDECIDED),
-        finding=claim.finding if label == PRINTED or expected is Verdict.DISAGREES else "",
+        finding=claim.finding if _finds(label, told, expected) else "",
         standing=told.standing.value,
         words=told.words,
         place=told.place,
@@ -189,6 +189,12 @@ def row_of(
         pilot=claim.pilot,
         **{**_BLANK, "experiment": claim.id, **facts},
     )
+
+
+def _finds(label: str, told: Passage, expected: Verdict) -> bool:
+    """Whether a row says what is wrong with the paper's formula: one that fails, or a corrected one judged alone."""
+    alone = told.standing is Standing.CORRECTED and bool(told.words)
+    return label == PRINTED or expected is Verdict.DISAGREES or alone
 
 
 def require_separated(rivals: Sequence[str], outcomes: list[PointOutcome]) -> None:

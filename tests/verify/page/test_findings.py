@@ -5,16 +5,20 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from markupsafe import Markup
 
-from tests.verify.page.full_size import undrawn
+from tests.verify.page.full_size import full_size, undrawn
 from tests.verify.results.sample_results import sample
 from tests.verify.results.sample_rows import point, row
 from verify.page import report
+from verify.page.report import summary
+from verify.page.report.find import upshot
 from verify.page.report.findings import how_closely, how_far, paper_findings
+from verify.page.report.glance import glances
 from verify.page.report.misprints import misprint_table
 from verify.page.wording import numeral
 from verify.results import InventoryRow, Results, Row
@@ -195,19 +199,79 @@ def test_the_counts_of_misprints_add_up() -> None:
     rows += misprinted(6)[1:]  # nothing is judged beside it
     rows += [made("c", "theorem 7", standing="corrected"), made("d", "theorem 8", standing="corrected")]
     table = misprint_table(run(rows))
-    assert table is not None and table[1:] == (6, 5, 6, 7, 5)
+    assert table is not None and table[1:] == (6, 7, 8, 7, 5)
     listed = [misprint for paper in table.papers for misprint in paper.misprints]
     assert len(listed) == table.statements
     assert sum(line.readings for misprint in listed for line in misprint.lines) == table.readings
-    assert misprint_table(run(rows[:1])) is None
+    assert misprint_table(run([made("plain", "theorem 1")])) is None
     html = page_of(run(rows))
     (said,) = re.findall("Misprinted\\? .*?</p>", html)
     assert re.sub("<[^>]*>", "", said).startswith(
-        "Misprinted? 5 statements are wrong as our copy reads, all in one table, and tested in 6 readings, all of "
-        "which fail; 7 corrected formulas agree, 2 of them where the misprint is one of words."
+        "Misprinted? 7 statements are misprinted in our copy, all in one table: 6 readings as our copy has them "
+        "fail, 7 corrected ones agree, 2 of these where what our copy has is not judged."
     )
-    assert "5 statements in 6 formulas, tested in 6 readings" in html
-    assert "nothing is judged beside it" in html and 'id="misprints"' not in page_of(run(rows[:1]))
+    assert (
+        "7 statements in 8 formulas, tested in 6 readings; of 2 only the corrected formula is judged." in html
+    )
+    assert "nothing is judged beside it" in html and 'id="misprints"' not in page_of(
+        run([made("plain", "theorem 1")])
+    )
+
+
+def test_a_misprint_that_is_judged_corrected_only_is_a_line_that_says_so() -> None:
+    """What our copy has may be no formula: its words are quoted, and nothing says that they fail."""
+    alone = made("c", "theorem 7", standing="corrected", statement="right", words="as it reads", place="Eq 5",
+                 finding="As our copy reads, a gate is missing. More words.")  # fmt: skip
+    table = misprint_table(run([alone]))
+    assert table is not None and table[1:] == (0, 1, 1, 1, 0)
+    (line,) = table.papers[0].misprints[0].lines
+    assert (line.printed, line.quoted, line.where) == ("", "as it reads", "Eq 5")
+    assert (line.words, line.corrected, line.off) == ("a gate is missing.", "right", "")
+    html = page_of(run([alone]))
+    shown = html[html.index('<h3 id="misprints">') :]
+    row = shown[: shown.index("</table>")]
+    assert "not judged as our copy reads" in row and "v-disagrees" not in row
+    assert "“as it reads”" in row and "no misprint found" not in html
+    assert '<a href="#misprints">misprinted</a>, not judged as it reads' in html
+    assert '<a href="#misprints">1 statement</a>' in html
+    assert "quoted under “the paper”, and not judged" in html
+
+
+@pytest.mark.parametrize("results", [sample, full_size], ids=["sample", "registry"])
+def test_headline_table_matrix_and_findings_count_the_same_misprints(
+    results: Callable[[], Results],
+) -> None:
+    shown = results()
+    told = {
+        row.id: row
+        for row in shown.rows
+        if (row.standing, upshot(row)) in (("misprint", "foreseen"), ("corrected", "agrees"))
+    }
+    headline, table = summary.headline(shown.rows), misprint_table(shown)
+    assert table is not None
+    listed = [
+        name for paper in table.papers for m in paper.misprints for line in m.lines for name in line.ids
+    ]
+    assert sorted(listed) == sorted(told)
+    assert headline.fail.get("misprint", 0) == table.readings
+    assert headline.agree.get("corrected", 0) == table.corrected
+    numbers = {(paper.paper, m.on) for paper in table.papers for m in paper.misprints}
+    for glance in glances(shown, most=len(shown.rows)):
+        of_it = {s.number for s in glance.statements if s.misprinted}
+        assert of_it == {s.number for s in glance.statements if (glance.paper, s.number) in numbers}
+        assert all(s.misprinted for s in glance.statements if s.reads)
+    counted = {found.paper: found.all_misprints for found in paper_findings(shown) if found.all_misprints}
+    assert counted == {paper.paper: len(paper.misprints) for paper in table.papers}
+
+
+def test_every_misprint_that_is_judged_corrected_only_says_what_is_wrong() -> None:
+    table = misprint_table(full_size())
+    assert table is not None
+    lines = [line for paper in table.papers for m in paper.misprints for line in m.lines if line.quoted]
+    assert {line.target.rpartition("/")[2] for line in lines} == {
+        "hessian-split", "path-sum", "path-sum-curvature", "kaniel-paige-saad"
+    }  # fmt: skip
+    assert all(line.words for line in lines)
 
 
 def failing(name: str, standing: str, **changes: Any) -> Row:

@@ -25,6 +25,7 @@ from verify.results import InventoryRow
         ("B^(-1/2), 10^3", "B<sup>−1/2</sup>, 10<sup>3</sup>", "B^(−1/2), 10³"),
         ("sum_k Q_k (-log Qhat_k)", "Σ<sub>k</sub> Q<sub>k</sub> (−log Q̂<sub>k</sub>)", "Σ_k Q_k (−log Q̂_k)"),
         ("below -2 sigma", "below −2 σ", "below −2 σ"),
+        ("dL_max of order B^-1/4", "dL<sub>max</sub> of order B<sup>−1/4</sup>", "dL_max of order B^−1/4"),
         ("sqrt(mu/L) -> 0", "√(μ/L) → 0", "√(μ/L) → 0"),
         ("eta1 and kappa2", "η<sub>1</sub> and κ<sub>2</sub>", "η₁ and κ₂"),
         ("within 0.5 %", "within 0.5\u00a0%", "within 0.5 %"),

@@ -18,7 +18,7 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
-from verify.page.report.statements import first, numbered, place
+from verify.page.report.statements import first, misprinted, numbered, place
 from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
@@ -69,6 +69,7 @@ class Failing(NamedTuple):
 class PaperFindings(NamedTuple):
     """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
 
+    `misprints` are those that are judged as our copy reads, `all_misprints` counts the statements in the table of them.
     `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all. `reported`
     and `not_run` are the entries that only a table shows, in this run and in a fuller one.
     """
@@ -77,6 +78,7 @@ class PaperFindings(NamedTuple):
     holds: list[Finding]
     all_hold: int
     misprints: list[Finding]
+    all_misprints: int
     fails: list[Failing]
     networks: list[Finding]
     judged_on_networks: tuple[int, int, int]
@@ -101,7 +103,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
     titles, places = {e.id: e.title for e in entries}, {e.id: k for k, e in enumerate(entries)}
     hold = [row for row in rows if row.verdict == row.expected == Verdict.AGREES]
     fail = [row for row in rows if _foreseen(row)]
-    misprinted = first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
+    wrong = first([row for row in fail if row.standing == Standing.MISPRINT], results, places)
     real = [row for row in rows if row.data]
     tables = [made for made in results.observations if made.paper == paper and not made.error]
     beside = corrections(rows)
@@ -131,7 +133,8 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
             for row in first(hold, results, places)
         )[:most],
         all_hold=len(hold),
-        misprints=[failure(row) for row in misprinted],
+        misprints=[failure(row) for row in wrong],
+        all_misprints=len({numbered(place(row, results)) for row in misprinted(rows)}),
         fails=[found for found in map(failing, FAILING) if found.readings],
         networks=_observed(tables),
         judged_on_networks=(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from verify.model import Standing, Verdict
 from verify.page.report.findings import how_closely, how_far, where_real
-from verify.page.report.statements import capitalised, closed, first, importance, numbered, place
+from verify.page.report.statements import (
+    capitalised,
+    closed,
+    first,
+    importance,
+    misprinted,
+    numbered,
+    place,
+)
 from verify.results import Results, Row
 
 __all__ = ["PaperGlance", "Statement", "glances"]
@@ -23,9 +31,9 @@ FEWEST = 2
 class Statement(NamedTuple):
     """A numbered statement: what it is about, and in words what came of its readings.
 
-    `holds` is how it does on its own model, corrected where our copy is misprinted; `reads` how far off it is as our
-    copy reads, if that is another formula; `networks` what it comes to on real data. What is not judged is empty.
-    `target` is the row that the verdict is of, `query` finds all readings.
+    `holds` is how it does on its own model, corrected where our copy is misprinted; `misprinted` whether the table of
+    misprints has it, `reads` how far off it is as our copy reads, if that is judged; `networks` what it comes to on
+    real data. What is not judged is empty. `target` is the row that the verdict is of, `query` finds all readings.
     """
 
     number: str
@@ -34,6 +42,7 @@ class Statement(NamedTuple):
     target: str
     verdict: str
     holds: str
+    misprinted: bool
     reads: str
     networks: str
     readings: int
@@ -63,31 +72,38 @@ def _of_paper(results: Results, paper: str, most: int) -> list[Statement]:
         where = place(row, results)
         if row.paper == paper and numbered(where) != where:
             groups[numbered(where)].append(row)
+    wrong = {row.id for row in misprinted(results.rows)}
     main = {name: rows for name, rows in groups.items() if _is_main(name, rows)}
-    ranked = sorted(main, key=lambda name: _rank(name, main[name]))[:most]
+    ranked = sorted(main, key=lambda name: _rank(name, main[name], wrong))[:most]
     told = [(_entry_place(groups[name], places), name) for name in ranked]
-    return [_statement(name, groups[name], results, titles, places) for _, name in sorted(told)]
+    return [_statement(name, groups[name], results, titles, places, wrong) for _, name in sorted(told)]
 
 
 def _is_main(name: str, rows: Sequence[Row]) -> bool:
     return importance(name) == 0 or len(rows) >= FEWEST or any(row.data for row in rows)
 
 
-def _rank(name: str, rows: Sequence[Row]) -> tuple[int, bool, bool, int, str]:
+def _rank(name: str, rows: Sequence[Row], wrong: Collection[str]) -> tuple[int, bool, bool, int, str]:
     """Theorems first, then what is judged on networks, what our copy misprints, and what has the most readings."""
-    misprinted = any(row.standing == Standing.MISPRINT for row in rows)
-    return importance(name), not any(row.data for row in rows), not misprinted, -len(rows), name
+    has_misprint = any(row.id in wrong for row in rows)
+    return importance(name), not any(row.data for row in rows), not has_misprint, -len(rows), name
 
 
 def _statement(
-    name: str, rows: Sequence[Row], results: Results, titles: Mapping[str, str], places: Mapping[str, int]
+    name: str,
+    rows: Sequence[Row],
+    results: Results,
+    titles: Mapping[str, str],
+    places: Mapping[str, int],
+    wrong: Collection[str],
 ) -> Statement:
     stated = [
         row for row in rows if row.standing in (Standing.AS_STATED, Standing.CORRECTED) and not row.data
     ]
     lead = first(stated or rows, results, places)[0]
     about = next((entry for entry in lead.entries if entry in titles), "")
-    misprint = next((row for row in rows if row.standing == Standing.MISPRINT and _as_expected(row)), None)
+    misprints = [row for row in rows if row.id in wrong]
+    judged = next((row for row in misprints if row.standing == Standing.MISPRINT), None)
     return Statement(
         number=capitalised(closed(name)),
         query=closed(name),
@@ -95,7 +111,8 @@ def _statement(
         target=f"row/{lead.id}",
         verdict=lead.verdict,
         holds="" if lead.data else _outcome(lead),
-        reads=how_far(misprint) if misprint else "",
+        misprinted=bool(misprints),
+        reads=how_far(judged) if judged else "",
         networks=where_real(rows),
         readings=len(rows),
     )
@@ -111,7 +128,3 @@ def _outcome(row: Row) -> str:
     if row.verdict == Verdict.AGREES:
         return how_closely(row) or "holds"
     return how_far(row) if row.verdict == Verdict.DISAGREES else row.verdict
-
-
-def _as_expected(row: Row) -> bool:
-    return row.verdict == row.expected == Verdict.DISAGREES

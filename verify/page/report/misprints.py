@@ -7,9 +7,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from verify.model import Standing, Verdict
+from verify.model import Standing
 from verify.page.report.findings import corrections, how_closely, how_far
-from verify.page.report.statements import capitalised, closed, first, numbered, place
+from verify.page.report.statements import (
+    capitalised,
+    closed,
+    first,
+    mended,
+    misprinted,
+    numbered,
+    place,
+)
 from verify.results import Results, Row
 
 __all__ = ["MisprintTable", "PaperMisprints", "misprint_table"]
@@ -19,7 +27,10 @@ class Misread(NamedTuple):
     """A formula as our copy reads: where, what is wrong with it, by how much, and what replaces it.
 
     Formulas are LaTeX; `corrected` and how closely it `holds` are empty where nothing is judged beside it. `target` is
-    the row that fails, `readings` how many have this formula.
+    the row that fails, `readings` how many have this formula, and `ids` those that fail and those that agree instead.
+
+    Where what our copy has is not judged, no reading fails: `printed` and `off` are empty, `quoted` has its own words,
+    and `target` is the row that agrees.
     """
 
     where: str
@@ -30,6 +41,8 @@ class Misread(NamedTuple):
     off: str
     target: str
     readings: int
+    quoted: str
+    ids: list[str]
 
 
 class Misprint(NamedTuple):
@@ -51,7 +64,7 @@ class MisprintTable(NamedTuple):
     """All misprints, and how their counts fit together.
 
     `readings` fail, of so many `statements` and `formulas`, the lines of the table; `corrected` ones agree, `beside`
-    them or where the misprint is one of words.
+    them or where what our copy has is not judged.
     """
 
     papers: list[PaperMisprints]
@@ -63,14 +76,13 @@ class MisprintTable(NamedTuple):
 
 
 def misprint_table(results: Results) -> MisprintTable | None:
-    """All readings that fail as misprints, as foreseen; None without any.
+    """All that our copies misprint, as `misprinted` says; None without any.
 
     Readings of one numbered statement stand together, and of these the ones of one formula in a line.
     """
     groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in results.rows:
-        if row.standing == Standing.MISPRINT and row.verdict == row.expected == Verdict.DISAGREES:
-            groups[row.paper, numbered(place(row, results))].append(row)
+    for row in misprinted(results.rows):
+        groups[row.paper, numbered(place(row, results))].append(row)
     if not groups:
         return None
     beside, places = corrections(results.rows), {(e.paper, e.id): k for k, e in enumerate(results.inventory)}
@@ -84,10 +96,8 @@ def misprint_table(results: Results) -> MisprintTable | None:
         )
         for paper in dict.fromkeys(paper for paper, _ in groups)
     ]
-    wrong = [row for rows in groups.values() for row in rows]
-    right = [
-        row for row in results.rows if row.standing == Standing.CORRECTED and row.verdict == Verdict.AGREES
-    ]
+    wrong = [row for rows in groups.values() for row in rows if row.standing == Standing.MISPRINT]
+    right = mended(results.rows)
     claims = {row.claim for row in wrong}
     return MisprintTable(
         papers,
@@ -109,7 +119,10 @@ def _misprint(
     formulas: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         formulas[row.statement].append(row)
-    lines = [_line(of_it, results, beside) for of_it in formulas.values()]
+    judged = {row.id for row in rows if row.standing == Standing.MISPRINT}
+    lines = [
+        (_line if of_it[0].id in judged else _unread)(of_it, results, beside) for of_it in formulas.values()
+    ]
     return Misprint(capitalised(closed(numbered(place(lead, results)))), lead, lines)
 
 
@@ -125,6 +138,25 @@ def _line(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -> M
         off=how_far(row),
         target=f"row/{row.id}",
         readings=len(rows),
+        quoted="",
+        ids=[row.id for row in rows] + [beside[row.claim].id for row in rows if row.claim in beside],
+    )
+
+
+def _unread(rows: Sequence[Row], results: Results, _: Mapping[str, Row]) -> Misread:
+    """A line of corrected readings alone."""
+    row = rows[0]
+    return Misread(
+        where=row.place or place(row, results),
+        words=what_is_wrong(row.finding),
+        printed="",
+        corrected=row.statement,
+        holds=how_closely(row),
+        off="",
+        target=f"row/{row.id}",
+        readings=0,
+        quoted=row.words,
+        ids=[row.id for row in rows],
     )
 
 

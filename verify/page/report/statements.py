@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from verify.model import Standing
+from verify.model import Standing, Verdict
 from verify.page.cards import EXACT
 from verify.results import Results, Row
 
-__all__ = ["capitalised", "closed", "first", "importance", "numbered", "place"]
+__all__ = ["capitalised", "closed", "first", "importance", "mended", "misprinted", "numbered", "place"]
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 _NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
@@ -28,6 +28,33 @@ def first(rows: Iterable[Row], results: Results, places: Mapping[str, int]) -> l
     for row in sorted(rows, key=rank):
         found.setdefault(numbered(place(row, results)), row)
     return list(found.values())
+
+
+def misprinted(rows: Iterable[Row]) -> list[Row]:
+    """A row for whatever our copies misprint, by which every part of a page counts.
+
+    These are the formulas as our copy reads that fail, as foreseen, and corrected ones that agree where no such formula
+    fails beside them: what our copy has there may be no formula that could be judged.
+    """
+    listed = list(rows)
+    wrong = [
+        row
+        for row in listed
+        if row.standing == Standing.MISPRINT and row.verdict == row.expected == Verdict.DISAGREES
+    ]
+    beside = {row.claim for row in wrong}
+    alone = {row.id for row in mended(listed) if row.claim not in beside}
+    failing = {row.id for row in wrong}
+    return [row for row in listed if row.id in failing or row.id in alone]
+
+
+def mended(rows: Iterable[Row]) -> list[Row]:
+    """The readings that replace a misprint and agree, as foreseen."""
+    return [
+        row
+        for row in rows
+        if row.standing == Standing.CORRECTED and row.verdict == row.expected == Verdict.AGREES
+    ]
 
 
 def importance(source: str) -> int:

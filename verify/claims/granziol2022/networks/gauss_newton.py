@@ -156,6 +156,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B20",),
         source=f"{PAPER}, eq. (12), with the derivative by the output in its second term",
         passage=Passage(Standing.MISPRINT, "∂σ(f(w)) ∂wk", "Eq 12"),
+        finding="As our copy reads, the second term has no derivative by the output, and no meaning.",
         statement=r"H = J^\top \frac{\partial^2 \ell}{\partial f^2} J + "
         r"\sum_{k=1}^{d_y} \frac{\partial \ell}{\partial f_k} \nabla^2 f_k",
         says="The Hessian of the loss is the Gauss-Newton matrix plus each output's curvature, weighted by the "

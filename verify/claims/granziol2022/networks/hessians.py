@@ -113,6 +113,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         entries=("B28",),
         source=f"{PAPER}, eq. (17), with the gates that our copy lacks",
         passage=Passage(Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17"),
+        finding="As our copy reads, the activations on the left leave no gate on the right.",
         statement=r"f_k(x) = \sum_{\text{paths to } k} x_{i_0} \prod_l W^{(l)}_{i_l i_{l-1}}\, "
         r"\mathbb{1}[\text{all units of the path active}]",
         says="The output of a ReLU network is a sum over paths of input times weights, in which only paths with "
@@ -133,6 +134,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         passage=Passage(
             Standing.MISPRINT, "f(W T Hf(W T H−1....f(W1x))) =", "Eq 17, which Eq 19 differentiates"
         ),
+        finding="As our copy reads, no path has a gate, as in the sum that is differentiated.",
         statement=r"\frac{\partial^2 f_k}{\partial w_a \partial w_b} = \sum_{\text{active paths through } a, b} "
         r"x_{i_0} \prod_{w \ne w_a, w_b} w,\qquad \frac{\partial^2 f_k}{\partial w_a^2} = 0",
         says="Within fixed gates, second derivatives of a ReLU network's output are sums over the active paths "

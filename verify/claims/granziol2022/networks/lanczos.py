@@ -216,11 +216,21 @@ BOUND_CLAIM = ExactProperty(
     entries=("B63",),
     source=f"{PAPER}, appendix D, theorem 12, with the angles and gaps that it needs",
     passage=Passage(Standing.MISPRINT, "λn ≤ θk ≤ λm + (λ1 − λn) tan2(θ1)", "Eq 55"),
+    finding="As our copy reads, the tangent is of a Ritz value, which has a unit, and the bottom repeats the top.",
     statement=r"\lambda_1 \ge \theta_1 \ge \lambda_1 - \frac{(\lambda_1 - \lambda_n) \tan^2 \phi_1}"
     r"{c_{k-1}^2(1 + 2\rho_1)},\quad \phi_1 = \arccos |q_1^\top z_1|,\ "
     r"\rho_1 = \frac{\lambda_1 - \lambda_2}{\lambda_2 - \lambda_n};\ \text{likewise from below}",
     says="The extreme Ritz values lie within the spectrum, and no further from its ends than the Kaniel-Paige-Saad "
     "bounds allow.",
+    symbols={
+        r"\lambda_1": "largest eigenvalue",
+        r"\lambda_n": "smallest eigenvalue",
+        r"\theta_1": "largest Ritz value",
+        r"\phi_1": "angle between the start and the eigenvector of the largest eigenvalue",
+        r"q_1": "start of the method, of length 1",
+        r"z_1": "eigenvector of the largest eigenvalue",
+        r"c_{k-1}": "Chebyshev polynomial of that degree, after k steps",
+    },
     domain={
         "gaps": Many(Between(0.01, 3.0), 7, 30),
         "shift": Between(-20.0, 20.0),
