@@ -68,6 +68,7 @@ def facts(made: Plan) -> Iterator[str]:
 def state_lines(state: State) -> Iterator[str]:
     """The state of the network, each with what it means for the numbers below."""
     yield _level(state)
+    yield from state.doubts
     if state.units:
         yield f"dead units: {state.dead} of {state.units} of relu respond to no sample{_dead(state)}"
     if state.batch_statistics:
