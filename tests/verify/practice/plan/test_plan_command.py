@@ -240,6 +240,10 @@ def test_json_is_what_is_written(
         (("--batch-sizes", "-4"), "batch sizes must be integers of at least 1, got -4"),
         (("--batch-sizes", "3,3"), "batch sizes must be different, got 3 more than once"),
         (("--batch-sizes", "3,many"), "--batch-sizes must be integers with commas between them"),
+        (
+            ("--batch-sizes", ""),
+            "--batch-sizes must be at least one positive integer, such as 16,32,64, got ''",
+        ),
         (("--batch-sizes", "3,"), "--batch-sizes must be integers with commas between them"),
         (("--batch-sizes", "3", "--adam-rate", "1"), "--adam-rate and --adam-batch must be given together"),
         (("--batch-sizes", "3", "--steps", "0"), "steps must be at least 1, got 0"),
