@@ -198,7 +198,11 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     printed = capsys.readouterr()
     told = set(printed.err.splitlines()) - {"running"}
     assert len(told) == 1
-    assert re.fullmatch(r"losscurv: about \d+ steps of training, \d+ s; curvature, about \d+ s", told.pop())
+    assert re.fullmatch(
+        r"losscurv: about \d+ to \d+ steps of training, the more the less is learned, \d+ to \d+ s; curvature, about"
+        r" \d+ s",
+        told.pop(),
+    )
     assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
     tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "9"]] * 2
