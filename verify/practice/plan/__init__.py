@@ -22,7 +22,9 @@ from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
+from verify.practice.plan.batch_law import SECONDS
 from verify.practice.plan.linearised import (
+    BY_THEORY,
     Effort,
     Linearised,
     batch_cost,
@@ -244,7 +246,8 @@ def _parts(
         return parts
     of_batches = {_BATCHES: 2 * batch_cost(problem, sizes, effort)}
     units = of_batches if state.batch_statistics else costs(own, sizes, effort)
-    return parts | {name: product * count for name, count in units.items()}
+    law = {} if state.batch_statistics else {BY_THEORY: SECONDS * len(sizes)}
+    return parts | law | {name: product * count for name, count in units.items()}
 
 
 def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:

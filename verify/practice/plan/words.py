@@ -15,6 +15,7 @@ from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 from verify.practice.plan.uncertainty import hold_out
+from verify.practice.plan.walk import FACTOR
 
 __all__ = [
     "SHARPER",
@@ -192,7 +193,10 @@ def _between(made: Plan) -> Iterator[str]:
             " beyond them nothing is said"
         )
     if untold:
-        yield f"{', '.join(untold)}: the rates found do not follow a power of B that rungs of a factor of 2 can tell"
+        yield (
+            f"{', '.join(untold)}: the rates found do not follow a power of B that rungs of a factor of {FACTOR:.0f}"
+            " can tell"
+        )
 
 
 def _refusals(made: Plan) -> Iterator[str]:

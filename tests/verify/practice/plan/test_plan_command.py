@@ -67,6 +67,7 @@ def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
         "top of the Hessian",
         "single samples",
         "noise of the samples",
+        "eigenvalues of batches",
         "noise of gradients",
         "limits of the optimizer",
     ]
