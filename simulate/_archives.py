@@ -53,9 +53,15 @@ class LackingError(ValueError):
     """An archive without an array."""
 
 
-def read_arrays(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
+def require_file(path: Path) -> None:
+    """Without opening it, so that it costs nothing to ask before other work."""
     if not path.is_file():
-        raise ValueError(f"data {path} must be an existing file, got none; check the path or {_SAVE_HINT}")
+        got = "a folder" if path.is_dir() else "none"
+        raise ValueError(f"data {path} must be an existing file, got {got}; check the path or {_SAVE_HINT}")
+
+
+def read_arrays(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
+    require_file(path)
     # opened here, since numpy leaves a file open that it fails to read
     with _opened(path) as file, _archive(file, path) as archive:
         if missing := [name for name in names if name not in archive.files]:

@@ -19,9 +19,19 @@ import torch
 from numpy.typing import NDArray
 
 from simulate import _checks, _memory
-from simulate._archives import COPIES, LackingError, read_arrays
+from simulate._archives import COPIES, LackingError, read_arrays, require_file
 
-__all__ = ["Images", "Split", "arrays", "digits", "load_images", "opened", "sample", "torchvision_images"]
+__all__ = [
+    "Images",
+    "Split",
+    "arrays",
+    "digits",
+    "load_images",
+    "opened",
+    "require_file",
+    "sample",
+    "torchvision_images",
+]
 
 Split = Literal["train", "test"]
 

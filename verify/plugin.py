@@ -227,10 +227,7 @@ class Verification:
         if progress.done == progress.total:
             return
         self._spoken = time.monotonic()
-        self._tell_if_asked(
-            f"{progress.done} of {progress.total} {progress.what}, {progress.elapsed:.0f} s, "
-            f"about {progress.left:.0f} s left"
-        )
+        self._tell_if_asked(str(progress))
 
     def _tell_if_asked(self, line: str) -> None:
         """A line of progress, but for who wants it quiet."""

@@ -25,9 +25,7 @@ class Watched:
         session.listener = self._update
 
     def __str__(self) -> str:
-        since, p = time.monotonic() - self._at, self.progress
-        left = max(p.left - since, 0.0)
-        return f"{p.done} of {p.total} {p.what}, {p.elapsed + since:.0f} s, about {left:.0f} s left"
+        return str(self.progress.after(time.monotonic() - self._at))
 
     def _update(self) -> None:
         self.progress, self._at = self._session.progress(), time.monotonic()

@@ -15,7 +15,7 @@ from tests.verify import toy_claims
 from tests.verify.command_line import Planter, elsewhere, judged, words_of
 from tests.verify.results.sample_results import sample
 from tests.verify.toy_claims import plant
-from verify import results
+from verify import progress, results
 from verify.claims import registry
 from verify.cli import main
 from verify.heartbeat import Heartbeat
@@ -23,6 +23,7 @@ from verify.judging.guards import SKEWED, TOGETHER
 from verify.page import report
 from verify.results import load
 from verify.running import suite
+from verify.running.engine import Progress
 from verify.running.options import OPTIONS, require_writable
 from verify.running.request import requested
 
@@ -341,6 +342,47 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert main(["frobnicate"]) == 2
     assert all(line.endswith("; see losscurv --help") for line in capsys.readouterr().err.splitlines())
+
+
+def test_missing_images_are_told_before_any_claim_is_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("loaded")
+
+    monkeypatch.setattr(registry, "select", never)
+    assert main(["report", "--claim", "nope", "--data", "nofile.npz"]) == 2
+    told = capsys.readouterr().err
+    assert "data nofile.npz must be an existing file, got none" in told
+    assert told.rstrip().endswith("--claim nope not looked up yet")
+
+
+@pytest.mark.parametrize(
+    ("done", "left", "told"),
+    [
+        (0, 0.0, "0 of 2 claims, 3 s"),
+        (1, 0.4, "1 of 2 claims, 3 s"),
+        (0, 2.0, "0 of 2 claims, 3 s, about 2 s left"),
+    ],
+)
+def test_no_time_left_is_not_said_while_something_is_left(done: int, left: float, told: str) -> None:
+    assert str(Progress(done, 2, 3.0, left)) == told
+
+
+def test_a_forecast_that_has_run_out_is_not_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two reports of a session the clock runs down its forecast."""
+
+    class _Session:
+        listener = None
+
+        def progress(self) -> Progress:
+            return Progress(0, 1, 1.0, 2.0)
+
+    clock = iter([10.0, 11.0, 12.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    session: Any = _Session()
+    watched = progress.Watched(session)
+    assert [str(watched), str(watched)] == ["0 of 1 claims, 2 s, about 1 s left", "0 of 1 claims, 3 s"]
 
 
 def test_progress_tells_the_time_left(

@@ -200,7 +200,7 @@ def test_no_option_takes_an_empty_value_a_nul_or_a_mere_dash(name: str) -> None:
             f"--replicates must be at most {MOST_REPLICATES}, got more",
         ),
         (["report", "--seed", "9" * 400], f"--seed must be at most {LARGEST_SEED}, got more"),
-        (["report", "--data", ""], "--data must be given a value"),
+        (["report", "--data", ""], "--data must be given a value, got ''"),
         (["report", "--device", ""], "--device must be given a value"),
         (["report", "--replay", ""], "--replay must be given a value"),
         (["report", "--claim", "beyond/right", "--claim", ""], "--claim must be given a value"),

@@ -54,6 +54,20 @@ class Progress(NamedTuple):
     left: float
     what: str = "claims"
 
+    def __str__(self) -> str:
+        """In words; a forecast that has run out says nothing while something is still to be done.
+
+        >>> str(Progress(1, 2, 3.0, 4.0)), str(Progress(1, 2, 7.0, 0.0))
+        ('1 of 2 claims, 3 s, about 4 s left', '1 of 2 claims, 7 s')
+        """
+        told = f"{self.done} of {self.total} {self.what}, {self.elapsed:.0f} s"
+        left = f"{self.left:.0f}"
+        return told if left == "0" and self.done < self.total else f"{told}, about {left} s left"
+
+    def after(self, seconds: float) -> Progress:
+        """The same so much later, when nothing new is known."""
+        return self._replace(elapsed=self.elapsed + seconds, left=max(self.left - seconds, 0.0))
+
 
 class Session:
     """Judges a selection of claims on one executor.

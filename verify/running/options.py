@@ -37,6 +37,9 @@ WORKERS_PER_CORE = 16
 PLACES = {"file": "RESULTS.JSON", "names": "PICTURE"}
 """What stands on the command line without an option, as its help calls it."""
 
+WANTED = {"batch_sizes": "at least one positive integer, such as 16,32,64"}
+"""Of an option that takes more than some word: what is said where it is given none."""
+
 REPORT_DIR = "losscurv-report"
 ALL_CLAIMS = "all claims"
 
@@ -169,7 +172,8 @@ def require_words(values: Mapping[str, Any]) -> None:
             word = "--" if given == [] else given  # what argparse makes of --option=--
             if isinstance(word, str) and (word in ("", "--") or "\0" in word):
                 option = PLACES.get(name) or f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option} must be given a value, without NUL characters, got {word!r}")
+                rule = "given a value, without NUL characters" if "\0" in word else "given a value"
+                raise ValueError(f"{option} must be {WANTED.get(name, rule)}, got {word!r}")
 
 
 def require_seed(seed: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from simulate import data
 from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
 from verify.claims.images import DIGITS, images_there, on_images, unmet
@@ -109,6 +110,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     workers = require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers)
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
+    _require_images(images, values.get("claim") or ())
     asked = _selected(values, replay, chosen_tier)
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
@@ -155,6 +157,17 @@ def _require_consistent(values: Mapping[str, Any]) -> None:
         )
     if values.get("vary_seed") and values.get("seed") is not None:
         raise ValueError("--vary-seed must not stand beside --seed, which fixes it")
+
+
+def _require_images(images: str, names: Sequence[str]) -> None:
+    """Before the claims are loaded, which takes seconds; that their names were not looked at is said then."""
+    if images == DIGITS:
+        return
+    try:
+        data.require_file(Path(images))
+    except ValueError as error:
+        unseen = f"; --claim {', '.join(names)} not looked up yet" if names else ""
+        raise ValueError(f"{error}{unseen}") from None
 
 
 def _selected(

@@ -67,6 +67,11 @@ def test_a_bad_model_is_told(folder: Path, model: str, line: str) -> None:
             "absent_module:build",
             "must import without an error, got ModuleNotFoundError: No module named 'absent_mod",
         ),
+        (
+            "./nets:build",
+            r"model ./nets:build must be path/file.py:name or pkg.module:name, got ./nets, a folder$",
+        ),
+        ("./absent:build", r"must be path/file.py:name or pkg.module:name, got ./absent$"),
         ("absent.py:build", "must import without an error, got FileNotFoundError: no such file"),
         ("broken_net.py:build", r"got SyntaxError: .*broken_net.py, line 1"),
         ("leaving_net.py:build", r"got exit\(\) \(leaving_net.py, line 1\)"),
@@ -75,6 +80,7 @@ def test_a_bad_model_is_told(folder: Path, model: str, line: str) -> None:
 def test_a_model_that_does_not_import_is_told(folder: Path, words: str, line: str) -> None:
     (folder / "broken_net.py").write_text("def build(:\n")
     (folder / "leaving_net.py").write_text("raise SystemExit\n")
+    (folder / "nets").mkdir()
 
     with pytest.raises(ValueError, match=line):
         load_problem(words, "data.npz")
@@ -141,6 +147,12 @@ def test_a_file_that_is_no_archive_is_told(folder: Path, content: bytes | None, 
 
     with pytest.raises(ValueError, match=line):
         load(data="no.npz")
+
+
+def test_a_folder_in_place_of_a_file_is_told(folder: Path) -> None:
+    (folder / "sets").mkdir()
+    with pytest.raises(ValueError, match="data sets must be an existing file, got a folder"):
+        load(data="sets")
 
 
 def test_an_archive_without_samples_names_what_it_has(folder: Path) -> None:

@@ -156,7 +156,8 @@ def _nested(found: Any, where: tuple[str, ...]) -> Iterator[_State]:
 
 def _read(path: str) -> Any:
     if not Path(path).is_file():
-        raise ValueError(f"checkpoint {path} must be an existing file, got none")
+        got = "a folder" if Path(path).is_dir() else "none"
+        raise ValueError(f"checkpoint {path} must be an existing file, got {got}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is wrong is told below

@@ -141,6 +141,9 @@ def _named(what: str, words: str) -> Any:
     if not place or not name:
         hint = f"; a configuration is hf:{words}" if what == "model" and words.endswith(".json") else ""
         raise ValueError(f"{what} must be pkg.module:name or path/file.py:name, got {words!r}{hint}")
+    if os.sep in place and not place.endswith(".py"):  # an import would look for a module of this name
+        got = f"{place}, a folder" if Path(place).is_dir() else place
+        raise ValueError(f"{what} {words} must be path/file.py:name or pkg.module:name, got {got}")
     with calling(f"{what} {words}", "import without an error"):
         found: Any = imported(place)
     for part in name.split("."):

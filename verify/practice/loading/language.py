@@ -152,7 +152,8 @@ def _most(config: Any) -> int | None:
 
 def _text(path: str) -> str:
     if not Path(path).is_file():
-        raise ValueError(f"data {path} must be an existing file, got none")
+        got = "a folder" if Path(path).is_dir() else "none"
+        raise ValueError(f"data {path} must be an existing file, got {got}")
     try:
         return Path(path).read_bytes().decode("utf-8")  # as it is, ends of lines too
     except (OSError, UnicodeDecodeError) as error:

@@ -24,6 +24,7 @@ from simulate.objectives import Objective
 from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
+from verify.practice.doubts import doubtful
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
@@ -125,7 +126,7 @@ def measure(
     by_layer: tuple[Layer, ...] = ()
     near: Factors | None = None
     with measured():
-        loss, gradient = objective.value(), objective.gradient()
+        loss, gradient, told = objective.value(), objective.gradient(), doubtful(problem)
         own = factors_of(objective) if factors else None  # refused before anything takes long
         with spent.part(_TRACES):
             whole, part = _traces(problem, spent, streams[0], stopping.probes)
@@ -183,6 +184,7 @@ def measure(
         layers=by_layer,
         factors=near,
         lines=lines,
+        doubts=told,
         short=_short(first, second, by_layer, stopping),
         products=spent.products,
         seconds=time.monotonic() - started,

@@ -214,6 +214,8 @@ class Measurement:
         How far Kronecker factors are from the Gauss-Newton matrix, where asked for, else None.
     lines
         The loss along the first eigenvectors of the Hessian.
+    doubts
+        What looks like a mistake in model or data, in words: see `verify.practice.doubts`.
     short
         What the budget did not suffice for, in words; empty if nothing.
     products
@@ -240,6 +242,7 @@ class Measurement:
     layers: tuple[Layer, ...]
     factors: Factors | None
     lines: tuple[LossLine, ...]
+    doubts: tuple[str, ...]
     short: str
     products: int
     seconds: float

@@ -88,6 +88,7 @@ def _heading(found: Measurement) -> Iterator[str]:
     yield escaped(found.name)
     yield f"P = {found.parameters} parameters, N = {found.samples} samples{classes}, {found.dtype} on {found.device}"
     yield f"loss {_plain(found.loss.value)}, gradient norm {_plain(found.gradient_norm.value)}"
+    yield from found.doubts
 
 
 def _table(found: Measurement) -> Iterator[str]:

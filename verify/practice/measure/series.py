@@ -95,8 +95,13 @@ def series_json(found: Sequence[Checkpoint]) -> str:
 
 def series_text(found: Sequence[Checkpoint]) -> str:
     """A table, one line for each checkpoint."""
-    lines = [*_table(found)]
+    lines = [*_table(found), *_doubted(found)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _doubted(found: Sequence[Checkpoint]) -> list[str]:
+    """What looks like a mistake at any of them, each line once."""
+    return list(dict.fromkeys(line for each in found for line in each.found.doubts))
 
 
 def _table(found: Sequence[Checkpoint]) -> Iterator[str]:
@@ -132,6 +137,7 @@ def write_series(found: Sequence[Checkpoint], folder: Path) -> Path:
     html = template("series.html.j2").render(
         name=escaped(found[0].found.name.replace(f" from {found[0].file}", "")),
         count=len(found),
+        doubts=_doubted(found),
         rows=[(escaped(each.file), list(_cells(each.found))) for each in found],
         figure=themed(plots.series_figure([(each.at, each.found) for each in found])),
     )

@@ -22,7 +22,9 @@ from verify.escapes import escaped
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
+from verify.practice.plan.batch_law import SECONDS
 from verify.practice.plan.linearised import (
+    BY_THEORY,
     Effort,
     Linearised,
     batch_cost,
@@ -239,19 +241,26 @@ def _parts(
     effort: Effort | None,
 ) -> dict[str, float]:
     """Guesses of seconds."""
-    parts = {} if trials is None else {_TRIALS: trials.cost()[1]}
+    parts = {} if trials is None else {_TRIALS: trials.cost()}
     if effort is None:
         return parts
     of_batches = {_BATCHES: 2 * batch_cost(problem, sizes, effort)}
     units = of_batches if state.batch_statistics else costs(own, sizes, effort)
-    return parts | {name: product * count for name, count in units.items()}
+    law = {} if state.batch_statistics else {BY_THEORY: SECONDS * len(sizes)}
+    return parts | law | {name: product * count for name, count in units.items()}
 
 
 def _cost(trials: Trials | None, parts: Mapping[str, float]) -> str:
     curvature = sum(seconds for name, seconds in parts.items() if name != _TRIALS)
-    words = [] if trials is None else [f"about {trials.cost()[0]} steps of training, {_span(parts[_TRIALS])}"]
+    words = [] if trials is None else [_training(trials)]
     words += [f"curvature, about {_span(curvature)}"] if len(parts) > (trials is not None) else []
     return "; ".join(words)
+
+
+def _training(trials: Trials) -> str:
+    (least, most), (short, long) = trials.span()
+    took = f"{short:.0f} to {long:.0f} s" if short < 120 else f"{short / 60:.0f} to {long / 60:.0f} minutes"
+    return f"about {least} to {most} steps of training, the more the less is learned, {took}"
 
 
 def _span(seconds: float) -> str:

@@ -6,6 +6,7 @@ The own-direction law (docs/claims/beyond.md, D1) on what `simulate.modules.samp
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,16 @@ from simulate.spectra import Estimate
 from theory import own_direction
 from theory.own_direction import OwnDirections
 
-__all__ = ["BatchEigenvalue", "BatchLaw"]
+__all__ = ["SECONDS", "BatchEigenvalue", "BatchLaw"]
 
 _BATCHES = 256
 """Drawn for each size from what is stored of the samples; the network is not touched again."""
 
 _ENTRIES = 1 << 17
 """Of index arrays: large batches scatter little, and fewer of them do."""
+
+SECONDS = 0.5
+"""About what a size takes, whatever the network is."""
 
 _LEAST = 32
 _SHARE = (0.1, 0.9)
@@ -70,11 +74,15 @@ class BatchLaw:
         count = statistics.projected.shape[1]
         self._whole, self._half = self._on(count), self._on(-(-count // 2))
 
-    def at(self, size: int, rng: np.random.Generator) -> BatchEigenvalue:
-        """At one batch size, from 1 to the number of samples."""
+    def at(
+        self, size: int, rng: np.random.Generator, watch: Callable[[float], None] = lambda _: None
+    ) -> BatchEigenvalue:
+        """At one batch size, from 1 to the number of samples; the share that is done is told to `watch`."""
         batches = self._drawn(size, rng)
         values = own_direction.batch_eigenvalues(self._whole, batches)
+        watch(1 / 3)
         mean = float(own_direction.expected_eigenvalue(self._whole, batches))
+        watch(2 / 3)
         fewer = float(own_direction.expected_eigenvalue(self._half, batches))
         scatter = float(values.std(ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else 0.0
         error = 0.0 if size == self._whole.samples else math.hypot(scatter, mean - fewer)

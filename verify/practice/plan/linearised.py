@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from simulate.operators import gauss_newton, hessian
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
 from verify.practice.measure.norms import frobenius
-from verify.practice.plan.batch_law import BatchLaw
+from verify.practice.plan.batch_law import BatchEigenvalue, BatchLaw
 from verify.practice.plan.gradient_noise import GradientNoise, NoiseScales, gradient_noise
 from verify.practice.plan.optimisers import Chosen
 from verify.practice.plan.own_limits import OwnLimits, own_limits
@@ -29,10 +30,22 @@ from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.plan.rules import Anchor, BatchRates, rates_at
 from verify.practice.work import Work
 
-__all__ = ["Effort", "Linearised", "batch_cost", "costs", "drawn_batches", "linearised", "require_effort"]
+__all__ = [
+    "BY_THEORY",
+    "Effort",
+    "Linearised",
+    "batch_cost",
+    "costs",
+    "drawn_batches",
+    "linearised",
+    "require_effort",
+]
 
 _STEPS_FIRST, _STEPS_EACH, _PASSES = 20, 5, 10
 """Guesses: of steps of Lanczos for a first and for each further eigenvalue, of passes for all samples one by one."""
+
+BY_THEORY = "eigenvalues of batches"
+"""The part that takes `batch_law.SECONDS` for each size, and no products."""
 
 _PROBES = 8
 """Of a norm."""
@@ -139,8 +152,9 @@ def linearised(
     top, sharpest = study.top(), study.sharpest()
     samples = study.samples(top)
     bracket, variance = measured_bracket(top, samples, problem.unit), study.variance(top, samples.grams)
-    law, dim = BatchLaw(samples.statistics, problem.unit), problem.objective.dim
-    rates = tuple(rates_at(n, law.at(n, rng), bracket, variance, anchor, dim) for n in sizes)
+    batches, dim = study.batches(BatchLaw(samples.statistics, problem.unit)), problem.objective.dim
+    each = zip(sizes, batches, strict=True)
+    rates = tuple(rates_at(n, batch, bracket, variance, anchor, dim) for n, batch in each)
     noise = study.noise()
     limits = study.limits(own, float(sharpest.values[0]), noise)
     return Linearised(
@@ -191,6 +205,15 @@ class _Study:
                 heavy=min(self.effort.heavy, self.problem.samples),
             )
 
+    def batches(self, law: BatchLaw) -> list[BatchEigenvalue]:
+        """Of the law alone, which takes as long for any network: seconds that would else go by untold."""
+        found, count = list[BatchEigenvalue](), len(self.sizes)
+        with self.work.part(BY_THEORY) as done:
+            for place, size in enumerate(self.sizes):
+                found.append(law.at(size, self.rng, partial(_within, done, place, count)))
+                done((place + 1) / count)
+        return found
+
     def noise(self) -> GradientNoise:
         size = max(1, min(_NOISE_SIZE, self.problem.samples // 2))
         with self.work.part("noise of gradients") as done:
@@ -224,6 +247,10 @@ class _Study:
         found = extremes(matrix, self.rng, largest=count, progress=lambda products, _: done(products / guess))
         self.products += found.products
         return found
+
+
+def _within(done: Callable[[float], None], place: int, count: int, share: float) -> None:
+    done((place + share) / count)
 
 
 def drawn_batches(rng: np.random.Generator, samples: int, size: int, count: int) -> Iterator[Integers]:

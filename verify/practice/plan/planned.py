@@ -10,8 +10,11 @@ from verify.practice.plan.batch_curvature import BatchCurvature
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
+from verify.practice.plan.walk import FACTOR
 
-__all__ = ["Plan", "SizeRate", "along_power", "power_between"]
+__all__ = ["Plan", "SizeRate", "along_power", "power_between", "told_power"]
+
+_ROUNDING = 1e-9
 
 SizeRate = tuple[int, float]
 """A batch size and a rate."""
@@ -24,6 +27,21 @@ def power_between(one: SizeRate, other: SizeRate) -> float:
     0.5
     """
     return math.log(other[1] / one[1]) / math.log(other[0] / one[0])
+
+
+def told_power(one: SizeRate, other: SizeRate) -> tuple[float, float] | None:
+    """That exponent with its error, by the grid of rates alone: half a rung at either end. None if it tells no law.
+
+    That is where the error leaves an interval wider than 1, as any law would lie in it, and where the interval has
+    no more than an end in common with that of 0 to 1, in which the laws of rates and batch sizes are.
+
+    >>> told_power((16, 0.1), (256, 0.4)), told_power((4, 0.1), (16, 0.8)), told_power((16, 0.1), (32, 0.2))
+    ((0.5, 0.25), None, None)
+    """
+    found, error = power_between(one, other), math.log(FACTOR) / abs(math.log(other[0] / one[0]))
+    if 2 * error > 1 + _ROUNDING or not _ROUNDING - error < found < 1 - _ROUNDING + error:
+        return None
+    return found, error
 
 
 def along_power(one: SizeRate, other: SizeRate, batch_size: int) -> float:

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import cuts, window
 from simulate.objectives.restoring import as_found
+from verify.practice.doubts import doubtful
 from verify.practice.loading import BATCH, Problem
 
 __all__ = ["State", "seen_before"]
@@ -48,6 +49,8 @@ class State:
     spread, scale
         Standard deviation of the outputs over the samples, root mean square over their components; and what it is to
         be compared with: that of real targets, 1 for logits.
+    doubts
+        What looks like a mistake in model or data, in words: see `verify.practice.doubts`.
     """
 
     loss: float
@@ -58,6 +61,7 @@ class State:
     dropout: bool
     spread: float
     scale: float
+    doubts: tuple[str, ...] = ()
 
     @property
     def learned(self) -> bool:
@@ -110,6 +114,7 @@ def seen_before(problem: Problem, constant: float, *, training: bool = True) -> 
         dropout=training and any(_drops(part) for part in parts),
         spread=look.spread(),
         scale=_scale(problem),
+        doubts=doubtful(problem),
     )
 
 

@@ -10,11 +10,12 @@ from verify.page.wording import numeral
 from verify.practice.full_gradients import full_gradient_lines
 from verify.practice.plan.gradient_noise import NoiseScales
 from verify.practice.plan.linearised import Linearised
-from verify.practice.plan.planned import Plan, power_between
+from verify.practice.plan.planned import Plan, told_power
 from verify.practice.plan.rules import BatchRates
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 from verify.practice.plan.uncertainty import hold_out
+from verify.practice.plan.walk import FACTOR
 
 __all__ = [
     "SHARPER",
@@ -68,6 +69,7 @@ def facts(made: Plan) -> Iterator[str]:
 def state_lines(state: State) -> Iterator[str]:
     """The state of the network, each with what it means for the numbers below."""
     yield _level(state)
+    yield from state.doubts
     if state.units:
         yield f"dead units: {state.dead} of {state.units} of relu respond to no sample{_dead(state)}"
     if state.batch_statistics:
@@ -178,12 +180,23 @@ def _percent(share: float) -> str:
 
 def _between(made: Plan) -> Iterator[str]:
     """How the rate goes with the batch size, for sizes that were not tried."""
-    told = [
-        f"as B^{numeral(power_between(one, other), 2)} from {one[0]} to {other[0]}"
-        for one, other in made.segments
-    ]
+    told, untold = list[str](), list[str]()
+    for one, other in made.segments:
+        places, power = f"from {one[0]} to {other[0]}", told_power(one, other)
+        if power is None:
+            untold.append(places)
+        else:
+            told.append(f"as B^({numeral(power[0], 2)} ± {numeral(power[1], 2)}) {places}")
     if told:
-        yield f"batch sizes between these: start with a rate that goes {', '.join(told)}; beyond them nothing is said"
+        yield (
+            f"batch sizes between these: start with a rate that goes {', '.join(told)}, ± by the grid of rates alone;"
+            " beyond them nothing is said"
+        )
+    if untold:
+        yield (
+            f"{', '.join(untold)}: the rates found do not follow a power of B that rungs of a factor of {FACTOR:.0f}"
+            " can tell"
+        )
 
 
 def _refusals(made: Plan) -> Iterator[str]:

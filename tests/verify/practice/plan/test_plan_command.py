@@ -67,6 +67,7 @@ def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
         "top of the Hessian",
         "single samples",
         "noise of the samples",
+        "eigenvalues of batches",
         "noise of gradients",
         "limits of the optimizer",
     ]
@@ -198,7 +199,11 @@ def test_the_command_prints_a_row_for_each_size_and_writes_its_files(
     printed = capsys.readouterr()
     told = set(printed.err.splitlines()) - {"running"}
     assert len(told) == 1
-    assert re.fullmatch(r"losscurv: about \d+ steps of training, \d+ s; curvature, about \d+ s", told.pop())
+    assert re.fullmatch(
+        r"losscurv: about \d+ to \d+ steps of training, the more the less is learned, \d+ to \d+ s; curvature, about"
+        r" \d+ s",
+        told.pop(),
+    )
     assert printed.out.endswith(f"\npage: {tmp_path / 'out' / 'plan.html'}\n")
     tables = [b.splitlines() for b in printed.out.split("\n\n") if b.lstrip().startswith("B  ")]
     assert [[row.split()[0] for row in table] for table in tables] == [["B", "1", "3", "9"]] * 2
@@ -240,6 +245,10 @@ def test_json_is_what_is_written(
         (("--batch-sizes", "-4"), "batch sizes must be integers of at least 1, got -4"),
         (("--batch-sizes", "3,3"), "batch sizes must be different, got 3 more than once"),
         (("--batch-sizes", "3,many"), "--batch-sizes must be integers with commas between them"),
+        (
+            ("--batch-sizes", ""),
+            "--batch-sizes must be at least one positive integer, such as 16,32,64, got ''",
+        ),
         (("--batch-sizes", "3,"), "--batch-sizes must be integers with commas between them"),
         (("--batch-sizes", "3", "--adam-rate", "1"), "--adam-rate and --adam-batch must be given together"),
         (("--batch-sizes", "3", "--steps", "0"), "steps must be at least 1, got 0"),

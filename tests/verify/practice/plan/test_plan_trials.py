@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -254,8 +255,9 @@ def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> 
     at = [dataclasses.replace(found[size], start=rate) for size, rate in ((1, 0.1), (4, 0.4), (14, None))]
     made = dataclasses.replace(made, trials=tuple(at))
     assert_allclose([made.start_at(size) for size in (1, 2, 4)], [0.1, 0.2, 0.4])
-    assert "start with a rate that goes as B^1 from 1 to 4; beyond them nothing is said" in words.plan_text(
-        made
+    assert (
+        "start with a rate that goes as B^(1 ± 0.5) from 1 to 4, ± by the grid of rates alone; beyond them nothing"
+        in words.plan_text(made)
     )
     for size in (14, 8, 20):
         with pytest.raises(
@@ -266,10 +268,40 @@ def test_between_two_batch_sizes_the_rate_goes_along_a_power(given: Problem) -> 
     assert alone.segments == () and "beyond them" not in words.plan_text(alone)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "rates", "power"),
+    [
+        ((1, 4), (0.1, 0.4), "(1 ± 0.5)"),
+        ((1, 4), (0.1, 0.1), "(0 ± 0.5)"),
+        ((1, 14), (0.1, 0.2), "(0.26 ± 0.26)"),
+        ((1, 4), (0.1, 0.8), ""),  # B^1.5
+        ((1, 4), (0.1, 0.05), ""),
+        ((7, 14), (0.1, 0.15), ""),  # in 0 to 1, but so is any power
+    ],
+)
+def test_a_power_that_two_rungs_cannot_tell_is_not_said(
+    given: Problem, sizes: tuple[int, int], rates: tuple[float, float], power: str
+) -> None:
+    made = tried(given, list(sizes))
+    changed = [dataclasses.replace(at, start=rate) for at, rate in zip(made.trials, rates, strict=True)]
+    told = words.plan_text(dataclasses.replace(made, trials=tuple(changed)))
+    places = f"from {sizes[0]} to {sizes[1]}"
+    assert (f"as B^{power} {places}, ± by the grid" in told) == bool(power)
+    assert (f"{places}: the rates found do not follow a power of B" in told) == (not power)
+
+
+def test_progress_does_not_stand_where_a_walk_is_longer_than_guessed() -> None:
+    seen: list[float] = []
+    for steps in range(0, 4000, 50):
+        trials._share(seen.append, 0.6, 0.4 / 520, 520, steps)
+    assert seen[0] == 0.6 and seen[-1] < 1
+    assert all(later > before + 1e-4 for before, later in pairwise(seen))
+
+
 def test_the_cost_is_told_before_the_start(given: Problem) -> None:
     order: list[str] = []
     tried(given, [7], announce=order.append, tell=lambda what, _: order.append(what))
-    assert order[0].startswith("about 60 steps of training, ")
+    assert order[0].startswith("about 28 to 280 steps of training, the more the less is learned, ")
     assert order[1] == "trial training"
 
 

@@ -1,0 +1,79 @@
+"""What of a problem makes it doubtful that it is the one that was meant: told beside the numbers, never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.objectives.restoring import as_found
+from verify.practice.loading import BATCH, Problem
+
+__all__ = ["doubtful"]
+
+_ROUNDING = 1e-4
+"""How far the sum of probabilities may be from 1: many classes, in single precision."""
+
+
+def doubtful(problem: Problem) -> tuple[str, ...]:
+    """A line for each thing that looks like a mistake: a softmax before the loss, equal targets, equal inputs.
+
+    Examples
+    --------
+    >>> from verify.practice.loading import problem
+    >>> x, y = torch.eye(3), torch.zeros(3, dtype=torch.int64)
+    >>> doubtful(problem(nn.Linear(3, 2), (x, y)))
+    ('all targets are class 0: there is nothing to tell apart, and a constant output fits them all',)
+    """
+    return tuple(_lines(problem))
+
+
+def _lines(problem: Problem) -> Iterator[str]:
+    if _probabilities(problem):
+        yield (
+            "outputs look like probabilities, none negative and their sum one: CrossEntropyLoss takes logits; drop the"
+            " softmax"
+        )
+    if problem.samples < 2:
+        return
+    targets = _labelled(problem)
+    if len(targets) and _equal(targets):
+        single = not targets.is_floating_point() and targets[:1].numel() == 1 and problem.classes is not None
+        yield (
+            f"all targets are {f'class {int(targets[0])}: there is nothing to tell apart, and' if single else 'equal:'}"
+            " a constant output fits them all"
+        )
+    if _equal(problem.inputs):
+        yield "all inputs are equal: no output can hang on the sample"
+
+
+def _probabilities(problem: Problem) -> bool:
+    """Whether a few outputs are those of a softmax, where a loss that has one of its own takes them."""
+    own = isinstance(problem.loss, nn.CrossEntropyLoss) or problem.loss is functional.cross_entropy
+    if not own or not problem.outputs or problem.outputs[0] < 2:
+        return False
+    objective = problem.objective
+    few = objective.few()
+    with objective.ranks.together("outputs"), as_found(objective.model, objective.training), torch.no_grad():
+        outputs = objective.outputs(objective.leaves(), few.inputs)
+    return bool((outputs >= 0).all() and ((outputs.double().sum(1) - 1).abs() < _ROUNDING).all())
+
+
+def _labelled(problem: Problem) -> Tensor:
+    """Targets without those that the loss passes over, which are single ones then."""
+    targets, ignored = problem.targets, getattr(problem.loss, "ignore_index", None)
+    if ignored is None or targets.is_floating_point() or not bool((targets == ignored).any()):
+        return targets
+    return targets[targets != ignored]
+
+
+def _equal(part: Any) -> bool:
+    """Whether all samples of a structure of tensors are the first one."""
+    if isinstance(part, Mapping):
+        return all(_equal(value) for value in part.values())
+    if isinstance(part, tuple | list):
+        return all(_equal(value) for value in part)
+    return all(bool((rows == part[:1]).all()) for rows in part.split(BATCH))
