@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from verify.judging.numbers import factor
+from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, raised
 from verify.page import wording
 from verify.page.counts import percent

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from verify.judging.judge import PRINTED
-from verify.judging.numbers import factor
+from verify.judging.power import factor
 from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict, raised
 from verify.model.inventory import Status
 from verify.page import ratios, wording

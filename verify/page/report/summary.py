@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from verify.judging.numbers import factor
+from verify.judging.power import factor
 from verify.model import Verdict, raised
 from verify.model.inventory import Status
 from verify.page import wording
