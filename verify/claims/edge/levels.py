@@ -80,6 +80,7 @@ OBSERVATIONS = (
         "there, is off by anything up to a factor of three.",
         replicate="one perceptron with its images, trained with full batches and with batches of four sizes",
         simulate=levels,
+        single="its networks are trained in single precision",
         points=tuple(
             _point(network, loss, rate, looks)
             for network in (TANH, RELU)

@@ -223,6 +223,7 @@ OBSERVATIONS = (
         "sure.",
         replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
         simulate=degeneracy,
+        single="its networks are trained in single precision",
         points=tuple(
             Point(
                 matrix=matrix,

@@ -103,6 +103,7 @@ BY_BATCH_SIZE = Observation(
     "Adam.",
     replicate="one perceptron with 512 images, trained at 26 rates at each batch size",
     simulate=rates_by_batch_size,
+    single="its networks are trained in single precision",
     points=tuple(_point(rule, noise) for rule in ("sgd", "adam") for noise in (0.0, 0.6)),
     along="batch_size",
     columns=(
@@ -154,6 +155,7 @@ OF_VGG = Observation(
     "best constant output; scaled down from 64 the root costs no more than the size under both.",
     replicate="one network with its images, trained at 14 rates at each batch size",
     simulate=rates_by_batch_size,
+    single="its networks are trained in single precision",
     points=tuple(
         _convolutional(
             rule, stages=((4, 4), (8, 8), (16,)), head=(32,), samples=256, chunk=256, epochs=2, least=20,

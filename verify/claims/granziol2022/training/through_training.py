@@ -245,6 +245,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "from there as the loss goes to 0.0025: in figure 8 it grows late.",
         replicate=f"{LENET}, followed through training",
         simulate=batches_through_training,
+        single="its networks are trained in single precision",
         points=tuple(
             Point(
                 images="digits",
@@ -279,6 +280,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "is made by weights that hardly have a gradient.",
         replicate=f"{LENET}, trained by Adam",
         simulate=adam_scalings,
+        single="its networks are trained in single precision",
         points=(
             Point(
                 images="digits",
@@ -318,6 +320,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "their number.",
         replicate=f"{LENET}, trained on them as they are or varied",
         simulate=augmented_data,
+        single="its networks are trained in single precision",
         points=tuple(
             Point(
                 images="digits",

@@ -45,6 +45,7 @@ VGG = Observation(
     "order in the noise within 12 and 20 %, own directions within 1.5 %: as for LeNet-5.",
     replicate="one convolutional network with its images, followed through training",
     simulate=batches_through_training,
+    single="its networks are trained in single precision",
     points=(
         Point(
             images="digits", matrix="gauss-newton", stages=((4, 4), (8,)), head=(16,), samples=192, chunk=192,

@@ -230,6 +230,7 @@ def _reported(name: str, title: str, note: str, **how: Any) -> Observation:
         replicates=1,
         data="digits",
         tier=Tier.FULL,
+        single="its networks are trained in single precision",
         **how,
     )
 

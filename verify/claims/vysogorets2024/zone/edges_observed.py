@@ -170,6 +170,7 @@ BY_SAMPLES = Observation(
     "Its law, of growth alone, is 0.03 to 4.5 times what single networks have.",
     replicate="one network at initialisation with its images and a random projection",
     simulate=edges_by_samples,
+    single="its derivatives are in single precision",
     points=(Point(images="digits", samples=800, counts=(200, 400, 800), dim=20),),
     along="counts",
     columns=COLUMNS,
@@ -191,6 +192,7 @@ OF_VGG = Observation(
     "best, have no upper edge: residuals die with G, which goes on leading. There is then no number for it.",
     replicate="one network with its images and a random projection, followed through training",
     simulate=edges_of_vgg,
+    single="its derivatives are in single precision",
     points=(
         Point(
             images="digits", stages=((8, 8), (16, 16), (32,)), head=(64,), bias=False, samples=200, chunk=200, dim=6,

@@ -319,6 +319,7 @@ def _scattered(name: str, networks: int, **its_own: Any) -> Observation:
         "and not every single loss.",
         replicate=f"{networks} initialisations with 60 balanced images and a random projection",
         simulate=scatter,
+        single="its derivatives are in single precision",
         points=(Point(images="digits", networks=networks, samples=60, dim=50),),
         along="",
         columns=SCATTER_COLUMNS,

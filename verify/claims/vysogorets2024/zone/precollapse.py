@@ -120,6 +120,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         "1 on their way down. LeNet-5 is not measured here.",
         replicate="one LeNet-300-100 at initialisation with 60 images, along 50 random directions",
         simulate=_plateau,
+        single="one of its columns is what single precision leaves",
         points=(
             Point(images="digits", samples=60, dim=50, alpha=(1.0, 3.0, 5.6, 10.0, 17.8, 31.6, 56.2, 100.0)),
         ),
