@@ -133,7 +133,7 @@ def main(words: list[str] | None = None) -> int:
     )
     asked = parser.parse_args(words)
     if asked.observation:
-        return _observed(asked.observation)
+        return _observed(asked.observation, parser)
     chosen = experiments([c for c in registry.claims() if asked.claim in (None, c.id)])
     bad, points, started = 0, 0, time.monotonic()
     for experiment in chosen:
@@ -150,9 +150,11 @@ def main(words: list[str] | None = None) -> int:
     return int(bad > 0)
 
 
-def _observed(names: Iterable[str]) -> int:
+def _observed(names: Iterable[str], parser: argparse.ArgumentParser) -> int:
     """Say which of them are in single precision at their first point, and whether they say so; 1 if one does not."""
     known = {o.id: o for o in registry.observations()}
+    if unknown := [name for name in names if name not in known]:
+        parser.error(f"--observation must be one of {', '.join(known)}, got {', '.join(unknown)}")
     bad = 0
     for name in names:
         observation = known[name]
