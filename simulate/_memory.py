@@ -10,7 +10,7 @@ import torch
 
 from simulate import _limits
 
-__all__ = ["available", "is_free", "require_free"]
+__all__ = ["available", "bound", "is_free", "require_free"]
 
 _UNASKED = 1 << 26
 """Bytes to be had wherever torch runs: for so few nobody is asked, since the answer costs more than the array."""
@@ -53,8 +53,26 @@ def available(device: torch.device | str) -> float:
     """Bytes to be had on a device now, within the limits of the process; infinite where the system does not tell."""
     device = torch.device(device)
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        return _available_there(device)
     return min(_free(), _limits.memory())
+
+
+def bound(device: torch.device, share: float) -> None:
+    """Let this process take no more than that share of the memory of a GPU."""
+    torch.cuda.set_per_process_memory_fraction(share, device)
+    _shares[device] = share
+
+
+_shares: dict[torch.device, float] = {}
+"""Of the memory of GPUs, where this process may not take all."""
+
+
+def _available_there(device: torch.device) -> float:
+    """What is free on a GPU, and what torch keeps of it for the next tensor."""
+    free, whole = torch.cuda.mem_get_info(device)
+    used = torch.cuda.memory_allocated(device)
+    kept = torch.cuda.memory_reserved(device) - used
+    return min(free + kept, _shares.get(device, 1.0) * whole - used)
 
 
 def _free() -> float:

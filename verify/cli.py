@@ -280,7 +280,7 @@ def _conclude(
     changed: list[str] = []
     if request.replay:
         changed = replay_differences(
-            request.replay, results, request.asked, request.not_drawn, request.single
+            request.replay, results, request.asked, request.not_drawn, request.single, request.rounding
         )
     if request.replay and (devices := devices_compared(request.replay, results)):
         _tell(f"replay: {devices}")

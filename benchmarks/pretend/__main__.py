@@ -3,6 +3,7 @@
     python -m benchmarks.pretend                        all points
     python -m benchmarks.pretend --only karakida2019 --first
     python -m benchmarks.pretend --first --markdown     the table of docs/devices.md
+    python -m benchmarks.pretend --first --rounding     whose scores hang on the last digit
 
 A line for each: what was refused, or launches, synchronisations and the share of torch's work that the CPU did, with
 the line that did most of it.
@@ -16,7 +17,8 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
-from benchmarks.pretend.trials import SAME, Drawn, Trial, drawn, tried
+from benchmarks.pretend.rounding import Rounding
+from benchmarks.pretend.trials import CLOSE, SAME, Drawn, Trial, drawn, tried
 
 MOST_BESIDE = 0.2
 """Share of the work that may stay on the CPU unannounced: what prepares, and what reads results."""
@@ -37,26 +39,32 @@ def main(words: Sequence[str] | None = None) -> int:
         "--launches", type=float, default=math.inf, metavar="N", help="end each after so many (no)"
     )
     parser.add_argument("--size", type=int, default=2, metavar="N", help="replicates of a block (2)")
+    parser.add_argument(
+        "--rounding",
+        action="store_true",
+        help="round otherwise than the CPU, as another machine may; what is in single precision is left out",
+    )
     parser.add_argument("--markdown", action="store_true", help="as rows of a table")
     asked = parser.parse_args(words)
     warnings.simplefilter("ignore")
     bad = 0
     if asked.markdown:
         print(HEAD)
-    for one in (d for d in drawn() if asked.only in d.name):
-        for trial in _trials(one, asked.first, asked.size, asked.launches):
-            wrong = complaint(one, trial)
+    named = (one for one in drawn() if asked.only in one.name)
+    for one in named if not asked.rounding else (one for one in named if not one.single):
+        for trial in _trials(one, asked):
+            wrong = complaint(one, trial, CLOSE if asked.rounding else SAME)
             bad += bool(wrong)
             print((_row if asked.markdown else _line)(one, trial, wrong), flush=True)
     return int(bad > 0)
 
 
-def complaint(one: Drawn, trial: Trial) -> str:
+def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
     """What is wrong with one trial; empty if nothing is."""
     share = trial.counts.host_share
     if trial.failure:
         return trial.failure
-    if trial.gap > SAME:
+    if trial.gap > same and not (one.single and same > SAME):
         return f"{trial.score} differs from that of the CPU by {trial.gap:.2g}"
     if share > MOST_BESIDE and not one.on_host:
         lines = "; ".join(line for line, _ in trial.counts.host_work.most_common(3))
@@ -66,10 +74,11 @@ def complaint(one: Drawn, trial: Trial) -> str:
     return ""
 
 
-def _trials(one: Drawn, first: bool, size: int, most: float) -> Iterator[Trial]:
-    points: Iterable = one.points[:1] if first else one.points
-    size = 1 if one.kind == "observation" else size  # as a run draws them
-    return (tried(one, point, size, most=most) for point in points)
+def _trials(one: Drawn, asked: argparse.Namespace) -> Iterator[Trial]:
+    points: Iterable = one.points[:1] if asked.first else one.points
+    size = 1 if one.kind == "observation" else asked.size  # as a run draws them
+    rounding = Rounding() if asked.rounding else None
+    return (tried(one, point, size, most=asked.launches, rounding=rounding) for point in points)
 
 
 def _line(one: Drawn, trial: Trial, wrong: str) -> str:

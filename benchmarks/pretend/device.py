@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks.pretend import rules
 from benchmarks.pretend.beside import numpy_seen
 from benchmarks.pretend.counts import Counts, EnoughLaunches
+from benchmarks.pretend.rounding import Rounding
 
 __all__ = ["NAME", "POSSIBLE", "pretended"]
 
@@ -104,9 +105,9 @@ class Elsewhere(Tensor):
 class _Operations(TorchDispatchMode):
     """All operations while the device is pretended."""
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: Counts, rounding: Rounding | None = None) -> None:
         super().__init__()
-        self.counts = counts
+        self.counts, self.rounding = counts, rounding
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self.operate(func, args, kwargs or {})
@@ -129,7 +130,7 @@ class _Operations(TorchDispatchMode):
             self.counts.waited()
         args, kwargs = _each(_held, args), {name: _each(_held, value) for name, value in kwargs.items()}
         with torch._C._ExcludeDispatchKeyGuard(TRANSFORMS):
-            made = func(*args, **kwargs)
+            made = self.rounding.operated(func, args, kwargs) if self.rounding else func(*args, **kwargs)
         if not _moves_nothing(func):
             self.counts.launched(func, args, kwargs, made)
         wrappers = {id(t.held): t for t in flat if isinstance(t, Elsewhere)}
@@ -267,13 +268,15 @@ MADE_OF_NUMBERS: Mapping[Any, Callable[[Any, Any, Any], Any]] = {
 
 
 @contextlib.contextmanager
-def pretended(most: float = math.inf) -> Iterator[Counts]:
+def pretended(most: float = math.inf, rounding: Rounding | None = None) -> Iterator[Counts]:
     """Within, tensors may be moved to ``torch.device(NAME)``, in this thread alone.
 
     Parameters
     ----------
     most
         Launches after which it ends, by `EnoughLaunches`.
+    rounding
+        How it rounds; as the CPU by default.
 
     Examples
     --------
@@ -290,7 +293,7 @@ def pretended(most: float = math.inf) -> Iterator[Counts]:
     with (
         torch.autograd.set_multithreading_enabled(False),
         _Calls(counts),
-        _Operations(counts),
+        _Operations(counts, rounding),
         numpy_seen(counts),
     ):
         yield counts

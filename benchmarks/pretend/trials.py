@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -13,14 +13,20 @@ import numpy as np
 
 from benchmarks.pretend.counts import ROOT, Counts, EnoughLaunches
 from benchmarks.pretend.device import NAME, pretended
+from benchmarks.pretend.rounding import Rounding
 from simulate.monte_carlo import Point, Scores, run_block
 from verify.claims import registry
 from verify.model import Claim, StatisticalProperty
 
-__all__ = ["Drawn", "Trial", "drawn", "tried"]
+__all__ = ["Drawn", "Trial", "difference", "drawn", "failure", "tried"]
 
 SAME = 1e-9
 """Relative difference of a score that the order of a sum may leave."""
+
+NOTHING: Mapping[str, float] = {}
+
+CLOSE = 1e-6
+"""Relative difference that another machine may leave in double precision: what a replay grants."""
 
 
 class Drawn(NamedTuple):
@@ -34,6 +40,10 @@ class Drawn(NamedTuple):
         ``experiment``, ``property`` or ``observation``.
     on_host
         What of it runs on the CPU whatever the device, as it says itself.
+    single
+        What of it is in single precision, as it says itself.
+    rounding
+        Scores that rounding moves further than others, each by which part, as it says itself.
     """
 
     name: str
@@ -41,6 +51,8 @@ class Drawn(NamedTuple):
     simulate: Any
     points: tuple[Point, ...]
     on_host: str
+    single: str = ""
+    rounding: Mapping[str, float] = NOTHING
 
 
 @dataclass
@@ -79,36 +91,43 @@ def drawn() -> Iterator[Drawn]:
             e = claim.experiment
             seen.add(e.id)
             if e.needs is None:
-                yield Drawn(e.id, "experiment", e.simulate, e.points, e.on_host)
+                yield Drawn(e.id, "experiment", e.simulate, e.points, e.on_host, e.single, e.rounding)
         elif isinstance(claim, StatisticalProperty):
             yield Drawn(claim.id, "property", claim.simulate, claim.examples, claim.on_host)
     for o in registry.observations():
         if o.cost is None:
-            yield Drawn(o.id, "observation", o.simulate, o.points, o.on_host)
+            yield Drawn(o.id, "observation", o.simulate, o.points, o.on_host, o.single)
 
 
-def tried(one: Drawn, point: Point, size: int = 1, *, most: float = math.inf) -> Trial:
+def tried(
+    one: Drawn, point: Point, size: int = 1, *, most: float = math.inf, rounding: Rounding | None = None
+) -> Trial:
     """Run one block there until it has launched so much, and if it came to its end the same block on the CPU."""
     ask: dict[str, Any] = {"experiment": one.name, "point": point, "seed": 7, "index": 0, "size": size}
     trial = Trial(one.name, point, replicates=size)
     started, there = time.perf_counter(), None
-    with pretended(most) as trial.counts:
+    with pretended(most, rounding) as trial.counts:
         try:
             there = run_block(one.simulate, **ask, device=NAME).scores
         except EnoughLaunches:
             trial.whole = False
         except Exception as error:  # what a device refuses is what is looked for
-            trial.failure = _told(error)
+            trial.failure = failure(error)
     trial.seconds = time.perf_counter() - started
     if there is not None:
-        trial.gap, trial.score = _gap(run_block(one.simulate, **ask, counted=True).scores, there)
+        here = run_block(one.simulate, **ask, counted=True).scores
+        trial.gap, trial.score = difference(here, there, one.rounding if rounding else NOTHING)
     return trial
 
 
-def _gap(here: Scores, there: Scores) -> tuple[float, str]:
+def difference(here: Scores, there: Scores, allowed: Mapping[str, float] = NOTHING) -> tuple[float, str]:
+    """Of two blocks the largest difference of a score, relative to the largest entry of that score, and its name.
+
+    Those that differ by no more than is allowed count as none.
+    """
     with np.errstate(invalid="ignore"):
         gaps = [(_difference(values, there[name]), name) for name, values in here.items()]
-    return max(gaps, default=(0.0, ""))
+    return max(((gap, name) for gap, name in gaps if gap > allowed.get(name, 0.0)), default=(0.0, ""))
 
 
 def _difference(one: np.ndarray, other: np.ndarray) -> float:
@@ -118,7 +137,8 @@ def _difference(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.nan_to_num(np.abs(one - other), nan=np.inf).max()) / size
 
 
-def _told(error: Exception) -> str:
+def failure(error: Exception) -> str:
+    """What was raised, with the last lines of ours."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [f for f in frames if f.filename.startswith(str(ROOT)) and "benchmarks" not in f.filename]
     lines = " < ".join(f"{f.filename[len(str(ROOT)) + 1 :]}:{f.lineno}" for f in reversed(ours[-4:]))

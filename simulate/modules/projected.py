@@ -15,7 +15,7 @@ which has most of the parameters, cost one matrix product, and no derivative by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -190,8 +190,8 @@ def _g_term(slope: Tensor, free: Tensor, tangents: Tensor) -> Tensor:
     rows = tangents.movedim(1, 0)
     if not slope.requires_grad:  # a loss of straight pieces
         return tangents.new_zeros(len(rows), len(rows))
-    bent = [torch.autograd.grad(slope, free, t.reshape_as(free), retain_graph=True)[0] for t in rows]
-    return rows.flatten(1) @ torch.stack(bent).flatten(1).mT
+    bent = _several_slopes([slope], [free], ([t.reshape_as(free)] for t in rows), len(rows))
+    return rows.flatten(1) @ torch.stack([row for (row,) in bent]).flatten(1).mT
 
 
 def _tangents(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
@@ -204,7 +204,7 @@ def _by_jacobian(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     """One backward pass for each output of a sample."""
     flat = part.outputs.reshape(part.size, -1)
     units = torch.eye(flat.shape[1], dtype=flat.dtype, device=flat.device)
-    rows = [slopes([flat], part.nudges, [unit.expand_as(flat)]) for unit in units]
+    rows = _several_slopes([flat], part.nudges, ([unit.expand_as(flat)] for unit in units), len(units))
     total = changes[0].new_zeros(part.size, changes[0].shape[1], len(units))
     for change, *row in zip(changes, *rows, strict=True):
         jacobian = torch.stack([r.reshape(part.size, -1) for r in row], dim=1)
@@ -217,8 +217,8 @@ def _by_pulling(part: _Pass, changes: Sequence[Tensor]) -> Tensor:
     weights = torch.zeros_like(part.outputs, requires_grad=True)
     pulled = slopes(part.outputs, part.nudges, weights, again=True)
     directions = [_shaped(changes, i, pulled) for i in range(changes[0].shape[1])]
-    rows = [slopes(pulled, [weights], direction)[0] for direction in directions]
-    return torch.stack([row.reshape(part.size, -1) for row in rows], dim=1)
+    rows = _several_slopes(pulled, [weights], directions, len(directions))
+    return torch.stack([row.reshape(part.size, -1) for (row,) in rows], dim=1)
 
 
 def _half_h_term(
@@ -234,14 +234,34 @@ def _half_h_term(
     ends = [site.inputs for site, _ in inner] + [delta[k] for k in bent]
     pulls = [pull(site, d, directions) for site, d in inner]
     found = [torch.empty_like(change) for change in changes]
-    for i in range(len(total)):
+
+    def start(i: int) -> list[Tensor]:
         change = _shaped(changes, i, delta) if bent else []
-        starts = [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
-        for across, row in zip(found, slopes(ends, part.nudges, starts), strict=True):
-            across[:, i] = row.reshape(part.size, -1)
+        return [pull(i) for pull in pulls] + [change[k] / 2 for k in bent]
+
+    rows = _several_slopes(ends, part.nudges, map(start, range(len(total))), len(total))
+    for i, row in enumerate(rows):
+        for across, one in zip(found, row, strict=True):
+            across[:, i] = one.reshape(part.size, -1)
     for change, across in zip(changes, found, strict=True):
         total += torch.bmm(change, across.mT).sum(0)
     return total
+
+
+def _several_slopes(
+    ends: Sequence[Tensor], by: Sequence[Tensor], weights: Iterable[Sequence[Tensor]], count: int
+) -> Iterator[Sequence[Tensor]]:
+    """Derivatives of <weights, ends> for so many weights: on a device at once, since calls take the time there."""
+    if ends[0].device.type == "cpu" or count == 1:
+        yield from (slopes(ends, by, each) for each in weights)
+        return
+    listed = list(weights)
+    try:
+        found = slopes(ends, by, [torch.stack(parts) for parts in zip(*listed, strict=True)], several=True)
+    except RuntimeError:  # of an operation that does not take several at once, or for want of memory
+        yield from (slopes(ends, by, each) for each in listed)
+    else:
+        yield from zip(*found, strict=True)
 
 
 def pull(site: Site, delta: Tensor, directions: Sequence[Tensor]) -> Callable[[int], Tensor]:

@@ -100,4 +100,6 @@ def own_gpu(device: str) -> str:
 def _bound_memory(own: Share) -> None:
     import torch
 
-    torch.cuda.set_per_process_memory_fraction(own.memory, torch.device(own.device))
+    from simulate import _memory
+
+    _memory.bound(torch.device(own.device), own.memory)

@@ -36,8 +36,11 @@ VECTORS = 4
 _FEW = 3
 """Samples that tell what all hold: with one less, what each holds and what is held once."""
 
-_LITTLE = 1 << 21
-"""Bytes of the graph of the outputs. What is kept of their derivatives, the second too, is a few times as much."""
+_LITTLE, _LITTLE_THERE = 1 << 21, 1 << 26
+"""Bytes of the graph of the outputs. What is kept of their derivatives, the second too, is a few times as much.
+
+Up to there calls take longer than what is done in them; on a GPU that is so up to more.
+"""
 
 Product = Callable[[Tensor], Leaves]
 """Of the part of the matrix that one batch adds, with a vector (dim,): tensors like the parameters."""
@@ -232,11 +235,12 @@ class Kept:
         """Whether forward mode is the faster one from a few products on, as measured.
 
         Of gradients where there are convolutions, whose second derivatives torch takes by slower ones on the way back.
-        Not where calls take longer than what is done in them.
+        Not on the CPU where calls take longer than what is done in them; on a GPU several at once are then faster so.
         """
-        if self._little or self._derivative.name == "outputs":
-            return not self._little
         objective = self._objective
+        calls = self._little and objective.device.type == "cpu"
+        if calls or self._derivative.name == "outputs":
+            return not calls
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
             nodes = behind([objective.outputs(self._leaves, objective.few().inputs)])
             return any("Convolution" in node.name() for node in nodes)
@@ -248,7 +252,8 @@ class Kept:
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
             held = bytes_held(lambda: objective.outputs(self._leaves, few.inputs))
             needed = self._needed(rows(few.targets), -(-held // rows(few.targets)), 0, whole=True)
-            return needed <= _LITTLE and _memory.is_free(needed, objective.device)
+            most = _LITTLE if objective.device.type == "cpu" else _LITTLE_THERE
+            return needed <= most and _memory.is_free(needed, objective.device)
         return False
 
     def _cuttable(self, batch: Batch) -> bool:

@@ -40,8 +40,11 @@ _NOWHERE = torch.ops.aten._efficientzerotensor.default
 
 _RUN_AGAIN = "what runs again on the way back runs without changes"
 
-_FEW = 1 << 14
-"""Numbers of the largest constant up to which several changes at once are faster than one after the other, measured."""
+_FEW, _FEW_THERE = 1 << 14, 1 << 23
+"""Numbers of the largest constant up to which several changes at once are faster than one after the other, measured.
+
+On the CPU, and on a GPU (an H200: 3 to 9 times as fast there for twenty).
+"""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,9 @@ class Program:
     @property
     def small(self) -> bool:
         """Whether several changes at once are faster: calls take longer than what is done in them."""
-        return max((value.numel() for value in self.values), default=0) <= _FEW
+        return all(
+            value.numel() <= (_FEW if value.device.type == "cpu" else _FEW_THERE) for value in self.values
+        )
 
     def _run(self, *changes: Tensor) -> Tensors:
         places: list[Any] = [None] * self.slots

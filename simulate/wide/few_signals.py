@@ -91,7 +91,7 @@ def passed(
     h = block.normal(samples, widths[0])
     preactivations, activations, bases, met = list[Tensor](), [h], list[Tensor](), list[Tensor]()
     for layer, (_, units) in enumerate(layers):
-        basis, coordinates = torch.linalg.qr(h.mT)
+        basis, coordinates = _orthonormal(h.mT)
         bases.append(basis)
         met.append(block.normal(basis.shape[2], units).mul_(deviations[layer]))
         bias = block.normal(units).mul_(math.sqrt(bias_variance))
@@ -125,9 +125,60 @@ def passed_gram(passed: Passed, *, overlap: fisher_gram.Overlap | None = None) -
 
 def _pulled(block: Block, delta: Tensor, basis: Tensor, met: Tensor, deviation: float) -> Tensor:
     """Rows (n, C T, units above) times the weights, of which `met` is what the basis of the signals below has met."""
-    triangular = torch.linalg.qr(delta.mT, mode="r").R
+    triangular = _triangular(delta.mT)
     rest = triangular.mT @ block.normal(triangular.shape[1], basis.shape[1]).mul_(deviation)
     return rest + (delta @ met.mT - rest @ basis) @ basis.mT
+
+
+DEPENDENT = 1e-9
+"""Part of a column that the columns before it leave over, below which it is one of their span."""
+
+
+def _orthonormal(columns: Tensor) -> tuple[Tensor, Tensor]:
+    """An orthonormal basis Q (n, rows, r) of the columns (n, rows, k), and Q' times them.
+
+    Of a column that depends on those before it a decomposition takes a direction from rounding errors, and later
+    columns have a part in it: what is drawn along it would be another on every machine. Here it is left out.
+    """
+    basis, coordinates = torch.linalg.qr(columns)
+    loose = _dependent(columns, coordinates)
+    if bool(loose.any()):
+        basis[loose] = _skipping(columns[loose], basis.shape[2])
+        coordinates[loose] = basis[loose].mT @ columns[loose]
+    return basis, coordinates
+
+
+def _triangular(columns: Tensor) -> Tensor:
+    """The coordinates alone."""
+    coordinates = torch.linalg.qr(columns, mode="r").R
+    loose = _dependent(columns, coordinates)
+    if bool(loose.any()):
+        coordinates[loose] = _skipping(columns[loose], coordinates.shape[1]).mT @ columns[loose]
+    return coordinates
+
+
+def _dependent(columns: Tensor, coordinates: Tensor) -> Tensor:
+    """Whether one of the first columns depends on those before it, (n,)."""
+    lengths = torch.linalg.vector_norm(columns[..., : coordinates.shape[1]], dim=1)
+    return (coordinates.diagonal(dim1=1, dim2=2).abs() <= DEPENDENT * lengths).any(1)
+
+
+def _skipping(columns: Tensor, most: int) -> Tensor:
+    """Gram and Schmidt's basis of the first `most` columns that depend on none before them; zeros where fewer do."""
+    basis = torch.zeros_like(columns[..., :most])
+    found = torch.zeros(len(columns), dtype=torch.int64, device=columns.device)
+    for column in columns.unbind(2):
+        rest = column
+        for _ in range(2):  # the second time takes away what rounding left
+            rest = rest - (basis @ (basis.mT @ rest[..., None]))[..., 0]
+        length = torch.linalg.vector_norm(rest, dim=1)
+        new = (length > DEPENDENT * torch.linalg.vector_norm(column, dim=1)) & (found < most)
+        place = torch.nn.functional.one_hot(found.clamp(max=most - 1), most).to(column) * new[:, None]
+        basis = (
+            basis + (rest / length.where(new, torch.ones_like(length))[:, None])[..., None] * place[:, None]
+        )
+        found = found + new
+    return basis
 
 
 def _require_memory(block: Block, widths: Sequence[int], samples: int) -> None:

@@ -127,6 +127,10 @@ class Experiment:
     single
         What of it is in single precision, if anything is: its scores may then differ by more from device to device than
         the rounding of double precision, by no more than a claim says that it knows the `numerical` error of.
+    rounding
+        Scores that the rounding of another machine moves by more than one part in a million though all is in double
+        precision, each by which part at most: infinite where it decides what comes out. `benchmarks.pretend --rounding`
+        finds them.
     """
 
     id: str
@@ -141,6 +145,7 @@ class Experiment:
     special: str = ""
     on_host: str = ""
     single: str = ""
+    rounding: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -121,8 +121,8 @@ class Observation:
     small
         The id of the observation that draws the same at sizes for a CPU, if these are for a GPU.
     single
-        What of it is in single precision, if anything is: on another device its numbers are others, by how much nobody
-        knows.
+        What of it is in single precision, if anything is, or hangs on the last digit otherwise: on another device its
+        numbers are others, by how much nobody knows.
     """
 
     id: str

@@ -19,10 +19,12 @@ from verify.running.settings import COUNTED, Settings
 if TYPE_CHECKING:
     from verify.running.pump import Draws
 
-__all__ = ["SHARE", "Again", "Rounding", "draw_again", "roundings_of"]
+__all__ = ["SHARE", "Again", "Rounding", "draw_again", "left_by_rounding", "roundings_of"]
 
 Rounding = dict[tuple[str, str], float]
 """Of judged scores, by experiment and name: the numerical error that is known, in their unit; 0 if none is."""
+
+NONE: Rounding = {}
 
 SHARE = 0.05
 """Of the blocks of a run."""
@@ -101,12 +103,19 @@ def roundings_of(claims: Iterable[Claim]) -> Rounding:
     return found
 
 
+def left_by_rounding(claims: Iterable[Claim]) -> Rounding:
+    """The scores that rounding moves further than others, by experiment and name, each with the part of its size."""
+    experiments = {claim.experiment.id: claim.experiment for claim in claims}
+    return {(e.id, score): part for e in experiments.values() for score, part in e.rounding.items()}
+
+
 def draw_again(
     runs: Sequence[Draws],
     settings: Settings,
     judged: Rounding,
     *,
     single: Collection[str] = (),
+    rounding: Rounding = NONE,
     without: Collection[str] = (),
     share: float = SHARE,
     seconds: float = SECONDS,
@@ -125,6 +134,8 @@ def draw_again(
         The judged scores, with the differences that their claims allow for; see `roundings_of`.
     single
         Ids of experiments in single precision: where a claim does not know how much that moves, it is not held to it.
+    rounding
+        The scores that rounding moves further than others; see `left_by_rounding`.
     without
         Ids of what no CPU draws.
     share, seconds
@@ -135,7 +146,7 @@ def draw_again(
     ]
     asked = math.ceil(share * len(blocks))
     order = np.random.default_rng(settings.seed).permutation(len(blocks))[:asked]
-    found = _Found(judged, single)
+    found = _Found(judged, single, rounding)
     end, drawn, stopped = time.monotonic() + seconds, 0, False
     try:
         for place in order.tolist():
@@ -160,8 +171,8 @@ def draw_again(
 class _Found:
     """What blocks drawn again have shown so far; see `Again`."""
 
-    def __init__(self, judged: Rounding, single: Collection[str]) -> None:
-        self._judged, self._single = judged, single
+    def __init__(self, judged: Rounding, single: Collection[str], rounding: Rounding) -> None:
+        self._judged, self._single, self._rounding = judged, single, rounding
         self.off: dict[str, float] = {}
         self.other: dict[str, float] = {}
         self.failed: dict[str, str] = {}
@@ -186,10 +197,11 @@ class _Found:
         known = self._judged.get((experiment, score))
         self.compared += known is not None
         difference, gap = _gap(here, there)
-        if gap <= CLOSE or difference <= (known or 0.0):
+        left = self._rounding.get((experiment, score), 0.0)
+        if gap <= (left if CLOSE < left < math.inf else CLOSE) or difference <= (known or 0.0):
             return
         name = f"{experiment}, {score}"
-        held = known is not None and (known > 0 or experiment not in self._single)
+        held = known is not None and (known > 0 or (experiment not in self._single and left < math.inf))
         found = self.off if held and not np.isin(here, (0.0, 1.0)).all() else self.other
         if found is self.other and known is not None:
             self.excused.add(name)

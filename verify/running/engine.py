@@ -24,7 +24,7 @@ from simulate.monte_carlo import Point
 from verify.model import ALPHA, AnyClaim, Claim, ExactProperty, Identity
 from verify.model.observation import Observation
 from verify.results import Observed, PointOutcome, Row, RunRecord
-from verify.running.drawn_again import Again, draw_again, roundings_of
+from verify.running.drawn_again import Again, draw_again, left_by_rounding, roundings_of
 from verify.running.explored import exact_row, statistical_row
 from verify.running.forecast import Costs, forecast, remaining
 from verify.running.identities import Routes, identity_rows
@@ -177,7 +177,14 @@ class Session:
         """
         drawn = [claim for claim in self.claims if isinstance(claim, Claim)]
         large = {o.id for o in self.observations if o.cost is not None}
-        return draw_again(self._pump.runs, self.settings, roundings_of(drawn), single=single, without=large)
+        return draw_again(
+            self._pump.runs,
+            self.settings,
+            roundings_of(drawn),
+            single=single,
+            rounding=left_by_rounding(drawn),
+            without=large,
+        )
 
     def progress(self) -> Progress:
         """How far the selection is; blocks come in faster than a forecast is worth making."""

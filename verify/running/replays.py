@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -25,6 +25,8 @@ _TABLE = ("replicates", "along", "columns", "groups")
 
 _SHOWN = 100
 """Characters of a value."""
+
+NONE: Mapping[str, float] = {}
 
 CLOSE = 1e-6
 """Relative difference of numbers that two devices may leave: rounding in double precision, through decompositions.
@@ -63,6 +65,7 @@ def replay_differences(
     asked: Collection[str] | None = None,
     left_out: Collection[str] = (),
     single: Collection[str] = (),
+    rounding: Mapping[str, float] = NONE,
 ) -> list[str]:
     """What a repeated run has otherwise than the recorded one, a line each; on another device what rounding is not.
 
@@ -84,6 +87,9 @@ def replay_differences(
     single
         Ids of experiments and observations in single precision: between two devices, of claims on them that know no
         numerical error the verdicts alone are compared, and of such observations that there is a table.
+    rounding
+        By which part, if by more than others, rounding moves what claims read, by the id of the claim: where that is
+        infinite verdicts alone are compared.
     """
     known = _names(recorded).difference(left_out)
     names = set(known if asked is None else asked)
@@ -100,7 +106,7 @@ def replay_differences(
             whole=whole,
             hashed=not close,
         ),
-        *_rows(recorded.rows, repeated.rows, names, close, single),
+        *_rows(recorded.rows, repeated.rows, names, close, single, rounding),
         *_rows(recorded.planted, repeated.planted, {row.claim for row in recorded.planted}, close, single),
         *_tables(recorded.observations, repeated.observations, names, close, single),
     ]
@@ -141,19 +147,23 @@ def _rows(
     names: Collection[str],
     close: float,
     single: Collection[str],
+    rounding: Mapping[str, float] = NONE,
 ) -> Iterator[str]:
     before, now = ({row.id: row for row in rows if row.claim in names} for rows in (recorded, repeated))
     for name in dict.fromkeys((*before, *now)):
         change = _presence(name, before, now)
-        change = change or _row_change(before[name], now[name], close, before[name].experiment in single)
+        if not change:
+            row, left = before[name], rounding.get(before[name].claim, 0.0)
+            loose = row.experiment in single or left == math.inf
+            change = _row_change(row, now[name], max(close, left) if close and not loose else close, loose)
         if change:
             yield f"{name}: {change}"
 
 
-def _row_change(recorded: Row, again: Row, close: float, single: bool) -> str:
+def _row_change(recorded: Row, again: Row, close: float, loose: bool) -> str:
     if recorded.verdict != again.verdict:
         return f"{recorded.verdict} was recorded, now {again.verdict}"
-    if close and single and not any(point.numerical for point in recorded.points):
+    if close and loose and not any(point.numerical for point in recorded.points):
         return ""  # a training moves with the last bit, by how much nobody knows
     if len(recorded.points) != len(again.points):
         return f"{len(recorded.points)} points were recorded, now {len(again.points)}"

@@ -17,6 +17,7 @@ from verify.judging.intervals import FEWEST
 from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
 from verify.results import Results
+from verify.running.drawn_again import left_by_rounding, roundings_of
 from verify.running.options import (
     ALL_CLAIMS,
     MOST_REPLICATES,
@@ -72,6 +73,16 @@ class Request:
         """Ids of the experiments and observations that are in single precision."""
         drawn = (c.experiment for c in self.claims if isinstance(c, Claim))
         return {item.id for item in (*drawn, *self.observations) if item.single}
+
+    @property
+    def rounding(self) -> dict[str, float]:
+        """By which part the rounding of another machine may move a score that a claim reads, by the id of the claim."""
+        drawn = [c for c in self.claims if isinstance(c, Claim)]
+        left = left_by_rounding(drawn)
+        read = {
+            c.id: [left.get((c.experiment.id, score), 0.0) for _, score in roundings_of([c])] for c in drawn
+        }
+        return {claim: max(parts) for claim, parts in read.items() if any(parts)}
 
     @property
     def heading(self) -> tuple[str, ...]:

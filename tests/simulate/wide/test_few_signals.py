@@ -130,3 +130,45 @@ def test_a_replicate_does_not_change_with_those_beside_it() -> None:
 def test_what_is_no_network_is_refused(name: str, value: object, rule: str) -> None:
     with pytest.raises(ValueError, match=rule):
         passed(1, **{name: value})
+
+
+DEPENDENT = {
+    "linear": {
+        "widths": (7, 9, 8, 3),
+        "activation": "linear",
+        "samples": 4,
+    },  # derivatives of all samples are alike
+    "narrow": {
+        "widths": (9, 5, 5, 3),
+        "activation": "relu",
+        "samples": 6,
+    },  # some units are off for some samples
+    "same inputs": {"widths": (2, 9, 8, 3), "activation": "tanh", "samples": 5},
+}
+
+
+@pytest.mark.parametrize("case", DEPENDENT)
+def test_what_is_drawn_does_not_hang_on_the_last_digit(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decomposition of columns that depend on each other takes directions from rounding errors."""
+    here = passed(3, **DEPENDENT[case])
+    own, rng = torch.linalg.qr, torch.Generator().manual_seed(1)
+
+    def otherwise(a: Tensor, **how: str) -> object:
+        return own(a * (1 + 1e-15 * torch.randn(a.shape, generator=rng, dtype=a.dtype)), **how)
+
+    monkeypatch.setattr(torch.linalg, "qr", otherwise)
+    there = passed(3, **DEPENDENT[case])
+    for one, other in zip(here.deltas, there.deltas, strict=True):
+        assert_allclose(other, one, rtol=0, atol=1e-8 * float(one.abs().max()))
+
+
+def test_dependent_columns_are_left_out_of_a_basis_and_the_others_kept() -> None:
+    x = torch.randn(3, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    x[0, :, 1], x[1, :, 0] = 2 * x[0, :, 0], 0.0
+    for basis, coordinates in (few_signals._orthonormal(x), (None, few_signals._triangular(x))):
+        assert_allclose(coordinates.mT @ coordinates, x.mT @ x, atol=1e-12)
+        if basis is not None:
+            assert_allclose(basis @ coordinates, x, atol=1e-12)
+            assert [round(float(g.trace())) for g in basis.mT @ basis] == [3, 3, 4]
+    sound = few_signals._orthonormal(x[2:])
+    assert all(torch.equal(a[2:], b) for a, b in zip(few_signals._orthonormal(x), sound, strict=True))

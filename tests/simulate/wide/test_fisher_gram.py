@@ -281,8 +281,21 @@ def test_memory_is_read_from_the_system(monkeypatch: pytest.MonkeyPatch) -> None
     assert _memory.available(here) == 3 * 4096
     monkeypatch.setattr(os, "sysconf", refuse)
     assert _memory.available(here) == float("inf")
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7, 11))
-    assert _memory.available(torch.device("cuda")) == 7
+
+
+def test_memory_of_a_gpu_is_what_is_free_and_what_torch_keeps_for_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = torch.device("cuda:3")
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (7, 24))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 5)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 3)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *bound: None)
+    monkeypatch.setattr(_memory, "_shares", {})
+    assert _memory.available(gpu) == 7 + 5 - 3
+    _memory.bound(gpu, 0.25)
+    assert _memory.available(gpu) == 24 / 4 - 3
+    assert _memory.available(torch.device("cuda:1")) == 9
 
 
 def test_unknown_activation_is_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from simulate.monte_carlo import Block, Point, SerialExecutor
 from tests.verify.running.engine_runs import claim, experiment
 from tests.verify.toy_claims import SEEN
-from verify.model import Tier
+from verify.model import Claim, Tier
 from verify.model.observation import Cost, on_a_gpu
 from verify.running import drawn_again
 from verify.running.drawn_again import Again
@@ -87,6 +88,31 @@ def test_single_precision_is_named_unless_a_claim_knows_what_it_moves() -> None:
     assert "all judged scores but those named agree; " in found.line("cuda")
     assert again(made, 1e-4, single=names).off and not again(made, 0.01, single=names).other
     assert not made.drawn_again(names).off
+
+
+def test_what_rounding_moves_further_is_allowed_for_or_named() -> None:
+    made, place = judged(), (NORMAL.experiment.id, "mean")
+    moved(made, "mean", 1e-3)
+    assert not again(made, rounding={place: 1e-2}).off and not again(made, rounding={place: 1e-2}).other
+    assert set(again(made, rounding={place: 1e-5}).off) == {", ".join(place)}
+    found = again(made, rounding={place: math.inf})
+    assert not found.off and set(found.other) == {", ".join(place)}
+
+
+def test_experiments_say_which_of_their_scores_rounding_moves() -> None:
+    asked = requested(
+        {
+            "claim": [
+                "vysogorets2024/excess-of-g-never-below-one",
+                "vysogorets2024/excess-of-h-after-collapse",
+            ]
+        },
+        tier=Tier.DEFAULT,
+        report_dir=None,
+    )
+    assert asked.rounding == {"vysogorets2024/excess-of-g-never-below-one": math.inf}
+    drawn = [c for c in asked.claims if isinstance(c, Claim)]
+    assert drawn_again.left_by_rounding(drawn) == {("vysogorets2024/collapse", "plain"): math.inf}
 
 
 def test_a_run_knows_which_of_its_experiments_are_in_single_precision() -> None:

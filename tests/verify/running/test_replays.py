@@ -185,6 +185,20 @@ def test_between_devices_verdicts_alone_of_trainings_are_compared(recorded: Resu
     assert any("measured" in line for line in held)
 
 
+def test_between_devices_a_claim_says_by_how_much_rounding_moves_it(recorded: Results) -> None:
+    first = recorded.rows[0]
+    there = dataclasses.replace(recorded, suite=dataclasses.replace(recorded.suite, device="cuda"), sha256="")
+    measured = first.points[0].measured
+    assert measured is not None
+    moved = pointed(there, measured=1.01 * measured)
+    for left, lines in ((0.1, 0), (1e-3, 1), (math.inf, 0)):
+        assert len(replays.replay_differences(recorded, moved, rounding={first.claim: left})) == lines
+    here = pointed(recorded, measured=1.01 * measured)
+    assert len(replays.replay_differences(recorded, here, rounding={first.claim: 0.1})) == 1  # on one device
+    other = edit(moved, verdict="undecided")
+    assert len(replays.replay_differences(recorded, other, rounding={first.claim: math.inf})) == 1
+
+
 def test_between_devices_tables_in_single_precision_are_not_compared(recorded: Results) -> None:
     table = sample().observations[1]
     here = dataclasses.replace(recorded, observations=[table], sha256="")

@@ -36,8 +36,9 @@ def random_logit_model(block: Block, point: Point) -> Mapping[str, Any]:
     first, second = (
         ensembles.gauss_newton_of_logits(c[:, None] + half, p) for half in e.split(point.samples, dim=1)
     )
-    _, vectors = torch.linalg.eigh(torch.diag(p) - torch.outer(p, p))
-    directions = torch.nn.functional.normalize(vectors.T.flip(0)[:-1] @ c, dim=-1)
+    # on the CPU: where probabilities are equal the basis is the library's choice, and with it what is drawn
+    _, vectors = torch.linalg.eigh((torch.diag(p) - torch.outer(p, p)).cpu())
+    directions = torch.nn.functional.normalize(vectors.to(c).T.flip(0)[:-1] @ c, dim=-1)
     mean = (first + second) / 2
     quotients = ((directions @ mean) * directions).sum(-1)
     traces = [half.diagonal(dim1=1, dim2=2).sum(1) for half in (first, second)]
