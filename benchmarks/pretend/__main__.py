@@ -69,7 +69,7 @@ def complaint(one: Drawn, trial: Trial, same: float = SAME) -> str:
     if share > MOST_BESIDE and not one.on_host:
         lines = "; ".join(line for line, _ in trial.counts.host_work.most_common(3))
         return f"{share:.0%} of the work is done on the CPU: {lines or 'in numpy'}"
-    if share <= MOST_BESIDE and one.on_host:
+    if share <= MOST_BESIDE and one.on_host and trial.whole:
         return f"says that on the CPU is {one.on_host}, but {1 - share:.0%} of the work is done on the device"
     return ""
 

@@ -256,6 +256,14 @@ def _listed(func: Any, args: Any, kwargs: Any) -> Any:
     return func(args[0].cpu() if isinstance(args[0], Elsewhere) else args[0], *args[1:], **kwargs)
 
 
+def _exchanged(func: Any, args: Any, kwargs: Any) -> Any:
+    """What a tensor holds is set, as `torch.nn.utils.vector_to_parameters` does."""
+    tensor, value = args
+    if isinstance(tensor, Elsewhere) and isinstance(value, Elsewhere):
+        tensor.held = value.held.detach()
+    return func(tensor, value, **kwargs)
+
+
 MADE_OF_NUMBERS: Mapping[Any, Callable[[Any, Any, Any], Any]] = {
     torch.tensor: _from_numbers,
     torch.as_tensor: _from_numbers,
@@ -264,6 +272,7 @@ MADE_OF_NUMBERS: Mapping[Any, Callable[[Any, Any, Any], Any]] = {
     torch.Tensor.__getitem__: _indexed,
     torch.Tensor.__setitem__: _indexed,
     torch.Tensor.tolist: _listed,
+    torch.Tensor.data.__set__: _exchanged,  # pyright: ignore[reportAttributeAccessIssue]
 }
 
 

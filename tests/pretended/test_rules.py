@@ -13,6 +13,13 @@ from benchmarks.pretend import NAME, POSSIBLE, RefusedError, pretended
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="this torch has no devices made in Python")
 
+
+def _with_data(x: Tensor) -> Tensor:
+    layer = nn.Linear(3, 2, bias=False).to(x.device)
+    nn.utils.vector_to_parameters(x.flatten()[:6], layer.parameters())
+    return layer(x)
+
+
 Operation = Callable[[Tensor, Tensor], Any]
 """Of a matrix (4, 3) on the device, and one of the CPU."""
 
@@ -57,6 +64,7 @@ TAKEN: dict[str, Operation] = {
     "complex": lambda x, _: (x + 1j).conj().abs(),
     "module": lambda x, _: nn.Linear(3, 2).to(x.device)(x),
     "conv": lambda x, _: nn.Conv2d(1, 2, 3).to(x.device)(x.view(1, 1, 4, 3)),
+    "data": lambda x, _: _with_data(x),
     "deepcopy": lambda x, _: copy.deepcopy(nn.Linear(3, 2).to(x.device)).weight,
     "out": lambda x, _: torch.mm(x, x.mT, out=torch.empty(4, 4, device=x.device)),
 }

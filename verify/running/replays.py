@@ -169,7 +169,7 @@ def _row_change(recorded: Row, again: Row, close: float, loose: bool) -> str:
         return f"{len(recorded.points)} points were recorded, now {len(again.points)}"
     pairs = list(zip(recorded.points, again.points, strict=True))
     changes = (
-        (name, i, _change(getattr(one, name), getattr(other, name), _allowed(one, close)))
+        (name, i, _change(getattr(one, name), getattr(other, name), _allowed(one, name, close)))
         for name in _POINT
         for i, (one, other) in enumerate(pairs)
     )
@@ -178,10 +178,15 @@ def _row_change(recorded: Row, again: Row, close: float, loose: bool) -> str:
     return told or _field_change(recorded, again, _ROW, close) or _line_change(recorded.curves, again.curves)
 
 
-def _allowed(point: PointOutcome, close: float) -> float:
-    """Relative difference of numbers of a point, of which some experiments are in single precision and say so."""
+DERIVED = 100
+"""So many times as far as a mean what else is made of the scores may move: the ends of its interval, its skewness."""
+
+
+def _allowed(point: PointOutcome, name: str, close: float) -> float:
+    """Relative difference of a number of a point; some experiments are in single precision and say so."""
     size = abs(point.measured or 0.0)
-    return max(close, point.numerical / size) if close and size > 0 else close
+    allowed = max(close, point.numerical / size) if close and size > 0 else close
+    return allowed if name in _FIRST else DERIVED * allowed
 
 
 def _line_change(recorded: Sequence[Curve], again: Sequence[Curve]) -> str:

@@ -185,8 +185,10 @@ OBSERVATIONS: tuple[Observation, ...] = (
             for rule, centres in (("sgd", (0.02, 0.05)), ("adam", (6e-4, 1e-3)))
         ),
         cost=cost_of_rates,
-        note="VGG-16, 15 million parameters, on images of the user: up to which rate an epoch ends below the best "
-        "constant output, at batches of 16 and 64, and what a rate costs that was scaled from 64 by the size or by "
-        "its root. Ladders span a factor of 45 around guesses. Written before any GPU had drawn it.",
+        note="VGG-16, 15 million parameters, one epoch of 10,000 images of CIFAR-10 (one network, an H200: no error is "
+        "known). The largest rate of SGD is 0.062 at a batch of 16 and 0.064 at 64; the best one, 0.0066 and 0.0136, "
+        "grows by 2.1 for four times the batch. Adam: 0.00065 and 0.00079, best 0.00010 and 0.00017. The best rate of "
+        "64 scaled to 16 by the root costs nothing, by the size 0.01 in loss under SGD and nothing under Adam. Ladders "
+        "span a factor of 45.",
     ),
 )  # fmt: skip
