@@ -132,10 +132,10 @@ OBSERVATIONS: tuple[Observation, ...] = (
         ),
         cost=cost_of_spectra,
         replicates=12,
-        note="Limits without extrapolation (an H200). At 8192 units the means of twelve networks are within 0.2 % of eq. "
-        "(10) for the mean eigenvalue, 0.6 % for the mean square and 0.3 % for the largest, and within 0.2 % of eq. "
-        "(16); at 1000 units they are 0.3 to 6 % off. Single networks are off by up to 7 % at 8192. After mean "
-        "subtraction the largest eigenvalue is 2.6 to 2.7 times its lower bound at every width, and its upper bound "
-        "goes from 10 times too large to 29 times.",
+        note="Limits without extrapolation (an H200). At 8192 units the means of twelve networks are within 0.2 % "
+        "of eq. (10) for the mean eigenvalue, 0.6 % for the mean square and 0.3 % for the largest, and within "
+        "0.2 % of eq. (16); at 1000 units they are 0.3 to 6 % off. Single networks are off by up to 7 % at "
+        "8192. After mean subtraction the largest eigenvalue is 2.6 to 2.7 times its lower bound at every "
+        "width, and its upper bound goes from 10 times too large to 29 times.",
     ),
 )

@@ -290,11 +290,12 @@ OBSERVATIONS: tuple[Observation, ...] = (
         ),
         cost=cost_of_map,
         replicates=3,
-        note="On 9,000 images of CIFAR-10 with 1,000 to test on (three networks a cell, an H200), base rates in steps of "
-        "2.4: the largest one that trains goes in proportion to alpha within a rung from 0.03 to 0.8 (0.035 at 0.026,"
-        " 0.5 at 0.48 to 1.3), falls above and stays at 0.035 from 3.4 on. Test accuracy after 200 steps is best "
-        "between alpha = 0.2 and 1.3 (0.34 to 0.36), 0.27 at 2 and 0.2 from 3.4 on. Weights stop turning where alpha "
-        "passes 1: at the best rate their cosine with the first is 0.73 at 0.18, 0.93 at 0.8 and 0.99 from 1.3 on.",
+        note="On 9,000 images of CIFAR-10 with 1,000 to test on (three networks a cell, an H200), base rates in "
+        "steps of 2.4: the largest one that trains goes in proportion to alpha within a rung from 0.03 to 0.8 "
+        "(0.035 at 0.026, 0.5 at 0.48 to 1.3), falls above and stays at 0.035 from 3.4 on. Test accuracy "
+        "after 200 steps is best between alpha = 0.2 and 1.3 (0.34 to 0.36), 0.27 at 2 and 0.2 from 3.4 on. "
+        "Weights stop turning where alpha passes 1: at the best rate their cosine with the first is 0.73 at "
+        "0.18, 0.93 at 0.8 and 0.99 from 1.3 on.",
     ),
     _reported(
         "training-map-of-lenet-5",

@@ -217,10 +217,11 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=(Point(images="digits", samples=10_000, counts=(200, 400, 800, 1600, 3200, 6400, 10_000), dim=50),),
         cost=cost_by_samples,
         replicates=3,
-        note="On 10,000 images of CIFAR-10 (three networks, an H200) the lower edge is where its law puts it within 1.5 % "
-        "in the mean at every number of images. The mean upper edge grows from 11 to 43 between 200 and 1600 of them,"
-        " as the power 0.67, and stays at 42 to 46 from there on; the law, the cube root with constant 1, is 1.5 to "
-        "3.1 times too small, and single networks scatter by a factor of 1.5 to 2.9.",
+        note="On 10,000 images of CIFAR-10 (three networks, an H200) the lower edge is where its law puts it "
+        "within 1.5 % in the mean at every number of images. The mean upper edge grows from 11 to 43 between "
+        "200 and 1600 of them, as the power 0.67, and stays at 42 to 46 from there on; the law, the cube root "
+        "with constant 1, is 1.5 to 3.1 times too small, and single networks scatter by a factor of 1.5 to "
+        "2.9.",
     ),
     OF_VGG,
     on_a_gpu(
