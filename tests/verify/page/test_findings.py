@@ -213,6 +213,8 @@ def test_the_counts_of_misprints_add_up() -> None:
     assert (
         "7 statements in 8 formulas, tested in 6 readings; of 2 only the corrected formula is judged." in html
     )
+    # what "misprints only" leaves
+    assert html.count('data-misprint="1"') == 8 and html.count('data-reading="misprint"') == 6
     assert "nothing is judged beside it" in html and 'id="misprints"' not in page_of(
         run([made("plain", "theorem 1")])
     )

@@ -17,6 +17,7 @@ from verify.page.cards import Card, EntryLead, ReadRow, replicates_drawn
 from verify.page.markup import themed
 from verify.page.report import paper_pages
 from verify.page.report.findings import corrections
+from verify.page.report.statements import misprinted
 from verify.results import InventoryRow, Observed, Results, Row
 
 __all__ = ["NO_PAGES", "Chapter", "Contents", "Each", "Pages", "Sight"]
@@ -73,6 +74,11 @@ class Contents:
     def names(self) -> dict[str, str]:
         """Authors and title of each paper."""
         return {paper.id: f"{paper.authors}: {paper.title}" for paper in self.results.suite.papers}
+
+    @cached_property
+    def misprinted(self) -> set[str]:
+        """Ids of the rows with a line in the table of misprints: the formula as our copy reads, or what is right."""
+        return {row.id for row in misprinted(self.results.rows)}
 
     def paper_place(self, paper: str) -> tuple[int, str]:
         """Papers as the run knew them, others behind."""

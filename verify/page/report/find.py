@@ -54,6 +54,7 @@ class Hit(NamedTuple):
     weak: float
     seconds: float
     row: Row | None
+    misprint: bool = False
 
 
 class Shelf(NamedTuple):
@@ -163,6 +164,7 @@ def _row_hit(contents: Contents, row: Row, entries: list[EntryLead]) -> Hit:
         weak=_weakness(row),
         seconds=row.seconds,
         row=row,
+        misprint=row.id in contents.misprinted,
     )
 
 

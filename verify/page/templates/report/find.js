@@ -21,7 +21,7 @@
     const data = hit.item.dataset;
     for (const name of ["paper", "topic", "reading", "outcome", "networks"])
       if (state[name] && data[name] !== state[name]) return false;
-    if (state.misprints && data.reading !== "misprint") return false;
+    if (state.misprints && !data.misprint) return false;
     return words.every((word) => hit.words.includes(" " + word) || (word.length > 3 && hit.words.includes(word)));
   };
 
