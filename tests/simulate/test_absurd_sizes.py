@@ -66,8 +66,8 @@ SIZES: dict[str, Callable[[Any], Any]] = {
     "wide_network widths": lambda k: network((3, k, 10**5)),
     "mlp_weights widths": lambda k: networks.mlp_weights(rng(), (10**5, k, 2)),
     "Mlp widths": lambda k: networks.Mlp((10**5, k, 2), rng=rng()),
-    "LeNet5 channels": lambda k: networks.LeNet5(k if k != 10**7 else 10**10, rng=rng()),
-    "LeNet5 classes": lambda k: networks.LeNet5(3, k if k != 10**7 else 10**10, rng=rng()),
+    "LeNet5 channels": lambda k: networks.LeNet5(10**10 if type(k) is int and k == 10**7 else k, rng=rng()),
+    "LeNet5 classes": lambda k: networks.LeNet5(3, 10**10 if type(k) is int and k == 10**7 else k, rng=rng()),
     "initial_parameters widths": lambda k: per_sample.initial_parameters(rng(), (10**5, k, 2)),
 }
 """A call for each argument that says how much is allocated, with the others so that ten millions are absurd."""

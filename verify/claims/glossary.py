@@ -17,6 +17,12 @@ __all__ = ["code_of", "in_statement"]
 WORDS = re.compile(r"\\(text|mathrm|operatorname|mathbb|mathcal)\s*(\{[^{}]*\}|\w)")
 """Pieces of a formula whose letters are no symbols."""
 
+SIZES = re.compile(r"\\[bB]igg?[lrm]?(?![A-Za-z])")
+"""Of brackets: what stands before one is a function."""
+
+DERIVATIVE = re.compile(r"\\frac\{d(?=[ }\\])(.*?)\}\{d(?=[ \\])")
+"""A derivative, whose d is none of the letters."""
+
 
 def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
     r"""The letters of a statement that are listed, in the order in which it has them, the longest first read.
@@ -25,8 +31,11 @@ def in_statement(latex: str, listed: Mapping[str, str]) -> dict[str, str]:
 
     >>> in_statement(r"\sigma_e^2 + \sigma + P(x)", {r"\sigma": "a deviation", r"\sigma_e": "that of e", "P": "a size"})
     {'\\sigma_e': 'that of e', '\\sigma': 'a deviation'}
+    >>> in_statement(r"\frac{d \log P}{d \log N} + P\big(x\big)", {"d": "a number", "N": "another", "P": "a third"})
+    {'P': 'a third', 'N': 'another'}
     """
-    left, found = WORDS.sub(lambda match: " " * len(match.group()), latex), dict[str, int]()
+    left, found = WORDS.sub(lambda match: " " * len(match.group()), SIZES.sub("", latex)), dict[str, int]()
+    left = DERIVATIVE.sub(r"\\frac{ \1}{ ", left)
     for name in sorted(listed, key=len, reverse=True):
         before = r"(?<!_)" if name.startswith("\\") else r"(?<![A-Za-z\\_])"
         pattern = before + re.escape(name) + r"(?![A-Za-z0-9_(])" * name[-1].isalnum()

@@ -31,9 +31,9 @@ def block() -> Block:
     return Block((fixture(0, "network"),))
 
 
-def test_the_whole_programme_takes_ten_minutes_and_fits_an_h100_by_estimate() -> None:
+def test_the_whole_programme_takes_a_quarter_of_an_hour_and_fits_an_h100_by_estimate() -> None:
     costs = [(o.replicates, o.cost(point)) for o in LARGE if o.cost for point in o.points]
-    assert 300 < sum(replicates * cost.seconds for replicates, cost in costs) < 600
+    assert 600 < sum(replicates * cost.seconds for replicates, cost in costs) < 900
     assert max(cost.memory for _, cost in costs) < 70 * 2**30
     assert len(LARGE) == 7
 
@@ -137,7 +137,9 @@ def test_the_page_has_what_the_costs_say() -> None:
     page = (Path(__file__).parents[4] / "docs" / "devices.md").read_text(encoding="utf-8")
     table = page.partition("| observation | sizes for a GPU |")[2].partition("\n\n")[0]
     rows = {
-        cells[0]: cells[2:6] for line in table.splitlines()[2:] if (cells := line.strip("| ").split(" | "))
+        cells[0]: [cells[place] for place in (2, 4, 6, 7)]  # but what an H200 took and held
+        for line in table.splitlines()[2:]
+        if (cells := line.strip("| ").split(" | "))
     }
     assert {f"{name}-on-a-gpu" for name in rows} == {o.id for o in LARGE}
     for o in LARGE:

@@ -128,6 +128,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     ExactProperty(
         id="granziol2022/path-sum-curvature",
+        symbols={"b": "another weight"},
         no_theory=NoTheory.MEASURED,
         entries=("B30",),
         source=f"{PAPER}, eq. (19), within a region of fixed gates",

@@ -184,6 +184,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Identity(
         id="granziol2022/redrawn-data-sets",
+        symbols={"H": "Hessian of one sample, drawn from the law psi of the data"},
         entries=("B6",),
         source=f"{PAPER}, eq. (5), second line, for data sets that are drawn themselves",
         statement=r"\mathbb{E}\,\varepsilon_{jk}^2 = \left(\frac1B - \frac1N\right) \mathrm{Var}_\psi\,(H)_{jk}",
@@ -201,6 +202,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Identity(
         id="granziol2022/true-risk",
+        symbols={"H": "Hessian of one sample, drawn from the law psi of the data"},
         entries=("B11",),
         source=f"{PAPER}, remark 6, eq. (11)",
         statement=r"\mathbb{E}\,(H_B - H_{\text{true}})_{jk}^2 = \mathrm{Var}_\psi\,(H)_{jk} / B",

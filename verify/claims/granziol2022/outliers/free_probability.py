@@ -295,6 +295,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Identity(
         id="granziol2022/rank-one-transform",
+        symbols={"N": "dimension of the matrix"},
         entries=("B-A3",),
         source=f"{PAPER}, eqs. (37) and (38)",
         statement=r"S_A(u) = \frac1u \Big[1 + \frac1N \frac{\lambda/u}{1 - \lambda/u}\Big]",

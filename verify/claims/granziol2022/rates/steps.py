@@ -156,6 +156,7 @@ STEPS = (Point(dim=5, rate=0.13, damping=0.17), Point(dim=7, rate=0.61, damping=
 STEP_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/loss-change",
+        symbols={r"\Delta L": "change of the loss", "a": "learning rate", "g": "gradient"},
         entries=("B44",),
         source=f"{PAPER}, eq. (22)",
         statement=r"\Delta L = -a |g|^2 \Big(1 - \frac a2 \sum_i \lambda_i \frac{(\phi_i^\top g)^2}{|g|^2}\Big)",
@@ -331,6 +332,12 @@ DOUBLE = "double roots at an end of the spectrum are only good to the root of th
 MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
     Identity(
         id="granziol2022/polyak",
+        symbols={
+            "L": "largest curvature",
+            r"\mu": "smallest curvature",
+            r"\alpha": "learning rate",
+            r"\rho": "momentum",
+        },
         entries=("B51",),
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \Big(\frac{2}{\sqrt L + \sqrt\mu}\Big)^2,\ \rho = \Big(\frac{\sqrt L - \sqrt\mu}"
@@ -351,6 +358,12 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Identity(
         id="granziol2022/nesterov",
+        symbols={
+            "L": "largest curvature",
+            r"\mu": "smallest curvature",
+            r"\alpha": "learning rate",
+            r"\rho": "momentum",
+        },
         entries=("B51",),
         source=f"{PAPER}, section 10.2, eqs. (24) and (25)",
         statement=r"\alpha = \frac1L,\ \rho = \frac{\sqrt L - \sqrt\mu}{\sqrt L + \sqrt\mu}:\quad "
@@ -371,6 +384,12 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Identity(
         id="granziol2022/best-nesterov",
+        symbols={
+            "L": "largest curvature",
+            r"\mu": "smallest curvature",
+            r"\alpha": "learning rate",
+            r"\rho": "momentum",
+        },
         entries=("B51",),
         source=f"beside {PAPER}, eq. (25): Lessard, Recht and Packard (2016), proposition 1",
         statement=r"\alpha = \frac{4}{3L + \mu},\ \rho = \frac{\sqrt{3\kappa + 1} - 2}{\sqrt{3\kappa + 1} + 2}:\quad "
@@ -387,6 +406,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     ExactProperty(
         id="granziol2022/momentum-contraction",
+        symbols={"L": "largest curvature", r"\mu": "smallest curvature"},
         entries=("B51",),
         source=f"beside {PAPER}, eqs. (24) and (25)",
         statement=r"\text{contraction} = \max_{h \in \{\mu, L\}} \max\{|x| : x^2 - \tau_h x + \delta_h = 0\}",

@@ -58,6 +58,7 @@ def _separated(p: Point) -> bool:
 TOP_CLAIMS: tuple[AnyClaim, ...] = (
     Claim(
         id="vysogorets2024/bulk-outlier",
+        symbols={r"\theta": "strength of the outlier"},
         entries=("A20",),
         source=f"ours, for the transition that {PAPER}, section 3, names",
         passage=OURS,
@@ -81,6 +82,7 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="vysogorets2024/bulk-overlap",
+        symbols={r"\theta": "strength of the outlier"},
         entries=("A20",),
         source=f"ours, for the transition that {PAPER}, section 3, names",
         passage=OURS,
@@ -104,6 +106,7 @@ TOP_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="vysogorets2024/bulk-edge",
+        symbols={r"\theta": "strength of the outlier"},
         entries=("A20",),
         source=f"ours, for the transition that {PAPER}, section 3, names",
         passage=OURS,
@@ -145,6 +148,7 @@ SPIKED = Experiment(
 
 EXCESS_CLAIM = Claim(
     id="vysogorets2024/spiked-excess",
+    symbols={r"\theta": "strength of the outlier"},
     entries=("A20",),
     source=f"ours, beside {PAPER}, eq. (6), in spaces larger than its d = 50",
     passage=OURS,
