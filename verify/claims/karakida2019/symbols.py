@@ -24,7 +24,7 @@ SYMBOLS = {
     r"\tilde q_{st}": "product of the derivatives of an output by a layer, of two samples",
     r"J": "derivatives of all outputs at all samples by the parameters",
     r"f_k": "output k",
-    r"\delta^l": "derivatives of the outputs by what enters layer l",
+    r"\delta": "derivatives of the outputs by what enters a layer",
     r"h^{l-1}": "activations below layer l",
     r"\sigma_w": "deviation of the weights times the root of the width",
     r"\sigma_b": "deviation of the biases",

@@ -74,7 +74,7 @@ def lipschitz_constants(_: np.random.Generator, point: Point) -> Mapping[str, An
 
 LIPSCHITZ = Identity(
     id="granziol2022/lipschitz-constant",
-    symbols={"R": "loss", "w": "parameters"},
+    symbols={"w": "parameters, of which the loss R is a function"},
     no_theory=NoTheory.MEASURED,
     entries=("B2",),
     source=f"{PAPER}, section 2.1",

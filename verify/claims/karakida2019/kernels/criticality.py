@@ -143,6 +143,7 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="karakida2019/depth-of-variances",
+        symbols={r"\delta": "a small change of what follows"},
         entries=("C6",),
         source=f"{FIELD}, eqs. (8) and (9), beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q^{l+1}}{\mathbb{E}\,\delta q^l} = e^{-1/\xi_q} = "
@@ -188,6 +189,7 @@ CRITICALITY_CLAIMS: tuple[AnyClaim, ...] = (
     ),
     Claim(
         id="karakida2019/depth-of-overlaps",
+        symbols={r"\delta": "a small change of what follows"},
         entries=("C6", "C7"),
         source=f"{FIELD}, eqs. (6) and (7) in the chaotic phase, beside {PAPER}, eqs. (5) and (6)",
         statement=r"\frac{\mathbb{E}\,\delta q_{st}^{l+n}}{\mathbb{E}\,\delta q_{st}^l} = e^{-n/\xi_c} = "
