@@ -23,6 +23,9 @@ __all__ = ["Drawn", "Trial", "difference", "drawn", "failure", "tried"]
 SAME = 1e-9
 """Relative difference of a score that the order of a sum may leave."""
 
+SINGLE = 1e-4
+"""The same where a score is in single precision."""
+
 NOTHING: Mapping[str, float] = {}
 
 CLOSE = 1e-6

@@ -227,6 +227,7 @@ OBSERVATIONS = (
         "sure.",
         replicate="one perceptron 64-26-10 with its images, trained by the schedule of eq. (21)",
         simulate=degeneracy,
+        on_host="matrices of the samples and their eigenvalues",
         single="its networks are trained in single precision",
         points=tuple(
             Point(
