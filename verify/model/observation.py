@@ -53,7 +53,7 @@ class Cost(NamedTuple):
         """At the stated rates.
 
         >>> Cost(memory=0, flops=4e13, launches=1e5).seconds
-        3.0
+        6.0
         """
         return self.flops / FLOPS + self.launches * LAUNCH
 
