@@ -17,6 +17,7 @@ gradient is written out but those of the few samples whose directions others are
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,12 +135,14 @@ def sample_directions(
         raise ValueError(
             f"loss must be a mean over samples, each for itself, got another: {objective.coupling}"
         )
-    with objective.measured(), torch.enable_grad():
+    ranks = objective.ranks
+    ranks.require_same(vectors=(basis,))
+    with ranks.together("samples"), objective.measured(), torch.enable_grad():
         found = [(_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))]
-        _require_convex([curvatures for curvatures, _ in found])
-        first = [one for _, one in found]
+        _require_convex([each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own])
+        first = [_nothing(basis)] + [one for _, one in found]
         grams, largest, projected, squared, overlaps = (
-            torch.cat([getattr(one, name) for one in first])
+            _of_all(objective, [getattr(one, name) for one in first])
             for name in ("grams", "largest", "projected", "squared", "overlaps")
         )
         tops = [row for one in first for row in one.tops]
@@ -148,14 +151,17 @@ def sample_directions(
         own_length = 1 - overlaps.square().sum(1)
         able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
         chosen = rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
-        heavies = _eigenvectors(objective, tops, heaviest, basis)
-        own = _eigenvectors(objective, tops, chosen, basis)
+        before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
+        heavies = _eigenvectors(objective, tops, before, heaviest, basis)
+        own = _eigenvectors(objective, tops, before, chosen, basis)
         own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
         along = torch.cat([basis, heavies, own])
         second = [
             _second(part, along, len(basis), len(chosen)) for part in parts(objective, directions=len(along))
         ]
-    forms, squares = (torch.cat(column) for column in zip(*second, strict=True))
+        none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
+        second.insert(0, (none, none[:, : len(chosen)]))
+        forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
     background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
     return SampleDirections(
         grams=SampleGrams(*(_array(column) for column in grams.mT)),
@@ -205,6 +211,21 @@ def _first(part: SamplePart, basis: Tensor) -> _First:
         overlaps=_at_most_one(torch.einsum("nrk,nr->nk", inside, top) * root[:, None]),
         tops=list(cotangents),
     )
+
+
+def _nothing(basis: Tensor) -> _First:
+    """Of no samples: what a process of a group has that holds none."""
+    none = basis.new_zeros(0, 3, dtype=torch.float64)
+    square = none.new_zeros(0, len(basis), len(basis))
+    return _First(none, none[:, 0], square, square, square[:, 0], [])
+
+
+def _of_all(objective: Objective, own: Sequence[Tensor]) -> Tensor:
+    """Rows of the samples of all processes, in the order of the samples."""
+    here = torch.cat(list(own))
+    if not objective.ranks.several:
+        return here
+    return torch.from_numpy(objective.ranks.rows(_array(here))).to(here)
 
 
 def _at_most_one(overlaps: Tensor) -> Tensor:
@@ -268,22 +289,24 @@ def _between(forms: Tensor, squares: Tensor, chosen: list[int]) -> tuple[float, 
     return background, float((others * squares).sum() / others.sum()) - background**2
 
 
-def _eigenvectors(objective: Objective, tops: list[Tensor | None], chosen: list[int], like: Tensor) -> Tensor:
-    """u_i of some samples, (chosen, dim)."""
+def _eigenvectors(
+    objective: Objective, tops: list[Tensor | None], before: int, chosen: list[int], like: Tensor
+) -> Tensor:
+    """u_i of some samples, (chosen, dim), of which those from `before` on are here."""
     size = (len(chosen) + 1) * objective.dim * like.element_size()
     _memory.require_free("heavy", size, f"{len(chosen)} directions", device=objective.device)
-    found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves(), 0
+    found, leaves, start = like.new_zeros(len(chosen), objective.dim), objective.leaves(), before
     for batch in objective.batches(empty=True):
         stop = start + rows(batch.targets)
         for place, sample in enumerate(chosen):
-            top = tops[sample]
-            if start <= sample < stop and top is not None:
+            top = tops[sample - before] if start <= sample < stop else None
+            if top is not None:
                 outputs = objective.outputs(
                     leaves, batch.part(slice(sample - start, sample - start + 1)).inputs
                 )
                 found[place] = objective.flat(slopes(outputs, leaves, top[None]))
         start = stop
-    return found
+    return objective.ranks.total(found)
 
 
 def _basis(objective: Objective, vectors: Any) -> Tensor:

@@ -7,9 +7,13 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 __all__ = ["run_together"]
+
+_PATIENCE = timedelta(days=7)
+"""That a process waits for another, whose trial training may take hours; one that ends closes its connections."""
 
 
 def run_together(options: argparse.Namespace, run: Callable[[argparse.Namespace], int]) -> int:
@@ -30,7 +34,7 @@ def run_together(options: argparse.Namespace, run: Callable[[argparse.Namespace]
 
     options.device = _own_device(options.device)
     gpu = options.device.startswith("cuda")
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo")
+    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=_PATIENCE)
     try:
         options.group = distributed.group.WORLD
         ranks = Ranks(options.group)

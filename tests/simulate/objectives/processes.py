@@ -18,6 +18,7 @@ from simulate.factors.kronecker import kfac
 from simulate.modules import diagonals, hessian_variance
 from simulate.modules.empirical_kernel import kernel_of
 from simulate.modules.projected import projected_terms
+from simulate.modules.sample_directions import sample_directions
 from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
 
@@ -84,6 +85,11 @@ def measured(of: Objective) -> dict[str, Any]:
     found["samples' G"] = np.stack(sample_grams(of))
     found["forms"] = forms(of, vectors.mT)
     found["variance"] = hessian_variance.total_variance(of, rng, probes=2).value
+    columns = np.linalg.qr(vectors.mT.numpy())[0]
+    directions = sample_directions(of, columns, np.random.default_rng(2), probes=4, heavy=3)
+    found |= {f"samples' {name}": part for name, part in directions.statistics._asdict().items()}
+    found["samples' overlaps"] = np.abs(directions.statistics.overlaps)  # signs are of eigenvectors
+    found |= {"heavy": directions.heavy, "samples' forms": directions.forms}
     found["projected"] = torch.stack(tuple(projected_terms(of, vectors.mT)))
     found["kfac"] = kfac(of) @ vectors.mT
     return found

@@ -11,13 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from tests.simulate.objectives.processes import group_of_one
 from verify import cli
-from verify.practice.loading import problem
-from verify.practice.plan import plan
 
 SOURCE = """
 from torch import nn
@@ -25,20 +20,19 @@ from torch import nn
 def build():
     print("building")
     return nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
+
+def normed():
+    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 2))
 """
 
-WORDS = [
-    "measure",
-    "--model",
-    "my_net.py:build",
-    "--data",
-    "data.npz",
-    "--dtype",
-    "float64",
-    "--top",
-    "2",
-    "--json",
-]
+COMMON = ["--data", "data.npz", "--dtype", "float64", "--json"]
+PLAN = ["plan", "--batch-sizes", "2,4,8,15", "--steps", "20"]
+COMMANDS = {
+    "measure": ["measure", "--model", "my_net.py:build", "--top", "2", *COMMON],
+    "plan": [*PLAN, "--model", "my_net.py:build", "--optimizer", "adam", *COMMON],
+    "plan with batch statistics": [*PLAN, "--model", "my_net.py:normed", "--drop-last", *COMMON],
+}
+
 _SMALLEST = 1e-6
 """Of all numbers, and of their differences."""
 
@@ -52,14 +46,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_two_processes_print_and_write_what_one_does(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_two_processes_print_and_write_what_one_does(
+    words: list[str], folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Seven samples in one and eight in the other; numbers within 1e-6, words the same."""
-    assert cli.main([*WORDS, "--output", "one"]) == 0
+    assert cli.main([*words, "--output", "one"]) == 0
     alone = json.loads(capfd.readouterr().out)
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     root = str(Path(cli.__file__).parents[1])
     done = subprocess.run(
-        [*run, "-m", "verify.cli", *WORDS, "--output", "two"],
+        [*run, "-m", "verify.cli", *words, "--output", "two"],
         env={**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -91,11 +88,3 @@ def _require_alike(one: Any, other: Any, where: str) -> None:
         assert other == pytest.approx(one, rel=_SMALLEST, abs=_SMALLEST), where
     else:
         assert one == other, where
-
-
-def test_a_plan_is_for_one_process(tmp_path: Path) -> None:
-    with group_of_one(tmp_path) as group:
-        given = problem(nn.Linear(4, 2), (torch.randn(8, 4), torch.arange(8) % 2), group=group)
-
-        with pytest.raises(ValueError, match=r"^a plan must be made in one process"):
-            plan(given, [2, 4])

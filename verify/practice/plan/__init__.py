@@ -299,11 +299,6 @@ def _require_plain(problem: Problem) -> None:
         raise ValueError("loss must be a mean over the samples, got a sum: divide it by their number")
     if problem.samples < 2:
         raise ValueError("data must hold at least two samples for a plan, got one")
-    if problem.objective.ranks.several:
-        raise ValueError(
-            "a plan must be made in one process, whose trials train one model, got a group of several: use measure, or"
-            " plan without torchrun"
-        )
     if problem.objective.training:
         raise ValueError(
             "a plan needs evaluation mode: it puts the model into training mode itself where that counts"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
@@ -18,6 +19,8 @@ from verify.practice.loading.foreign import calling
 from verify.practice.plan.linearised import drawn_batches
 
 __all__ = ["BatchCurvature", "batch_curvature"]
+
+Integers = NDArray[np.int64]
 
 _RITZ = 1e-2
 """Relative error that Lanczos may leave: batches scatter by more than that."""
@@ -74,14 +77,29 @@ def batch_curvature(
     found, total, done = list[BatchCurvature](), sum(sizes), 0
     for size in sizes:
         count = batches if size < problem.samples else 1
-        values = [_largest(problem, c, rng) for c in drawn_batches(rng, problem.samples, size, count)]
+        values = _values(problem, list(drawn_batches(rng, problem.samples, size, count)), rng.spawn(count))
         found.append(BatchCurvature(batch_size=size, eigenvalue=_mean(values)))
         done += size
         watch(done / total)
     return tuple(found)
 
 
-def _largest(problem: Problem, chosen: np.ndarray, rng: np.random.Generator) -> float:
+def _values(
+    problem: Problem, batches: Sequence[Integers], generators: Sequence[np.random.Generator]
+) -> list[float]:
+    """One after the other, or dealt out to the processes of a group."""
+    ranks = problem.objective.ranks
+    with ranks.together("batches"):
+        own = [
+            _largest(problem, batch, rng)
+            for place, (batch, rng) in enumerate(zip(batches, generators, strict=True))
+            if place % ranks.size == ranks.rank
+        ]
+        found = ranks.gathered("eigenvalues of batches", own)
+    return [found[place % ranks.size][place // ranks.size] for place in range(len(batches))]
+
+
+def _largest(problem: Problem, chosen: Integers, rng: np.random.Generator) -> float:
     picked = chosen.tolist()
     data = [(window(problem.inputs, picked), problem.targets[picked])]
     with calling("model and loss", f"run on batches of {len(picked)} samples in training mode"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -49,6 +49,9 @@ _SHORT = 0.25
 """Of the batch size: what is shorter is warned of. The noise of its gradient is at least doubled."""
 
 Watch = Callable[[float], None]
+
+_Chain = Sequence[tuple[int, int | None]]
+"""Batch sizes one after the other, each with the one from whose answer it begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,37 +145,65 @@ class Trials:
     _seconds: dict[int, float] = field(default_factory=dict)
 
     def cost(self) -> float:
-        """A guess of the seconds of all steps, by some steps at each size."""
-        return sum(self._expected(size) * self._step_seconds(size) for size in self.sizes)
+        """A guess of the seconds until all steps are done, by some steps at each size."""
+        return self._elapsed(lambda size: self._expected(size) * self._step_seconds(size))
 
     def span(self) -> tuple[tuple[int, int], tuple[float, float]]:
         """Least and most of steps, and of seconds: how many rungs there will be nobody knows before the walk."""
         steps = sum(self.steps[size] for size in self.sizes)
-        seconds = sum(self.steps[size] * self._step_seconds(size) for size in self.sizes)
+        seconds = self._elapsed(lambda size: self.steps[size] * self._step_seconds(size))
         return (round(_LEAST * steps), round(_MOST * steps)), (_LEAST * seconds, _MOST * seconds)
 
     def run(self, watch: Watch = lambda _: None) -> tuple[SizeTrial, ...]:
         """Walk at each batch size, ascending; the model is left as found.
+
+        In a group the first process walks at the middle size, the larger and the smaller ones go to two of them.
 
         Raises
         ------
         ValueError
             If the model cannot be trained on batches of a size.
         """
-        found, behind, total = dict[int, SizeTrial](), 0.0, self.cost()
-        for size, near in self._outwards():
-            known = None if near is None else found[near].start and found[near].walked.best.rate
-            share = self._step_seconds(size) / total if total else 0.0
-            found[size] = self._tried(
-                size, known, partial(_share, watch, behind, share, self._expected(size))
-            )
-            behind += self._expected(size) * share
-            watch(behind)
+        ranks, found, behind = self.problem.objective.ranks, dict[int, SizeTrial](), 0.0
+        total = self.cost()
+        with ranks.together("trial training"):
+            for stage in ranks.of_one("the order of trials", 0, self._stages()):
+                own = dict[int, SizeTrial]()
+                for chain in stage[ranks.rank :: ranks.size]:
+                    for size, near in chain:
+                        known = None if near is None else (found | own)[near]
+                        share = self._step_seconds(size) / total if total else 0.0
+                        each = self._expected(size)
+                        own[size] = self._tried(size, known, partial(_share, watch, behind, share, each))
+                        behind += each * share
+                        watch(behind)
+                for walks in ranks.gathered("trials", own):
+                    found |= walks
         return tuple(found[size] for size in self.sizes)
 
-    def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
+    def _stages(self) -> list[list[_Chain]]:
+        """What may be done side by side, stage by stage, the longest first."""
+        middle, *rest = self._chains()
+        return [[middle], sorted(rest, key=self._cost_of, reverse=True)]
+
+    def _chains(self) -> list[_Chain]:
+        """Batch sizes, the middle one first, each with the one from whose answer it begins."""
+        sizes, middle = self.sizes, len(self.sizes) // 2
+        above = [(sizes[place], sizes[place - 1]) for place in range(middle + 1, len(sizes))]
+        below = [(sizes[place], sizes[place + 1]) for place in range(middle - 1, -1, -1)]
+        return [[(sizes[middle], None)], above, below]
+
+    def _cost_of(self, chain: _Chain) -> float:
+        return sum(self._expected(size) * self._step_seconds(size) for size, _ in chain)
+
+    def _elapsed(self, seconds: Callable[[int], float]) -> float:
+        """Of all sizes, where chains are walked side by side."""
+        middle, *rest = (sum(seconds(size) for size, _ in chain) for chain in self._chains())
+        return middle + (max(rest) if self.problem.objective.ranks.size > 1 else sum(rest))
+
+    def _tried(self, size: int, near: SizeTrial | None, watch: Callable[[int], None]) -> SizeTrial:
         """From the best rate of a neighbour, if it had one."""
-        training = self._training(size)
+        training, known = self._training(size), near and near.start and near.walked.best.rate
         with calling("model and loss", f"train on batches of {size} samples"):
             found = walked(
                 lambda at: _Scored(training, at),
@@ -217,15 +248,6 @@ class Trials:
             for _, chosen in training.drawn(start, stop)
         ]
         return sum(losses) / len(losses)
-
-    def _outwards(self) -> Iterator[tuple[int, int | None]]:
-        """Batch sizes, the middle one first, each with the one from whose answer it begins."""
-        middle = len(self.sizes) // 2
-        yield self.sizes[middle], None
-        for place in range(middle + 1, len(self.sizes)):
-            yield self.sizes[place], self.sizes[place - 1]
-        for place in range(middle - 1, -1, -1):
-            yield self.sizes[place], self.sizes[place + 1]
 
     def _expected(self, size: int) -> float:
         return (_FIRST if size == self.sizes[len(self.sizes) // 2] else _LATER) * self.steps[size]
