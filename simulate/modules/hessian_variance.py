@@ -23,20 +23,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simulate import operators
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import sample_changes as _sample_changes, sites
 from simulate.modules.head_samples import forms_by_head, has_head, variances_by_head
 from simulate.modules.samples import Outer, outer_of, separate_batches, windows
 from simulate.objectives import Batch, Objective
-from simulate.objectives.batches import rows, window
+from simulate.objectives.batches import cuts, rows, window
 from simulate.objectives.derivatives import bytes_held, second_derivative, slopes
 from simulate.objectives.parameters import Leaves
 from simulate.spectra import Estimate
@@ -45,8 +44,12 @@ __all__ = ["Matrix", "bilinear_forms", "quadratic_forms", "total_variance", "var
 
 Matrix = Literal["hessian", "gauss_newton"]
 Floats = NDArray[np.float64]
+Found = TypeVar("Found")
 
 _MATRICES = ("hessian", "gauss_newton")
+
+_HELD = 1 << 28
+"""Bytes of probes, and of their products with the matrix of all samples, that are held at once."""
 
 
 def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hessian") -> Floats:
@@ -165,16 +168,23 @@ def total_variance(
 
 
 def _variances(objective: Objective, rng: np.random.Generator, probes: int, matrix: Matrix) -> Floats:
-    by_sites, whole = _at_sites(objective), _whole(objective, matrix)
-    found = np.empty(probes)
-    for probe in range(probes):
-        signs = _signs(objective, rng)
-        if by_sites:
-            found[probe] = _variance_along(whole, signs, matrix, by_sites=True)
-        else:
+    if not _at_sites(objective):
+        found = np.empty(probes)
+        for probe in range(probes):
+            signs = _signs(objective, rng)
             forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
             found[probe] = forms.var(ddof=1)
-    return found
+        return found
+    size = objective.dim * (torch.finfo(objective.dtype).bits // 8)
+    most = max(1, _HELD // (2 * size))
+    return np.concatenate(
+        [
+            _variances_along(
+                objective, [_signs(objective, rng) for _ in range(*part.indices(probes))], matrix
+            )
+            for part in cuts(probes, most)
+        ]
+    )
 
 
 def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessian") -> float:
@@ -206,8 +216,7 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
     if has_head(objective):
         along = _vector("vector", objective, vector)
         return float(variances_by_head(objective, [along], _known(matrix))[0])
-    along, whole = _vector("vector", objective, vector), _whole(objective, matrix)
-    return _variance_along(whole, along, matrix, by_sites=_at_sites(objective))
+    return float(_variances_along(objective, [_vector("vector", objective, vector)], matrix)[0])
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------
@@ -254,10 +263,10 @@ def _at_sites(objective: Objective) -> bool:
     return sites.covers(objective) and sites.by_sample(objective)
 
 
-def _rescued(at_sites: Callable[..., Tensor], by_parameters: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _rescued(at_sites: Callable[..., Found], by_parameters: Callable[..., Found]) -> Callable[..., Found]:
     """One way, and the other where parameters act elsewhere with some of the samples."""
 
-    def part(*arguments: Any) -> Tensor:
+    def part(*arguments: Any) -> Found:
         try:
             return at_sites(*arguments)
         except sites.ElsewhereError:
@@ -363,40 +372,41 @@ def _graph(objective: Objective, leaves: Leaves, inputs: Any) -> int:
 # --- lengths ------------------------------------------------------------------------------------------------------
 
 
-def _whole(objective: Objective, matrix: str) -> operators.CurvatureOperator:
-    return operators.hessian(objective) if _full(matrix) else operators.gauss_newton(objective)
-
-
-def _variance_along(
-    whole: operators.CurvatureOperator, vector: Tensor, matrix: str, *, by_sites: bool
-) -> float:
-    objective = whole.objective
+def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: str) -> Floats:
+    """One for each vector; what they share is computed once for all of them."""
     full, count = _full(matrix), objective.rows
-    squares = 0.0
-    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
+    part = _rescued(_sample_changes.products_at_sites if _at_sites(objective) else _one_by_one, _one_by_one)
+    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
+    with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
-                at_sites = _sample_changes.square_at_sites if by_sites else _one_by_one
-                part = _rescued(at_sites, _one_by_one)
-                squares += float(_finite(part(objective, batch, vector, full)))
-    squares = objective.ranks.sum(squares)
-    mean = (whole @ vector).double() / (objective.share * count)
-    return max(0.0, (squares - count * float(mean.square().sum())) / (count - 1))
+                found, products = part(objective, batch, vectors, full)
+                squares += _finite(found)
+                sums += products
+    squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
+    means = torch.stack([(total.double() / count).square().sum() for total in sums])
+    return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
 
 
-def _one_by_one(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
-    """Sum of |H_i v|^2 over a batch, by gradients of single samples."""
+def _one_by_one(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+) -> tuple[Tensor, Tensor]:
+    """Sums of |H_i v|^2 and of H_i v over a batch for every vector, by gradients of single samples."""
     outer, leaves = outer_of(objective, batch), objective.leaves()
-    total = torch.zeros((), dtype=torch.float64, device=objective.device)
+    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
         inputs = window(batch.inputs, part)
         tangents = _Tangents(objective, leaves, inputs)
-        bent = outer.bent(tangents.of(tangents.along(vector)), part)
         outputs = objective.outputs(leaves, inputs).reshape(1, -1)
-        product = objective.flat(slopes(outputs, leaves, bent))
-        if full:
-            second = second_derivative((outer.slope[part] * outputs).sum(), leaves)
-            product = product + objective.flat(second(objective.split(vector)))
-        total += product.double().square().sum()
-    return total
+        second = second_derivative((outer.slope[part] * outputs).sum(), leaves) if full else None
+        for k, vector in enumerate(vectors):
+            bent = outer.bent(tangents.of(tangents.along(vector)), part)
+            product = objective.flat(slopes(outputs, leaves, bent))
+            if second is not None:
+                product = product + objective.flat(second(objective.split(vector)))
+            squares[k] += product.double().square().sum()
+            sums[k] += product
+    return squares, sums

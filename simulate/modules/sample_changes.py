@@ -22,7 +22,7 @@ from simulate.objectives.batches import rows
 from simulate.objectives.derivatives import slopes
 from simulate.objectives.parameters import Leaves
 
-__all__ = ["forms_at_sites", "square_at_sites"]
+__all__ = ["forms_at_sites", "products_at_sites"]
 
 
 class _Change(NamedTuple):
@@ -34,10 +34,24 @@ class _Change(NamedTuple):
     moved: Tensor | None  # change of what the weights multiply, None if that is data
 
 
-def square_at_sites(objective: Objective, batch: Batch, vector: Tensor, full: bool) -> Tensor:
-    """Sum of |H_i v|^2 over a batch."""
-    squares = [_square(changes, n) for changes, n in _walk(objective, batch, vector, full, 2)]
-    return torch.stack(squares).sum()
+def products_at_sites(
+    objective: Objective, batch: Batch, vectors: Sequence[Tensor], full: bool
+) -> tuple[Tensor, Tensor]:
+    """Sum of |H_i v|^2 over a batch for every vector, (k,), and of H_i v, (k, dim)."""
+    squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
+    shapes = objective.leaves()
+    for course, samples in _walk(objective, batch, full, 2):
+        for k, vector in enumerate(vectors):
+            square, parts = _lengths(course.along(_one(objective, vector)), samples)
+            squares[k] += square
+            sums[k] += objective.flat(
+                [
+                    parts[i].view_as(leaf) if i in parts else torch.zeros_like(leaf)
+                    for i, leaf in enumerate(shapes)
+                ]
+            )
+    return squares, sums
 
 
 def forms_at_sites(
@@ -48,21 +62,24 @@ def forms_at_sites(
     directions = [torch.stack(part) for part in parts]
     count = len(left)
     found = [
-        sum((_form(change, directions, n) for change in changes), torch.zeros(()))
-        for changes, n in _walk(objective, batch, right, full, count)
+        sum(
+            (_form(change, directions, n) for change in course.along(_one(objective, right))), torch.zeros(())
+        )
+        for course, n in _walk(objective, batch, full, count)
     ]
     return torch.cat(found)
 
 
-def _walk(
-    objective: Objective, batch: Batch, vector: Tensor, full: bool, count: int
-) -> Iterator[tuple[list[_Change], int]]:
+def _one(objective: Objective, vector: Tensor) -> list[Tensor]:
+    return [part[None] for part in objective.split(vector)]
+
+
+def _walk(objective: Objective, batch: Batch, full: bool, count: int) -> Iterator[tuple[_Course, int]]:
     """Some samples after the other, and their number; `count` tells how much is made of the changes."""
     outer, leaves = outer_of(objective, batch), objective.leaves()
-    directions = [part[None] for part in objective.split(vector)]
     for part in windows(batch, lambda i: _numbers(objective, leaves, i, count), objective):
         outputs, found = sites.visited(objective, leaves, batch.part(part))
-        yield _changes(outputs, found, directions, outer, part, full), part.stop - part.start
+        yield _Course(outputs, found, outer, part, full), part.stop - part.start
 
 
 def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> int:
@@ -73,39 +90,46 @@ def _numbers(objective: Objective, leaves: Leaves, inputs: Any, count: int) -> i
     return numbers * torch.finfo(objective.dtype).bits // 8
 
 
-def _changes(
-    outputs: Tensor,
-    found: Sequence[Site],
-    directions: Sequence[Tensor],
-    outer: Outer,
-    part: slice,
-    full: bool,
-) -> list[_Change]:
-    nudges = [site.nudge for site in found]
-    direct = [sites.moved(site, directions)[0] for site in found]
-    features = [_feature(site) if full else None for site in found]
-    inner = [f for f in features if f is not None]
-    tangent, *moved = _tangents([outputs, *inner], nudges, direct)
-    bent = outer.bent(tangent.reshape(part.stop - part.start, -1), part)
-    ends, starts = [outputs], [bent.view_as(outputs)]
-    if not full:
-        steeper = slopes(ends, nudges, starts)
-        return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
-    slope = outer.slope[part].view_as(outputs)
-    delta = slopes(outputs, nudges, slope, again=True)
-    for site, d, change in zip(found, delta, direct, strict=True):
-        if site.inputs.requires_grad:
-            ends.append(site.inputs)
-            starts.append(projected.pull(site, d.detach(), directions)(0))
-        if d.requires_grad:
-            ends.append(d)
-            starts.append(change)
-    steeper = slopes(ends, nudges, starts)
-    later = iter(moved)
-    return [
-        _Change(site, d.detach(), s, None if f is None else next(later))
-        for site, d, s, f in zip(found, delta, steeper, features, strict=True)
-    ]
+class _Course:
+    """The sites of some samples, ready to be moved along one direction after the other.
+
+    What all directions share is differentiated once: inner products of weights u with the outputs and with what the
+    layers multiply, by the nudges, are linear in u, and their derivatives in u are the changes along a direction.
+    """
+
+    def __init__(self, outputs: Tensor, found: Sequence[Site], outer: Outer, part: slice, full: bool) -> None:
+        self._outputs, self._found, self._outer, self._part = outputs, found, outer, part
+        self._nudges = [site.nudge for site in found]
+        self._features = [_feature(site) if full else None for site in found]
+        ends = [outputs, *(f for f in self._features if f is not None)]
+        self._weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
+        self._pulled = slopes(ends, self._nudges, self._weights, again=True)
+        slope = outer.slope[part].view_as(outputs) if full else None
+        self._delta = None if slope is None else slopes(outputs, self._nudges, slope, again=True)
+
+    def along(self, directions: Sequence[Tensor]) -> list[_Change]:
+        """What one direction, for every parameter (1, *its shape), does at each of them."""
+        found, outputs, part = self._found, self._outputs, self._part
+        direct = [sites.moved(site, directions)[0] for site in found]
+        tangent, *moved = slopes(self._pulled, self._weights, direct)
+        bent = self._outer.bent(tangent.reshape(part.stop - part.start, -1), part)
+        ends, starts = [outputs], [bent.view_as(outputs)]
+        if self._delta is None:
+            steeper = slopes(ends, self._nudges, starts)
+            return [_Change(site, None, s, None) for site, s in zip(found, steeper, strict=True)]
+        for site, d, change in zip(found, self._delta, direct, strict=True):
+            if site.inputs.requires_grad:
+                ends.append(site.inputs)
+                starts.append(projected.pull(site, d.detach(), directions)(0))
+            if d.requires_grad:
+                ends.append(d)
+                starts.append(change)
+        steeper = slopes(ends, self._nudges, starts)
+        later = iter(moved)
+        return [
+            _Change(site, d.detach(), s, None if f is None else next(later))
+            for site, d, s, f in zip(found, self._delta, steeper, self._features, strict=True)
+        ]
 
 
 def _feature(site: Site) -> Tensor | None:
@@ -117,28 +141,24 @@ def _feature(site: Site) -> Tensor | None:
     return sites.unscaled(site, site.inputs)
 
 
-def _tangents(ends: Sequence[Tensor], nudges: Sequence[Tensor], changes: Sequence[Tensor]) -> list[Tensor]:
-    """Changes of several tensors by those at the nudges, as derivative in u of the derivative of <u, tensors>."""
-    weights = [torch.zeros_like(end, requires_grad=True) for end in ends]
-    pulled = slopes(ends, nudges, weights, again=True)
-    return list(slopes(pulled, weights, changes))
-
-
-def _square(changes: Sequence[_Change], samples: int) -> Tensor:
-    """Sum of the squared lengths of the products of all samples."""
+def _lengths(changes: Sequence[_Change], samples: int) -> tuple[Tensor, dict[int, Tensor]]:
+    """Sum of the squared lengths of the products of all samples, and sum of the products by places, (size,) each."""
     uses = Counter(place for change in changes for place in change.site.places.values())
-    sums: dict[int, Tensor] = {}
+    products, sums = dict[int, Tensor](), dict[int, Tensor]()
     total = changes[0].steeper.new_zeros((), dtype=torch.float64)
     for change in changes:
         for name, place in change.site.places.items():
             if name == "weight" and uses[place] == 1 and _thin(change.site, samples):
-                total += _thin_square(change, samples)
+                left, right = _thin_factors(change, samples)
+                total += _thin_square(left.double(), right.double())
+                sums[place] = (left.flatten(0, 1).mT @ right.flatten(0, 1)).flatten()
             else:
                 product = _product(change, name, samples)
-                sums[place] = sums[place] + product if place in sums else product
-    for product in sums.values():
+                products[place] = products[place] + product if place in products else product
+    for place, product in products.items():
         total += product.double().square().sum()
-    return total
+        sums[place] = product.sum(0)
+    return total, sums
 
 
 def _thin(site: Site, samples: int) -> bool:
@@ -149,16 +169,20 @@ def _thin(site: Site, samples: int) -> bool:
     return 2 * (site.nudge.numel() // (samples * above)) * (above + below) < above * below
 
 
-def _thin_square(change: _Change, samples: int) -> Tensor:
-    """Of L'R with few rows: the sum of the products of the entries of LL' and RR'."""
+def _thin_factors(change: _Change, samples: int) -> tuple[Tensor, Tensor]:
+    """L and R with few rows for each sample, of the product L'R: (n, rows, out) and (n, rows, in)."""
     above, below = [change.steeper], [change.site.inputs.detach()]
     if change.moved is not None and change.delta is not None:
         above.append(change.delta)
         below.append(change.moved)
     left, right = (
-        torch.cat([t.reshape(samples, -1, t.shape[-1]) for t in side], dim=1).double()
-        for side in (above, below)
+        torch.cat([t.reshape(samples, -1, t.shape[-1]) for t in side], dim=1) for side in (above, below)
     )
+    return left, right
+
+
+def _thin_square(left: Tensor, right: Tensor) -> Tensor:
+    """Of L'R the sum of the products of the entries of LL' and RR'."""
     return ((left @ left.mT) * (right @ right.mT)).sum()
 
 
