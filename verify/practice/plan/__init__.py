@@ -139,7 +139,7 @@ def plan(
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
     constant, level = _constant(problem)
-    state = seen_before(problem, constant, training=not evaluation)
+    state = seen_before(problem, constant, training=not evaluation, seed=seed)
     ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
     asked = Trials(
         problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned

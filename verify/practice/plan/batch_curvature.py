@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from simulate.eigenvalues import extremes
 from simulate.objectives import Objective
 from simulate.objectives.batches import window
+from simulate.objectives.restoring import as_found, seed_generators
 from simulate.operators import hessian
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem
@@ -102,7 +103,9 @@ def _values(
 def _largest(problem: Problem, chosen: Integers, rng: np.random.Generator) -> float:
     picked = chosen.tolist()
     data = [(window(problem.inputs, picked), problem.targets[picked])]
-    with calling("model and loss", f"run on batches of {len(picked)} samples in training mode"):
+    running = calling("model and loss", f"run on batches of {len(picked)} samples in training mode")
+    with running, as_found(problem.model, training=True):
+        seed_generators(int(rng.integers(1 << 32)))  # what is dropped
         objective = Objective(
             problem.model,
             problem.loss,

@@ -16,7 +16,7 @@ from torch.nn.functional import relu, relu6
 from torch.overrides import TorchFunctionMode
 
 from simulate.objectives.batches import cuts, window
-from simulate.objectives.restoring import as_found
+from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.doubts import doubtful
 from verify.practice.loading import BATCH, Problem
 
@@ -79,7 +79,7 @@ class State:
         return self.spread < _ALIKE * self.scale
 
 
-def seen_before(problem: Problem, constant: float, *, training: bool = True) -> State:
+def seen_before(problem: Problem, constant: float, *, training: bool = True, seed: int = 0) -> State:
     """Look at a network before anything is tried; it is left as found.
 
     Parameters
@@ -90,6 +90,8 @@ def seen_before(problem: Problem, constant: float, *, training: bool = True) -> 
         Loss of the best constant output.
     training
         Whether the network trains in training mode: with the statistics of batches, and dropout.
+    seed
+        Of what is dropped.
 
     Examples
     --------
@@ -104,7 +106,7 @@ def seen_before(problem: Problem, constant: float, *, training: bool = True) -> 
     (1.0, 2, 1, 1.0, 1.0)
     """
     parts = [part for part in problem.model.modules() if not isinstance(part, nn.Sequential)]
-    look = _look(problem, training)
+    look = _look(problem, training, seed)
     return State(
         loss=look.loss,
         constant=constant,
@@ -168,10 +170,11 @@ class _Look(TorchFunctionMode):
         self._place += 1
 
 
-def _look(problem: Problem, training: bool) -> _Look:
+def _look(problem: Problem, training: bool, seed: int) -> _Look:
     objective, look = problem.objective, _Look()
     size = min(problem.batch_size or problem.samples, BATCH)
     with as_found(problem.model, training), torch.no_grad():
+        seed_generators(seed)
         for part in _several(problem.samples, size):
             look.begin()
             targets = problem.targets[part]

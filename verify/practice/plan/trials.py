@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -164,19 +165,15 @@ class Trials:
         ValueError
             If the model cannot be trained on batches of a size.
         """
-        ranks, found, behind = self.problem.objective.ranks, dict[int, SizeTrial](), 0.0
-        total = self.cost()
+        ranks, found = self.problem.objective.ranks, dict[int, SizeTrial]()
+        progress = _Progress(watch, self.cost())
         with ranks.together("trial training"):
             for stage in ranks.of_one("the order of trials", 0, self._stages()):
                 own = dict[int, SizeTrial]()
-                for chain in stage[ranks.rank :: ranks.size]:
-                    for size, near in chain:
-                        known = None if near is None else (found | own)[near]
-                        share = self._step_seconds(size) / total if total else 0.0
-                        each = self._expected(size)
-                        own[size] = self._tried(size, known, partial(_share, watch, behind, share, each))
-                        behind += each * share
-                        watch(behind)
+                for size, near in itertools.chain(*stage[ranks.rank :: ranks.size]):
+                    known = _best_rate((found | own)[near]) if near else None
+                    with progress.part(self._expected(size), self._step_seconds(size)) as seen:
+                        own[size] = self._tried(size, known, seen)
                 for walks in ranks.gathered("trials", own):
                     found |= walks
         return tuple(found[size] for size in self.sizes)
@@ -184,7 +181,9 @@ class Trials:
     def _stages(self) -> list[list[_Chain]]:
         """What may be done side by side, stage by stage, the longest first."""
         middle, *rest = self._chains()
-        return [[middle], sorted(rest, key=self._cost_of, reverse=True)]
+        if self.problem.objective.ranks.size > 1:  # the first process ends last, and tells how far it is
+            rest.sort(key=self._cost_of, reverse=True)
+        return [[middle], rest]
 
     def _chains(self) -> list[_Chain]:
         """Batch sizes, the middle one first, each with the one from whose answer it begins."""
@@ -201,9 +200,9 @@ class Trials:
         middle, *rest = (sum(seconds(size) for size, _ in chain) for chain in self._chains())
         return middle + (max(rest) if self.problem.objective.ranks.size > 1 else sum(rest))
 
-    def _tried(self, size: int, near: SizeTrial | None, watch: Callable[[int], None]) -> SizeTrial:
+    def _tried(self, size: int, known: float | None, watch: Callable[[int], None]) -> SizeTrial:
         """From the best rate of a neighbour, if it had one."""
-        training, known = self._training(size), near and near.start and near.walked.best.rate
+        training = self._training(size)
         with calling("model and loss", f"train on batches of {size} samples"):
             found = walked(
                 lambda at: _Scored(training, at),
@@ -274,9 +273,23 @@ def _last(steps: int, size: int) -> int:
     return max(tail(steps), min(-(-_SAMPLES // size), steps // 2))
 
 
-def _share(watch: Watch, behind: float, each: float, most: float, steps: int) -> None:
+class _Progress:
     """Steps beyond those that were expected count less and less: what comes next must not fall behind them."""
-    watch(behind + _through(steps / most) * most * each)
+
+    def __init__(self, watch: Watch, total: float) -> None:
+        self._watch, self._total, self._behind = watch, total, 0.0
+
+    @contextmanager
+    def part(self, expected: float, seconds: float) -> Iterator[Callable[[int], None]]:
+        """A walk of so many steps, of so many seconds each; what it gives is to be called with those taken."""
+        each = seconds / self._total if self._total else 0.0
+
+        def seen(steps: int) -> None:
+            self._watch(self._behind + _through(steps / expected) * expected * each)
+
+        yield seen
+        self._behind += expected * each
+        self._watch(self._behind)
 
 
 def _through(ratio: float) -> float:
@@ -286,6 +299,11 @@ def _through(ratio: float) -> float:
     [0.0, 0.35, 0.7, 0.85, 0.925]
     """
     return _USUAL * ratio if ratio <= 1 else 1 - (1 - _USUAL) / ratio
+
+
+def _best_rate(found: SizeTrial) -> float | None:
+    """From which a neighbour begins, if any rung beat a constant output."""
+    return found.walked.best.rate if found.start else None
 
 
 def _chosen(model: nn.Module, names: Sequence[str]) -> list[nn.Parameter]:

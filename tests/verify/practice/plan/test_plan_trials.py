@@ -292,9 +292,14 @@ def test_a_power_that_two_rungs_cannot_tell_is_not_said(
 
 def test_progress_does_not_stand_where_a_walk_is_longer_than_guessed() -> None:
     seen: list[float] = []
-    for steps in range(0, 4000, 50):
-        trials._share(seen.append, 0.6, 0.4 / 520, 520, steps)
-    assert seen[0] == 0.6 and seen[-1] < 1
+    progress = trials._Progress(seen.append, 1300.0)
+    with progress.part(780, 1.0):
+        pass
+    seen.clear()
+    with progress.part(520, 1.0) as walked:
+        for steps in range(0, 4000, 50):
+            walked(steps)
+    assert seen[0] == pytest.approx(0.6) and seen[-2] < seen[-1] == pytest.approx(1)
     assert all(later > before + 1e-4 for before, later in pairwise(seen))
 
 
