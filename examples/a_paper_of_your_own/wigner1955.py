@@ -7,7 +7,7 @@ from typing import Any
 
 from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
-from verify.model import Claim, Experiment
+from verify.model import Claim, Experiment, Tier
 from verify.model.inventory import Entry, Paper
 
 PAPER = Paper(
@@ -41,7 +41,7 @@ EXPERIMENT = Experiment(
     simulate=signs,
     points=(Point(dim=40), Point(dim=90)),
     seconds=0.5,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 CLAIMS = (

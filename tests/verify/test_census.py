@@ -16,7 +16,7 @@ from tests.verify.toy_claims import plant
 from verify.claims import roll
 from verify.claims.ledger import FILE, entered
 from verify.cli import main
-from verify.model import Claim
+from verify.model import Claim, Tier
 from verify.results import load
 
 __all__ = ["everything_loaded", "plant", "run"]
@@ -195,7 +195,7 @@ def test_pytest_and_report_end_alike(
     named: bool, claims: tuple[Claim, ...], plant: Planter, run: Run, pytester: pytest.Pytester
 ) -> None:
     """Also where pytest leaves no report, as in a bare run."""
-    plant(*(replace(c, experiment=replace(c.experiment, smoke=True)) for c in claims[-2:]), *claims[:-2])
+    plant(*(replace(c, experiment=replace(c.experiment, tier=Tier.SMOKE)) for c in claims[-2:]), *claims[:-2])
     pytester.makeini(f"[pytest]\ntestpaths = {CLAIMS}\n")
 
     result = run(CLAIMS) if named else run("--tier", "default", "--claim", "beyond/tight")

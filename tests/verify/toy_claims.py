@@ -13,7 +13,7 @@ import pytest
 
 from simulate.monte_carlo import Block, Point
 from verify.claims import registry, roll
-from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Identity, Passage, Standing, Tier
 from verify.model.observation import Column, Observation
 from verify.running import suite
 
@@ -46,14 +46,14 @@ def two_routes(rng: np.random.Generator, _point: Point) -> dict[str, Any]:
     return {"sum": x.sum(), "product": x @ np.ones(3), "one short": x[1:].sum()}
 
 
-def _experiment(name: str, simulate: Any = uniform, *, smoke: bool = False) -> Experiment:
+def _experiment(name: str, simulate: Any = uniform, *, tier: Tier = Tier.DEFAULT) -> Experiment:
     return Experiment(
         id=f"toy/{name}",
         replicate="one uniform variable",
         simulate=simulate,
         points=(Point(scale=1.7),),
         budget=256,
-        smoke=smoke,
+        tier=tier,
     )
 
 
@@ -72,7 +72,7 @@ def _claim(name: str, experiment: Experiment, *, predict: float = 0.5, **more: A
     )
 
 
-UNIFORM = _experiment("uniform", smoke=True)
+UNIFORM = _experiment("uniform", tier=Tier.SMOKE)
 
 RIGHT = _claim("right", UNIFORM)
 MISPRINT = _claim(

@@ -249,9 +249,8 @@ def select(
     _require_known(claim, paper)
     if claim:
         return tuple(c for c in claims() if c.id in claim and (not paper or c.paper in paper))
-    return tuple(
-        c for c in claims() if (not paper or c.paper in paper) and (tier is not Tier.SMOKE or _cheap(c))
-    )
+    runs = _up_to(tier)
+    return tuple(c for c in claims() if (not paper or c.paper in paper) and tier_of(c) in runs)
 
 
 def select_observations(
@@ -265,7 +264,7 @@ def select_observations(
         If an id or a paper is unknown.
     """
     _require_known(claim, paper)
-    runs = {Tier.SMOKE: (), Tier.DEFAULT: (Tier.DEFAULT,), Tier.FULL: (Tier.DEFAULT, Tier.FULL)}[tier]
+    runs = _up_to(tier)
     return tuple(
         o
         for o in observations()
@@ -361,8 +360,15 @@ def _place_problems(item: AnyClaim | Observation, known: dict[str, tuple[Entry, 
             yield f"cover known entries, not {entry}"
 
 
-def _cheap(claim: AnyClaim) -> bool:
-    return claim.experiment.smoke if isinstance(claim, Claim) else claim.smoke
+def tier_of(claim: AnyClaim) -> Tier:
+    """The lowest tier that judges a claim."""
+    return claim.experiment.tier if isinstance(claim, Claim) else claim.tier
+
+
+def _up_to(tier: Tier) -> Sequence[Tier]:
+    """The tiers whose claims and observations one of them runs."""
+    tiers = list(Tier)
+    return tiers[: tiers.index(tier) + 1]
 
 
 def _rule(holds: bool, claim: str, rule: str) -> None:

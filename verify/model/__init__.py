@@ -113,8 +113,8 @@ class Experiment:
         Most replicates per point in the default tier.
     seconds
         Measured cost of one point on one core, for the progress bar and for nothing else.
-    smoke
-        Cheap enough for the smoke tier.
+    tier
+        The lowest tier that runs it: the smoke one if it is cheap, the full one if it is dear.
     data
         The real data set behind it, if any: such claims stand in a section of their own.
     needs
@@ -139,7 +139,7 @@ class Experiment:
     points: tuple[Point, ...]
     budget: int = 4096
     seconds: float = 1.0
-    smoke: bool = False
+    tier: Tier = Tier.DEFAULT
     data: str = ""
     needs: tuple[int, int, int] | None = None
     special: str = ""
@@ -306,7 +306,7 @@ class Identity(_Stated):
     tolerance_reason: str
     printed: str = ""
     seconds: float = 1.0
-    smoke: bool = True
+    tier: Tier = Tier.SMOKE
     data: str = ""
     quantity: str = ""
 
@@ -334,7 +334,7 @@ class ExactProperty(_Stated):
     tolerance_reason: str
     rivals: Mapping[str, Callable[[np.random.Generator, Point], float]]
     seconds: float = 1.0
-    smoke: bool = True
+    tier: Tier = Tier.SMOKE
     data: str = ""
 
 
@@ -357,7 +357,7 @@ class StatisticalProperty(_Stated):
     relative: bool = True
     budget: int = 2048
     seconds: float = 1.0
-    smoke: bool = False
+    tier: Tier = Tier.DEFAULT
     data: str = ""
     quantity: str = ""
     on_host: str = ""

@@ -86,7 +86,7 @@ class NoTheory(StrEnum):
 
 
 class Tier(StrEnum):
-    """How much is run: cheap checks, everything once, or everything with eight times the replicates."""
+    """How much is run: cheap checks, all but what is dear, or everything with up to eight times the replicates."""
 
     SMOKE = "smoke"
     DEFAULT = "default"

@@ -64,8 +64,8 @@ OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--tier",
         {
             "choices": [t.value for t in Tier],
-            "help": "cheap checks only (smoke), every claim and the observations (default), or every claim with eight"
-            " times the replicates, and observations with four times theirs (full)",
+            "help": "cheap checks only (smoke), all but the dearest claims and observations (default), or everything,"
+            " claims with up to eight times the replicates and observations with four times theirs (full)",
         },
     ),
     ("--seed", {"type": int, "metavar": "N", "help": f"suite seed, an integer >= 0 (default {SEED})"}),

@@ -16,7 +16,7 @@ from benchmarks.blocks import SAME, swapped
 from simulate.monte_carlo import Block, Point
 from verify.claims import registry
 from verify.judging.planted import SIZES, SUMS
-from verify.model import Experiment
+from verify.model import Experiment, Tier
 
 CHEAP = [e for e in blocks.experiments() if e.smoke]
 """Those of the smoke tier; `python -m benchmarks.blocks` goes through all of them."""
@@ -29,7 +29,7 @@ ONCE_SINGLE = [
 """Those that were in single precision somewhere on their way."""
 
 SMALL = Experiment(
-    id="toy/blocks", replicate="one number", simulate=lambda b, p: {}, points=(Point(n=24),), smoke=True
+    id="toy/blocks", replicate="one number", simulate=lambda b, p: {}, points=(Point(n=24),), tier=Tier.SMOKE
 )
 
 

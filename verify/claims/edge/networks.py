@@ -11,7 +11,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from theory.learning_rates import edge_of_stability
-from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -163,16 +163,18 @@ WHOLE, SOME, ENTROPY = (
         points=points,
         budget=budget,
         seconds=seconds,
+        tier=tier,
         data="digits",
     )
-    for name, loss, points, budget, seconds in (
-        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 256, 6.0),
+    for name, loss, points, budget, seconds, tier in (
+        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 256, 6.0, Tier.DEFAULT),
         (
             "batches",
             "squared error",
             (Point(batch_size=16, **TANH), Point(batch_size=4, **TANH), Point(batch_size=12, **RELU)),
             256,
             7.0,
+            Tier.FULL,
         ),
         (
             "cross-entropy",
@@ -180,6 +182,7 @@ WHOLE, SOME, ENTROPY = (
             (Point(batch_size=4, **SURE), Point(batch_size=6, **SURE)),
             256,
             3.0,
+            Tier.FULL,
         ),
     )
 )

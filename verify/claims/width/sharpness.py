@@ -11,7 +11,7 @@ from simulate import data
 from simulate.monte_carlo import Block, Point
 from simulate.training import edges, grids, stacks, trial_training
 from verify.claims.width import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,6 +115,7 @@ UNDER_MUP, UNDER_STANDARD = (
         points=(_point(parametrisation),),
         budget=384,
         seconds=8.0,
+        tier=Tier.FULL,
         data="digits",
     )
     for name, parametrisation in (("mup", MUP), ("standard", STANDARD))

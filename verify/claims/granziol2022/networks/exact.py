@@ -18,7 +18,7 @@ from theory import batch_hessian, loss_change, own_direction
 from verify.claims.beyond import networks
 from verify.claims.beyond.networks import formulas, law_of, noise_of, perceptron
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory
+from verify.model import OURS, AnyClaim, ExactProperty, Identity, NoTheory, Tier
 from verify.model.domains import Between, OneOf
 
 __all__ = ["CLAIMS"]
@@ -255,7 +255,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance_reason="eigenvalues by Lanczos to a residual of 1e-6",
         rivals={"at least doubled": mean_below_double},
         seconds=3.0,
-        smoke=False,
+        tier=Tier.DEFAULT,
         data="digits",
     ),
     Identity(

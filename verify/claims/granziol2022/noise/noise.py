@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from theory import outliers
 from theory.rmt import MarchenkoPastur, Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -59,7 +59,7 @@ WIGNER_SPECTRUM = Experiment(
     points=tuple(Point(law=law, x=_grid(-0.328, 0.328, 20), **NOISE) for law in ("gaussian", "rademacher")),
     budget=512,
     seconds=1.5,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 LOW_RANK_SPECTRUM = Experiment(

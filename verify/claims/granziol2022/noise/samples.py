@@ -14,7 +14,7 @@ from theory import batch_hessian, rmt
 from theory.gauss_newton import probes
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -53,7 +53,7 @@ OPPOSED = Experiment(
     ),
     budget=1024,
     seconds=0.5,
-    smoke=True,
+    tier=Tier.SMOKE,
     special="a batch of one sample shows the largest noise",
 )
 
@@ -65,7 +65,7 @@ POPULATION = Experiment(
     points=(Point(dim=5, dataset_size=8, batch_size=3), Point(dim=7, dataset_size=20, batch_size=9)),
     budget=4096,
     seconds=1.5,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 

@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from theory import adaptive_rates, batch_hessian, learning_rates
 from theory.rmt import MarchenkoPastur
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -80,7 +80,7 @@ RATES = Experiment(
     points=(_noisy(9, 24, 0.33), _noisy(110, 140, 0.33), _noisy(500, 800, 0.33), _noisy(1500, 2900, 0.33)),
     budget=1024,
     seconds=1.0,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 OUTLIERS = Experiment(

@@ -10,7 +10,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import drawn_setting, ladder, rule_of, tried
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -53,6 +53,7 @@ RATES = Experiment(
     ),
     budget=192,
     seconds=16.0,
+    tier=Tier.FULL,
     data="digits",
     special="no label is drawn anew: the data as they are",
 )  # fmt: skip

@@ -12,7 +12,7 @@ from simulate.monte_carlo import Block, Point
 from theory import learning_rates
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.training.perceptrons import drawn_setting, ladder, rule_of, steps_of, tried
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -46,7 +46,7 @@ def _point(rule: str, noise: float, rungs: tuple[int, int], centres: tuple[float
     return Point(rule=rule, noise=noise, below=rungs[0], above=rungs[1], centres=centres, **shared)
 
 
-def _experiment(name: str, point: Point, budget: int, seconds: float) -> Experiment:
+def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier) -> Experiment:
     return Experiment(
         id=f"granziol2022/{name}",
         replicate="one perceptron with 512 images, some labels drawn anew, trained at a ladder of rates at three "
@@ -56,17 +56,18 @@ def _experiment(name: str, point: Point, budget: int, seconds: float) -> Experim
         points=(point,),
         budget=budget,
         seconds=seconds,
+        tier=tier,
         data="digits",
         special="no label is drawn anew: the data as they are",
     )
 
 
 SGD_CLEAN, SGD_NOISY, ADAM_NOISY = (
-    _experiment(f"{rule}-rates-{name}", _point(rule, noise, rungs, centres), budget, seconds)
-    for rule, name, noise, rungs, centres, budget, seconds in (
-        ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 15.0),
-        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 12.0),
-        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 16.0),
+    _experiment(f"{rule}-rates-{name}", _point(rule, noise, rungs, centres), budget, seconds, tier)
+    for rule, name, noise, rungs, centres, budget, seconds, tier in (
+        ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 15.0, Tier.DEFAULT),
+        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 12.0, Tier.FULL),
+        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 16.0, Tier.FULL),
     )
 )
 """Centres of the ladders from pilot draws: what lies below a ladder counts as training, what lies above as not."""

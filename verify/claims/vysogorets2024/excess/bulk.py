@@ -11,7 +11,7 @@ from simulate.monte_carlo import Block, Point
 from theory.outliers import Outlier
 from theory.zone import bulk as zone_bulk
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -38,7 +38,7 @@ def _spikes(name: str, *shares: float) -> Experiment:
         points=tuple(Point(spike=s * BULK_NORM, bulk_norm=BULK_NORM, dim=300_000) for s in shares),
         budget=2048,
         seconds=0.1,
-        smoke=True,
+        tier=Tier.SMOKE,
     )
 
 

@@ -21,7 +21,7 @@ from verify.claims.vysogorets2024.scaling.identities import (
     softmax_covariances,
     terms_of,
 )
-from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing
+from verify.model import OURS, AnyClaim, Identity, Passage, Routes, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -67,7 +67,7 @@ def _scaled_derivative(name: str, symbol: str, power: int, routes: Routes, *, sa
         tolerance=1e-12,
         tolerance_reason=EXACT,
         seconds=0.6,
-        smoke=False,
+        tier=Tier.DEFAULT,
         data="digits",
         quantity="derivative of the logits",
     )
@@ -247,7 +247,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-12,
         tolerance_reason=EXACT,
         seconds=1.2,
-        smoke=False,
+        tier=Tier.DEFAULT,
         data="digits",
         quantity="projected Hessian of the scaled network",
     ),

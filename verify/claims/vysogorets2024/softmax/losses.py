@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulate.monte_carlo import Block, Point
 from theory import initial_loss
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, Passage, Standing, Tier
 from verify.model.domains import Between, Domain
 
 __all__ = ["CLAIMS"]
@@ -43,7 +43,7 @@ BALANCED_LOSSES = Experiment(
     points=tuple(Point(**_no_bias(10), spread=spread, samples=256) for spread in (0.3, 1.1, 3.1)),
     budget=4096,
     seconds=0.03,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 UNBALANCED_LOSSES = Experiment(
@@ -58,7 +58,7 @@ UNBALANCED_LOSSES = Experiment(
     ),
     budget=4096,
     seconds=0.03,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 

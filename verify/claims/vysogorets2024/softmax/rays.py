@@ -22,6 +22,7 @@ from verify.model import (
     Identity,
     Passage,
     Standing,
+    Tier,
 )
 from verify.model.domains import Between, Domain, Either, Many, OneOf
 
@@ -71,7 +72,7 @@ PAIRS = Experiment(
     points=(Point(classes=4, draws=64), Point(classes=10, draws=64)),
     budget=4096,
     seconds=0.2,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 

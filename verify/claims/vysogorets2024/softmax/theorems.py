@@ -11,7 +11,7 @@ from simulate.matrices import ensembles
 from simulate.monte_carlo import Block, Point
 from theory import gauss_newton, softmax
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing
+from verify.model import AnyClaim, Claim, Experiment, Kind, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -64,7 +64,7 @@ LOGIT_MODEL = Experiment(
     ),
     budget=8192,
     seconds=2.5,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 UNIFORM_LOGIT_MODEL = Experiment(
@@ -76,7 +76,7 @@ UNIFORM_LOGIT_MODEL = Experiment(
         Point(p=(0.25,) * 4, dim=30, samples=40, sigma_c=1.6, sigma_e=0.7),
     ),
     seconds=1.5,
-    smoke=True,
+    tier=Tier.SMOKE,
 )
 
 
