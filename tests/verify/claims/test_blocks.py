@@ -18,7 +18,7 @@ from verify.claims import registry
 from verify.judging.planted import SIZES, SUMS
 from verify.model import Experiment, Tier
 
-CHEAP = [e for e in blocks.experiments() if e.smoke]
+CHEAP = [e for e in blocks.experiments() if e.tier == Tier.SMOKE]
 """Those of the smoke tier; `python -m benchmarks.blocks` goes through all of them."""
 
 ONCE_SINGLE = [

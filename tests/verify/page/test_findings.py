@@ -391,7 +391,16 @@ def test_what_only_a_fuller_run_reports_is_named_as_such() -> None:
     (found,) = paper_findings(results)
     assert [f.on for f in found.not_run] == ["B5"] and found.reported == []
     html = page_of(results)
-    assert "Reported by a fuller run (<code>--tier full</code>), not in this one: <a" in html
+    assert "Judged or reported by a fuller run (<code>--tier full</code>), not in this one: <a" in html
+
+
+@pytest.mark.parametrize("left_out", [{"--tier default": 1}, {"--claim": 1}])
+def test_an_entry_whose_claims_are_left_to_the_full_tier_is_named(left_out: dict[str, int]) -> None:
+    results = run([made("a", "theorem 1")], [entry("B57", claims=["granziol2022/adam-rate-in-training"])])
+    census = dataclasses.replace(results.suite.census, left_out=left_out)
+    results = dataclasses.replace(results, suite=dataclasses.replace(results.suite, census=census))
+    (found,) = paper_findings(results)
+    assert [f.on for f in found.not_run] == ["B57"] * ("--tier default" in left_out)
 
 
 def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:

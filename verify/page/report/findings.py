@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from verify.judging.judge import PRINTED
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Standing, Tier, Verdict, raised
 from verify.model.inventory import Status
 from verify.page import ratios, wording
 from verify.page.cards import EXACT
@@ -71,7 +71,7 @@ class PaperFindings(NamedTuple):
 
     `misprints` are those that are judged as our copy reads, `all_misprints` counts the statements in the table of them.
     `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all. `reported`
-    and `not_run` are the entries that only a table shows, in this run and in a fuller one.
+    are the entries that only a table shows, `not_run` those that only a fuller run shows or judges.
     """
 
     paper: str
@@ -91,7 +91,7 @@ class PaperFindings(NamedTuple):
 def paper_findings(results: Results, most: int = MOST) -> list[PaperFindings]:
     """What was found, paper by paper, in the order of the run: main theorems first."""
     papers = [paper.id for paper in results.suite.papers]
-    shown = {item.paper for item in (*results.rows, *results.observations)}
+    shown = {item.paper for item in (*results.rows, *results.observations, *_left_to_a_fuller(results))}
     return [
         _on_paper(results, paper, most) for paper in (*papers, *sorted(shown - {*papers})) if paper in shown
     ]
@@ -145,8 +145,18 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
         partly=[_entry(entry) for entry in entries if entry.status == Status.PARTLY],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
         reported=[_entry(entry) for entry in observed if made & {*entry.observations}],
-        not_run=[_entry(entry) for entry in observed if not made & {*entry.observations}],
+        not_run=[_entry(e) for e in observed if not made & {*e.observations}]
+        + [_entry(e) for e in _left_to_a_fuller(results) if e.paper == paper],
     )
+
+
+def _left_to_a_fuller(results: Results) -> list[InventoryRow]:
+    """Entries none of whose claims is judged in this run, because of its tier."""
+    suite = results.suite  # of a smoke run that would be most of them
+    if suite.tier != Tier.DEFAULT or f"--tier {Tier.DEFAULT}" not in suite.census.left_out:
+        return []
+    judged = {row.claim for row in results.rows}
+    return [e for e in results.inventory if e.claims and not judged & {*e.claims}]
 
 
 def _foreseen(row: Row) -> bool:

@@ -13,7 +13,7 @@ from theory import rmt
 from theory.batch_hessian import low_rank_noise
 from theory.rmt import Semicircle
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Passage, Standing, Tier
 
 __all__ = ["CLAIMS", "FEW_ENTRIES", "FEW_PROJECTIONS", "UNEVEN_ROWS"]
 
@@ -223,6 +223,7 @@ FEW_PROJECTIONS = Experiment(
     ),
     budget=1 << 18,
     seconds=2.7,
+    tier=Tier.FULL,
 )
 
 WISHART_NOISE = Experiment(

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -35,6 +35,7 @@ SPREAD, AXIS = (
         points=(Point(place=place, spike=spike, sigma=0.31, dim=dim),),
         budget=32768,
         seconds=5.0,
+        tier=Tier.FULL,
     )
     for place, spike, dim in (("spread", 0.68, 120), ("axis", 0.51, 90))
 )

@@ -9,7 +9,7 @@ from theory import finite_size
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.rectangular import outlier_of, rectangular
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Prediction
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Prediction, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -24,6 +24,7 @@ SCATTERED = Experiment(
     ),
     budget=32768,
     seconds=6.0,
+    tier=Tier.FULL,
 )
 
 A_VARIANCE = "a variance: 10 % takes some 10^4 matrices; finite size is O(1/P + 1/n), below 1 %"

@@ -91,7 +91,7 @@ MANY: dict[str, Any] = {"pixels": 4, "hidden": 8, "samples": 128, "batch_size": 
 CLEAN = "no label is drawn anew: the data as they are; the one time is that after training"
 
 
-def _experiment(name: str, seconds: float, **point: Any) -> Experiment:
+def _experiment(name: str, seconds: float, tier: Tier = Tier.DEFAULT, **point: Any) -> Experiment:
     return Experiment(
         id=f"granziol2022/{name}",
         replicate="one perceptron with its images after training, and one start of Lanczos",
@@ -99,6 +99,7 @@ def _experiment(name: str, seconds: float, **point: Any) -> Experiment:
         points=(Point(done=(1.0,), **point),),
         budget=512,
         seconds=seconds,
+        tier=tier,
         data="digits",
         special=CLEAN,
         on_host="matrices of the samples and their eigenvalues",
@@ -110,7 +111,7 @@ def _experiment(name: str, seconds: float, **point: Any) -> Experiment:
 
 GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 2.0, matrix="gauss-newton", **FEW)
 GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 1.5, matrix="gauss-newton", **MANY)
-HESSIAN_OF_MANY = _experiment("hessian-degeneracy-of-many", 1.5, matrix="hessian", **MANY)
+HESSIAN_OF_MANY = _experiment("hessian-degeneracy-of-many", 1.5, Tier.FULL, matrix="hessian", **MANY)
 
 CAPTION = "Rank degeneracy (proportion of zero eigenvalues)"
 OUTSIDE = Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2")

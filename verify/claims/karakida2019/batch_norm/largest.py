@@ -12,7 +12,7 @@ from simulate.wide import batch_normed
 from theory.activations import gaussian_kernels, single
 from theory.fisher import middle_normalisation
 from verify.claims.karakida2019.batch_norm.batch_norm import OWN, THEOREM, eq_22, normed_network, sizes_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -139,6 +139,7 @@ ODD = Experiment(
     ),
     budget=512,
     seconds=4.0,
+    tier=Tier.FULL,
 )
 
 

@@ -17,7 +17,7 @@ from theory.order_parameters import propagate
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.spectrum.spectrum import network_at, widths_at
 from verify.claims.karakida2019.wide_networks import passed_at
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -90,6 +90,7 @@ OTHER = Experiment(
     ),
     budget=1920,
     seconds=12.0,
+    tier=Tier.FULL,
 )
 
 

@@ -20,7 +20,7 @@ from verify.claims.karakida2019.spectrum.cross_entropy import (
     quotient,
 )
 from verify.claims.karakida2019.wide_networks import kappas_at, setting
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -127,6 +127,7 @@ SOFTMAX_SIZES = Experiment(
     ),
     budget=1280,
     seconds=2.2,
+    tier=Tier.FULL,
 )
 
 SOFTMAX_OUTLIERS = Experiment(

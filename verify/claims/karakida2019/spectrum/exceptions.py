@@ -15,7 +15,7 @@ from simulate.wide import fisher_gram, signals
 from theory import fisher
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Verdict
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
 
 __all__ = ["CLAIMS"]
 
@@ -78,6 +78,7 @@ NARROW = Experiment(
     ),
     budget=1536,
     seconds=5.0,
+    tier=Tier.FULL,
 )
 
 

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.wide import fisher_gram
 from theory import fisher, linear_network
 from verify.claims.karakida2019 import PAPER, wide_networks
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -35,6 +35,7 @@ EDGES = Experiment(
     points=(Point(width=144, samples=96, **NETWORK), Point(width=120, samples=170, **NETWORK)),
     budget=4608,
     seconds=8.0,
+    tier=Tier.FULL,
 )
 
 

@@ -13,7 +13,7 @@ from simulate.wide import fisher_gram, signals
 from theory import fisher
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import mean_over_networks
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier
 
 if TYPE_CHECKING:
     import torch
@@ -116,6 +116,7 @@ WIDE = Experiment(
     points=(Point(width=400, samples=310, **RELU),),
     budget=1024,
     seconds=11.0,
+    tier=Tier.FULL,
     special=GROWTH.special,
 )
 

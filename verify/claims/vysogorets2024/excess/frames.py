@@ -15,7 +15,7 @@ from simulate.perceptrons import curvature, gram_excess
 from theory import gauss_newton
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, NoTheory
+from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, NoTheory, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -271,6 +271,7 @@ H_TERM = Experiment(
     points=(Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7, frames=64, dims=(4, 13, 50)),),
     budget=1024,
     seconds=5.0,
+    tier=Tier.FULL,
     data="digits",
 )
 

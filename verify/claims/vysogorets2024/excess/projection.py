@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature
 from theory.gauss_newton import projection
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -92,6 +92,7 @@ SPARSE = Experiment(
     ),
     budget=8192,
     seconds=1.2,
+    tier=Tier.FULL,
 )
 
 

@@ -201,6 +201,7 @@ CURVED = Experiment(
     points=(Point(images="digits", networks=8, samples=40, dim=20),),
     budget=512,
     seconds=14.0,
+    tier=Tier.FULL,
     data="digits",
 )
 

@@ -25,6 +25,7 @@ from verify.model import (
     NoTheory,
     Passage,
     Standing,
+    Tier,
     Verdict,
 )
 
@@ -163,6 +164,7 @@ EDGES = Experiment(
     ),
     budget=128,
     seconds=60.0,
+    tier=Tier.FULL,
     data="digits",
 )
 

@@ -14,7 +14,7 @@ from simulate.perceptrons import confident, curvature
 from theory import zone
 from verify.claims.vysogorets2024 import PAPER, framed_networks
 from verify.claims.vysogorets2024.zone.networks import ZONE
-from verify.model import OURS, AnyClaim, Claim, Experiment
+from verify.model import OURS, AnyClaim, Claim, Experiment, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -303,6 +303,7 @@ UPPER = Experiment(
     points=(Point(widths=(20, 30, 20, 10), samples=100, more=10_000, dim=3),),
     budget=2048,
     seconds=36.0,
+    tier=Tier.FULL,
 )
 
 TIES = Experiment(

@@ -1,0 +1,33 @@
+"""Which claims the default tier leaves to the full one: no entry but a few trainings hangs on these alone."""
+
+from __future__ import annotations
+
+from verify.claims import registry
+from verify.claims.coverage import entry_of
+from verify.model import Claim, Tier
+
+DEAR = {
+    ("granziol2022", "B57"),  # rates of Adam against the batch size
+    ("granziol2022", "B58"),  # rates under unit damping
+    *(("edge", name) for name in ("E2", "E3")),  # training with batches
+    *(("width", name) for name in ("J1", "J2", "J3")),  # training at two widths
+}
+
+
+def _judged(tier: Tier) -> set[tuple[str, str]]:
+    return {entry_of(claim, name) for claim in registry.select(tier) for name in claim.entries}
+
+
+def test_the_default_tier_judges_every_entry_but_dear_trainings() -> None:
+    assert _judged(Tier.FULL) - _judged(Tier.DEFAULT) == DEAR
+
+
+def test_no_formula_as_our_copy_reads_is_left_to_the_full_tier() -> None:
+    left = [claim for claim in registry.claims() if registry.tier_of(claim) == Tier.FULL]
+    assert left
+    assert not [claim.id for claim in left if isinstance(claim, Claim) and claim.printed is not None]
+
+
+def test_tiers_grow() -> None:
+    smoke, default, full = ({claim.id for claim in registry.select(tier)} for tier in Tier)
+    assert smoke < default < full
