@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from verify.claims import registry
 from verify.claims.coverage import entry_of
 from verify.model import Claim, Tier
@@ -28,6 +31,13 @@ def test_no_formula_as_our_copy_reads_is_left_to_the_full_tier() -> None:
     assert not [claim.id for claim in left if isinstance(claim, Claim) and claim.printed is not None]
 
 
-def test_tiers_grow() -> None:
+def test_tiers_grow_and_the_documents_have_their_sizes() -> None:
     smoke, default, full = ({claim.id for claim in registry.select(tier)} for tier in Tier)
     assert smoke < default < full
+    text = Path("docs/verdicts.md").read_text(encoding="utf-8")
+    rows = (f"| smoke | {len(smoke)}, ", f"| default | {len(default)} |", f"| full | all {len(full)} |")
+    assert all(row in text for row in rows)
+    dear, others = (
+        int(n) for n in re.search(r"one: (\d+) claims[^;]*; and (\d+) on trainings", text).groups()
+    )
+    assert dear + others == len(full) - len(default)
