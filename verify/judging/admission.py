@@ -48,6 +48,9 @@ SMALLEST_GROUP = 30
 LONGEST_QUOTATION = 30
 """Words of a paper."""
 
+CITED = re.compile(r"[A-Z][\w-]+ (et al\. )?\((19|20)\d\d\)")
+"""Authors with a year."""
+
 LOOKED = re.compile(
     r"\b(was|were|had \w+) seen\b|\bpilots?\b|\bfirst draws\b|\bwe tried\b|\bwere tried\b", re.IGNORECASE
 )
@@ -91,9 +94,11 @@ def _passage_problems(claim: AnyClaim) -> Iterator[str]:
         return
     if told.standing is Standing.CORRECTED:
         yield "say what is corrected: a misprint"
-    if told.standing is Standing.OURS:
+    if told.standing in (Standing.KNOWN, Standing.OURS):
         if printed:
             yield "say how the form as our copy reads stands to the paper, which ours does not"
+        if told.standing is Standing.KNOWN and not CITED.search(claim.source):
+            yield "name in its source those who have shown it, with the year"
         return
     if not (told.words.strip() and told.place.strip()):
         yield "quote the paper's own words, with their place"

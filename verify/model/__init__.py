@@ -24,6 +24,7 @@ from verify.model.domains import Domain
 from verify.model.kinds import (
     ABSOLUTE,
     BOUNDS_EVERY_REPLICATE,
+    KNOWN,
     LOGARITHMS,
     MODEL_BASED,
     ONE_SIDED,
@@ -42,6 +43,7 @@ __all__ = [
     "ABSOLUTE",
     "ALPHA",
     "BOUNDS_EVERY_REPLICATE",
+    "KNOWN",
     "LOGARITHMS",
     "MODEL_BASED",
     "ONE_SIDED",
@@ -298,6 +300,9 @@ class Identity(_Stated):
         Relative difference up to which the routes agree.
     printed
         Name of the route that is the formula as our copy reads, if there is one; it is no rival.
+    sees
+        Which error of theory it is sure to tell, in words, where the routes are signs or counts, which differ wholly or
+        not at all; a count that is off by one where nothing is said.
     """
 
     routes: Routes
@@ -309,6 +314,7 @@ class Identity(_Stated):
     tier: Tier = Tier.SMOKE
     data: str = ""
     quantity: str = ""
+    sees: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

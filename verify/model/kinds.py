@@ -9,6 +9,7 @@ from typing import NamedTuple
 __all__ = [
     "ABSOLUTE",
     "BOUNDS_EVERY_REPLICATE",
+    "KNOWN",
     "LOGARITHMS",
     "MODEL_BASED",
     "ONE_SIDED",
@@ -42,6 +43,7 @@ class Standing(StrEnum):
     | MISPRINT | a formula as our copy reads, which the paper's own derivation or limits contradict |
     | CORRECTED | what stands beside a misprint: the formula that the paper's derivation gives |
     | OUTSIDE | a formula of the paper where a condition that it states or implies does not hold: no error of it |
+    | KNOWN | what the paper does not say and others have shown or reported: its source names them |
     | OURS | what the paper does not say: a law of our own, or a weaker bound beside its wording |
     """
 
@@ -49,6 +51,7 @@ class Standing(StrEnum):
     MISPRINT = "misprint"
     CORRECTED = "corrected"
     OUTSIDE = "outside its range"
+    KNOWN = "known elsewhere"
     OURS = "ours"
 
 
@@ -74,8 +77,11 @@ class Passage(NamedTuple):
     slip: bool = False
 
 
+KNOWN = Passage(Standing.KNOWN)
+"""Of a claim on what the paper does not say, and others do."""
+
 OURS = Passage(Standing.OURS)
-"""Of a claim on what the paper does not say."""
+"""Of a claim on what neither the paper nor, as far as we know, anybody else says."""
 
 
 class NoTheory(StrEnum):

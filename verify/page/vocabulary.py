@@ -16,7 +16,8 @@ STANDINGS: dict[str, str] = {
     Standing.MISPRINT: "a formula as our copy reads, which the paper's own derivation or limits contradict",
     Standing.CORRECTED: "what stands beside a misprint: the formula that the paper's derivation gives",
     Standing.OUTSIDE: "a formula of a paper where a condition that it states or implies does not hold; no error of it",
-    Standing.OURS: "what no paper says: laws of our own, and weaker bounds beside a paper's wording",
+    Standing.KNOWN: "what the paper does not say and others have shown or reported, as the source names them",
+    Standing.OURS: "what no paper says that we know: laws of our own, and weaker bounds beside a paper's wording",
 }
 """How what is judged stands to the papers."""
 

@@ -89,7 +89,6 @@ def _row(
     if not (rivals or label == PRINTED):
         raise ValueError("routes must be what is measured, the theory and a rival at least")
     require_separated(rivals, outcomes)
-    worst = _digits(max(o.measured for o in outcomes))
     return row_of(
         claim,
         label,
@@ -102,11 +101,36 @@ def _row(
         margin_reason=claim.tolerance_reason,
         quantity=claim.quantity,
         data=claim.data,
-        power=f"The two routes agree to {worst} digits; a difference beyond {claim.tolerance:.1g} is seen.",
-        sensitivity=claim.tolerance,
+        power=_power(claim, label, routes, outcomes),
+        sensitivity=None if _whole(label, routes, claim) else claim.tolerance,
         seconds=seconds,
         points=outcomes,
     )
+
+
+def _power(
+    claim: Identity, label: str, routes: list[tuple[Point, Arrays]], outcomes: list[PointOutcome]
+) -> str:
+    """What the run could have seen, in a sentence."""
+    off = max(o.measured for o in outcomes)
+    if _whole(label, routes, claim):
+        same = "the same" if off <= claim.tolerance else "unlike"
+        return f"The two routes give {same} whole numbers; {claim.sees or 'a count that is off by one'} is seen."
+    return (
+        f"The two routes agree to {_digits(off)} digits; a difference beyond {claim.tolerance:.1g} is seen."
+    )
+
+
+def _whole(label: str, routes: list[tuple[Point, Arrays]], claim: Identity) -> bool:
+    """Whether what is compared are signs or counts: no difference is small there."""
+    compared = (np.asarray(found[name]) for _, found in routes for name in _compared(claim, label, found))
+    return all(np.isrealobj(a) and bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)
+
+
+def _compared(claim: Identity, label: str, found: Arrays) -> tuple[str, str]:
+    """What is measured, and the theory or the formula as our copy reads."""
+    measured, theory, *_ = (name for name in found if name != claim.printed)
+    return measured, claim.printed if label == PRINTED else theory
 
 
 def _outcome(claim: Identity, label: str, point: Point, found: Arrays) -> PointOutcome:

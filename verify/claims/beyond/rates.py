@@ -11,7 +11,7 @@ import numpy as np
 from simulate.monte_carlo import Block, Point, fixture
 from simulate.training import optimisers
 from theory import learning_rates
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
+from verify.model import KNOWN, OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind
 from verify.model.domains import Between, Domain, Either, OneOf
 
 __all__ = ["CLAIMS"]
@@ -139,7 +139,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
         r"{2\, \mathrm{tr}\, M^2 H}:\quad \text{second moments decay below it and grow above}",
         says="Over all batches, the second moment of the weights under SGD decays at rates below the mean-square "
         "limit and grows above it.",
-        passage=OURS,
+        passage=KNOWN,
         domain=POPULATIONS,
         violation=wrong_growth,
         examples=EXAMPLES,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from verify.model import Verdict
+from verify.model import Standing, Verdict
 from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EntryLead
@@ -135,7 +135,11 @@ def _topics(contents: Contents, items: Sequence[Row | Observed]) -> list[TopicSh
 
 
 def _row_hit(contents: Contents, row: Row, entries: list[EntryLead]) -> Hit:
-    tags = [wording.standing_name(row)] if row.id != row.claim or row.standing == "ours" else []
+    tags = (
+        [wording.standing_name(row)]
+        if row.id != row.claim or row.standing in (Standing.KNOWN, Standing.OURS)
+        else []
+    )
     tags += (
         ["real data"] * bool(row.data)
         + ["model-based"] * row.model_based

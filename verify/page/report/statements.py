@@ -21,7 +21,7 @@ def first(rows: Iterable[Row], results: Results, places: Mapping[str, int]) -> l
     def rank(row: Row) -> tuple[bool, int, bool, bool, int]:
         entry = min((places.get(name, len(places)) for name in row.entries), default=len(places))
         exact = not row.points or row.kind in EXACT
-        ours = row.standing == Standing.OURS or row.source.startswith("ours")
+        ours = row.standing in (Standing.KNOWN, Standing.OURS) or row.source.startswith("ours")
         return ours, importance(row.source), bool(row.data), exact, entry
 
     found: dict[str, Row] = {}

@@ -10,7 +10,7 @@ from simulate.monte_carlo import Block, Point
 from theory import finite_size
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Tier
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -62,7 +62,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"(\text{any Wigner noise, } v_1 \text{ spread out})",
         says="In noise of random signs, a spike spread over all coordinates has an outlier with the variance of "
         "Gaussian noise, smaller the nearer the threshold.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=SPREAD,
         kind=Kind.GROUPS,
         statistic=variance,
@@ -86,7 +86,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"\quad m = \sigma^2/\lambda_1^2\quad (\text{noise of signs, } v_1 = e_1)",
         says="In noise of random signs, a spike along one coordinate has an outlier whose variance depends on the "
         "law of the elements, unlike a spread-out one.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=AXIS,
         kind=Kind.GROUPS,
         statistic=variance,

@@ -14,7 +14,7 @@ from theory import finite_size
 from theory.rmt import CompoundFreePoisson, MarchenkoPastur, Semicircle, TracyWidom
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.noise.scatter import EDGE_SCATTER, OUTLIER_SCATTER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind
+from verify.model import KNOWN, AnyClaim, Claim, Experiment, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -140,7 +140,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\frac{\lambda_{\max}(\varepsilon) \sqrt P/\sigma - 2 \sqrt{P - 1/2}}{(P - 1/2)^{-1/6}} \sim F_1",
         says="Centred and scaled, the largest eigenvalue of Gaussian noise follows the Tracy-Widom law of real "
         "symmetric matrices.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=LAW_OF_THE_EDGE,
         kind=Kind.DISTRIBUTION,
         score="edge",
@@ -161,7 +161,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{Var}\,\lambda_1' = \frac{2 \sigma^2}{P} \Big(1 - \frac{\sigma^2}{\lambda_1^2}\Big)",
         says="The variance of an outlier in Gaussian noise is two noise variances over the dimension, less the "
         "nearer the spike lies to the threshold.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=OUTLIER_SCATTER,
         score="small",
         predict=_outlier_variance,
@@ -182,7 +182,7 @@ EDGE_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{Var}\,\lambda_{\max}(\varepsilon) = 1.6078\, \sigma^2 P^{-1} (P - \tfrac12)^{-1/3}",
         says="The variance of the largest eigenvalue of Gaussian noise is that of the Tracy-Widom law on the scale "
         "of the dimension.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=EDGE_SCATTER,
         score="small",
         predict=_edge_variance,

@@ -14,7 +14,19 @@ from theory import batch_hessian, rmt
 from theory.gauss_newton import probes
 from verify.claims.granziol2022 import PAPER
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing, Tier, Verdict
+from verify.model import (
+    KNOWN,
+    OURS,
+    AnyClaim,
+    Claim,
+    Experiment,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+    Tier,
+    Verdict,
+)
 
 __all__ = ["CLAIMS"]
 
@@ -264,7 +276,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"\mathrm{Var}\,v^\top H^m v = 2 \lVert H^m\rVert_F^2,\quad v \sim N(0, I)",
         says="With Gaussian probes the variance of the quadratic form of a matrix power is twice the power's "
         "squared Frobenius norm.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=PROBES,
         kind=Kind.GROUPS,
         statistic=variance,
@@ -288,7 +300,7 @@ PROBE_CLAIMS: tuple[AnyClaim, ...] = (
         r"v_i = \pm 1",
         says="With probes of random signs the variance of the quadratic form is twice the sum of squares of the "
         "matrix power's elements off the diagonal.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=PROBES,
         kind=Kind.GROUPS,
         statistic=variance,

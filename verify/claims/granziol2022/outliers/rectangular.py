@@ -10,7 +10,7 @@ from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from theory import finite_size, outliers
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, NoTheory, Passage, Standing
 
 __all__ = ["CLAIMS", "drowned_in_wishart", "outlier_of", "rectangular"]
 
@@ -223,7 +223,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         statement=r"|(\phi_1')^\top \phi_1|^2 = \frac{1 - \beta \sigma^4/\lambda_1^2}{1 + \beta \sigma^2/\lambda_1}",
         says="With noise inside the factor, the squared overlap of the top left singular vectors is that of the "
         "information-plus-noise model, not of added noise.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=RECTANGULAR,
         score="information_overlap",
         axis="spike",
@@ -248,7 +248,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"\text{for samples of } N(0, \sigma^2 I + \theta u u^\top)",
         says="Gaussian samples with one direction of extra variance have a sample covariance whose top eigenvalue "
         "is the outlier of the information-plus-noise model.",
-        passage=OURS,
+        passage=KNOWN,
         experiment=RECTANGULAR,
         score="covariance",
         axis="spike",

@@ -10,7 +10,7 @@ from simulate.matrices import reduced
 from simulate.monte_carlo import Block, Point
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.rectangular import drowned_in_wishart, outlier_of
-from verify.model import OURS, AnyClaim, StatisticalProperty
+from verify.model import KNOWN, AnyClaim, StatisticalProperty
 from verify.model.domains import Between, Domain
 
 __all__ = ["CLAIMS"]
@@ -92,7 +92,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         r"\lambda_1 \text{ from 1.6 to 4 times } \sigma^2 \sqrt\beta",
         says="Over ranges of shape and variance, noise inside the factor moves any spike well above the threshold "
         "to the information-plus-noise outlier.",
-        passage=OURS,
+        passage=KNOWN,
         domain=RECTANGULAR_PARAMETERS,
         simulate=any_information,
         on_host="eigenvalues of tridiagonal matrices, by LAPACK",

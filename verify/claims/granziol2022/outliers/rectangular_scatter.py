@@ -9,7 +9,7 @@ from theory import finite_size
 from verify.claims.granziol2022 import PAPER
 from verify.claims.granziol2022.outliers.rectangular import outlier_of, rectangular
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, Experiment, Kind, Prediction, Tier
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Kind, Prediction, Tier
 
 __all__ = ["CLAIMS"]
 
@@ -58,7 +58,7 @@ def _scatter_claim(
         kind=Kind.GROUPS,
         statistic=variance,
         group=32,
-        passage=OURS,
+        passage=OURS if source.startswith("ours") else KNOWN,
         score=model,
         predict=lambda p: _variances(p)[model],
         margin=0.1,

@@ -13,7 +13,7 @@ from simulate.monte_carlo import Point
 from simulate.training import momentum, optimisers
 from theory import learning_rates, loss_change
 from verify.claims.granziol2022 import PAPER
-from verify.model import OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
+from verify.model import KNOWN, OURS, AnyClaim, ExactProperty, Identity, Passage, Standing
 from verify.model.domains import Between, Many, OneOf
 
 __all__ = ["CLAIMS"]
@@ -396,7 +396,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         r"\text{contraction } 1 - \frac{2}{\sqrt{3\kappa + 1}},\ \kappa = L/\mu",
         says="With the best constant rate and momentum, Nesterov's method contracts by one less two over the root "
         "of three times the condition number plus one.",
-        passage=OURS,
+        passage=KNOWN,
         routes=_best_nesterov,
         points=SPECTRA,
         tolerance=1e-5,

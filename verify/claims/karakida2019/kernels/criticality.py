@@ -15,7 +15,7 @@ from theory import criticality, fisher
 from theory.activations import gaussian_kernels, leaky_relu, single
 from theory.order_parameters import order_parameters
 from verify.claims.karakida2019 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, Identity, Kind
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, Identity, Kind
 
 __all__ = ["CLAIMS"]
 
@@ -291,7 +291,7 @@ FIXED_POINTS = Identity(
     id="karakida2019/deep-fixed-points",
     entries=("C6",),
     source=f"Poole et al. (2016), eqs. (3) and (5), and {FIELD}, eqs. (6) to (9), beside {PAPER}, eqs. (5) and (6)",
-    passage=OURS,
+    passage=KNOWN,
     statement=r"q_t^l \to q^*,\quad q_{st}^l / q_t^l \to c^*,\quad "
     r"\frac{q_t^{l+1} - q_t^l}{q_t^l - q_t^{l-1}} \to \sigma_w^2 E\,[\phi'^2 + \phi \phi''],\quad "
     r"\frac{c^{l+1} - c^l}{c^l - c^{l-1}} \to \sigma_w^2 I_{\phi'}[q^*, c^* q^*]",
@@ -332,7 +332,7 @@ PHASES = Identity(
     id="karakida2019/phases",
     entries=("C6", "C7"),
     source=f"Poole et al. (2016), eq. (6) and figure 1, beside {PAPER}, eqs. (5) to (7)",
-    passage=OURS,
+    passage=KNOWN,
     statement=r"\chi(\sigma_w^2, \sigma_b^2) > 1 \iff \sigma_w^2 > \sigma_{w*}^2(\sigma_b^2)",
     says="A wide network is chaotic above the critical weight variance and ordered below it.",
     routes=phases,
@@ -344,6 +344,7 @@ PHASES = Identity(
     tolerance_reason="a sign",
     seconds=0.2,
     quantity="phase",
+    sees="a critical weight variance that is 2 % off",
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (*CRITICALITY_CLAIMS, KAPPA_IDENTITY, FIXED_POINTS, PHASES)

@@ -14,7 +14,7 @@ from simulate.monte_carlo import Block, Point
 from simulate.perceptrons import curvature, full_space
 from theory import gauss_newton
 from verify.claims.vysogorets2024 import PAPER
-from verify.model import OURS, AnyClaim, Claim, Experiment, NoTheory, Prediction
+from verify.model import KNOWN, OURS, AnyClaim, Claim, Experiment, NoTheory, Prediction
 
 __all__ = ["CLAIMS"]
 
@@ -91,7 +91,7 @@ def _spread(
         id=f"vysogorets2024/hutchinson-{name}-variance",
         entries=("A58",),
         source=f"beside appendix F of {PAPER}: the variance as in Hutchinson (1990)",
-        passage=OURS,
+        passage=KNOWN,
         statement=statement,
         says=says,
         experiment=PROBES,
