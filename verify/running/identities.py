@@ -115,7 +115,9 @@ def _power(
     off = max(o.measured for o in outcomes)
     if _whole(label, routes, claim):
         same = "the same" if off <= claim.tolerance else "unlike"
-        return f"The two routes give {same} whole numbers; {claim.sees or 'a count that is off by one'} is seen."
+        return (
+            f"The two routes give {same} whole numbers; {claim.sees or 'a count that is off by one'} is seen."
+        )
     return (
         f"The two routes agree to {_digits(off)} digits; a difference beyond {claim.tolerance:.1g} is seen."
     )

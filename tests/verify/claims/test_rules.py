@@ -9,6 +9,7 @@ from verify.claims import registry
 from verify.claims.registry import admit
 from verify.model import (
     FAMILY_SIZE,
+    KNOWN,
     OURS,
     Claim,
     ExactProperty,
@@ -297,6 +298,12 @@ def test_a_printed_route_needs_a_finding() -> None:
 def test_whoever_contradicts_a_paper_quotes_it(changes: dict, rule: str) -> None:
     with pytest.raises(ValueError, match=f"claim paper/identity must {rule}"):
         admit([identity(**changes)], ENTRIES)
+
+
+def test_what_others_have_shown_names_them() -> None:
+    admit([identity(passage=KNOWN, source="Poole et al. (2016), eq. (6)")], ENTRIES)
+    with pytest.raises(ValueError, match="must name in its source those who have shown it, with the year"):
+        admit([identity(passage=KNOWN, source="ours, beside eq. (6)")], ENTRIES)
 
 
 def test_a_law_of_our_own_quotes_nothing() -> None:

@@ -52,6 +52,24 @@ def test_an_identity_that_cannot_be_checked_is_broken(changes: dict, message: st
     assert re.search(message, row.error)
 
 
+def signs(_: np.random.Generator, point: Point) -> dict[str, np.ndarray]:
+    """Of numbers on both sides of a threshold, then of one that is off."""
+    x = np.linspace(-1.0, 1.0, point.dim)
+    return {"above": np.sign(x), "half": np.sign(x / 2), "off": np.sign(x - 0.5), "as read": np.sign(x + 0.5)}
+
+
+@pytest.mark.parametrize("sees", ["a threshold that is 0.2 off", ""])
+def test_signs_that_agree_say_which_error_they_see(sees: str) -> None:
+    changes = {"printed": "as read", "finding": "off", "sees": sees, "routes": signs}
+    corrected, printed = run(identity(**changes))
+    seen = f"{sees or 'a count that is off by one'} is seen."
+    assert corrected.power == f"The two routes give the same whole numbers; {seen}"
+    assert printed.power == f"The two routes give unlike whole numbers; {seen}"
+    assert corrected.sensitivity is None and printed.sensitivity is None
+    (row,) = run(identity())
+    assert row.power.endswith("digits; a difference beyond 1e-10 is seen.") and row.sensitivity == 1e-10
+
+
 def test_properties_keep_to_the_settings() -> None:
     """`replicates` holds for them too, and the same seed gives the same examples."""
     tested = StatisticalProperty(
