@@ -74,7 +74,7 @@ def _products(
 ) -> Iterator[Tensor]:
     """H_i v for every row v, (k, dim), one sample after the other."""
     leaves = objective.leaves()
-    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
+    with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             head: Any = objective.head_of(batch)  # as the few have that were asked
             for i in range(rows(batch.targets)):

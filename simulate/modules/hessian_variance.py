@@ -175,8 +175,8 @@ def _variances(objective: Objective, rng: np.random.Generator, probes: int, matr
             forms = bilinear_forms(objective, _signs(objective, rng)[:, None], signs, matrix=matrix)
             found[probe] = forms.var(ddof=1)
         return found
-    size = objective.dim * (torch.finfo(objective.dtype).bits // 8)
-    most = max(1, _HELD // (2 * size))
+    each = torch.finfo(objective.dtype).bits // 8 + 2 * 8  # signs, and sums of a batch and of all
+    most = max(1, _HELD // (each * objective.dim))
     return np.concatenate(
         [
             _variances_along(
@@ -341,7 +341,8 @@ def _forms(objective: Objective, pairs: Sequence[tuple[Sequence[Tensor], Tensor]
     part = _rescued(at_sites, _forms_by_parameters)
     count = sum(len(left) for left, _ in pairs)
     found = [torch.zeros(0, count, dtype=torch.float64)]
-    with objective.ranks.together("samples"), objective.measured(), torch.enable_grad():
+    vectors = [v for left, right in pairs for v in (*left, right)]
+    with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
                 columns = [part(objective, batch, left, right, full) for left, right in pairs]
@@ -377,15 +378,15 @@ def _variances_along(objective: Objective, vectors: Sequence[Tensor], matrix: st
     full, count = _full(matrix), objective.rows
     part = _rescued(_sample_changes.products_at_sites if _at_sites(objective) else _one_by_one, _one_by_one)
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
     with objective.ranks.together("samples", vectors=vectors), objective.measured(), torch.enable_grad():
         for batch in separate_batches(objective):
             if batch.factor:
                 found, products = part(objective, batch, vectors, full)
                 squares += _finite(found)
-                sums += products
+                sums += _finite(products)
     squares, sums = objective.ranks.total(squares), objective.ranks.total(sums)
-    means = torch.stack([(total.double() / count).square().sum() for total in sums])
+    means = torch.stack([(total / count).square().sum() for total in sums])
     return ((squares - count * means) / (count - 1)).clamp(min=0).cpu().numpy()
 
 
@@ -395,7 +396,7 @@ def _one_by_one(
     """Sums of |H_i v|^2 and of H_i v over a batch for every vector, by gradients of single samples."""
     outer, leaves = outer_of(objective, batch), objective.leaves()
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
+    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
     for i in range(rows(batch.targets)):
         part = slice(i, i + 1)
         inputs = window(batch.inputs, part)

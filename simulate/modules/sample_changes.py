@@ -39,18 +39,15 @@ def products_at_sites(
 ) -> tuple[Tensor, Tensor]:
     """Sum of |H_i v|^2 over a batch for every vector, (k,), and of H_i v, (k, dim)."""
     squares = torch.zeros(len(vectors), dtype=torch.float64, device=objective.device)
-    sums = torch.zeros(len(vectors), objective.dim, dtype=objective.dtype, device=objective.device)
-    shapes = objective.leaves()
+    sums = torch.zeros(len(vectors), objective.dim, dtype=torch.float64, device=objective.device)
+    leaves = objective.leaves()
     for course, samples in _walk(objective, batch, full, 2):
         for k, vector in enumerate(vectors):
             square, parts = _lengths(course.along(_one(objective, vector)), samples)
             squares[k] += square
-            sums[k] += objective.flat(
-                [
-                    parts[i].view_as(leaf) if i in parts else torch.zeros_like(leaf)
-                    for i, leaf in enumerate(shapes)
-                ]
-            )
+            whole = [parts[i] if i in parts else torch.zeros_like(leaf) for i, leaf in enumerate(leaves)]
+            sums[k] += objective.flat([p.view_as(leaf) for p, leaf in zip(whole, leaves, strict=True)])
+        del course  # or its graph would be held while that of the next samples is made
     return squares, sums
 
 
@@ -60,13 +57,11 @@ def forms_at_sites(
     """Entries w' H_i v for every w on the left, (N, k)."""
     parts = zip(*(objective.split(w) for w in left), strict=True)
     directions = [torch.stack(part) for part in parts]
-    count = len(left)
-    found = [
-        sum(
-            (_form(change, directions, n) for change in course.along(_one(objective, right))), torch.zeros(())
-        )
-        for course, n in _walk(objective, batch, full, count)
-    ]
+    found = list[Tensor]()
+    for course, samples in _walk(objective, batch, full, len(left)):
+        changes = course.along(_one(objective, right))
+        found.append(sum((_form(change, directions, samples) for change in changes), torch.zeros(())))
+        del course, changes
     return torch.cat(found)
 
 

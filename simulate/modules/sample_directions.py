@@ -106,7 +106,7 @@ def sample_directions(
     vectors
         V, orthonormal columns (dim, k): the top eigenvectors of the mean matrix.
     rng
-        Chooses the samples whose own directions are probed.
+        Chooses the samples whose own directions are probed; in a group of one seed in all processes.
     probes
         Own directions, each probed on all other samples.
     heavy
@@ -140,7 +140,7 @@ def sample_directions(
     with ranks.together("samples"), objective.measured(), torch.enable_grad():
         found = [(_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))]
         _require_convex([each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own])
-        first = [_nothing(basis)] + [one for _, one in found]
+        first = [_nothing(basis), *(one for _, one in found)]
         grams, largest, projected, squared, overlaps = (
             _of_all(objective, [getattr(one, name) for one in first])
             for name in ("grams", "largest", "projected", "squared", "overlaps")
@@ -151,16 +151,20 @@ def sample_directions(
         own_length = 1 - overlaps.square().sum(1)
         able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
         chosen = rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
+        ranks.require_same(vectors=(repr((heaviest, chosen)),))
         before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
         heavies = _eigenvectors(objective, tops, before, heaviest, basis)
         own = _eigenvectors(objective, tops, before, chosen, basis)
         own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
         along = torch.cat([basis, heavies, own])
-        second = [
-            _second(part, along, len(basis), len(chosen)) for part in parts(objective, directions=len(along))
-        ]
         none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
-        second.insert(0, (none, none[:, : len(chosen)]))
+        second = [
+            (none, none[:, : len(chosen)]),
+            *(
+                _second(part, along, len(basis), len(chosen))
+                for part in parts(objective, directions=len(along))
+            ),
+        ]
         forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
     background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
     return SampleDirections(

@@ -51,6 +51,7 @@ __all__ = [
     "select",
     "select_observations",
     "symbols",
+    "tier_of",
 ]
 
 GROUP = "losscurv.claims"

@@ -140,7 +140,9 @@ def _paper_lines(results: Results, found: PaperFindings) -> list[str]:
     parts += (("networks", [f for f in found.networks if f.measure]),)
     shown = [line for name, listed in parts if listed for line in _finding(name, listed[0])]
     if not rows:
-        said = f"{found.paper}: " + ("observed" if found.networks or found.reported else "left to --tier full")
+        said = f"{found.paper}: " + (
+            "observed" if found.networks or found.reported else "left to --tier full"
+        )
     return [said, *shown]
 
 

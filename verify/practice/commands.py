@@ -234,7 +234,7 @@ def _plan(options: argparse.Namespace) -> int:
     from verify.practice import plan
     from verify.practice.processes import run_together
 
-    return run_together(options, plan.run_plan)
+    return run_together(options, plan.run_plan, patience=plan.PATIENCE)
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -12,14 +12,17 @@ from pathlib import Path
 
 __all__ = ["run_together"]
 
-_PATIENCE = timedelta(days=7)
-"""That a process waits for another, whose trial training may take hours; one that ends closes its connections."""
 
-
-def run_together(options: argparse.Namespace, run: Callable[[argparse.Namespace], int]) -> int:
+def run_together(
+    options: argparse.Namespace,
+    run: Callable[[argparse.Namespace], int],
+    *,
+    patience: timedelta | None = None,
+) -> int:
     """Run a command as one of the processes that torchrun started, or as it is if none did.
 
-    The first process writes and prints. What goes wrong in another it tells, too.
+    The first process writes and prints. What goes wrong in another it tells, too. A process that no longer answers, and
+    has not closed its connections, is given up after `patience`, half an hour if None.
 
     Examples
     --------
@@ -34,7 +37,7 @@ def run_together(options: argparse.Namespace, run: Callable[[argparse.Namespace]
 
     options.device = _own_device(options.device)
     gpu = options.device.startswith("cuda")
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=_PATIENCE)
+    distributed.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo", timeout=patience)
     try:
         options.group = distributed.group.WORLD
         ranks = Ranks(options.group)

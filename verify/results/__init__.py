@@ -2,6 +2,7 @@
 
 from verify.results.file import canonical, dumps, edited, load, save
 from verify.results.records import (
+    OTHER_IMAGES,
     SCHEMA,
     Census,
     Curve,
@@ -25,6 +26,7 @@ from verify.results.records import (
 )
 
 __all__ = [
+    "OTHER_IMAGES",
     "SCHEMA",
     "Census",
     "Curve",

@@ -9,6 +9,7 @@ from verify.model import LOGARITHMS, Kind, NoTheory, Standing, Verdict
 from verify.model.inventory import Status
 
 __all__ = [
+    "OTHER_IMAGES",
     "SCHEMA",
     "WORDS",
     "Census",
@@ -271,6 +272,10 @@ class PaperRow:
     family_error: float
     intervals: int
     intervals_allowed: int
+
+
+OTHER_IMAGES = "other images, --data"
+"""What leaves out claims that images of a run's own are needed for, see `Census.left_out`."""
 
 
 @dataclass(frozen=True, kw_only=True)

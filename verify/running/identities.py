@@ -112,8 +112,10 @@ def _power(
     claim: Identity, label: str, routes: list[tuple[Point, Arrays]], outcomes: list[PointOutcome]
 ) -> str:
     """What the run could have seen, in a sentence."""
-    off = max(o.measured for o in outcomes)
-    if _whole(label, routes, claim):
+    off, whole = max(o.measured for o in outcomes), _whole(label, routes, claim)
+    if claim.sees and not whole:
+        raise ValueError("routes must be signs or counts where the identity says what they see")
+    if whole:
         same = "the same" if off <= claim.tolerance else "unlike"
         return (
             f"The two routes give {same} whole numbers; {claim.sees or 'a count that is off by one'} is seen."
@@ -124,9 +126,12 @@ def _power(
 
 
 def _whole(label: str, routes: list[tuple[Point, Arrays]], claim: Identity) -> bool:
-    """Whether what is compared are signs or counts: no difference is small there."""
-    compared = (np.asarray(found[name]) for _, found in routes for name in _compared(claim, label, found))
-    return all(np.isrealobj(a) and bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)
+    """Whether what is compared are signs or counts, not all of them 0: no difference is small there."""
+    compared = [np.asarray(found[name]) for _, found in routes for name in _compared(claim, label, found)]
+    if not all(a.dtype.kind in "biuf" for a in compared):
+        return False
+    whole = all(bool((np.isfinite(a) & (a == np.round(a))).all()) for a in compared)
+    return whole and any(bool(a.any()) for a in compared)
 
 
 def _compared(claim: Identity, label: str, found: Arrays) -> tuple[str, str]:

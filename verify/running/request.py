@@ -16,7 +16,7 @@ from verify.claims.images import DIGITS, images_there, on_images, unmet
 from verify.judging.intervals import FEWEST
 from verify.model import AnyClaim, Claim, StatisticalProperty, Tier
 from verify.model.observation import Observation
-from verify.results import Results
+from verify.results import OTHER_IMAGES, Results
 from verify.running.drawn_again import left_by_rounding, roundings_of
 from verify.running.options import (
     ALL_CLAIMS,
@@ -195,6 +195,8 @@ def _selected(
     if not found:
         asked = " and ".join([*["--claim"] * bool(names), *["--paper"] * bool(papers)])
         reason = f"--tier {tier}" if not names else "these"
+        if not names and registry.select(paper=papers):
+            reason += "; --tier full has some"
         raise ValueError(f"{asked or '--tier'} must leave at least one claim, got none with {reason}")
     return found
 
@@ -244,7 +246,7 @@ def _left_out(
 
     def reason(claim: AnyClaim) -> str:
         if claim.id in waiting:
-            return "other images, --data"
+            return OTHER_IMAGES
         if papers and claim.paper not in papers:
             return "--paper"
         if names:

@@ -18,7 +18,7 @@ from simulate.factors.kronecker import kfac
 from simulate.modules import diagonals, hessian_variance
 from simulate.modules.empirical_kernel import kernel_of
 from simulate.modules.projected import projected_terms
-from simulate.modules.sample_directions import sample_directions
+from simulate.modules.sample_directions import SampleDirections, sample_directions
 from simulate.modules.sample_grams import sample_grams
 from simulate.objectives import Objective
 
@@ -125,7 +125,9 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
     signs = 2.0 * np.random.default_rng(rank).integers(0, 2, (1, of.dim)) - 1.0
     signs[0, 0] *= np.prod(signs)  # as many with a minus, even or odd, in both
     yield "signs", _told(lambda: operators.hessian(of)(torch.from_numpy(signs)))
+    yield "forms", _told(lambda: hessian_variance.bilinear_forms(of, vectors.mT, vectors[0] + rank))
     yield "order", _told(of.gradient if rank else lambda: operators.hessian(of)(vectors))
+    yield "directions", _told(lambda: _directions(of, seed=rank))
     yield "kernel", _told(lambda: kernel_of(of))
     yield "training", _told(lambda: objective("unequal", rank, training=True))
     yield "chunk", _told(lambda: objective("unequal", rank, chunk=0 if rank else 2))
@@ -137,6 +139,10 @@ def _refused(rank: int) -> Iterator[tuple[str, str]]:
     yield "still works", _told(lambda: of.value())
     if rank == 0:  # the other one is gone
         yield "lost", _told(lambda: of.value())
+
+
+def _directions(of: Objective, seed: int) -> SampleDirections:
+    return sample_directions(of, torch.eye(of.dim, 1), np.random.default_rng(seed), probes=4)
 
 
 def _told(call: Callable[[], object]) -> str:

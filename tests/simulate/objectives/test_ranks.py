@@ -52,6 +52,8 @@ PASSES = "data must be the same at every pass, got 11 others"
 REFUSED = {
     "vectors": (SAME, SAME),
     "signs": (SAME, SAME),
+    "forms": (SAME, SAME),
+    "directions": (SAME, SAME),
     "order": (
         order := "ValueError: processes of a group must make the same calls in the same order, got a ",
         order,

@@ -1,12 +1,14 @@
 """The rules a claim must keep to be let in."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from simulate.monte_carlo import Point
 from verify.claims import registry
 from verify.claims.registry import admit
+from verify.judging import admission
 from verify.model import (
     FAMILY_SIZE,
     KNOWN,
@@ -304,6 +306,15 @@ def test_what_others_have_shown_names_them() -> None:
     admit([identity(passage=KNOWN, source="Poole et al. (2016), eq. (6)")], ENTRIES)
     with pytest.raises(ValueError, match="must name in its source those who have shown it, with the year"):
         admit([identity(passage=KNOWN, source="ours, beside eq. (6)")], ENTRIES)
+
+
+def test_its_own_paper_is_no_other() -> None:
+    own = identity(
+        passage=KNOWN, id="poole2016/identity", source="beside Poole, Lahiri and Ganguli (2016), eq. (6)"
+    )
+    assert "name in its source those who have shown it, with the year" in [*admission._passage_problems(own)]
+    other = replace(own, source=f"{own.source}; Schoenholz et al. (2017)")
+    assert not [*admission._passage_problems(other)]
 
 
 def test_a_law_of_our_own_quotes_nothing() -> None:

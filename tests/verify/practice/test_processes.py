@@ -1,4 +1,4 @@
-"""`losscurv measure` in the processes that torchrun starts, beside one process."""
+"""`losscurv measure` and `losscurv plan` in the processes that torchrun starts, beside one process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch import distributed, nn
 
+from tests.simulate.objectives.processes import in_two_processes
 from verify import cli
+from verify.practice.loading import problem
+from verify.practice.plan import plan
 
 SOURCE = """
 from torch import nn
@@ -67,6 +72,37 @@ def test_two_processes_print_and_write_what_one_does(
     together = json.loads(done.stdout)  # of one process alone
     assert _names(folder / "two") == _names(folder / "one")
     _require_alike(alone, together, "")
+
+
+class _Failing(nn.Linear):
+    """In training on batches of three samples, in one of the processes."""
+
+    def __init__(self, fails: bool) -> None:
+        super().__init__(4, 2)
+        self._fails = fails
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self._fails and self.training and len(x) == 3:
+            raise RuntimeError("three")
+        return super().forward(x)
+
+
+def _failing_plan(rank: int) -> str:
+    """What a process is told of a plan whose second one cannot train."""
+    torch.manual_seed(0)
+    model, data = _Failing(bool(rank)), (torch.randn(12, 4), torch.arange(12) % 2)
+    given = problem(model, data, group=distributed.group.WORLD)
+    try:
+        plan(given, [3, 4], steps=10)
+    except Exception as error:  # whatever it is, it is told
+        return f"{type(error).__name__}: {error}"
+    return "nothing"
+
+
+def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(tmp_path: Path) -> None:
+    first, second = in_two_processes(tmp_path, _failing_plan)
+    assert first.startswith("ValueError: process 1 of 2: model and loss must train on batches of 3 samples")
+    assert second.startswith("ValueError: model and loss must train on batches of 3 samples")
 
 
 def _names(folder: Path) -> list[str]:

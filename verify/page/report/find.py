@@ -12,6 +12,7 @@ from verify.model.inventory import Status
 from verify.page import wording
 from verify.page.cards import EntryLead
 from verify.page.report.contents import Contents
+from verify.page.report.findings import left_to_a_fuller
 from verify.results import InventoryRow, Observed, Row
 
 __all__ = [
@@ -86,6 +87,7 @@ def shelves(contents: Contents) -> list[PaperShelf]:
     results = contents.results
     items = (*results.rows, *results.observations)
     papers = {item.paper for item in items} | {entry.paper for entry in results.inventory}
+    shown = {item.paper for item in (*items, *left_to_a_fuller(results))}
     return [
         PaperShelf(
             paper,
@@ -94,7 +96,7 @@ def shelves(contents: Contents) -> list[PaperShelf]:
             _silent(contents, paper, items),
         )
         for paper in sorted(papers, key=contents.paper_place)
-        if any(item.paper == paper for item in items)
+        if paper in shown
     ]
 
 

@@ -19,7 +19,7 @@ from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
 from verify.page.report.statements import first, misprinted, numbered, place
-from verify.results import InventoryRow, Observed, PointOutcome, Results, Row
+from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
     "Failing",
@@ -28,6 +28,7 @@ __all__ = [
     "corrections",
     "how_closely",
     "how_far",
+    "left_to_a_fuller",
     "paper_findings",
     "where_real",
 ]
@@ -91,7 +92,7 @@ class PaperFindings(NamedTuple):
 def paper_findings(results: Results, most: int = MOST) -> list[PaperFindings]:
     """What was found, paper by paper, in the order of the run: main theorems first."""
     papers = [paper.id for paper in results.suite.papers]
-    shown = {item.paper for item in (*results.rows, *results.observations, *_left_to_a_fuller(results))}
+    shown = {item.paper for item in (*results.rows, *results.observations, *left_to_a_fuller(results))}
     return [
         _on_paper(results, paper, most) for paper in (*papers, *sorted(shown - {*papers})) if paper in shown
     ]
@@ -109,6 +110,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
     beside = corrections(rows)
     observed = [entry for entry in entries if entry.status == Status.OBSERVED]
     made = {observation.id for observation in results.observations}
+    fuller = [entry for entry in left_to_a_fuller(results) if entry.paper == paper]
 
     def failure(row: Row) -> Finding:
         words = row.finding or _words(row, titles)
@@ -142,18 +144,19 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
             sum(_foreseen(row) for row in real),
             len(real),
         ),
-        partly=[_entry(entry) for entry in entries if entry.status == Status.PARTLY],
+        partly=[_entry(e) for e in entries if e.status == Status.PARTLY and e not in fuller],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
         reported=[_entry(entry) for entry in observed if made & {*entry.observations}],
-        not_run=[_entry(e) for e in observed if not made & {*e.observations}]
-        + [_entry(e) for e in _left_to_a_fuller(results) if e.paper == paper],
+        not_run=[_entry(e) for e in observed if not made & {*e.observations}] + [_entry(e) for e in fuller],
     )
 
 
-def _left_to_a_fuller(results: Results) -> list[InventoryRow]:
+def left_to_a_fuller(results: Results) -> list[InventoryRow]:
     """Entries none of whose claims is judged in this run, because of its tier."""
-    suite = results.suite  # of a smoke run that would be most of them
-    if suite.tier != Tier.DEFAULT or f"--tier {Tier.DEFAULT}" not in suite.census.left_out:
+    suite, whole = results.suite, f"--tier {Tier.DEFAULT}"  # of a smoke run that would be most of them
+    others = {why for why in suite.census.left_out if why not in (whole, OTHER_IMAGES)}
+    stopped = suite.census.judged < suite.census.asked
+    if suite.tier != Tier.DEFAULT or whole not in suite.census.left_out or others or stopped:
         return []
     judged = {row.claim for row in results.rows}
     return [e for e in results.inventory if e.claims and not judged & {*e.claims}]

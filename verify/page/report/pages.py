@@ -209,10 +209,12 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         observations=len(results.observations),
         theory=summary.reading_theory(results.rows),
         coverage=summary.coverage(results.inventory),
+        fuller=[entry for entry in findings.left_to_a_fuller(results) if not entry.ours],
         census=census_line(suite.census),
         promises=[summary.sentence(line) for line in promise_lines(suite.promises)],
         pilots=len(summary.after_pilots(results.rows)),
         families=summary.own_families(suite),
+        single=summary.error_of_one(suite),
         host=suite.host,
     )
     found = _part(

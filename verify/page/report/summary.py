@@ -24,6 +24,7 @@ __all__ = [
     "after_pilots",
     "coverage",
     "duration",
+    "error_of_one",
     "headline",
     "histories",
     "margins",
@@ -148,6 +149,12 @@ def own_families(suite: Suite) -> list[tuple[str, str, PaperRow]]:
             total += paper.family_error
             found.append((chance(paper.family_error), percent(total), paper))
     return found
+
+
+def error_of_one(suite: Suite) -> float:
+    """The largest error of an interval of a paper with a family of its own; 0 without one."""
+    own = [paper for paper in suite.papers if paper.intervals_allowed]
+    return max((paper.family_error / paper.intervals_allowed for paper in own), default=0.0)
 
 
 def reading_theory(rows: Sequence[Row]) -> tuple[int, dict[str, int]]:

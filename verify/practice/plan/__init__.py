@@ -11,11 +11,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
+from simulate.objectives.ranks import LostProcessError
 from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
@@ -43,6 +45,9 @@ from verify.running.options import require_seed, require_writable
 __all__ = ["Anchor", "BatchRates", "Plan", "plan", "run_plan"]
 
 DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
+
+PATIENCE = timedelta(days=2)
+"""That a process waits for another, whose trial training may take hours."""
 
 _PRODUCT = 5.0
 """Time of a product with the curvature over that of a forward pass, about."""
@@ -138,36 +143,37 @@ def plan(
     _require_asked(effort, steps, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
-    constant, level = _constant(problem)
-    state = seen_before(problem, constant, training=not evaluation, seed=seed)
-    ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
-    asked = Trials(
-        problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned
-    )
-    tried = asked if trials else None
-    product = _PRODUCT * _pass_seconds(problem)
-    parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
-    announce(_cost(tried, parts))
-    work = Work(parts, tell)
-    found = _tried(tried, work)
-    section = _Section(problem, own, sizes, effort, rng, work, anchor)
-    curvature, of_batches, why = section.measured(state, linearised, must=not trials)
-    return Plan(
-        name=problem.name,
-        samples=problem.samples,
-        parameters=problem.objective.dim,
-        state=state,
-        optimiser=own.name,
-        plain=own.plain,
-        kind=own.kind,
-        intended=intended,
-        trials=found,
-        linearised=curvature,
-        batch_curvature=of_batches,
-        not_linearised=why,
-        seconds=time.monotonic() - started,
-        seed=seed,
-    )
+    with problem.objective.ranks.together("a plan"):
+        constant, level = _constant(problem)
+        state = seen_before(problem, constant, training=not evaluation, seed=seed)
+        ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
+        asked = Trials(
+            problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned
+        )
+        tried = asked if trials else None
+        product = _PRODUCT * _pass_seconds(problem)
+        parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
+        announce(_cost(tried, parts))
+        work = Work(parts, tell)
+        found = _tried(tried, work)
+        section = _Section(problem, own, sizes, effort, rng, work, anchor)
+        curvature, of_batches, why = section.measured(state, linearised, must=not trials)
+        return Plan(
+            name=problem.name,
+            samples=problem.samples,
+            parameters=problem.objective.dim,
+            state=state,
+            optimiser=own.name,
+            plain=own.plain,
+            kind=own.kind,
+            intended=intended,
+            trials=found,
+            linearised=curvature,
+            batch_curvature=of_batches,
+            not_linearised=why,
+            seconds=time.monotonic() - started,
+            seed=seed,
+        )
 
 
 def _constant(problem: Problem) -> tuple[float, Tensor]:
@@ -215,11 +221,12 @@ class _Section:
         if not asked:
             return None, (), ""
         try:
-            if state.batch_statistics:
-                return None, self._of_batches(), ""
-            return self._linearised(), (), ""
+            with self.problem.objective.ranks.together("curvature"):
+                if state.batch_statistics:
+                    return None, self._of_batches(), ""
+                return self._linearised(), (), ""
         except ValueError as error:
-            if must:
+            if must or isinstance(error, LostProcessError):
                 raise
             return None, (), str(error)
 
