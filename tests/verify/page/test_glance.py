@@ -115,7 +115,7 @@ def test_a_paper_without_numbers_has_no_lines_and_a_page_without_them_no_table()
 
 def test_on_the_page_each_line_leads_to_its_card_and_to_all_of_its_readings() -> None:
     html = page_of(run([made("t", "theorem 4", entries=["B1"])], [entry("B1")]))
-    assert 'data-query="paper=granziol2022&amp;q=theorem%204" title="all 1 readings">Theorem 4</a>' in html
+    assert 'data-query="paper=granziol2022&amp;q=theorem%204" title="all that mention it; 1 reading is of it">Theorem 4</a>' in html
     assert html.count("on real networks</th>") == 1 == html.count('data-label="on real networks"')
     assert "no misprint found" in html and "not judged there" in html
 
