@@ -43,7 +43,7 @@ def test_a_statement_says_what_it_comes_to_on_its_model_in_our_copy_and_on_netwo
     )
     assert (theorem.verdict, theorem.holds) == ("agrees", "within 0.5 %")
     assert theorem.reads == "4 times too large"
-    assert theorem.networks == "0 of 1 reading agrees, the worst 4 times too large"
+    assert theorem.networks == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
     assert (theorem.query, theorem.readings) == ("theorem 4", 3)
 
 
@@ -67,7 +67,7 @@ def test_a_formula_on_networks_and_as_our_copy_reads_is_one_reading_there() -> N
         made("n [as our copy reads]", "theorem 7, on networks", claim="granziol2022/n",
              reading="as our copy reads", **WRONG_READING, **REAL),
     ]  # fmt: skip
-    assert told(rows)[0].networks == "0 of 1 reading agrees, the worst 4 times too large"
+    assert told(rows)[0].networks == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
     assert told([rows[0], rows[2]])[0].networks == told(rows)[0].networks
 
 
@@ -136,5 +136,5 @@ def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
     shown = run([made("n", "eq. (6), figure 2", **{**WRONG_READING, **kept, **REAL})])
     ((equation,),) = [glance.statements for glance in glances(shown)]
     assert (equation.number, equation.holds) == ("Eq. (6)", "")
-    assert equation.networks == "0 of 1 reading agrees, the worst violated in 12 % of the replicates"
+    assert equation.networks == "0 of 1 reading agrees, the worst violated in 12 % of the replicates on one tanh network"
     assert "0 of 1 reading agrees, the worst violated in" in page_of(shown)

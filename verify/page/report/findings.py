@@ -307,7 +307,10 @@ def where_real(rows: Iterable[Row]) -> str:
         [row for row in failing if row.relative or row.logarithm] or failing, key=_factor, default=None
     )
     said = f"{agree} of {len(real)} {'reading agrees' if len(real) == 1 else 'readings agree'}"
-    return f"{said}, the worst {how_far(worst)}" if worst else said
+    if worst is None:
+        return said
+    network = worst.replicate.partition(",")[0]
+    return f"{said}, the worst {how_far(worst)}" + f" on {network}" * bool(network)
 
 
 def _factor(row: Row) -> float:
