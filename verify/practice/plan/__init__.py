@@ -84,7 +84,9 @@ def plan(
     Parameters
     ----------
     problem
-        Of `verify.practice.loading.problem`: a loss that is a mean over the samples of a batch.
+        Of `verify.practice.loading.problem`: a loss that is a mean over the samples of a batch. With a group its
+        processes share the work, see docs/larger.md: one waits for another while that trains, so the group needs a
+        timeout longer than this takes.
     batch_sizes
         Different ones, each from 1 to the number of samples.
     seed
