@@ -340,8 +340,9 @@ def test_a_statement_that_holds_of_a_model_says_what_it_comes_to_on_networks() -
         made("t6", "theorem 6", says="Six."),
     ]
     (found,) = paper_findings(run(rows))
+    worst = "4 times too large on one tanh network"
     assert [(f.on, f.networks) for f in found.holds] == [
-        ("Theorem 4, eq. (9)", "on networks 1 of 2 readings agree, the worst 4 times too large"),
+        ("Theorem 4, eq. (9)", f"on networks 1 of 2 readings agree, the worst {worst}"),
         ("Theorem 5", "on networks 1 of 1 reading agrees"),
         ("Theorem 6", ""),
     ]
