@@ -402,6 +402,9 @@ def test_an_entry_whose_claims_are_left_to_the_full_tier_is_named(left_out: dict
     results = dataclasses.replace(results, suite=dataclasses.replace(results.suite, census=census))
     (found,) = paper_findings(results)
     assert [f.on for f in found.not_run] == ["B57"] * ("--tier default" in left_out)
+    assert ("The claims on 1 of those judged wait for a fuller run" in page_of(results)) == bool(
+        found.not_run
+    )
 
 
 def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:
