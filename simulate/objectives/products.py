@@ -39,7 +39,8 @@ _FEW = 3
 _LITTLE, _LITTLE_THERE = 1 << 21, 1 << 26
 """Bytes of the graph of the outputs. What is kept of their derivatives, the second too, is a few times as much.
 
-Up to there calls take longer than what is done in them; on a GPU that is so up to more.
+Up to there calls take longer than what is done in them; on a GPU that is so up to more. On the CPU, where products with
+large parameters take time by themselves, these count with every few samples.
 """
 
 Product = Callable[[Tensor], Leaves]
@@ -248,13 +249,21 @@ class Kept:
 
     def _is_little(self, batch: Batch) -> bool:
         """Whether all is so little that to ask how much it is would take longer than the products."""
-        objective, few = self._objective, batch.part(slice(_FEW)) if self._cuttable(batch) else batch
+        objective, here = self._objective, self._objective.device.type == "cpu"
+        cut = self._cuttable(batch) and rows(batch.targets) >= _FEW
+        few = batch.part(slice(_FEW)) if cut else batch
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
-            held = bytes_held(lambda: objective.outputs(self._leaves, few.inputs))
-            needed = self._needed(rows(few.targets), -(-held // rows(few.targets)), 0, whole=True)
-            most = _LITTLE if objective.device.type == "cpu" else _LITTLE_THERE
+            held, samples, once = self._graph(few), rows(few.targets), 0
+            if cut and not here:  # a device has memory and time to tell the parameters from what samples take
+                once = held - samples * (held - self._graph(batch.part(slice(samples - 1))))
+            needed = self._needed(samples, -(-(held - once) // samples), once, whole=True)
+            most = _LITTLE if here else _LITTLE_THERE
             return needed <= most and _memory.is_free(needed, objective.device)
         return False
+
+    def _graph(self, batch: Batch) -> int:
+        """Bytes of the graph of the outputs, parameters that it keeps with them."""
+        return bytes_held(lambda: self._objective.outputs(self._leaves, batch.inputs))
 
     def _cuttable(self, batch: Batch) -> bool:
         return not self._objective.training and cuttable(batch.inputs, batch.targets)

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from simulate._precision import in_full_precision
+
 __all__ = ["as_found", "drawing_once", "draws", "in_mode", "seed_generators"]
 
 _SEEDS = 2**32
@@ -21,7 +23,10 @@ _SEEDS = 2**32
 
 @contextmanager
 def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators."""
+    """Put a model into a mode; afterwards restore the modes of its parts and the state of the random generators.
+
+    What is computed meanwhile has the precision of its numbers, whatever torch may round products to, see `in_mode`.
+    """
     states = _random_states()
     try:
         with in_mode(model, training):
@@ -33,7 +38,7 @@ def as_found(model: nn.Module | None, training: bool) -> Iterator[None]:
 
 @contextmanager
 def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
-    """Put a model into a mode; afterwards restore the modes of its parts.
+    """Put a model into a mode, and products into full precision; afterwards restore the modes of its parts, and that.
 
     Raises
     ------
@@ -51,7 +56,8 @@ def in_mode(model: nn.Module | None, training: bool) -> Iterator[None]:
         for module, mode in modes:
             if mode != training:
                 _set_mode(module, training)
-        yield
+        with in_full_precision():
+            yield
     finally:
         for module, mode in modes:
             if module.training != mode:

@@ -157,6 +157,24 @@ def test_products_are_computed_on_the_device(name: str) -> None:
 
 
 @pytest.mark.usefixtures("anywhere")
+def test_several_vectors_go_at_once_whatever_the_parameters_take() -> None:
+    """A LeNet-300-100 on 1000 samples: its weights are many, what a sample adds to them is little."""
+    net = nn.Sequential(nn.Linear(784, 300), nn.ReLU(), nn.Linear(300, 100), nn.ReLU(), nn.Linear(100, 10))
+    data = torch.rand(1000, 784), torch.arange(1000) % 10
+    with pretended() as counts:
+        objective = loading.problem(net, data, device=NAME).objective
+        matrix, vectors = operators.hessian(objective), torch.rand(20, objective.dim).to(NAME)
+        launches = []
+        for _ in range(2):  # what is prepared once is not counted
+            before = counts.launches
+            matrix.product(vectors[:1])
+            one = counts.launches
+            matrix.product(vectors)
+            launches = [one - before, counts.launches - one]
+    assert launches[1] < 5 * launches[0]  # one after the other: 20 times
+
+
+@pytest.mark.usefixtures("anywhere")
 def test_eigenvalues_frames_and_own_directions_are_found_on_the_device() -> None:
     def found(problem: loading.Problem) -> list[Any]:
         objective, rng = problem.objective, np.random.default_rng(0)
