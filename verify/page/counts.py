@@ -42,12 +42,13 @@ def promise_lines(promises: Sequence[Promise]) -> list[str]:
     >>> for line in promise_lines([Promise(paper="", error=1e-3, decided=18, undecided=0), *own]):
     ...     print(line)
     of all 29 verdicts decided by sampling, at most 0.3 % (one run in 333) chance that any is wrong
-    of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong
+    of the 18 on the papers that share one promise, at most 0.1 % (one run in 1000) chance that any is wrong
     edge, width: of the 11 verdicts decided by sampling, at most 0.2 % (one run in 500) chance that any is wrong
     """
     shared, own = [p for p in promises if not p.paper], [p for p in promises if p.paper]
     families = [*shared, _together(own)] if len(own) > 1 else [*shared, *own]
-    told = [promise_line(promise) for promise in families]
+    apart = "on the papers that share one promise" if sum(p.decided > 0 for p in families) > 1 else ""
+    told = [promise_line(promise, apart) for promise in families]
     deciding = [promise for promise in families if promise.decided]
     if len(deciding) < 2:
         return told
@@ -66,22 +67,25 @@ def _together(promises: Sequence[Promise]) -> Promise:
     )
 
 
-def promise_line(promise: Promise) -> str:
+def promise_line(promise: Promise, which: str = "") -> str:
     """What is promised on the verdicts of one family, and how many have none.
+
+    `which` of them these are is said of the family of all papers that have none of their own, where there are others.
 
     >>> promise_line(Promise(paper="", error=1e-3, decided=18, undecided=1))
     'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'
     >>> promise_line(Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0))
     'wigner1955: no verdict was decided by sampling'
     """
-    whose = f"{promise.paper}: " if promise.paper else ""
+    whose = f"{promise.paper.replace('_', ' ')}: " if promise.paper else ""
     rest = f"; {promise.undecided} undecided" if promise.undecided else ""
     if not promise.decided:
         return f"{whose}no verdict was decided by sampling{rest}"
     bound = f"at most {chance(promise.error)} chance"
     if promise.decided == 1:
         return f"{whose}{bound} that the one verdict decided by sampling is wrong{rest}"
-    return f"{whose}of the {promise.decided} verdicts decided by sampling, {bound} that any is wrong{rest}"
+    those = which if which and not promise.paper else "verdicts decided by sampling"
+    return f"{whose}of the {promise.decided} {those}, {bound} that any is wrong{rest}"
 
 
 def chance(error: float) -> str:

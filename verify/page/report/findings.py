@@ -18,7 +18,7 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
-from verify.page.report.statements import first, misprinted, numbered, place
+from verify.page.report.statements import first, misprinted, numbered, place, stands
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
@@ -136,7 +136,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
         )[:most],
         all_hold=len(hold),
         misprints=[failure(row) for row in wrong],
-        all_misprints=len({numbered(place(row, results)) for row in misprinted(rows)}),
+        all_misprints=len({stands(row, results) for row in misprinted(rows)}),
         fails=[found for found in map(failing, FAILING) if found.readings],
         networks=_observed(tables),
         judged_on_networks=(

@@ -16,6 +16,7 @@ from verify.page.report.statements import (
     misprinted,
     numbered,
     place,
+    stands,
 )
 from verify.results import Results, Row
 
@@ -31,9 +32,10 @@ FEWEST = 2
 class Statement(NamedTuple):
     """A numbered statement: what it is about, and in words what came of its readings.
 
-    `holds` is how it does on its own model, corrected where our copy is misprinted; `misprinted` whether the table of
-    misprints has it, `reads` how far off it is as our copy reads, if that is judged; `networks` what it comes to on
-    real data. What is not judged is empty. `target` is the row that the verdict is of, `query` finds all readings.
+    `holds` is how it does on its own model, corrected where our copy is misprinted; `misprint` what the table of
+    misprints has of it, itself or what stands with it, `reads` how far off that is as our copy reads, if it is judged,
+    by the row `read`; `networks` what it comes to on real data. What is not judged is empty. `target` is the row that
+    the verdict is of, `query` finds all readings.
     """
 
     number: str
@@ -42,8 +44,9 @@ class Statement(NamedTuple):
     target: str
     verdict: str
     holds: str
-    misprinted: bool
+    misprint: str
     reads: str
+    read: str
     networks: str
     readings: int
 
@@ -111,8 +114,9 @@ def _statement(
         target=f"row/{lead.id}",
         verdict=lead.verdict,
         holds="" if lead.data else _outcome(lead),
-        misprinted=bool(misprints),
+        misprint=capitalised(closed(stands(judged or misprints[0], results))) if misprints else "",
         reads=how_far(judged) if judged else "",
+        read=f"row/{judged.id}" if judged else "",
         networks=where_real(rows),
         readings=len(rows),
     )

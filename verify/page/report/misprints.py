@@ -15,8 +15,8 @@ from verify.page.report.statements import (
     first,
     mended,
     misprinted,
-    numbered,
     place,
+    stands,
 )
 from verify.results import Results, Row
 
@@ -78,11 +78,12 @@ class MisprintTable(NamedTuple):
 def misprint_table(results: Results) -> MisprintTable | None:
     """All that our copies misprint, as `misprinted` says; None without any.
 
-    Readings of one numbered statement stand together, and of these the ones of one formula in a line.
+    Readings of one numbered statement, the one that has the slip, stand together, and of these the ones of one formula
+    in a line.
     """
     groups: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in misprinted(results.rows):
-        groups[row.paper, numbered(place(row, results))].append(row)
+        groups[row.paper, stands(row, results)].append(row)
     if not groups:
         return None
     beside, places = corrections(results.rows), {(e.paper, e.id): k for k, e in enumerate(results.inventory)}
@@ -115,7 +116,9 @@ def _misprint(
     beside: Mapping[str, Row],
     places: Mapping[tuple[str, str], int],
 ) -> Misprint:
-    (lead,) = first(rows, results, {name: k for (paper, name), k in places.items() if paper == rows[0].paper})
+    lead, *_ = first(
+        rows, results, {name: k for (paper, name), k in places.items() if paper == rows[0].paper}
+    )
     formulas: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         formulas[row.statement].append(row)
@@ -123,7 +126,7 @@ def _misprint(
     lines = [
         (_line if of_it[0].id in judged else _unread)(of_it, results, beside) for of_it in formulas.values()
     ]
-    return Misprint(capitalised(closed(numbered(place(lead, results)))), lead, lines)
+    return Misprint(capitalised(closed(stands(lead, results))), lead, lines)
 
 
 def _line(rows: Sequence[Row], results: Results, beside: Mapping[str, Row]) -> Misread:

@@ -85,6 +85,15 @@ def closed(number: str) -> str:
     return f"{number})" if "(" in number and ")" not in number else number
 
 
+def stands(row: Row, results: Results) -> str:
+    """The statement in which a misprint stands, like `numbered`: of a theorem and its lemma the one that has it."""
+    where = (row.place or place(row, results)).partition(", which ")[0].partition(", line ")[0]
+    return numbered(_EQUATION.sub(r"eq. (\1)", where))
+
+
+_EQUATION = re.compile(r"\bEq (\w+)")
+
+
 def capitalised(words: str) -> str:
     """With a capital at its head, the rest as it is."""
     return words[:1].upper() + words[1:]

@@ -293,7 +293,8 @@ def cost_of_figure(point: Point) -> Cost:
     widest = max(point.widths)
     copies = 4 * len(TRIED) * (layers * widest**2 + 2 * point.depth * widest * samples)
     products = sum(
-        6 * runs * samples * layers * width**2 + 2 * point.depth * samples**2 * width for width in point.widths
+        6 * runs * samples * layers * width**2 + 2 * point.depth * samples**2 * width
+        for width in point.widths
     )
     launches = 80 * len(point.widths) * (point.steps + SEARCHES * point.searched)
     return Cost(8 * (copies + 3 * samples**2), products, launches)
@@ -319,12 +320,12 @@ OBSERVATIONS: tuple[Observation, ...] = (
         ),
         cost=cost_of_figure,
         replicates=3,
-        note="The figure up to its own width, a thousand units, with as many samples and steps (an H200; ten networks up to "
-        "400 units, three of 1000). Without subtraction the drawn line is at the realised limit, 2 over the largest "
-        "eigenvalue, within 20 % at 400 units and 1 % at 1000. Above it the loss grows, the more the wider (4, 7, 10, "
-        "27 and 60 times at 1.5 times the limit; past 1000 at 3 times in none, one, nine of ten and all), and comes back: "
-        "all runs at 0.9 to 6 times the limit end below their start, and explosions that last begin at 12 to 59 times. "
-        "With subtraction they begin at 2.7 to 4.9 times the realised limit, and the drawn line lies 13, 7, 4.1, 2.3 "
-        "and 1.3 times above them.",
+        note="The figure up to its own width, a thousand units, with as many samples and steps (an H200; ten networks "
+        "up to 400 units, three of 1000). Without subtraction the drawn line is at the realised limit, 2 over the "
+        "largest eigenvalue, within 20 % at 400 units and 1 % at 1000. Above it the loss grows, the more the wider "
+        "(4, 7, 10, 27 and 60 times at 1.5 times the limit; past 1000 at 3 times in none, one, nine of ten and "
+        "all), and comes back: all runs at 0.9 to 6 times the limit end below their start, and explosions that last"
+        " begin at 12 to 59 times. With subtraction they begin at 2.7 to 4.9 times the realised limit, and the "
+        "drawn line lies 13, 7, 4.1, 2.3 and 1.3 times above them.",
     ),
 )
