@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._precision import in_full_precision
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
 from simulate.lanczos.rows import numbers, unit_of
@@ -172,23 +173,32 @@ def extremes(
     >>> found.values.round(2) + 0.0, found.stopped
     (array([7.  , 7.  , 3.96, 0.  ]), 'all bounds below the tolerance')
     """
-    operator = as_operator(matrix)
-    top, bottom = _checks.natural_or_zero("largest", largest), _checks.natural_or_zero("smallest", smallest)
-    if not 1 <= top + bottom <= operator.dim:
-        raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
-    relative, steps = float(_checks.positive_numbers("tolerance", tolerance)), _checks.natural("steps", steps)
-    if steps < top + bottom:
-        raise ValueError(f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}")
-    if kept is not None and _checks.natural("kept", kept) < top + bottom + _ROOM:
-        raise ValueError(
-            f"kept must be at least {_ROOM} more than the {top + bottom} eigenvalues sought, got {kept}"
+    with in_full_precision():
+        operator = as_operator(matrix)
+        top, bottom = (
+            _checks.natural_or_zero("largest", largest),
+            _checks.natural_or_zero("smallest", smallest),
         )
-    search = _Search(operator, rng, top, bottom, relative, kept or math.inf)
-    while (stopped := search.stopped(steps)) is None:
-        search.step()
-        if progress is not None:
-            progress(search.products, search.distance)
-    return search.result(stopped)
+        if not 1 <= top + bottom <= operator.dim:
+            raise ValueError(f"largest and smallest must add up to 1..{operator.dim}, got {top + bottom}")
+        relative, steps = (
+            float(_checks.positive_numbers("tolerance", tolerance)),
+            _checks.natural("steps", steps),
+        )
+        if steps < top + bottom:
+            raise ValueError(
+                f"steps must be at least one for each of {top + bottom} eigenvalues, got {steps}"
+            )
+        if kept is not None and _checks.natural("kept", kept) < top + bottom + _ROOM:
+            raise ValueError(
+                f"kept must be at least {_ROOM} more than the {top + bottom} eigenvalues sought, got {kept}"
+            )
+        search = _Search(operator, rng, top, bottom, relative, kept or math.inf)
+        while (stopped := search.stopped(steps)) is None:
+            search.step()
+            if progress is not None:
+                progress(search.products, search.distance)
+        return search.result(stopped)
 
 
 class _Search:

@@ -24,6 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from simulate._precision import in_full_precision
 from simulate.lanczos import Operator
 from simulate.objectives import Batch, Objective
 from simulate.objectives.head_products import Matrix, head_product
@@ -65,11 +66,12 @@ class CurvatureOperator(Operator):
         ValueError
             If they are not finite.
         """
-        products = self.product(vectors).detach()
-        # a look at every number costs a twentieth of a product; a finite sum has none that is not
-        if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
-            raise ValueError("operator must return finite products, got NaN or infinity")
-        return products
+        with in_full_precision():
+            products = self.product(vectors).detach()
+            # a look at every number costs a twentieth of a product; a finite sum has none that is not
+            if not math.isfinite(float(products.sum())) and not bool(products.isfinite().all()):
+                raise ValueError("operator must return finite products, got NaN or infinity")
+            return products
 
 
 def hessian(objective: Objective) -> CurvatureOperator:

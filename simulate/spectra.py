@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory, lanczos
+from simulate._precision import in_full_precision
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
 from simulate.lanczos.probes import probe_count, random_signs
 
@@ -92,12 +93,13 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
     >>> trace(np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0), probes=4, power=2)  # no error: it is diagonal
     Estimate(value=14.0, standard_error=0.0)
     """
-    operator, power = as_operator(matrix), _checks.natural("power", power)
-    left = _signs(operator, rng, probes)
-    for _ in range(power // 2):
-        left = operator(left)
-    right = operator(left) if power % 2 else left
-    return _mean((left.double() * right.double()).sum(1))
+    with in_full_precision():
+        operator, power = as_operator(matrix), _checks.natural("power", power)
+        left = _signs(operator, rng, probes)
+        for _ in range(power // 2):
+            left = operator(left)
+        right = operator(left) if power % 2 else left
+        return _mean((left.double() * right.double()).sum(1))
 
 
 def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
@@ -142,12 +144,13 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
     >>> round(xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), np.random.default_rng(0), probes=3).value, 9)
     8.0
     """
-    operator = as_operator(matrix)
-    vectors = operator.vectors(rng.standard_normal((_fewer(operator, probes), operator.dim)))
-    tests, unit = _tests(operator, vectors)
-    each = tests.estimates()
-    variance = float(each.var()) / probes + max(tests.covariance(each), 0.0)
-    return _finite_estimate(unit * float(each.mean()), unit * math.sqrt(variance))
+    with in_full_precision():
+        operator = as_operator(matrix)
+        vectors = operator.vectors(rng.standard_normal((_fewer(operator, probes), operator.dim)))
+        tests, unit = _tests(operator, vectors)
+        each = tests.estimates()
+        variance = float(each.var()) / probes + max(tests.covariance(each), 0.0)
+        return _finite_estimate(unit * float(each.mean()), unit * math.sqrt(variance))
 
 
 class _Tests(NamedTuple):
@@ -258,11 +261,12 @@ def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) 
     >>> frobenius_norm(np.diag([3.0, -4.0]), np.random.default_rng(0), probes=5)
     Estimate(value=5.0, standard_error=0.0)
     """
-    operator = as_operator(matrix)
-    products, unit = _unit_products(operator, _signs(operator, rng, probes))
-    square = _mean(products.square().sum(1))
-    root = math.sqrt(square.value)
-    return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
+    with in_full_precision():
+        operator = as_operator(matrix)
+        products, unit = _unit_products(operator, _signs(operator, rng, probes))
+        square = _mean(products.square().sum(1))
+        root = math.sqrt(square.value)
+        return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
 
 
 class Density(NamedTuple):
@@ -326,18 +330,19 @@ def density(
     >>> found.value.round(3), found.standard_error.round(3)
     (array([3.989, 0.   ]), array([0., 0.]))
     """
-    operator = as_operator(matrix)
-    at, sd = _finite("x", x), _positive("width", width)
-    what = f"{probes} densities at {at.size} points from {steps} nodes"
-    _memory.require_free(
-        "x", 32 * at.size * _several(operator, probes) * _checks.natural("steps", steps), what
-    )
-    starts = rng.standard_normal((_several(operator, probes), operator.dim))
-    found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
-    each = _smeared(found, at, sd)
-    shorter = _smeared(found.leading(steps - steps // 4), at, sd)
-    value = each.mean(0)
-    return Density(value, each.std(0, ddof=1) / math.sqrt(len(each)), np.abs(value - shorter.mean(0)))
+    with in_full_precision():
+        operator = as_operator(matrix)
+        at, sd = _finite("x", x), _positive("width", width)
+        what = f"{probes} densities at {at.size} points from {steps} nodes"
+        _memory.require_free(
+            "x", 32 * at.size * _several(operator, probes) * _checks.natural("steps", steps), what
+        )
+        starts = rng.standard_normal((_several(operator, probes), operator.dim))
+        found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
+        each = _smeared(found, at, sd)
+        shorter = _smeared(found.leading(steps - steps // 4), at, sd)
+        value = each.mean(0)
+        return Density(value, each.std(0, ddof=1) / math.sqrt(len(each)), np.abs(value - shorter.mean(0)))
 
 
 def _reporting(operator: Operator, progress: Callable[[int], None] | None) -> Operator:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks
+from simulate._precision import in_full_precision
 from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import AnyMatrix, Operator, as_operator
@@ -80,17 +81,18 @@ def relative_error(
     >>> relative_error(a, b, np.random.default_rng(0), probes=2, rows=2)
     Estimate(value=0.8, standard_error=0.0)
     """
-    operator, other = as_operator(matrix), as_operator(approximation)
-    if operator.shape != other.shape:
-        raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
-    count = probe_count(probes)
-    if operator.dim <= _checks.natural_or_zero("rows", rows):
-        (pairs,) = _units(operator, [other])
-    else:
-        sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
-        blocks = (operator.vectors(random_signs(rng, (size, operator.dim))) for size in sizes)
-        pairs = np.concatenate([_pairs(operator(signs), other(signs)) for signs in blocks])
-    return _root(_ratio(pairs[:, 0], pairs[:, 1]))
+    with in_full_precision():
+        operator, other = as_operator(matrix), as_operator(approximation)
+        if operator.shape != other.shape:
+            raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
+        count = probe_count(probes)
+        if operator.dim <= _checks.natural_or_zero("rows", rows):
+            (pairs,) = _units(operator, [other])
+        else:
+            sizes = (part.stop - part.start for part in cuts(count, _BLOCK))
+            blocks = (operator.vectors(random_signs(rng, (size, operator.dim))) for size in sizes)
+            pairs = np.concatenate([_pairs(operator(signs), other(signs)) for signs in blocks])
+        return _root(_ratio(pairs[:, 0], pairs[:, 1]))
 
 
 @overload
@@ -165,24 +167,25 @@ def factor_errors(
     >>> round(found.whole.value, 9), found.whole.standard_error, round(found.largest, 9)
     (0.0, 0.0, 1.0)
     """
-    several = [factors] if isinstance(factors, KroneckerFactors) else list(factors)
-    names = _layers_of(matrix, several)
-    count, most = probe_count(probes), _checks.natural_or_zero("rows", rows)
-    largest = float(extremes(matrix, rng).values[0])
-    if matrix.dim <= most:
-        compared = _dense(matrix, several)
-    else:
-        compared = _probed(matrix, several, rng, count)
-        for i, own in enumerate(names):
-            if (block := matrix.block(*own)).dim <= most:
-                exact = _units(block, [each.block(*own) for each in several])
-                for each, pairs in zip(compared, exact, strict=True):
-                    each.layers[i] = pairs
-    found = [
-        _errors(names, pairs, float(each.eigenvalues()[0]) / largest)
-        for each, pairs in zip(several, compared, strict=True)
-    ]
-    return found[0] if isinstance(factors, KroneckerFactors) else found
+    with in_full_precision():
+        several = [factors] if isinstance(factors, KroneckerFactors) else list(factors)
+        names = _layers_of(matrix, several)
+        count, most = probe_count(probes), _checks.natural_or_zero("rows", rows)
+        largest = float(extremes(matrix, rng).values[0])
+        if matrix.dim <= most:
+            compared = _dense(matrix, several)
+        else:
+            compared = _probed(matrix, several, rng, count)
+            for i, own in enumerate(names):
+                if (block := matrix.block(*own)).dim <= most:
+                    exact = _units(block, [each.block(*own) for each in several])
+                    for each, pairs in zip(compared, exact, strict=True):
+                        each.layers[i] = pairs
+        found = [
+            _errors(names, pairs, float(each.eigenvalues()[0]) / largest)
+            for each, pairs in zip(several, compared, strict=True)
+        ]
+        return found[0] if isinstance(factors, KroneckerFactors) else found
 
 
 Pairs = NDArray[np.float64]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simulate._precision import in_full_precision
 from simulate.factors.blocks import FactorBlock
 from simulate.factors.cotangents import Kind, root_of
 from simulate.factors.layers import Sharing, corrected, factored
@@ -176,8 +177,9 @@ def kfac(
             [0.0000, 0.6670, 0.0000],
             [0.0000, 0.0000, 0.6670]], dtype=torch.float64))
     """
-    root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
-    return _operator(objective, factored(objective, root, sharing))
+    with in_full_precision():
+        root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
+        return _operator(objective, factored(objective, root, sharing))
 
 
 def ekfac(
@@ -223,11 +225,12 @@ def ekfac(
     >>> bool(abs(ekfac(objective).trace() - gauss_newton_diagonal(objective).sum()) < 1e-12)
     True
     """
-    root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
-    if factors is not None and dict(factors.places) != dict(objective.blocks()):
-        raise ValueError("factors must be of the parameters of the objective, got those of others")
-    blocks = factored(objective, root, sharing) if factors is None else factors.blocks
-    return _operator(objective, corrected(objective, root, blocks))
+    with in_full_precision():
+        root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
+        if factors is not None and dict(factors.places) != dict(objective.blocks()):
+            raise ValueError("factors must be of the parameters of the objective, got those of others")
+        blocks = factored(objective, root, sharing) if factors is None else factors.blocks
+        return _operator(objective, corrected(objective, root, blocks))
 
 
 def _operator(objective: Objective, blocks: list[FactorBlock]) -> KroneckerFactors:

@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from simulate import _checks
+from simulate._precision import in_full_precision
 from simulate.lanczos.chain import Chain, Found
 from simulate.lanczos.products import AnyMatrix, as_operator
 from simulate.lanczos.rows import Floats, unit_of
@@ -80,27 +81,31 @@ def follow(
     >>> round(found.value, 9), found.products
     (3.0, 3)
     """
-    operator = as_operator(matrix)
-    relative, steps = float(_checks.positive_numbers("tolerance", tolerance)), _checks.natural("steps", steps)
-    row = operator.vectors(start[None])[0]
-    length = float(row.norm())
-    if not 0 < length < math.inf:
-        raise ValueError(f"start must be finite and not zero, got a vector of length {length}")
-    none, empty, unit = np.zeros(0), row.new_zeros((0, operator.dim)), 0.0
-    chain = Chain(Found(empty, none, none, none, np.zeros((0, 0)), empty), row / length, 0.0, 0.0)
+    with in_full_precision():
+        operator = as_operator(matrix)
+        relative, steps = (
+            float(_checks.positive_numbers("tolerance", tolerance)),
+            _checks.natural("steps", steps),
+        )
+        row = operator.vectors(start[None])[0]
+        length = float(row.norm())
+        if not 0 < length < math.inf:
+            raise ValueError(f"start must be finite and not zero, got a vector of length {length}")
+        none, empty, unit = np.zeros(0), row.new_zeros((0, operator.dim)), 0.0
+        chain = Chain(Found(empty, none, none, none, np.zeros((0, 0)), empty), row / length, 0.0, 0.0)
 
-    def product(vector: Tensor) -> Tensor:
-        nonlocal unit
-        products = operator(vector[None])[0]
-        unit = unit or unit_of(products)
-        return products / unit
+        def product(vector: Tensor) -> Tensor:
+            nonlocal unit
+            products = operator(vector[None])[0]
+            unit = unit or unit_of(products)
+            return products / unit
 
-    while True:
-        chain.grow(product)
-        pairs, count = chain.pairs(1, 0), len(chain.rows)
-        target = max(relative * abs(pairs.values[0]), _RESOLVED * chain.noise)
-        if chain.exhausted or count == steps or (count >= least and pairs.residuals[0] <= target):
-            break
-    rows = chain.locked(chain.pairs(_LEADING, 0)).rows
-    rows = rows / rows.norm(dim=1, keepdim=True)
-    return Followed(unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows)
+        while True:
+            chain.grow(product)
+            pairs, count = chain.pairs(1, 0), len(chain.rows)
+            target = max(relative * abs(pairs.values[0]), _RESOLVED * chain.noise)
+            if chain.exhausted or count == steps or (count >= least and pairs.residuals[0] <= target):
+                break
+        rows = chain.locked(chain.pairs(_LEADING, 0)).rows
+        rows = rows / rows.norm(dim=1, keepdim=True)
+        return Followed(unit * float(pairs.values[0]), rows[0], unit * float(pairs.residuals[0]), count, rows)

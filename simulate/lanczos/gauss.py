@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._precision import in_full_precision
 from simulate.lanczos.foreign import Product
 from simulate.lanczos.products import EXHAUSTED, AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import Floats, inner_products, numbers, row_lengths
@@ -60,7 +61,8 @@ def quadrature(matrix: AnyMatrix, starts: Any, steps: int) -> Quadrature:
     >>> nodes.round(12) + 0.0, weights.round(12)
     (array([[0., 5.]]), array([[0.75, 0.25]]))
     """
-    return tridiagonal(matrix, starts, steps).quadrature()
+    with in_full_precision():
+        return tridiagonal(matrix, starts, steps).quadrature()
 
 
 class Tridiagonal(NamedTuple):
@@ -117,10 +119,11 @@ def tridiagonal(matrix: AnyMatrix, starts: Any, steps: int) -> Tridiagonal:
     >>> tridiagonal(np.diag([1.0, 2.0, 3.0]), [[1.0, 1.0, 1.0]], steps=3).diagonal.round(12)
     array([[2., 2., 2.]])
     """
-    operator = as_operator(matrix)
-    vectors = _unit(operator.vectors(starts))
-    *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
-    return Tridiagonal(numbers(whole.diagonal), numbers(whole.beside[:, :-1]))
+    with in_full_precision():
+        operator = as_operator(matrix)
+        vectors = _unit(operator.vectors(starts))
+        *_, whole = chains(operator, vectors, _affordable(operator, vectors, steps))
+        return Tridiagonal(numbers(whole.diagonal), numbers(whole.beside[:, :-1]))
 
 
 class Chains(NamedTuple):

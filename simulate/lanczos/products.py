@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._precision import in_full_precision
 from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matrix, kind_of, product_of
 
 __all__ = [
@@ -77,13 +78,14 @@ class Operator:
         ValueError
             If the function returns another shape, or what is not finite.
         """
-        products = self.product(vectors).detach()
-        if products.shape != vectors.shape:
-            shapes = f"{tuple(vectors.shape)} to {tuple(products.shape)}"
-            raise ValueError(f"operator must map blocks of vectors (k, dim) to their like, got {shapes}")
-        if not bool(products.isfinite().all()):
-            raise ValueError("operator must return finite products, got NaN or infinity")
-        return products
+        with in_full_precision():
+            products = self.product(vectors).detach()
+            if products.shape != vectors.shape:
+                shapes = f"{tuple(vectors.shape)} to {tuple(products.shape)}"
+                raise ValueError(f"operator must map blocks of vectors (k, dim) to their like, got {shapes}")
+            if not bool(products.isfinite().all()):
+                raise ValueError("operator must return finite products, got NaN or infinity")
+            return products
 
     def vectors(self, rows: Any) -> Tensor:
         """Rows (k, dim) as a tensor of its type, on its device.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
+from simulate._precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import dots, row_lengths
 
@@ -109,34 +110,40 @@ def solve(
     Traceback (most recent call last):
     ValueError: matrix must be positive definite, got curvature -0.5 along a direction; add a damping ...
     """
-    operator = as_operator(matrix).damped(damping)
-    near = None if preconditioner is None else as_operator(preconditioner)
-    if near is not None and near.shape != operator.shape:
-        raise ValueError(f"preconditioner must be of shape {operator.shape}, got {near.shape}")
-    relative, steps = float(_checks.positive_numbers("tolerance", tolerance)), _checks.natural("steps", steps)
-    if steps < 2:
-        raise ValueError(f"steps must be at least 2, one and a look at what it gave, got {steps}")
-    columns = torch.as_tensor(right)
-    if columns.ndim not in (1, 2) or len(columns) != operator.dim or columns.numel() == 0:
-        shape = tuple(columns.shape)
-        raise ValueError(f"right must be of shape ({operator.dim},) or ({operator.dim}, k), got {shape}")
-    if not bool(columns.isfinite().all()):
-        raise ValueError("right must be finite, got NaN or infinity")
-    count = columns[0].numel()
-    size = _VECTORS * count * operator.dim * torch.finfo(operator.dtype).bits // 8
-    _memory.require_free(
-        "right", size, f"{_VECTORS * count} vectors", device=operator.device, advice="use fewer columns"
-    )
-    rows = operator.vectors(columns.reshape(operator.dim, -1).mT).contiguous()
-    lengths = row_lengths(rows)
-    units = (
-        rows / lengths.masked_fill(lengths == 0, 1.0)[:, None]
-    )  # squares of these neither overflow nor vanish
-    search = _Search(operator, near, units, relative, steps, progress)
-    stopped = search.run()
-    found = (search.best * lengths[:, None]).mT
-    residuals = search.residuals.cpu().numpy().astype(np.float64)
-    return Solution(found.reshape(columns.shape), residuals, residuals <= relative, search.products, stopped)
+    with in_full_precision():
+        operator = as_operator(matrix).damped(damping)
+        near = None if preconditioner is None else as_operator(preconditioner)
+        if near is not None and near.shape != operator.shape:
+            raise ValueError(f"preconditioner must be of shape {operator.shape}, got {near.shape}")
+        relative, steps = (
+            float(_checks.positive_numbers("tolerance", tolerance)),
+            _checks.natural("steps", steps),
+        )
+        if steps < 2:
+            raise ValueError(f"steps must be at least 2, one and a look at what it gave, got {steps}")
+        columns = torch.as_tensor(right)
+        if columns.ndim not in (1, 2) or len(columns) != operator.dim or columns.numel() == 0:
+            shape = tuple(columns.shape)
+            raise ValueError(f"right must be of shape ({operator.dim},) or ({operator.dim}, k), got {shape}")
+        if not bool(columns.isfinite().all()):
+            raise ValueError("right must be finite, got NaN or infinity")
+        count = columns[0].numel()
+        size = _VECTORS * count * operator.dim * torch.finfo(operator.dtype).bits // 8
+        _memory.require_free(
+            "right", size, f"{_VECTORS * count} vectors", device=operator.device, advice="use fewer columns"
+        )
+        rows = operator.vectors(columns.reshape(operator.dim, -1).mT).contiguous()
+        lengths = row_lengths(rows)
+        units = (
+            rows / lengths.masked_fill(lengths == 0, 1.0)[:, None]
+        )  # squares of these neither overflow nor vanish
+        search = _Search(operator, near, units, relative, steps, progress)
+        stopped = search.run()
+        found = (search.best * lengths[:, None]).mT
+        residuals = search.residuals.cpu().numpy().astype(np.float64)
+        return Solution(
+            found.reshape(columns.shape), residuals, residuals <= relative, search.products, stopped
+        )
 
 
 class _Search:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import grad
 
 from simulate import _memory, operators
+from simulate._precision import in_full_precision
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
 from simulate.modules.sites import Site
@@ -69,13 +70,16 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     >>> terms.g_term.shape, bool(terms.h_term.any())  # linear in the parameters
     (torch.Size([4, 4]), False)
     """
-    columns = _columns(objective, frame)
-    covered = sites.covers(objective) and sites.by_sample(objective)
-    found = _at_sites(objective, columns) if covered else None
-    found = found or _by_products(objective, columns)
-    if not all(bool(m.isfinite().all()) for m in found):
-        raise ValueError("frame must be finite, and so small that its products do not overflow, got others")
-    return Terms(*((m + m.mT) / 2 for m in found))
+    with in_full_precision():
+        columns = _columns(objective, frame)
+        covered = sites.covers(objective) and sites.by_sample(objective)
+        found = _at_sites(objective, columns) if covered else None
+        found = found or _by_products(objective, columns)
+        if not all(bool(m.isfinite().all()) for m in found):
+            raise ValueError(
+                "frame must be finite, and so small that its products do not overflow, got others"
+            )
+        return Terms(*((m + m.mT) / 2 for m in found))
 
 
 def _columns(objective: Objective, frame: Any) -> Tensor:

@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory
+from simulate._precision import in_full_precision
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
 from simulate.objectives import Objective
@@ -129,58 +130,65 @@ def sample_directions(
     >>> found.projected.ravel().round(9), found.squared.ravel().round(9), np.abs(found.overlaps).ravel().round(9)
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
     """
-    basis = _basis(objective, vectors)
-    probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
-    if not objective.separable:
-        raise ValueError(
-            f"loss must be a mean over samples, each for itself, got another: {objective.coupling}"
-        )
-    ranks = objective.ranks
-    ranks.require_same(vectors=(basis,))
-    with ranks.together("samples"), objective.measured(), torch.enable_grad():
-        found = [(_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))]
-        _require_convex([each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own])
-        first = [_nothing(basis), *(one for _, one in found)]
-        grams, largest, projected, squared, overlaps = (
-            _of_all(objective, [getattr(one, name) for one in first])
-            for name in ("grams", "largest", "projected", "squared", "overlaps")
-        )
-        tops = [row for one in first for row in one.tops]
-        order = largest.argsort(descending=True)[:heavy].tolist()
-        heaviest = [i for i in order if float(largest[i]) > 0]
-        own_length = 1 - overlaps.square().sum(1)
-        able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
-        chosen = rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
-        ranks.require_same(vectors=(repr((heaviest, chosen)),))
-        before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
-        heavies = _eigenvectors(objective, tops, before, heaviest, basis)
-        own = _eigenvectors(objective, tops, before, chosen, basis)
-        own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
-        along = torch.cat([basis, heavies, own])
-        none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
-        second = [
-            (none, none[:, : len(chosen)]),
-            *(
-                _second(part, along, len(basis), len(chosen))
-                for part in parts(objective, directions=len(along))
+    with in_full_precision():
+        basis = _basis(objective, vectors)
+        probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
+        if not objective.separable:
+            raise ValueError(
+                f"loss must be a mean over samples, each for itself, got another: {objective.coupling}"
+            )
+        ranks = objective.ranks
+        ranks.require_same(vectors=(basis,))
+        with ranks.together("samples"), objective.measured(), torch.enable_grad():
+            found = [
+                (_curvatures(part), _first(part, basis)) for part in parts(objective, directions=len(basis))
+            ]
+            _require_convex(
+                [each for own in ranks.gathered("curvatures", [c for c, _ in found]) for each in own]
+            )
+            first = [_nothing(basis), *(one for _, one in found)]
+            grams, largest, projected, squared, overlaps = (
+                _of_all(objective, [getattr(one, name) for one in first])
+                for name in ("grams", "largest", "projected", "squared", "overlaps")
+            )
+            tops = [row for one in first for row in one.tops]
+            order = largest.argsort(descending=True)[:heavy].tolist()
+            heaviest = [i for i in order if float(largest[i]) > 0]
+            own_length = 1 - overlaps.square().sum(1)
+            able = np.flatnonzero((own_length.cpu().numpy() > _OWN) & (largest.cpu().numpy() > 0))
+            chosen = (
+                rng.choice(able, min(probes, len(able)), replace=False).tolist() if len(largest) > 1 else []
+            )
+            ranks.require_same(vectors=(repr((heaviest, chosen)),))
+            before = sum(ranks.gathered("sizes", len(tops))[: ranks.rank])
+            heavies = _eigenvectors(objective, tops, before, heaviest, basis)
+            own = _eigenvectors(objective, tops, before, chosen, basis)
+            own = functional.normalize(own - overlaps[chosen].to(own.dtype) @ basis, dim=1)
+            along = torch.cat([basis, heavies, own])
+            none = basis.new_zeros(0, len(along) - len(basis), dtype=torch.float64)
+            second = [
+                (none, none[:, : len(chosen)]),
+                *(
+                    _second(part, along, len(basis), len(chosen))
+                    for part in parts(objective, directions=len(along))
+                ),
+            ]
+            forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
+        background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
+        return SampleDirections(
+            grams=SampleGrams(*(_array(column) for column in grams.mT)),
+            statistics=SampleStatistics(
+                eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
+                projected=_array(projected),
+                squared=_array(squared),
+                largest=_array(largest),
+                overlaps=_array(overlaps),
+                background=background,
+                spread=spread,
             ),
-        ]
-        forms, squares = (_of_all(objective, column) for column in zip(*second, strict=True))
-    background, spread = _between(forms[:, len(heaviest) :], squares, chosen)
-    return SampleDirections(
-        grams=SampleGrams(*(_array(column) for column in grams.mT)),
-        statistics=SampleStatistics(
-            eigenvalues=_array(projected.diagonal(dim1=1, dim2=2).mean(0)),
-            projected=_array(projected),
-            squared=_array(squared),
-            largest=_array(largest),
-            overlaps=_array(overlaps),
-            background=background,
-            spread=spread,
-        ),
-        heavy=tuple(heaviest),
-        forms=_array(forms[:, : len(heaviest)]),
-    )
+            heavy=tuple(heaviest),
+            forms=_array(forms[:, : len(heaviest)]),
+        )
 
 
 class _First(NamedTuple):

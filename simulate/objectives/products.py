@@ -254,9 +254,11 @@ class Kept:
         few = batch.part(slice(_FEW)) if cut else batch
         with contextlib.suppress(Exception), as_found(objective.model, objective.training):
             held, samples, once = self._graph(few), rows(few.targets), 0
+            each = -(-held // samples)
             if cut and not here:  # a device has memory and time to tell the parameters from what samples take
-                once = held - samples * (held - self._graph(batch.part(slice(samples - 1))))
-            needed = self._needed(samples, -(-(held - once) // samples), once, whole=True)
+                each = max(held - self._graph(batch.part(slice(samples - 1))), 0)
+                once = max(held - samples * each, 0)
+            needed = self._needed(samples, each, once, whole=True)
             most = _LITTLE if here else _LITTLE_THERE
             return needed <= most and _memory.is_free(needed, objective.device)
         return False

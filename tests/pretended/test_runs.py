@@ -157,7 +157,7 @@ def test_products_are_computed_on_the_device(name: str) -> None:
 
 
 @pytest.mark.usefixtures("anywhere")
-def test_several_vectors_go_at_once_whatever_the_parameters_take() -> None:
+def test_several_vectors_go_at_once_beside_many_parameters() -> None:
     """A LeNet-300-100 on 1000 samples: its weights are many, what a sample adds to them is little."""
     net = nn.Sequential(nn.Linear(784, 300), nn.ReLU(), nn.Linear(300, 100), nn.ReLU(), nn.Linear(100, 10))
     data = torch.rand(1000, 784), torch.arange(1000) % 10

@@ -2,154 +2,213 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from simulate import _precision
 from simulate._precision import in_full_precision
 from simulate.eigenvalues import extremes
+from simulate.factors import ekfac, kfac
+from simulate.lanczos import solve
 from simulate.modules.hessian_variance import total_variance
 from simulate.modules.projected import projected_terms
+from simulate.modules.sample_directions import sample_directions
 from simulate.monte_carlo import Block, Point, run_block
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
+from simulate.spectra import density, xtrace
 
-BACKENDS: Any = torch.backends
-NEWER = hasattr(torch.backends.cudnn, "conv")
+NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
 
-SWITCHES = ("cudnn.conv", "cudnn.rnn", "cuda.matmul", "mkldnn.conv", "mkldnn.rnn", "mkldnn.matmul")
+# --- every state of the switches, each in a process of its own: torch cannot be led back to the one it begins with ----
 
+STATES = {
+    "as torch begins": "",
+    "high": "torch.set_float32_matmul_precision('high')",
+    "medium": "torch.set_float32_matmul_precision('medium')",
+    "products on a GPU, as of old": "torch.backends.cuda.matmul.allow_tf32 = True",
+    "convolutions off, as of old": "torch.backends.cudnn.allow_tf32 = False",
+}
+NEWER_STATES = {
+    "all in tf32": "torch.backends.fp32_precision = 'tf32'",
+    "all in full": "torch.backends.fp32_precision = 'ieee'",
+    "cudnn in tf32": "torch.backends.cudnn.fp32_precision = 'tf32'",
+    "convolutions alone": "torch.backends.cudnn.conv.fp32_precision = 'ieee'",
+    "products on a GPU": "torch.backends.cuda.matmul.fp32_precision = 'tf32'",
+    "products on the CPU": "torch.backends.mkldnn.matmul.fp32_precision = 'bf16'",
+    "high, then off on a GPU": STATES["high"] + "; torch.backends.cuda.matmul.fp32_precision = 'ieee'",
+    "medium, then off on the CPU": STATES["medium"]
+    + "; torch.backends.mkldnn.matmul.fp32_precision = 'ieee'",
+    "high and all in tf32": STATES["high"] + "; torch.backends.fp32_precision = 'tf32'",
+}
 
-def operation(name: str) -> Any:
-    found: Any = torch.backends
-    for part in name.split("."):
-        found = getattr(found, part)
+LOOK = """
+import json, os, sys, torch
+from simulate import _precision
+from simulate._precision import in_full_precision
+_precision._has_gpu = lambda: True
+NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
+PLACES = [(b, o) for b in ("cuda", "mkldnn") for o in ("matmul", "conv", "rnn")]
+
+def ask(call):
+    try:
+        return call()
+    except RuntimeError:
+        return "refused"
+
+def values():
+    return [torch._C._get_fp32_precision_getter(*p) for p in PLACES] if NEWER else []
+
+def state():
+    found = [ask(torch.get_float32_matmul_precision), ask(lambda: torch.backends.cudnn.allow_tf32), values()]
+    if NEWER:  # own values show under each value of the switch of all
+        alls = [("generic", "all"), ("cuda", "all"), ("mkldnn", "all")]
+        kept = [torch._C._get_fp32_precision_getter(*p) for p in alls]
+        for value in ("none", "ieee", "tf32"):
+            for p in alls:
+                torch._C._set_fp32_precision_setter(*p, value)
+            found.append([v for p, v in zip(PLACES, values()) if p not in FREED])
+        for p, value in zip(alls, kept):
+            torch._C._set_fp32_precision_setter(*p, value)
+        found.append(kept)
     return found
 
+def rounds():
+    if NEWER:
+        return any(v not in ("ieee", "none") for v in values())
+    return torch.backends.cudnn.allow_tf32 or torch.get_float32_matmul_precision() != "highest"
 
-def state() -> list[Any]:
-    """What torch says of all its switches; an error where older and newer ones are mixed."""
-    found: list[Any] = []
-    for ask in (torch.get_float32_matmul_precision, lambda: torch.backends.cudnn.allow_tf32):
-        try:
-            found.append(ask())
-        except RuntimeError:
-            found.append("mixed")
-    names = [*SWITCHES, "cudnn", "mkldnn"] if NEWER else []
-    return found + [operation(name).fp32_precision for name in names]
+FREED = [("cuda", "conv"), ("cuda", "rnn")]  # see the docstring of in_full_precision
+for name, code in json.load(sys.stdin).items():
+    if not (child := os.fork()):
+        exec(code)
+        mixed = ask(lambda: torch.backends.cudnn.allow_tf32) == "refused"
+        before, first = state(), rounds()
+        with in_full_precision():
+            within = [rounds()]
+            with in_full_precision():
+                within.append(rounds())
+            within.append(rounds())
+            if not mixed:  # else torch refuses these flags with or without us
+                with torch.backends.cudnn.flags(enabled=False, allow_tf32=False):
+                    within.append(rounds())
+            within.append(rounds())
+        told = {"first": first, "within": within, "same": state() == before, "states": [before, state()]}
+        print(json.dumps([name, told]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, Any]:
+    asked = STATES | (NEWER_STATES if NEWER else {})
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", LOOK],
+        input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    return dict(json.loads(line) for line in found.stdout.splitlines())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes here do not fork")
+@pytest.mark.parametrize("name", STATES | (NEWER_STATES if NEWER else {}))
+def test_switches_are_off_within_and_as_found_after(name: str, seen: dict[str, Any]) -> None:
+    told = seen[name]
+    assert told["first"] == (name not in ("convolutions off, as of old", "all in full"))
+    assert not any(told["within"])
+    assert told["same"], told["states"]
+
+
+# --- who measures ------------------------------------------------------------------------------------------------
 
 
 def rounds() -> bool:
-    """Whether any product may be rounded."""
-    if NEWER:
-        return any(operation(name).fp32_precision not in ("ieee", "none") for name in SWITCHES)
-    return torch.backends.cudnn.allow_tf32 or torch.get_float32_matmul_precision() != "highest"
+    """Whether products of matrices may be rounded."""
+    return torch.get_float32_matmul_precision() != "highest"
 
 
-@pytest.fixture(autouse=True)
-def with_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As where there is one; afterwards all switches stand as at the start."""
-    monkeypatch.setattr(_precision, "_has_gpu", lambda: True)
-    _precision._operations.cache_clear()
-    yield
-    _precision._operations.cache_clear()
-    if NEWER:
-        BACKENDS.fp32_precision = "none"
-        for name in SWITCHES:
-            operation(name).fp32_precision = "none"
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = True
-
-
-def set_newer(name: str, value: str) -> Callable[[], None]:
-    def put() -> None:
-        owner = operation(name) if name else BACKENDS
-        owner.fp32_precision = value
-
-    return put
-
-
-WAYS: dict[str, Callable[[], None]] = {
-    "as torch begins": lambda: None,
-    "high": lambda: torch.set_float32_matmul_precision("high"),
-    "medium": lambda: torch.set_float32_matmul_precision("medium"),
-}
-if NEWER:
-    WAYS |= {
-        "all in tf32": set_newer("", "tf32"),
-        "convolutions alone": set_newer("cudnn.conv", "ieee"),
-        "products on a GPU": set_newer("cuda.matmul", "tf32"),
-        "products on the CPU": set_newer("mkldnn.matmul", "bf16"),
-    }
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_switches_are_off_within_and_as_found_after(way: str) -> None:
-    WAYS[way]()
-    before = state()
-    assert rounds()
-    with in_full_precision():
-        assert not rounds()
-        with in_full_precision():
-            assert not rounds()
-        assert not rounds()
-    assert state() == before
-
-
-@pytest.mark.skipif(not NEWER, reason="this torch has one switch for all")
-def test_what_followed_the_switch_of_all_still_does() -> None:
-    BACKENDS.fp32_precision = "tf32"
-    with in_full_precision():
-        pass
-    BACKENDS.fp32_precision = "ieee"
-    assert operation("mkldnn.matmul").fp32_precision == operation("cuda.matmul").fp32_precision == "ieee"
-
-
-def test_switches_are_as_found_after_an_error() -> None:
+@pytest.fixture
+def rounding() -> Iterator[None]:
+    """As a user may have set it for training."""
     torch.set_float32_matmul_precision("medium")
-    before = state()
-    with pytest.raises(ArithmeticError), in_full_precision():
-        raise ArithmeticError
-    assert state() == before
+    yield
+    torch.set_float32_matmul_precision("highest")
 
 
-class Looking(nn.Module):
-    """Notes whether products may be rounded whenever it is called."""
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "convolution")
+
+
+class Products(TorchDispatchMode):
+    """Names the products of single precision that may be rounded."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.inner, self.seen = nn.Linear(5, 3), set[bool]()
+        self.count, self.rounded = 0, set[str]()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.seen.add(rounds())
-        return self.inner(x).tanh()
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        if name in PRODUCTS and made.dtype == torch.float32:
+            self.count += 1
+            if rounds():
+                self.rounded.add(f"{name} {tuple(made.shape)}")
+        return made
 
 
-def test_nothing_is_measured_by_rounded_products() -> None:
-    model, x = Looking(), torch.randn(12, 5)
+def measurements() -> dict[str, Callable[[], Any]]:
+    generator = torch.Generator().manual_seed(1)
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
+    x = torch.randn(12, 5, generator=generator)
     objective = Objective(model, nn.functional.cross_entropy, [(x, torch.arange(12) % 3)])
-    rng = torch.Generator().manual_seed(0)
-    vector = torch.randn(objective.dim, generator=rng)
-    for measured in (
-        lambda: hessian(objective) @ vector,
-        lambda: gauss_newton(objective) @ vector,
-        lambda: extremes(hessian(objective), np.random.default_rng(0), largest=1),
-        lambda: projected_terms(objective, torch.eye(objective.dim)[:, :2]),
-        lambda: total_variance(objective, np.random.default_rng(0), probes=2),
-        objective.value,
-    ):
-        model.seen.clear()
+    rng, frame = (
+        np.random.default_rng(0),
+        torch.linalg.qr(torch.randn(objective.dim, 3, generator=generator))[0],
+    )
+    factors = [made(objective) for made in (kfac, ekfac)]
+    return {
+        "products": lambda: (hessian(objective) @ frame, gauss_newton(objective) @ frame[:, 0]),
+        "eigenvalues": lambda: extremes(hessian(objective), rng, largest=2),
+        "density": lambda: density(gauss_newton(objective), [0.0, 1.0], rng, width=0.1, probes=2, steps=4),
+        "frame": lambda: projected_terms(objective, frame),
+        "directions": lambda: sample_directions(objective, frame[:, :1], rng, probes=2),
+        "variance": lambda: total_variance(objective, rng, probes=2),
+        "factors": lambda: [made(objective) for made in (kfac, ekfac)],
+        "products of factors": lambda: [made.inverse(0.1) @ (made @ frame[:, 0]) for made in factors],
+        "trace": lambda: xtrace(hessian(objective), rng, probes=4),
+        "solution": lambda: solve(gauss_newton(objective), frame[:, 0], damping=0.1),
+        "loss": objective.value,
+    }
+
+
+@pytest.mark.usefixtures("rounding")
+@pytest.mark.parametrize("name", measurements())
+def test_nothing_is_measured_by_rounded_products(name: str) -> None:
+    measured = measurements()[name]
+    with Products() as products:
         measured()
-        assert model.seen <= {False}
+    assert products.count > 0
+    assert products.rounded == set()
     assert rounds()
 
 
-def test_blocks_are_drawn_by_full_products() -> None:
+def test_such_a_test_sees_rounding(monkeypatch: pytest.MonkeyPatch, rounding: None) -> None:
+    with Products() as products:
+        _ = torch.ones(2, 2) @ torch.ones(2, 2)
+    assert products.rounded == {"mm (2, 2)"}
+
+
+def test_blocks_are_drawn_by_full_products(rounding: None) -> None:
     seen = list[bool]()
 
     def look(block: Block, point: Point) -> dict[str, Any]:
@@ -159,3 +218,10 @@ def test_blocks_are_drawn_by_full_products() -> None:
     run_block(look, experiment="precision", point=Point(), seed=0, index=0)
     assert seen == [False]
     assert rounds()
+
+
+def test_switches_are_as_found_after_an_error(rounding: None) -> None:
+    with pytest.raises(ArithmeticError), in_full_precision():
+        raise ArithmeticError
+    assert torch.get_float32_matmul_precision() == "medium"
+    assert _precision.__all__ == ["in_full_precision"]

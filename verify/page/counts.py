@@ -76,15 +76,18 @@ def promise_line(promise: Promise, which: str = "") -> str:
     'of the 18 verdicts decided by sampling, at most 0.1 % (one run in 1000) chance that any is wrong; 1 undecided'
     >>> promise_line(Promise(paper="wigner1955", error=1e-3, decided=0, undecided=0))
     'wigner1955: no verdict was decided by sampling'
+    >>> promise_line(Promise(paper="", error=1e-3, decided=1, undecided=0), "on the papers that share one promise")
+    'at most 0.1 % (one run in 1000) chance that the one on the papers that share one promise is wrong'
     """
     whose = f"{promise.paper.replace('_', ' ')}: " if promise.paper else ""
     rest = f"; {promise.undecided} undecided" if promise.undecided else ""
     if not promise.decided:
         return f"{whose}no verdict was decided by sampling{rest}"
     bound = f"at most {chance(promise.error)} chance"
-    if promise.decided == 1:
-        return f"{whose}{bound} that the one verdict decided by sampling is wrong{rest}"
     those = which if which and not promise.paper else "verdicts decided by sampling"
+    if promise.decided == 1:
+        one = those.replace("verdicts", "verdict")
+        return f"{whose}{bound} that the one {one} is wrong{rest}"
     return f"{whose}of the {promise.decided} {those}, {bound} that any is wrong{rest}"
 
 

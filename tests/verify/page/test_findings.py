@@ -274,6 +274,8 @@ def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
         "c": ("eq. (43)", "Appendix A.2"),
         "d": ("eq. (17)", "Eq 17"),
         "e": ("eq. (19)", "Eq 17, which Eq 19 differentiates"),
+        "f": ("eq. (40)", "Appendix C, before Eq 41"),
+        "g": ("eq. (8)", "before Eq 8"),
     }
     shown = run(
         [
@@ -285,14 +287,16 @@ def test_a_misprint_is_named_by_the_statement_that_has_it() -> None:
     table = misprint_table(shown)
     assert table is not None
     named = [(m.on, len(m.lines)) for m in table.papers[0].misprints]
-    assert sorted(named) == [("Appendix A.2", 2), ("Eq. (17)", 2), ("Lemma 11", 1)]
-    assert table.statements == 3
+    assert sorted(named) == [
+        ("Appendix A.2", 2), ("Appendix C", 1), ("Before eq. (8)", 1), ("Eq. (17)", 2), ("Lemma 11", 1)
+    ]  # fmt: skip
+    assert table.statements == 5
     told = {s.number: s.misprint for glance in glances(shown, most=9) for s in glance.statements}
     assert told["Theorem 10"] == "Lemma 11"
     html = page_of(shown)
     assert "Lemma 11, " in html[html.index('id="glance"') : html.index('id="misprints"')]
     (found,) = paper_findings(shown)
-    assert found.all_misprints == 3
+    assert found.all_misprints == 5
 
 
 def test_every_misprint_that_is_judged_corrected_only_says_what_is_wrong() -> None:

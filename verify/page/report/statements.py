@@ -86,12 +86,18 @@ def closed(number: str) -> str:
 
 
 def stands(row: Row, results: Results) -> str:
-    """The statement in which a misprint stands, like `numbered`: of a theorem and its lemma the one that has it."""
+    """The statement in which a misprint stands, like `numbered`: of a theorem and its lemma the one that has it.
+
+    What stands before or after an equation is none of it: its section is named, if it says which.
+    """
     where = (row.place or place(row, results)).partition(", which ")[0].partition(", line ")[0]
-    return numbered(_EQUATION.sub(r"eq. (\1)", where))
+    where = _EQUATION.sub(r"eq. (\1)", where)
+    section, beside, _ = _BESIDE.split(where, maxsplit=1) if _BESIDE.search(where) else ("", "", "")
+    return section.rstrip(", ") or (where if beside else numbered(where))
 
 
-_EQUATION = re.compile(r"\bEq (\w+)")
+_EQUATION = re.compile(r"\bEq (\w[\w.]*)")
+_BESIDE = re.compile(r"\b(before|after) (?=eq)")
 
 
 def capitalised(words: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TextIO
 
 from torch import nn
 
+from simulate._precision import in_full_precision
 from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal
@@ -52,7 +53,7 @@ def output_apart() -> Iterator[TextIO]:
 def calling(name: str, rule: str) -> Iterator[None]:
     """Whatever code of others raises, as a `ValueError` about `name`: `rule` says what it should have done."""
     try:
-        with _one_process():
+        with _one_process(), in_full_precision():
             yield
     except BaseException as error:
         if by_signal(error) or (isinstance(error, ValueError) and _is_ours(_frames(error)[-1])):
@@ -64,7 +65,7 @@ def calling(name: str, rule: str) -> Iterator[None]:
 def measured() -> Iterator[None]:
     """What code of others raises in the middle of a measurement, or torch refuses; our own errors pass."""
     try:
-        with _one_process():
+        with _one_process(), in_full_precision():
             yield
     except BaseException as error:
         rule = _broken_rule(error)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from simulate._precision import in_full_precision
 from simulate.objectives.ranks import LostProcessError
 from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output
@@ -145,7 +146,7 @@ def plan(
     _require_asked(effort, steps, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
-    with problem.objective.ranks.together("a plan"):
+    with problem.objective.ranks.together("a plan"), in_full_precision():
         constant, level = _constant(problem)
         state = seen_before(problem, constant, training=not evaluation, seed=seed)
         ahead = {size: steps or looked_ahead(size, problem.samples) for size in sizes}
