@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._precision import in_full_precision
 from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
+from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.rows import numbers, unit_of
 
 __all__ = ["Extremes", "extremes"]

@@ -24,8 +24,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from simulate._precision import in_full_precision
 from simulate.lanczos import Operator
+from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Batch, Objective
 from simulate.objectives.head_products import Matrix, head_product
 from simulate.objectives.output_curvature import Bend, logistic_curvature, output_curvature, softmax_curvature

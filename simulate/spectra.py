@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory, lanczos
-from simulate._precision import in_full_precision
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
+from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 
 __all__ = [

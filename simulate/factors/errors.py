@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks
-from simulate._precision import in_full_precision
 from simulate.eigenvalues import extremes
 from simulate.factors.kronecker import KroneckerFactors
 from simulate.lanczos import AnyMatrix, Operator, as_operator
+from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.rows import Floats, numbers, row_lengths
 from simulate.objectives.batches import cuts

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simulate._precision import in_full_precision
 from simulate.factors.blocks import FactorBlock
 from simulate.factors.cotangents import Kind, root_of
 from simulate.factors.layers import Sharing, corrected, factored
 from simulate.lanczos import Operator
+from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
 from simulate.operators import Likelihood
 

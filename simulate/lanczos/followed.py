@@ -9,8 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from simulate import _checks
-from simulate._precision import in_full_precision
 from simulate.lanczos.chain import Chain, Found
+from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, as_operator
 from simulate.lanczos.rows import Floats, unit_of
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._precision import in_full_precision
 from simulate.lanczos.foreign import PRECISIONS, ForeignMatrix, Product, is_matrix, kind_of, product_of
+from simulate.lanczos.precision import in_full_precision
 
 __all__ = [
     "EXHAUSTED",

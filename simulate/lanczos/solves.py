@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simulate import _checks, _memory
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import dots, row_lengths
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import grad
 
 from simulate import _memory, operators
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 from simulate.modules import sites
 from simulate.modules.homogeneous import Terms
 from simulate.modules.sites import Site

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from simulate import _checks, _memory
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 from simulate.modules.sample_grams import SampleGrams
 from simulate.modules.sample_parts import SamplePart, finite_derivatives, parts
 from simulate.objectives import Objective

@@ -163,17 +163,17 @@ def run_block(
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """One BLAS and one torch thread, products in full precision: the same bits for any number of workers."""
+    """One BLAS and one torch thread, TF32 off: the same bits for any number of workers."""
     import torch
-
-    from simulate._precision import in_full_precision
 
     importlib.import_module("scipy.linalg")  # brings a BLAS of its own, which the limit must find loaded
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
     try:
-        with _thread_pools(len(sys.modules)).limit(limits=1), in_full_precision():
+        with _thread_pools(len(sys.modules)).limit(limits=1):
             yield
     finally:
         torch.set_num_threads(threads)

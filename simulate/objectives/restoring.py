@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 
 __all__ = ["as_found", "drawing_once", "draws", "in_mode", "seed_generators"]
 

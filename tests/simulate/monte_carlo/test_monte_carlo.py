@@ -209,11 +209,12 @@ def test_the_simulation_sees_its_point_device_and_one_thread() -> None:
     def look(block: Block, point: Point) -> dict:
         seen.update(point=point, device=block.device, threads=torch.get_num_threads())
         seen["blas"] = {pool["num_threads"] for pool in threadpool_info()}
+        seen["tf32"] = (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)
         return {}
 
     threads = torch.get_num_threads()
     run_block(look, experiment="edges", point=POINT, seed=0, index=0, device="meta")
-    assert seen == {"point": POINT, "device": "meta", "threads": 1, "blas": {1}}
+    assert seen == {"point": POINT, "device": "meta", "threads": 1, "blas": {1}, "tf32": (False, False)}
     assert torch.get_num_threads() == threads
 
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO
 
 from torch import nn
 
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 from simulate.objectives.restoring import as_found, seed_generators
 from verify.practice.loading.own_modules import PREFIX, imported
 from verify.signals import by_signal

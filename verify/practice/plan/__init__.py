@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from simulate._precision import in_full_precision
+from simulate.lanczos.precision import in_full_precision
 from simulate.objectives.ranks import LostProcessError
 from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output

@@ -310,7 +310,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
         points=tuple(
             Point(
                 **FIGURE_2 | VARIANCES,
-                widths=(50, 100, 200, 400, 1000),
+                widths=(1000,),
                 samples=1000,
                 steps=1000,
                 searched=100,

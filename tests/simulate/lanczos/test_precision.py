@@ -16,15 +16,13 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from simulate import _precision
-from simulate._precision import in_full_precision
 from simulate.eigenvalues import extremes
 from simulate.factors import ekfac, kfac
 from simulate.lanczos import solve
+from simulate.lanczos.precision import in_full_precision
 from simulate.modules.hessian_variance import total_variance
 from simulate.modules.projected import projected_terms
 from simulate.modules.sample_directions import sample_directions
-from simulate.monte_carlo import Block, Point, run_block
 from simulate.objectives import Objective
 from simulate.operators import gauss_newton, hessian
 from simulate.spectra import density, xtrace
@@ -55,9 +53,9 @@ NEWER_STATES = {
 
 LOOK = """
 import json, os, sys, torch
-from simulate import _precision
-from simulate._precision import in_full_precision
-_precision._has_gpu = lambda: True
+from simulate.lanczos import precision
+from simulate.lanczos.precision import in_full_precision
+precision._has_gpu = lambda: True
 NEWER = hasattr(torch._C, "_get_fp32_precision_getter")
 PLACES = [(b, o) for b in ("cuda", "mkldnn") for o in ("matmul", "conv", "rnn")]
 
@@ -116,7 +114,7 @@ def seen() -> dict[str, Any]:
     asked = STATES | (NEWER_STATES if NEWER else {})
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOOK],
-        input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+        input=json.dumps(asked), capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     return dict(json.loads(line) for line in found.stdout.splitlines())
 
@@ -208,20 +206,7 @@ def test_such_a_test_sees_rounding(monkeypatch: pytest.MonkeyPatch, rounding: No
     assert products.rounded == {"mm (2, 2)"}
 
 
-def test_blocks_are_drawn_by_full_products(rounding: None) -> None:
-    seen = list[bool]()
-
-    def look(block: Block, point: Point) -> dict[str, Any]:
-        seen.append(rounds())
-        return {}
-
-    run_block(look, experiment="precision", point=Point(), seed=0, index=0)
-    assert seen == [False]
-    assert rounds()
-
-
 def test_switches_are_as_found_after_an_error(rounding: None) -> None:
     with pytest.raises(ArithmeticError), in_full_precision():
         raise ArithmeticError
     assert torch.get_float32_matmul_precision() == "medium"
-    assert _precision.__all__ == ["in_full_precision"]
