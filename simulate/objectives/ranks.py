@@ -7,9 +7,12 @@ them to wait, and calls in another order, or with other vectors or parameters, a
 
 from __future__ import annotations
 
+import atexit
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,6 +69,7 @@ class Ranks:
                 f"group must be a process group of torch.distributed that this process is in, got {group!r};"
                 " call init_process_group, and pass torch.distributed.group.WORLD"
             )
+        _end_in_peace()
         self.size, self.rank = distributed.get_world_size(group), distributed.get_rank(group)
         cuda = distributed.get_backend(group) == "nccl"
         self._device = torch.device("cuda", torch.cuda.current_device()) if cuda else torch.device("cpu")
@@ -217,6 +221,20 @@ class Ranks:
                 "processes of a group must all go on to the end, got one that no longer answers"
             )
             raise _told(lost) from error
+
+
+_PAUSE = 0.3
+"""Seconds before Python ends in which a thread of a group gets a turn."""
+
+
+@cache
+def _end_in_peace() -> None:
+    """Let threads of groups finish with their last exchange before Python ends: one of them that comes later aborts it.
+
+    They let go of its tensors after it is over, for which they need the interpreter; `destroy_process_group` does not
+    wait for them as long as anything refers to the group.
+    """
+    atexit.register(time.sleep, _PAUSE)
 
 
 _TOLD = "told to all processes of the group"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,23 @@ def test_wrapped_and_sharded_modules_are_refused(tmp_path: Path) -> None:
             Objective(wrapped, nn.MSELoss(), (x, y))
         with pytest.raises(ValueError, match=r"^model must have whole parameters .* got 'weight' sharded"):
             Objective(sharded, nn.MSELoss(), (x, y))
+
+
+ENDING = """
+import threading, time
+from torch import distributed
+from simulate.objectives.ranks import Ranks
+
+distributed.init_process_group("gloo", "file://{meeting}", rank=0, world_size=1)
+group = distributed.group.WORLD
+Ranks(group).gathered("a word", "here")
+distributed.destroy_process_group()
+threading.Thread(target=lambda: (time.sleep(0.1), print("it got its turn")), daemon=True).start()
+"""
+
+
+def test_a_thread_of_a_group_has_its_turn_before_python_ends(tmp_path: Path) -> None:
+    """One that comes later, to let go of the tensors of the last exchange, aborts the process with its work done."""
+    words = [sys.executable, "-c", ENDING.format(meeting=tmp_path / "meeting")]
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert ran.stdout == "it got its turn\n"
