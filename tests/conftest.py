@@ -34,9 +34,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What is there now is there to the end."""
+    _keep()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """So is what the tests of a file have left: modules, caches, reports."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        _keep()
+
+
+def _keep() -> None:
+    """Collect what is garbage; the collector looks at nothing else that is there now again."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)

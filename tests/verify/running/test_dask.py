@@ -1,8 +1,10 @@
 """A Dask cluster gives the scores and verdicts of one process, or says that it has other code."""
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -23,14 +25,18 @@ CLAIMS = [claim for claim in PLANTED if claim.id.removeprefix("planted/") in KIN
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        protocol="tcp",
-        host="127.0.0.1",
-        dashboard_address=None,
-    ) as cluster:
+    """Of two workers; what Dask sets for them in the environment is not left to what later tests start."""
+    with (
+        mock.patch.dict(os.environ),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            protocol="tcp",
+            host="127.0.0.1",
+            dashboard_address=None,
+        ) as cluster,
+    ):
         yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
