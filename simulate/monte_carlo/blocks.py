@@ -84,9 +84,13 @@ class Block:
 
     def normal(self, *shape: int) -> torch.Tensor:
         """Standard normal tensor of shape (replicates, *shape), float64."""
-        if not self.keys:
-            return self.stack(lambda rng: rng.standard_normal(shape))
         import torch
+
+        if not self.keys:
+            drawn = np.empty((len(self), math.prod(shape)))
+            for stream, own in zip(self.streams, drawn, strict=True):
+                stream.standard_normal(out=own)
+            return torch.from_numpy(drawn.reshape(len(self), *shape)).to(self.device)
 
         from simulate.monte_carlo import philox
 
