@@ -79,7 +79,7 @@ TWO_SIZES = Experiment(
         Point(activation="tanh", hidden=(16, 12), **SHARED),
     ),
     budget=256,
-    seconds=1.5,
+    seconds=0.73,
     data="digits",
 )
 

@@ -65,7 +65,7 @@ LOUD = Experiment(
     simulate=adam_paths,
     points=tuple(Point(growth=growth, paths=192, **NOISY) for growth in (4, 16)),
     budget=1024,
-    seconds=0.3,
+    seconds=0.35,
 )
 
 QUIETER = {"noise": 0.31, "later_noise": 0.11, "damping": 0.03, "rate": 0.00047}
@@ -76,7 +76,7 @@ QUIET = Experiment(
     simulate=adam_paths,
     points=(Point(growth=16, paths=96, compared=True, **NOISY | QUIETER),),
     budget=256,
-    seconds=0.6,
+    seconds=0.74,
 )
 
 
@@ -137,7 +137,7 @@ KEPT = Experiment(
         Point(second=0.93, known=4, batch_size=3, lag=24, chains=16, steps=90),
     ),
     budget=4096,
-    seconds=0.3,
+    seconds=0.39,
 )
 
 

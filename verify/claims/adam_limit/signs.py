@@ -71,7 +71,7 @@ STEPS, BEYOND = (
         simulate=sign_steps,
         points=tuple(Point(batch_size=batch, **setting) for batch in batches),
         budget=512,
-        seconds=0.5,
+        seconds=0.1,
     )
     for name, setting, batches in (
         ("sign-steps", SMALL, (31, 150, 650)),

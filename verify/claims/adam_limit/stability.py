@@ -99,7 +99,7 @@ ADAM = Experiment(
         Point(activation="relu", hidden=(32,), rate=0.002, momentum=0.45, **LATE),
     ),
     budget=256,
-    seconds=2.5,
+    seconds=1.3,
     data="digits",
 )
 
@@ -141,7 +141,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "38 / eta": lambda rng, p: off_the_edge(rng, p, edge=lambda rate, **_: 38 / rate),
         },
-        seconds=0.2,
+        seconds=0.01,
     ),
     Claim(
         id="adam_limit/full-batch-level",

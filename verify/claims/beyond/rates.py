@@ -152,7 +152,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
             "lower side of the bracket": lambda rng, p: wrong_growth(rng, p, at="lower"),
             "upper side of the bracket": lambda rng, p: wrong_growth(rng, p, at="upper"),
         },
-        seconds=1.0,
+        seconds=0.065,
     ),
     ExactProperty(
         id="beyond/mean-square-bracket",
@@ -177,7 +177,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
             "2 / E lambda_1(H_B) is an upper bound": lambda rng, p: outside(rng, p, high="mean_top"),
             "upper side attained": lambda rng, p: outside(rng, p, low="upper"),
         },
-        seconds=1.0,
+        seconds=0.051,
     ),
     ExactProperty(
         id="beyond/linear-then-flat",
@@ -198,7 +198,7 @@ PROPERTIES: tuple[AnyClaim, ...] = (
             "flat": lambda rng, p: off_the_curve(rng, p, rule="flat"),
             "exactly on the curve": lambda rng, p: off_the_curve(rng, p, rule="curve"),
         },
-        seconds=1.0,
+        seconds=0.23,
     ),
 )
 
@@ -229,7 +229,7 @@ SGD = Experiment(
         for size, relative in ((3, 0.7), (3, 1.3), (7, 1.1))
     ),
     budget=4096,
-    seconds=1.5,
+    seconds=0.097,
 )
 
 SGD_CLAIM = Claim(

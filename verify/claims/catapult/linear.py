@@ -110,7 +110,7 @@ STEP = ExactProperty(
         "without the square of the output": _without_the_square,
         "2 in place of 4": _two_for_four,
     },
-    seconds=0.3,
+    seconds=0.013,
 )
 
 # --- whole runs ----------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ PHASES = Experiment(
         Point(product=3.4, width=250, steps=300),
     ),
     budget=1024,
-    seconds=0.5,
+    seconds=0.096,
 )
 ENDS = Experiment(
     id="catapult/ends",
@@ -203,7 +203,7 @@ ENDS = Experiment(
         Point(product=3.6, width=140, steps=160),
     ),
     budget=4096,
-    seconds=1.0,
+    seconds=0.47,
 )
 LAZY = Experiment(
     id="catapult/lazy",
@@ -214,7 +214,7 @@ LAZY = Experiment(
         Point(product=1.7, width=600, steps=50, networks=12),
     ),
     budget=512,
-    seconds=0.5,
+    seconds=0.08,
     rounding={"drop": 1e-4},  # a difference of the order of 1/n over the square of an output
 )
 RATES = Experiment(
@@ -226,7 +226,7 @@ RATES = Experiment(
         Point(width=120, low=3.5, ratio=1.02, rungs=16, steps=1000),
     ),
     budget=128,
-    seconds=1.0,
+    seconds=0.5,
 )
 GROWTH = Experiment(
     id="catapult/growth",
@@ -237,7 +237,7 @@ GROWTH = Experiment(
         Point(product=3.3, width=60, wider=64, steps=16),
     ),
     budget=4096,
-    seconds=2.0,
+    seconds=0.87,
 )
 
 SAID = Passage(

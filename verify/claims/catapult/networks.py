@@ -108,11 +108,11 @@ DEEP, CENTRED, RAW, SMOOTH = (
                 Point(hidden=2, centred=True, **RAISED, **RELU),
                 Point(hidden=3, centred=True, **RAISED, **RELU),
             ),
-            1.5,
+            0.4,
         ),
-        ("relu-in-one-layer", (Point(hidden=1, centred=True, **LOWER, **RELU),), 0.6),
-        ("relu-in-one-layer-of-positive-inputs", (Point(hidden=1, centred=False, **RAISED, **RELU),), 0.6),
-        ("tanh-in-one-layer", (Point(hidden=1, centred=True, **LOWER, **TANH),), 0.6),
+        ("relu-in-one-layer", (Point(hidden=1, centred=True, **LOWER, **RELU),), 0.21),
+        ("relu-in-one-layer-of-positive-inputs", (Point(hidden=1, centred=False, **RAISED, **RELU),), 0.21),
+        ("tanh-in-one-layer", (Point(hidden=1, centred=True, **LOWER, **TANH),), 0.3),
     )
 )
 

@@ -51,7 +51,7 @@ MODEL = Experiment(
         Point(rate=0.15, sharpening=0.012, stabilisation=3.0, sigma=0.09, steps=4000),
     ),
     budget=1024,
-    seconds=1.0,
+    seconds=0.36,
 )
 
 

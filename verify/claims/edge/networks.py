@@ -167,13 +167,13 @@ WHOLE, SOME, ENTROPY = (
         data="digits",
     )
     for name, loss, points, budget, seconds, tier in (
-        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 256, 6.0, Tier.DEFAULT),
+        ("full-batch", "squared error", (Point(**TANH), Point(**RELU)), 256, 3.6, Tier.DEFAULT),
         (
             "batches",
             "squared error",
             (Point(batch_size=16, **TANH), Point(batch_size=4, **TANH), Point(batch_size=12, **RELU)),
             256,
-            7.0,
+            2.6,
             Tier.FULL,
         ),
         (
@@ -181,7 +181,7 @@ WHOLE, SOME, ENTROPY = (
             "cross-entropy",
             (Point(batch_size=4, **SURE), Point(batch_size=6, **SURE)),
             256,
-            3.0,
+            2.5,
             Tier.FULL,
         ),
     )

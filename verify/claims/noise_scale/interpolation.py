@@ -60,7 +60,7 @@ STEPS = Experiment(
         for size, draws in ((2, 8192), (5, 4096), (11, 4096), (43, 1024))
     ),
     budget=256,
-    seconds=1.0,
+    seconds=0.31,
 )
 
 
@@ -145,7 +145,7 @@ PATHS = Experiment(
         Point(samples=11, dim=4, batch_size=3, relative=1.83, steps=(1, 2), runs=1024),
     ),
     budget=1024,
-    seconds=0.5,
+    seconds=0.31,
 )
 
 
@@ -298,6 +298,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-9,
         tolerance_reason="rounding of products of small matrices",
         rivals={"a batch one larger": lambda rng, p: off_the_mixture(rng, p, shift=1)},
-        seconds=0.2,
+        seconds=0.023,
     ),
 )

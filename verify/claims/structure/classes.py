@@ -78,7 +78,7 @@ UNIFORM = ExactProperty(
         "1/(C - 1)^2": _against(lambda c: 1 / (c - 1) ** 2),
         "p_i p_j over p_i": _against(lambda c: 1 / c / (1 - 1 / c) ** 2),
     },
-    seconds=1.0,
+    seconds=0.042,
 )
 
 # --- random weights ------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ CLASSIFIERS = Experiment(
         Point(classes=9, logit_std=2.8, dim=50, samples=80, networks=2),
     ),
     budget=1024,
-    seconds=2.0,
+    seconds=0.23,
 )
 NUMBERS = Experiment(
     id="structure/numbers-of-classes",
@@ -132,7 +132,7 @@ NUMBERS = Experiment(
     simulate=against_classes,
     points=(Point(few=16, many=64, logit_std=0.6, dim=30, samples=50, networks=2),),
     budget=256,
-    seconds=2.0,
+    seconds=0.3,
 )
 
 SAID = Passage(

@@ -70,7 +70,7 @@ PERCEPTRONS = Experiment(
         Point(classes=21, samples=22, loss="cross-entropy", outward_std=0.03, **LAYER),
     ),
     budget=512,
-    seconds=2.0,
+    seconds=0.39,
 )
 NUMBERS = Experiment(
     id="structure/perceptrons-against-classes",
@@ -81,7 +81,7 @@ NUMBERS = Experiment(
         Point(few=16, many=64, samples=30, loss="cross-entropy", outward_std=0.7, **SMALL),
     ),
     budget=256,
-    seconds=2.0,
+    seconds=0.27,
 )
 
 

@@ -114,7 +114,7 @@ UNDER_MUP, UNDER_STANDARD = (
         single="its networks are trained in single precision",
         points=(_point(parametrisation),),
         budget=384,
-        seconds=8.0,
+        seconds=7.0,
         tier=Tier.FULL,
         data="digits",
     )

@@ -46,7 +46,7 @@ ALGORITHM_1 = Experiment(
     simulate=algorithm_1,
     points=(Point(images="digits", samples=50, probes=160),),
     budget=1024,
-    seconds=10.0,
+    seconds=4.3,
     data="digits",
 )
 

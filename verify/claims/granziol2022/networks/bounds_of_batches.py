@@ -119,6 +119,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "upper one 5 % lower": lambda rng, point: outside_bounds(rng, point, upper=0.95),
             "lower one 5 % higher": lambda rng, point: outside_bounds(rng, point, lower=1.05),
         },
-        seconds=0.1,
+        seconds=0.01,
     ),
 )

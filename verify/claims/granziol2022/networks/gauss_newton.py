@@ -165,7 +165,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(images="digits", samples=7, hidden=5),),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.2,
+        seconds=0.019,
         data="digits",
         quantity="Hessian of a ReLU network 16-5-10",
     ),
@@ -181,7 +181,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(images="digits", samples=7, hidden=5),),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.2,
+        seconds=0.021,
         data="digits",
         quantity="Gauss-Newton matrix of a ReLU network 16-5-10",
     ),
@@ -196,7 +196,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=tuple(Point(inputs=4, hidden=17, classes=k) for k in (3, 5, 8)),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.2,
+        seconds=0.039,
         quantity="Gauss-Newton matrix of one sample",
     ),
     Identity(
@@ -213,7 +213,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=tuple(Point(classes=k) for k in (3, 5, 10)),
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        seconds=0.1,
+        seconds=0.01,
         quantity="imaginary entries of the element-wise root",
     ),
     ExactProperty(
@@ -253,7 +253,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 lambda p, c, first, second: cross_entropy_hessian(p, c, first, np.zeros_like(second))
             ),
         },
-        seconds=1.0,
+        seconds=0.65,
     ),
     ExactProperty(
         id="granziol2022/gauss-newton-rank",
@@ -280,6 +280,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "B d_y, the bound of section 6, attained": _rank_is(lambda batch, classes, _: batch * classes),
             "one per sample, of observed labels": _rank_is(lambda batch, *_: batch),
         },
-        seconds=1.0,
+        seconds=0.082,
     ),
 )

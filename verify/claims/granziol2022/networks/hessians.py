@@ -124,7 +124,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
         rivals={"no gates": _forward_against(lambda w, x: path_sum(w, x, gates=False))},
-        seconds=0.3,
+        seconds=0.016,
     ),
     ExactProperty(
         id="granziol2022/path-sum-curvature",
@@ -149,7 +149,7 @@ PATH_CLAIMS: tuple[AnyClaim, ...] = (
             "no gates": _autodiff_against(lambda w, x: path_sum_curvature(w, x, gates=False)),
             "a diagonal": _autodiff_against(lambda w, x: path_sum_curvature(w, x, squares=True)),
         },
-        seconds=0.6,
+        seconds=0.12,
     ),
 )
 
@@ -223,7 +223,7 @@ SMALL_LOSS = Identity(
     "20 in the same limit gives plus and u_m = h_m - h_c, in the exponent and in the derivatives.",
     tolerance=1e-4,
     tolerance_reason="the next order is smaller by the loss, 1e-7 to 1e-6 here",
-    seconds=0.5,
+    seconds=0.1,
     data="digits",
     quantity="Hessian of a tanh network 16-5-10 at losses of 1e-7 to 1e-6",
 )
@@ -331,7 +331,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
         "that shift all logits alike are left.",
         tolerance=1e-3,
         tolerance_reason=COUNTS,
-        seconds=0.5,
+        seconds=0.26,
         quantity="rank of the Hessian of a data set",
     ),
     ExactProperty(
@@ -355,7 +355,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
             "one less": _of_samples(lambda p: _sharp_bound(p.widths) - 1),
             "rank of the Gauss-Newton matrix": _of_samples(lambda p: p.widths[-1] - 1),
         },
-        seconds=1.5,
+        seconds=0.35,
     ),
     ExactProperty(
         id="granziol2022/rank-bounds",
@@ -381,7 +381,7 @@ RANK_CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "shifts along inputs too": _of_their_mean(lambda p, _: _dimension(p) - p.widths[0]),
         },
-        seconds=1.0,
+        seconds=0.12,
     ),
 )
 

@@ -117,7 +117,7 @@ QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dim=40, steps=6), Point(dim=29, steps=9)),
         tolerance=1e-8,
         tolerance_reason="the moments of the measure are inverted, which loses digits with each node",
-        seconds=0.1,
+        seconds=0.01,
         quantity="nodes and weights",
     ),
     ExactProperty(
@@ -137,7 +137,7 @@ QUADRATURE_CLAIMS: tuple[AnyClaim, ...] = (
             "only m moments, as our copy reads": no_moment_from(lambda m: m),
             "not the one of order 2m - 1": no_moment_from(lambda m: 2 * m - 1),
         },
-        seconds=0.2,
+        seconds=0.024,
     ),
 )
 
@@ -251,7 +251,7 @@ BOUND_CLAIM = ExactProperty(
         "polynomial of degree k": _loss(_one_degree_more),
         "spread in place of the gap in rho": _loss(_spread_for_gap),
     },
-    seconds=0.2,
+    seconds=0.16,
 )
 
 # --- degeneracy: section 7.2 ---------------------------------------------------------------------------------
@@ -286,7 +286,7 @@ EXACT_ZEROS = Experiment(
         Point(dim=300, zero=187, near=0, scale=0.03, steps=33),
     ),
     budget=4096,
-    seconds=1.0,
+    seconds=1.2,
     special="no eigenvalue near zero but those that are zero",
 )
 
@@ -299,7 +299,7 @@ NEAR_ZEROS = Experiment(
         Point(dim=270, zero=61, near=103, scale=0.002, steps=19),
     ),
     budget=4096,
-    seconds=1.0,
+    seconds=0.061,
 )
 
 DEGENERACY_CLAIMS: tuple[AnyClaim, ...] = (

@@ -77,7 +77,7 @@ SHAPE = ExactProperty(
         "exponent -1 below the crossover": lambda _, point: abs(_local_exponent(point, point.first) + 1),
         "exponent -1/2 above it": lambda _, point: abs(_local_exponent(point, 3.0) + 0.5),
     },
-    seconds=0.1,
+    seconds=0.031,
 )
 
 
@@ -114,7 +114,7 @@ BEND = ExactProperty(
         "convex throughout": lambda _, point: max(0.0, -_bend(point)),
         "linear": lambda _, point: abs(_bend(point)),
     },
-    seconds=0.1,
+    seconds=0.025,
 )
 
 
@@ -135,7 +135,7 @@ EDGES = Experiment(
     on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dim=1500, eigenvalue=0.08, sigma=0.07, batch_sizes=(10, 35, 60), dataset_size=96),),
     budget=1024,
-    seconds=0.5,
+    seconds=0.029,
 )
 
 

@@ -91,7 +91,7 @@ EXPONENTIAL = Experiment(
         Point(batch_size=size, dataset_size=4 * size, populations=8192) for size in (8, 32, 128, 512)
     ),
     budget=4096,
-    seconds=1.0,
+    seconds=0.58,
 )
 
 
@@ -114,7 +114,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dataset_size=7), Point(dataset_size=8)),
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="third moment of a noise element at every B < N",
     ),
     Identity(
@@ -143,7 +143,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "deviation goes on moving by 0.58 and more in the mean square.",
         tolerance=1e-13,
         tolerance_reason="exact; sums of some hundred numbers in float64",
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean squared step of the normalised noise",
     ),
     Claim(

@@ -54,7 +54,7 @@ UNIVERSAL = Experiment(
         for law, dim, batch in (("student", 420, 23), ("sparse", 380, 21), ("bands", 290, 17))
     ),
     budget=256,
-    seconds=1.1,
+    seconds=0.69,
 )
 
 SIGNED_SPECTRUM = Experiment(
@@ -71,7 +71,7 @@ SIGNED_SPECTRUM = Experiment(
         ),
     ),
     budget=512,
-    seconds=0.8,
+    seconds=0.36,
 )
 
 
@@ -201,7 +201,7 @@ UNEVEN_ROWS = Experiment(
     simulate=uneven_rows,
     points=(Point(contrast=0.63, sigma=1.3, dim=14), Point(contrast=0.41, sigma=0.7, dim=160)),
     budget=1 << 17,
-    seconds=1.0,
+    seconds=0.51,
 )
 
 FEW_ENTRIES = Experiment(
@@ -210,7 +210,7 @@ FEW_ENTRIES = Experiment(
     simulate=few_entries,
     points=(Point(per_row=7, sigma=1.3, dim=22), Point(per_row=11, sigma=0.7, dim=300)),
     budget=1 << 17,
-    seconds=0.2,
+    seconds=0.45,
 )
 
 FEW_PROJECTIONS = Experiment(
@@ -222,7 +222,7 @@ FEW_PROJECTIONS = Experiment(
         Point(rank=4, variance=0.023, dim=150, batch_size=11),
     ),
     budget=1 << 18,
-    seconds=2.7,
+    seconds=1.6,
     tier=Tier.FULL,
 )
 
@@ -235,7 +235,7 @@ WISHART_NOISE = Experiment(
         Point(variance=0.7, dim=210, batch_size=70),
     ),
     budget=4096,
-    seconds=1.9,
+    seconds=1.3,
 )
 
 

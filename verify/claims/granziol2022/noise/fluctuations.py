@@ -34,7 +34,7 @@ SPREAD, AXIS = (
         simulate=fluctuating_outlier,
         points=(Point(place=place, spike=spike, sigma=0.31, dim=dim),),
         budget=32768,
-        seconds=5.0,
+        seconds=3.4,
         tier=Tier.FULL,
     )
     for place, spike, dim in (("spread", 0.68, 120), ("axis", 0.51, 90))

@@ -40,7 +40,7 @@ GRADIENTS = Experiment(
         for size in (SMALLEST, 31)
     ),
     budget=16384,
-    seconds=2.0,
+    seconds=0.22,
 )
 
 

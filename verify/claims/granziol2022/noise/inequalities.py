@@ -50,7 +50,7 @@ MEAN_INVERSE = ExactProperty(
         "equal": lambda rng, point: float(np.abs(_inverse_gaps(rng, point)).max()),
         "the other order": lambda rng, point: max(0.0, float(_inverse_gaps(rng, point)[-1])),
     },
-    seconds=0.2,
+    seconds=0.02,
 )
 
 
@@ -148,7 +148,7 @@ EVERY_BATCH = ExactProperty(
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
     rivals={"equal in the mean": _mean_broadening, "for every single batch": _single_batch_below},
-    seconds=0.3,
+    seconds=0.021,
 )
 
 
@@ -192,7 +192,7 @@ FROBENIUS = ExactProperty(
             (_squares(rng, point)[0] - _squares(rng, point)[1] / point.dim**2).max()
         ),
     },
-    seconds=0.2,
+    seconds=0.016,
 )
 
 
@@ -270,7 +270,7 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
             "1/P^2": lambda rng, point: _mean_square_excess(rng, point, power=2),
             "half of it": lambda rng, point: _mean_square_excess(rng, point, bound=0.5),
         },
-        seconds=0.2,
+        seconds=0.01,
     ),
     ExactProperty(
         id="granziol2022/lindeberg",
@@ -291,7 +291,7 @@ INEQUALITIES: tuple[AnyClaim, ...] = (
             ),
             "without truncation": lambda rng, point: _truncated(rng, point, scale=0.0),
         },
-        seconds=0.2,
+        seconds=0.01,
     ),
 )
 
@@ -364,7 +364,7 @@ VGG = Identity(
     "a stronger figure; with every position counted as a unit it is 0.264.",
     tolerance=1e-6,
     tolerance_reason="whole numbers; the rivals are 5e-3 away",
-    seconds=0.02,
+    seconds=0.01,
     quantity="degeneracy from the rank bound",
 )
 

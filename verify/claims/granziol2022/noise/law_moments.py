@@ -46,7 +46,7 @@ MOMENTS = Experiment(
         Point(law="free-poisson", variance=1.3, dim=370, samples=230, order=ORDERS),
     ),
     budget=256,
-    seconds=2.0,
+    seconds=0.44,
 )
 
 
@@ -118,7 +118,7 @@ LAW_OF_THE_EDGE = Experiment(
     on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dim=1700),),
     budget=16384,
-    seconds=2.0,
+    seconds=1.1,
 )
 
 

@@ -79,10 +79,10 @@ def drawn_again(
 IN_TRANSFORM = Point(law="gaussian", place="spread", spike=2.3, sigma=0.9, dim=160)
 """The noise of `granziol2022/spike-in-transform-real`, whose parts leave out multiples of v' W v."""
 
-SPIKED = drawn_again("spiked-noise", spiked_noise, WIGNER, seconds=4.0)
-OF_BATCHES = drawn_again("noise-of-batches", noise_of_batches, BATCHES, seconds=30.0)
-OF_ANY_LAW = drawn_again("noise-of-any-law", noise_of_any_law, OTHER_NOISE, IN_TRANSFORM, seconds=5.0)
-OF_NESTED = drawn_again("noise-of-nested-samples", noise_of_nested_samples, NESTED, seconds=5.0)
+SPIKED = drawn_again("spiked-noise", spiked_noise, WIGNER, seconds=0.37)
+OF_BATCHES = drawn_again("noise-of-batches", noise_of_batches, BATCHES, seconds=1.2)
+OF_ANY_LAW = drawn_again("noise-of-any-law", noise_of_any_law, OTHER_NOISE, IN_TRANSFORM, seconds=0.28)
+OF_NESTED = drawn_again("noise-of-nested-samples", noise_of_nested_samples, NESTED, seconds=3.7)
 
 
 def _with_spike(p: Point, second: float) -> float:

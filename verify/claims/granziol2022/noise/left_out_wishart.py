@@ -38,8 +38,8 @@ def _mean_diagonal(noise: Any) -> Any:
     return noise.diagonal(dim1=1, dim2=2).mean(1)
 
 
-ADDED = drawn_again("wishart-along", added_wishart, WISHART, seconds=1.5, budget=2048)
-DRAWN_WISHART = drawn_again("sampled-wishart-along", sampled_wishart, SAMPLED, seconds=7.0, budget=2048)
+ADDED = drawn_again("wishart-along", added_wishart, WISHART, seconds=0.28, budget=2048)
+DRAWN_WISHART = drawn_again("sampled-wishart-along", sampled_wishart, SAMPLED, seconds=0.4, budget=2048)
 
 
 def _wishart_along(name: str, of: str, noise: str, experiment: Experiment, score: str) -> Claim:

@@ -58,7 +58,7 @@ WIGNER_SPECTRUM = Experiment(
     simulate=wigner_spectrum,
     points=tuple(Point(law=law, x=_grid(-0.328, 0.328, 20), **NOISE) for law in ("gaussian", "rademacher")),
     budget=512,
-    seconds=1.5,
+    seconds=0.094,
     tier=Tier.SMOKE,
 )
 
@@ -71,7 +71,7 @@ LOW_RANK_SPECTRUM = Experiment(
         Point(dim=150, batch_size=60, variance=0.8, x=_grid(-0.61, 4.53, 13)),
     ),
     budget=512,
-    seconds=1.5,
+    seconds=0.068,
 )
 
 WIGNER_SIZES = Experiment(
@@ -80,7 +80,7 @@ WIGNER_SIZES = Experiment(
     simulate=wigner_sizes,
     points=(Point(dims=(100, 200)),),
     budget=4096,
-    seconds=5.0,
+    seconds=1.7,
 )
 
 
@@ -215,7 +215,7 @@ EDGE = Experiment(
     on_host="eigenvalues of tridiagonal matrices, by LAPACK",
     points=(Point(dims=tuple(50 * 2**k for k in range(8))),),
     budget=4096,
-    seconds=4.0,
+    seconds=1.7,
 )
 
 EDGE_ORDER = Claim(

@@ -64,7 +64,7 @@ OPPOSED = Experiment(
         Point(dim=3, dataset_size=32, batch_size=1, lipschitz=1.3),
     ),
     budget=1024,
-    seconds=0.5,
+    seconds=0.015,
     tier=Tier.SMOKE,
     special="a batch of one sample shows the largest noise",
 )
@@ -76,7 +76,7 @@ POPULATION = Experiment(
     on_host="all of it, in numpy",
     points=(Point(dim=5, dataset_size=8, batch_size=3), Point(dim=7, dataset_size=20, batch_size=9)),
     budget=4096,
-    seconds=1.5,
+    seconds=0.01,
     tier=Tier.SMOKE,
 )
 
@@ -211,7 +211,7 @@ PROBES = Experiment(
     on_host="all of it, in numpy",
     points=(Point(dim=160, power=2),),
     budget=65536,
-    seconds=6.0,
+    seconds=1.7,
 )
 
 

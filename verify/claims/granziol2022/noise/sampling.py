@@ -164,7 +164,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dataset_size=8, batch_size=3, dim=4), Point(dataset_size=7, batch_size=5, dim=3)),
         tolerance=1e-13,
         tolerance_reason="exact; sums of eight numbers in float64",
-        seconds=0.02,
+        seconds=0.01,
         quantity="noise of every batch",
     ),
     Identity(
@@ -179,7 +179,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=SIZES,
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean and mean square of a noise element",
     ),
     Identity(
@@ -197,7 +197,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean square of a noise element",
     ),
     Identity(
@@ -215,7 +215,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean square of an element",
     ),
     Identity(
@@ -230,7 +230,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dataset_size=5, batch_size=3), Point(dataset_size=7, batch_size=4)),
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean square of a noise element",
     ),
     Identity(
@@ -244,7 +244,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dataset_size=6), Point(dataset_size=8)),
         tolerance=1e-14,
         tolerance_reason=RATIONAL,
-        seconds=0.02,
+        seconds=0.01,
         quantity="effective batch size at every B < N",
     ),
     Identity(
@@ -258,7 +258,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dataset_size=8, batch_size=3, dim=4), Point(dataset_size=6, batch_size=4, dim=5)),
         tolerance=1e-13,
         tolerance_reason="exact; sums of some fifty numbers in float64",
-        seconds=0.02,
+        seconds=0.01,
         quantity="mean square of every noise element",
     ),
 )

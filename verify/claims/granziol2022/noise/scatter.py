@@ -63,7 +63,7 @@ NESTED = Experiment(
     simulate=nested_samples,
     points=(Point(dim=150, eigenvalue=4.09, sigma=1.5, samples=(45, 90)),),
     budget=4096,
-    seconds=3.0,
+    seconds=0.76,
 )
 
 
@@ -226,7 +226,7 @@ OUTLIER_SCATTER, EDGE_SCATTER = (
         on_host="eigenvalues of tridiagonal matrices, by LAPACK",
         points=(Point(dims=(100, 1600), spike=spike, matrices=8),),
         budget=16384,
-        seconds=3.0,
+        seconds=1.7,
         special="a spike of 0 leaves the edge" if spike == 0 else "",
     )
     for name, spike in (("outlier", 2.3), ("edge", 0.0))
@@ -238,7 +238,7 @@ DISTANCE = Experiment(
     simulate=spectral_distance,
     points=(Point(dims=(40, 160)),),
     budget=1024,
-    seconds=1.5,
+    seconds=0.099,
 )
 
 
@@ -276,7 +276,7 @@ SCATTER_CLAIMS: tuple[AnyClaim, ...] = (
         "of 1 - B/N, faster than B^(-1/4).",
         tolerance=1e-4,
         tolerance_reason="second order in the noise is 1e-5 of the first",
-        seconds=0.05,
+        seconds=0.01,
         quantity="standard deviation of the top eigenvalue of a batch over that at B = 1",
     ),
     Claim(

@@ -68,7 +68,7 @@ MIXED = Experiment(
     simulate=mixed_moment,
     points=(Point(dim=90, sigma_a=1.1, sigma_b=0.8),),
     budget=8192,
-    seconds=2.0,
+    seconds=0.94,
 )
 
 
@@ -107,7 +107,7 @@ FREENESS: tuple[AnyClaim, ...] = (
         points=LAWS,
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.2,
+        seconds=0.17,
         quantity="R transform",
     ),
     Identity(
@@ -128,7 +128,7 @@ FREENESS: tuple[AnyClaim, ...] = (
         "which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.02,
+        seconds=0.01,
         quantity="derivative of the blue function",
     ),
     Identity(
@@ -147,7 +147,7 @@ FREENESS: tuple[AnyClaim, ...] = (
         "the noise, with which Eq 41 follows.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.1,
+        seconds=0.016,
         quantity="shift of the argument by the noise",
     ),
     Claim(
@@ -249,7 +249,7 @@ SPIKED = Experiment(
     simulate=spike_in_transform,
     points=(Point(dim=160, spike=2.3, sigma=0.9, z=(4.1, 1.3), taken_out=(-0.016, -0.191)),),
     budget=2048,
-    seconds=1.5,
+    seconds=0.45,
 )
 
 
@@ -290,7 +290,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-11,
         tolerance_reason=QUADRATURE,
-        seconds=0.02,
+        seconds=0.01,
         quantity="Stieltjes transform of the semicircle",
     ),
     Identity(
@@ -310,7 +310,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         "left gives.",
         tolerance=1e-12,
         tolerance_reason="exact; rounding of an eigensolver",
-        seconds=0.02,
+        seconds=0.01,
         quantity="Stieltjes transform of a rank-one matrix",
     ),
     *(
@@ -352,7 +352,7 @@ SPIKE_CLAIMS: tuple[AnyClaim, ...] = (
         "outlier leaves the bulk at |lambda| = sigma, as in Lemma 5.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.02,
+        seconds=0.01,
         quantity="Stieltjes transform at the image of the spike",
     ),
 )

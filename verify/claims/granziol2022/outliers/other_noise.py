@@ -72,7 +72,7 @@ OTHER_NOISE = Experiment(
         )
     ),
     budget=2048,
-    seconds=0.4,
+    seconds=0.24,
 )
 
 FEW_SAMPLES = Experiment(
@@ -84,7 +84,7 @@ FEW_SAMPLES = Experiment(
         Point(eigenvalue=0.45, rank=4, variance=0.0061, dim=1600, batch_size=35),
     ),
     budget=2048,
-    seconds=0.15,
+    seconds=0.094,
 )
 
 TURNED = Experiment(
@@ -96,7 +96,7 @@ TURNED = Experiment(
         Point(eigenvalue=0.55, rank=4, variance=0.0061, dim=1600, batch_size=35),
     ),
     budget=2048,
-    seconds=0.15,
+    seconds=0.094,
 )
 
 

@@ -140,7 +140,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=TERMS,
         tolerance=1e-10,
         tolerance_reason="exact; rounding of an eigensolver and of a root near 1/s",
-        seconds=0.05,
+        seconds=0.01,
         quantity="inverse of the transform of one term",
     ),
     Identity(
@@ -161,7 +161,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "many; the last line is right.",
         tolerance=1e-4,
         tolerance_reason="of the order 1/P^2 that is left out, 5e-6 here",
-        seconds=0.05,
+        seconds=0.01,
         quantity="inverse of the transform of one term",
     ),
     Identity(
@@ -198,7 +198,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=WISHART_LAWS,
         tolerance=1e-10,
         tolerance_reason="moments to rounding; differences of sums up to 30 times the result",
-        seconds=0.02,
+        seconds=0.01,
         quantity="free cumulants of Wishart noise",
     ),
 )

@@ -50,7 +50,7 @@ RECTANGULAR = Experiment(
         Point(spike=94.0, variance=2.6, dim=38000, samples=1950),
     ),
     budget=8192,
-    seconds=0.2,
+    seconds=0.05,
 )
 
 WISHART_EDGE = Experiment(
@@ -64,7 +64,7 @@ WISHART_EDGE = Experiment(
         Point(spike=14.1, variance=2.6, dim=8600, samples=1950),
     ),
     budget=4096,
-    seconds=0.1,
+    seconds=0.016,
 )
 
 

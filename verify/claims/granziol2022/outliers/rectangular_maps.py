@@ -81,7 +81,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "edge of the noise": lambda p: float(outlier_of("additive", _above_additive(p)).edge),
         },
         budget=4096,
-        seconds=0.5,
+        seconds=0.38,
         quantity="largest eigenvalue",
     ),
     StatisticalProperty(
@@ -110,7 +110,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "edge of the noise": lambda p: float(outlier_of("information", _above_information(p)).edge),
         },
         budget=4096,
-        seconds=0.5,
+        seconds=0.81,
         quantity="largest eigenvalue",
     ),
 )

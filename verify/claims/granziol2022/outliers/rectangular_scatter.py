@@ -23,7 +23,7 @@ SCATTERED = Experiment(
         Point(spike=29.0, variance=2.7, dim=13000, samples=2100),
     ),
     budget=32768,
-    seconds=6.0,
+    seconds=3.5,
     tier=Tier.FULL,
 )
 

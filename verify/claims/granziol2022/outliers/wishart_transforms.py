@@ -46,7 +46,7 @@ WISHART = Experiment(
         Point(dim=180, samples=120, variance=0.8, x=(-0.3, 1.9, 5.2), height=0.6),
     ),
     budget=512,
-    seconds=0.5,
+    seconds=0.12,
 )
 
 
@@ -208,7 +208,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "for beta from 1 on, 1.047 at beta = 0.6, and no support below 1/2; the atom is not mentioned.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.05,
+        seconds=0.012,
         quantity="total mass, and mass at 0",
     ),
     Identity(
@@ -223,7 +223,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(dim=90, samples=40), Point(dim=65, samples=52)),
         tolerance=1e-12,
         tolerance_reason="a count; zeros are told from the rest by nine digits",
-        seconds=0.02,
+        seconds=0.01,
         quantity="share of zero eigenvalues",
     ),
     Identity(
@@ -246,7 +246,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         "Theorem 7.",
         tolerance=1e-9,
         tolerance_reason=QUADRATURE,
-        seconds=0.2,
+        seconds=0.016,
         quantity="outlier in the multiplicative model",
     ),
     Identity(
@@ -264,7 +264,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-9,
         tolerance_reason="the height above the cut, 1e-12 of x, moves the density by some 1e-11",
-        seconds=0.1,
+        seconds=0.01,
         quantity="density of eigenvalues",
     ),
 )

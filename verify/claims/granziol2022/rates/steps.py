@@ -191,7 +191,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-10,
         tolerance_reason="rounding, relative to the first order",
         rivals={"mean eigenvalue": lambda rng, p: _bound_violation(rng, p, average=True)},
-        seconds=0.3,
+        seconds=0.01,
     ),
     ExactProperty(
         id="granziol2022/descent-in-the-mean",
@@ -211,7 +211,7 @@ STEP_CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-10,
         tolerance_reason="rounding of a ratio of order 1",
         rivals={"rate below 2 / E lambda_1": lambda _, p: expected_ascent(p, guaranteed=False)},
-        seconds=0.3,
+        seconds=0.012,
     ),
     Identity(
         id="granziol2022/preconditioned-change",
@@ -353,7 +353,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         "inverse curvature, and for large L the method diverges.",
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        seconds=0.3,
+        seconds=0.01,
         quantity="contraction per step",
     ),
     Identity(
@@ -379,7 +379,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         "method diverges.",
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        seconds=0.3,
+        seconds=0.01,
         quantity="contraction per step",
     ),
     Identity(
@@ -401,7 +401,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
         points=SPECTRA,
         tolerance=1e-5,
         tolerance_reason=DOUBLE,
-        seconds=0.3,
+        seconds=0.01,
         quantity="contraction per step",
     ),
     ExactProperty(
@@ -431,7 +431,7 @@ MOMENTUM_CLAIMS: tuple[AnyClaim, ...] = (
             "root of the momentum": lambda rng, p: _contraction_error(rng, p, of="root"),
             "largest eigenvalue only": lambda rng, p: _contraction_error(rng, p, of="largest"),
         },
-        seconds=0.5,
+        seconds=0.013,
     ),
 )
 

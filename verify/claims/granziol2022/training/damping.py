@@ -52,7 +52,7 @@ RATES = Experiment(
         ),
     ),
     budget=192,
-    seconds=16.0,
+    seconds=8.2,
     tier=Tier.FULL,
     data="digits",
     special="no label is drawn anew: the data as they are",

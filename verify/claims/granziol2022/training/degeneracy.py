@@ -109,9 +109,9 @@ def _experiment(name: str, seconds: float, tier: Tier = Tier.DEFAULT, **point: A
     )
 
 
-GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 2.0, matrix="gauss-newton", **FEW)
-GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 1.5, matrix="gauss-newton", **MANY)
-HESSIAN_OF_MANY = _experiment("hessian-degeneracy-of-many", 1.5, Tier.FULL, matrix="hessian", **MANY)
+GGN_OF_FEW = _experiment("ggn-degeneracy-of-few", 1.8, matrix="gauss-newton", **FEW)
+GGN_OF_MANY = _experiment("ggn-degeneracy-of-many", 0.99, matrix="gauss-newton", **MANY)
+HESSIAN_OF_MANY = _experiment("hessian-degeneracy-of-many", 2.4, Tier.FULL, matrix="hessian", **MANY)
 
 CAPTION = "Rank degeneracy (proportion of zero eigenvalues)"
 OUTSIDE = Passage(Standing.OUTSIDE, "take that as a proxy for the zero eigenvalue", "Section 7.2")

@@ -65,9 +65,9 @@ def _experiment(name: str, point: Point, budget: int, seconds: float, tier: Tier
 SGD_CLEAN, SGD_NOISY, ADAM_NOISY = (
     _experiment(f"{rule}-rates-{name}", _point(rule, noise, rungs, centres), budget, seconds, tier)
     for rule, name, noise, rungs, centres, budget, seconds, tier in (
-        ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 15.0, Tier.DEFAULT),
-        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 12.0, Tier.FULL),
-        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 16.0, Tier.FULL),
+        ("sgd", "clean", 0.0, (3, 4), (0.21, 1.03, 1.65), 320, 10.0, Tier.DEFAULT),
+        ("sgd", "noisy", 0.6, (3, 4), (0.13, 0.83, 2.3), 320, 8.4, Tier.FULL),
+        ("adam", "noisy", 0.6, (3, 4), (0.0149, 0.047, 0.15), 192, 10.0, Tier.FULL),
     )
 )
 """Centres of the ladders from pilot draws: what lies below a ladder counts as training, what lies above as not."""

@@ -53,7 +53,7 @@ VARIANCES = Experiment(
         for noise in (0.0, 0.3)
     ),
     budget=512,
-    seconds=2.0,
+    seconds=0.8,
     data="digits",
     special="the data as they are have no label that is drawn anew; training begins at 0",
     on_host="matrices of the samples",

@@ -165,7 +165,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "deviation held fixed": lambda rng, p: _gram_difference(rng, p, ("deviation",)),
             "mean held fixed": lambda rng, p: _gram_difference(rng, p, ("mean",)),
         },
-        seconds=2.0,
+        seconds=0.036,
     ),
     ExactProperty(
         id="karakida2019/batch-norm-biases",
@@ -189,7 +189,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "for l = L too": lambda rng, p: _bias_gradients(rng, p, last=True),
             "with the mean held fixed": lambda rng, p: _bias_gradients(rng, p, held=("mean",)),
         },
-        seconds=1.0,
+        seconds=0.018,
     ),
     ExactProperty(
         id="karakida2019/batch-norm-variances",
@@ -210,7 +210,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "a factor of one layer": lambda rng, p: _moved(rng, p, layers=1),
             "without normalisation": lambda rng, p: _moved(rng, p, normalised=False),
         },
-        seconds=1.0,
+        seconds=0.016,
     ),
     ExactProperty(
         id="karakida2019/batch-norm-two-samples",
@@ -227,7 +227,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-10,
         tolerance_reason=EXACT,
         rivals={"T = 3": lambda rng, p: _two_samples(rng, p | {"samples": 3})},
-        seconds=1.0,
+        seconds=0.012,
     ),
     ExactProperty(
         id="karakida2019/batch-norm-mirror",
@@ -247,7 +247,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "on every network": _one_half,
             "for the product at two samples": lambda rng, p: _mirrored(rng, p, "q_hat_st"),
         },
-        seconds=1.0,
+        seconds=0.01,
     ),
     Identity(
         id="karakida2019/batch-norm-vanishing-covariance",
@@ -260,7 +260,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(widths=(5, 7, 9, 3), samples=2),),
         tolerance=1e-12,
         tolerance_reason="two samples are normalised to -1 and 1, of which ReLU keeps one",
-        seconds=0.1,
+        seconds=0.01,
         quantity="mean square and mean product of the activations",
     ),
 )

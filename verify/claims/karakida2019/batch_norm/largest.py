@@ -72,7 +72,7 @@ SMALL = Experiment(
     simulate=normed_networks,
     points=tuple(Point(activation=a, layers=(12, 16, 20), samples=11) for a in ("relu", "tanh", "softplus")),
     budget=1024,
-    seconds=0.2,
+    seconds=0.083,
 )
 
 ONE_HIDDEN = Experiment(
@@ -85,7 +85,7 @@ ONE_HIDDEN = Experiment(
         Point(activation="softplus", layers=(56, 112), samples=105),
     ),
     budget=1024,
-    seconds=2.0,
+    seconds=0.4,
 )
 
 FIXED = Experiment(
@@ -94,7 +94,7 @@ FIXED = Experiment(
     simulate=normed_networks,
     points=(Point(activation="relu", layers=(108, 144, 180), samples=6),),
     budget=1024,
-    seconds=1.0,
+    seconds=0.087,
 )
 
 EQUAL = "as many samples as units, in all layers, as in the paper's figures; one output"
@@ -105,7 +105,7 @@ SHARP = Experiment(
     simulate=growing_normed_networks,
     points=(Point(activation="sigmoid", depth=2, widths=(16, 32, 64, 128, 256), networks=(4, 1, 1, 1, 1)),),
     budget=96,
-    seconds=3.0,
+    seconds=1.1,
     special=EQUAL,
 )
 
@@ -115,7 +115,7 @@ DEEPER = Experiment(
     simulate=growing_normed_networks,
     points=(Point(activation="sigmoid", depth=3, widths=(32, 96)),),
     budget=512,
-    seconds=4.0,
+    seconds=1.4,
     special=EQUAL,
 )
 
@@ -125,7 +125,7 @@ GROWING = Experiment(
     simulate=growing_normed_networks,
     points=(Point(activation="relu", depth=2, widths=(48, 96, 192)),),
     budget=512,
-    seconds=1.5,
+    seconds=0.52,
     special=EQUAL,
 )
 
@@ -138,7 +138,7 @@ ODD = Experiment(
         Point(activation="erf", layers=(525, 210), samples=225),
     ),
     budget=512,
-    seconds=4.0,
+    seconds=2.2,
     tier=Tier.FULL,
 )
 

@@ -91,7 +91,7 @@ IN_ORDER, IN_CHAOS = (
         simulate=travelling_pairs,
         points=tuple(p | PAIRS for p in points),
         budget=2048,
-        seconds=1.0,
+        seconds=0.55,
     )
     for phase, points in (("order", ORDERED), ("chaos", CHAOTIC))
 )
@@ -246,7 +246,7 @@ KAPPA_IDENTITY = Identity(
     points=(Point(depths=(2, 3, 7, 20), slope=0.0), Point(depths=(2, 5, 11), slope=0.3)),
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
-    seconds=0.02,
+    seconds=0.01,
     quantity="kappa1, the constant of the mean eigenvalue",
 )
 
@@ -305,7 +305,7 @@ FIXED_POINTS = Identity(
     ),
     tolerance=1e-4,
     tolerance_reason=f"steps of {SMALL:g} are not yet none; the fixed points themselves agree to 1e-12",
-    seconds=4.0,
+    seconds=1.3,
     quantity="variance, correlation and their slopes, deep inside",
 )
 
@@ -342,7 +342,7 @@ PHASES = Identity(
     ),
     tolerance=1e-12,
     tolerance_reason="a sign",
-    seconds=0.2,
+    seconds=0.019,
     quantity="phase",
     sees="a critical weight variance that is 2 % off",
 )

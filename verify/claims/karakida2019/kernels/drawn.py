@@ -48,7 +48,7 @@ BIASES = Claim(
         simulate=biases_of_a_layer,
         points=(Point(inputs=20, units=2500, samples=3, weight_variance=0.3, bias_variance=1.7),),
         budget=1024,
-        seconds=0.5,
+        seconds=0.43,
     ),
     score="first",
     predict=lambda p: float(
@@ -111,7 +111,7 @@ KAIMING = Claim(
         simulate=kaiming_outputs,
         points=(Point(widths=(64, 500, 300), samples=8),),
         budget=2048,
-        seconds=2.0,
+        seconds=0.97,
     ),
     score="output",
     predict=_output,

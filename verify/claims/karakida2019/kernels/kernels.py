@@ -69,7 +69,7 @@ LAYERS = Experiment(
     simulate=signals_of_every_layer,
     points=tuple(s | SIZES for s in SETTINGS),
     budget=3072,
-    seconds=2.5,
+    seconds=1.3,
 )
 
 
@@ -260,7 +260,7 @@ OUTPUTS = Experiment(
     simulate=read_out,
     points=tuple(s | {"depth": 2, "width": 110, "samples": 5, "outputs": 280} for s in SETTINGS[:2]),
     budget=1536,
-    seconds=1.0,
+    seconds=0.14,
 )
 
 

@@ -88,7 +88,7 @@ KINK = Identity(
     ),
     tolerance=0.002,
     tolerance_reason="terms of relative order 1/n, below 0.1 % from n = 300 on",
-    seconds=0.1,
+    seconds=0.013,
     quantity="error of Gauss-Hermite times n",
 )
 
@@ -105,7 +105,7 @@ JUMP = Identity(
     points=tuple(Point(nodes=n, slope=s) for n, s in ((300, 0.0), (500, 0.3))),
     tolerance=0.002,
     tolerance_reason="terms of relative order 1/n, below 0.1 % from n = 300 on",
-    seconds=0.1,
+    seconds=0.01,
     quantity="error of Gauss-Hermite times sqrt n",
 )
 
@@ -191,7 +191,7 @@ PANELS = ExactProperty(
         "Gauss-Hermite of 25 nodes": lambda _, p: _hermite_error(p, 25),
         "Gauss-Hermite of 200 nodes": lambda _, p: _hermite_error(p, 200),
     },
-    seconds=0.5,
+    seconds=0.017,
 )
 
 # --- what fluctuates, and bends, at kinks --------------------------------------------------------------------
@@ -259,7 +259,7 @@ KINKED = Identity(
     points=(Point(variance=1.7, correlation=0.3), Point(variance=0.6, correlation=0.7)),
     tolerance=1e-10,
     tolerance_reason="two routes in float64; the sum is cut off at nine deviations",
-    seconds=0.1,
+    seconds=0.012,
     quantity="averages of a clipped pre-activation",
 )
 
@@ -330,7 +330,7 @@ CLOSED = Identity(
     ),
     tolerance=1e-10,
     tolerance_reason="two routes in float64; the sum is cut off at nine deviations",
-    seconds=0.1,
+    seconds=0.01,
     quantity="averages of a pair of pre-activations",
 )
 

@@ -55,7 +55,7 @@ SHIFTED = Experiment(
         for w, samples in ((5.3, 7), (8.9, 23))
     ),
     budget=2048,
-    seconds=3.0,
+    seconds=0.22,
     special="no biases: with them every network is non-centred; two layers: one mean, the statement needs no more",
 )
 
@@ -140,7 +140,7 @@ KAPPA2 = Identity(
     "it is zero at every variance.",
     tolerance=1e-12,
     tolerance_reason="the promised accuracy of the kernels",
-    seconds=0.3,
+    seconds=0.053,
     quantity="mean overlap of the gradients of two samples, kappa2",
 )
 
@@ -219,7 +219,7 @@ NON_CENTRED = ExactProperty(
             p, any(_has_mean(_activation(p), q) for q in _own_variances(p))
         ),
     },
-    seconds=1.0,
+    seconds=0.061,
 )
 
 # --- signs ---------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ SIGN = ExactProperty(
     tolerance=1e-13,
     tolerance_reason="rounding of moments that vanish",
     rivals={"whatever the inputs": lambda _, p: _below_zero(p, -0.6)},
-    seconds=2.0,
+    seconds=0.034,
 )
 
 
@@ -311,7 +311,7 @@ DIFFERENCE = ExactProperty(
         "twice the first layer": lambda _, p: _difference_too_small(p, 2.0),
         "at least half of kappa1": lambda _, p: max(0.0, 0.5 - _shares(p)[0]),
     },
-    seconds=2.0,
+    seconds=0.054,
 )
 
 

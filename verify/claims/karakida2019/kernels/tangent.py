@@ -81,7 +81,7 @@ TANGENT = Experiment(
     simulate=tangent_fisher,
     points=tuple(s | {"depth": 3, "width": 200, "samples": 6, "outputs": 4} for s in SETTINGS),
     budget=2048,
-    seconds=0.6,
+    seconds=0.2,
 )
 
 TANGENT_SIZES = Experiment(
@@ -100,7 +100,7 @@ TANGENT_SIZES = Experiment(
         ),
     ),
     budget=1536,
-    seconds=1.2,
+    seconds=0.76,
 )
 
 
@@ -357,7 +357,7 @@ GRAM_PROPERTY = ExactProperty(
     tolerance=1e-12,
     tolerance_reason="an exact identity in float64",
     rivals={"without biases": lambda rng, point: tangent_gram_difference(rng, point, biases=False)},
-    seconds=1.0,
+    seconds=0.022,
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (*TANGENT_CLAIMS, GRAM_PROPERTY)

@@ -56,7 +56,7 @@ BOUNDS = Experiment(
         ),
     ),
     budget=640,
-    seconds=3.0,
+    seconds=1.6,
 )
 
 
@@ -87,7 +87,7 @@ VALUES = Experiment(
         ),
     ),
     budget=512,
-    seconds=3.0,
+    seconds=0.48,
 )
 
 

@@ -68,7 +68,7 @@ SAME = Experiment(
         ),
     ),
     budget=2048,
-    seconds=5.0,
+    seconds=1.7,
 )
 
 OTHER = Experiment(
@@ -89,7 +89,7 @@ OTHER = Experiment(
         ),
     ),
     budget=1920,
-    seconds=12.0,
+    seconds=15.0,
     tier=Tier.FULL,
 )
 

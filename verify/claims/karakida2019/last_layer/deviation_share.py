@@ -55,7 +55,7 @@ SHARES = Experiment(
         ),
     ),
     budget=1024,
-    seconds=4.0,
+    seconds=1.6,
 )
 
 

@@ -55,7 +55,7 @@ DEVIATIONS = Experiment(
         ),
     ),
     budget=4096,
-    seconds=1.5,
+    seconds=0.89,
 )
 
 
@@ -156,7 +156,7 @@ NORMALISED = Experiment(
         ),
     ),
     budget=2048,
-    seconds=3.0,
+    seconds=0.82,
 )
 
 SPREAD = Experiment(
@@ -184,7 +184,7 @@ SPREAD = Experiment(
         ),
     ),
     budget=1024,
-    seconds=3.0,
+    seconds=3.3,
 )
 
 

@@ -74,7 +74,7 @@ PAIRS = Experiment(
         ),
     ),
     budget=512,
-    seconds=4.0,
+    seconds=2.9,
 )
 
 
@@ -153,7 +153,7 @@ FRESH = Experiment(
         ),
     ),
     budget=3072,
-    seconds=6.0,
+    seconds=1.3,
 )
 
 

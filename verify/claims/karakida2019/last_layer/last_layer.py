@@ -239,7 +239,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
                 rng, point, as_in_torch=True
             ),
         },
-        seconds=2.0,
+        seconds=0.22,
     ),
     ExactProperty(
         id="karakida2019/zero-mean-gradient",
@@ -254,7 +254,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         examples=_examples(4)[:1],
         **ANY_NETWORK,
         rivals={"not shifted": lambda rng, point: _mean_gradient(rng, point, shifted=False)},
-        seconds=1.0,
+        seconds=0.025,
     ),
     ExactProperty(
         id="karakida2019/normalised-gram",
@@ -278,7 +278,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "mean only": lambda rng, point: _normalised_difference(rng, point, kind="mean subtraction"),
         },
-        seconds=2.0,
+        seconds=0.076,
     ),
     ExactProperty(
         id="karakida2019/normalised-duality",
@@ -297,7 +297,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         rivals={
             "without 1 / T": lambda rng, point: _dual_difference(rng, point, factor=float(point.samples))
         },
-        seconds=2.0,
+        seconds=0.026,
     ),
     ExactProperty(
         id="karakida2019/trained-shift",
@@ -317,7 +317,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "nothing": lambda rng, point: _with_trained_parameters(rng, point, further=0.0),
             "1 / T": lambda rng, point: _with_trained_parameters(rng, point, further=1 / point.samples),
         },
-        seconds=2.0,
+        seconds=0.031,
     ),
     ExactProperty(
         id="karakida2019/loss-floor",
@@ -335,7 +335,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "no floor": lambda rng, point: _label_dependence(rng, point, times=0.0),
             "without 1/2": lambda rng, point: _label_dependence(rng, point, times=2.0),
         },
-        seconds=1.0,
+        seconds=0.022,
     ),
     ExactProperty(
         id="karakida2019/nothing-left",
@@ -355,7 +355,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "one sample more": lambda rng, point: _nothing_left(rng, point, further=1),
             "sigma constant": lambda rng, point: _nothing_left(rng, point, kind="fixed deviation"),
         },
-        seconds=1.0,
+        seconds=0.015,
     ),
     ExactProperty(
         id="karakida2019/bounds-of-every-network",
@@ -372,7 +372,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         examples=_examples(5),
         **ANY_NETWORK,
         rivals={"the other way round": lambda rng, point: _outside_bounds(rng, point, swapped=True)},
-        seconds=1.0,
+        seconds=0.014,
     ),
     ExactProperty(
         id="karakida2019/interlacing",
@@ -391,6 +391,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "by one less": lambda rng, point: _not_interlaced(rng, point, by=1),
             "fixed below full": lambda rng, point: _not_interlaced(rng, point, upper=False),
         },
-        seconds=1.0,
+        seconds=0.016,
     ),
 )

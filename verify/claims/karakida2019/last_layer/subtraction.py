@@ -66,7 +66,7 @@ FEW = Experiment(
         ),
     ),
     budget=4096,
-    seconds=1.5,
+    seconds=0.27,
 )
 
 
@@ -152,7 +152,7 @@ WIDENING = Experiment(
         ),
     ),
     budget=1280,
-    seconds=3.0,
+    seconds=1.8,
 )
 
 HALFWAY = "the exponents at issue are 1/2 apart: less than half the way to the nearest"
@@ -223,7 +223,7 @@ TWO = Experiment(
         ),
     ),
     budget=16384,
-    seconds=1.6,
+    seconds=0.55,
     special="two samples and one output leave one eigenvalue: its mean is the bound",
 )
 

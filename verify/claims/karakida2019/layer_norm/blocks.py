@@ -106,7 +106,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "eta3 for its square": lambda rng, p: _squares_difference(rng, p, eta3=lambda e: e.eta3**0.5),
         },
-        seconds=0.5,
+        seconds=0.016,
     ),
     ExactProperty(
         id="karakida2019/layer-norm-secular",
@@ -124,7 +124,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-9,
         tolerance_reason="an exact identity in float64",
         rivals={"kappa2' alone": lambda rng, p: _largest_difference(rng, p, diagonal=0.0)},
-        seconds=0.5,
+        seconds=0.015,
     ),
     ExactProperty(
         id="karakida2019/layer-norm-outliers",
@@ -141,6 +141,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-9,
         tolerance_reason="an exact inequality in float64",
         rivals={"C - 2": lambda rng, p: _beyond_the_outliers(rng, p, outliers=2)},
-        seconds=0.5,
+        seconds=0.019,
     ),
 )

@@ -69,7 +69,7 @@ NORMED = Experiment(
         ),
     ),
     budget=2048,
-    seconds=1.3,
+    seconds=0.69,
 )
 
 

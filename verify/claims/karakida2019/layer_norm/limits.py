@@ -88,7 +88,7 @@ SQUARES = Experiment(
         ),
     ),
     budget=5376,
-    seconds=7.0,
+    seconds=5.7,
 )
 
 LARGEST = Experiment(
@@ -116,7 +116,7 @@ LARGEST = Experiment(
         ),
     ),
     budget=1024,
-    seconds=1.5,
+    seconds=0.82,
 )
 
 TYPICAL = {"eta1": 1.1, "eta2": 2.2, "eta3": 0.9}

@@ -40,7 +40,7 @@ TWO = Experiment(
         ),
     ),
     budget=2048,
-    seconds=0.5,
+    seconds=0.46,
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (

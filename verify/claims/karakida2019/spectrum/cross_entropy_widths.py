@@ -126,7 +126,7 @@ SOFTMAX_SIZES = Experiment(
         ),
     ),
     budget=1280,
-    seconds=2.2,
+    seconds=2.5,
     tier=Tier.FULL,
 )
 
@@ -136,7 +136,7 @@ SOFTMAX_OUTLIERS = Experiment(
     simulate=softmax_outliers,
     points=(Point(**SOFTMAX_SETTING, depth=2, outputs=3, widths=(8, 16, 32, 64), draws=(4, 3, 2, 1)),),
     budget=384,
-    seconds=1.8,
+    seconds=1.7,
 )
 
 
@@ -146,7 +146,7 @@ SQUARES = Experiment(
     simulate=softmax_squares,
     points=(Point(**SOFTMAX_SETTING, depth=2, samples=7, outputs=3, width=200),),
     budget=1024,
-    seconds=1.0,
+    seconds=0.097,
 )
 
 TOP_OUTLIER = Experiment(
@@ -155,7 +155,7 @@ TOP_OUTLIER = Experiment(
     simulate=top_outlier,
     points=(Point(**SOFTMAX_SETTING, depth=2, outputs=3, width=128, samples=144),),
     budget=1024,
-    seconds=4.0,
+    seconds=0.64,
 )
 
 

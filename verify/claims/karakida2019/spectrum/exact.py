@@ -103,7 +103,7 @@ RANK = ExactProperty(
         ),
         "one less": lambda rng, point: _beyond(rng, point, _rank_bound(point) - 1),
     },
-    seconds=0.5,
+    seconds=0.025,
 )
 
 # --- kappa1 in closed form -----------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ NARROW = Experiment(
         ),
     ),
     budget=1536,
-    seconds=5.0,
+    seconds=4.3,
     tier=Tier.FULL,
 )
 
@@ -170,7 +170,7 @@ ONE_WIDTH = Experiment(
         Point(activation="erf", depth=3, width=192, samples=144, outputs=1, weight_variance=1.3),
     ),
     budget=1024,
-    seconds=4.0,
+    seconds=1.1,
 )
 
 
@@ -303,7 +303,7 @@ GROWING = Experiment(
         ),
     ),
     budget=256,
-    seconds=8.0,
+    seconds=0.48,
     special="one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)",
 )
 

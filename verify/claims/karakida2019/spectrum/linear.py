@@ -34,7 +34,7 @@ EDGES = Experiment(
     simulate=linear_edges,
     points=(Point(width=144, samples=96, **NETWORK), Point(width=120, samples=170, **NETWORK)),
     budget=4608,
-    seconds=8.0,
+    seconds=2.0,
     tier=Tier.FULL,
 )
 
@@ -201,7 +201,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-12,
         tolerance_reason="an exact identity in float64",
-        seconds=0.05,
+        seconds=0.01,
         quantity="constants of theorem 3.3 of linear networks",
     ),
     Identity(
@@ -221,7 +221,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-8,
         tolerance_reason="a minimum found to 1e-7 is flat to 1e-14; quadrature next to the edge of a square root",
-        seconds=0.05,
+        seconds=0.01,
         quantity="edge of the spectrum of linear networks",
     ),
     Identity(
@@ -241,7 +241,7 @@ IDENTITIES: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-6,
         tolerance_reason="the minimum is placed to 1e-7; its third moment next to an edge loses digits",
-        seconds=0.05,
+        seconds=0.01,
         quantity="Tracy-Widom shift of the largest eigenvalue of linear networks",
     ),
 )

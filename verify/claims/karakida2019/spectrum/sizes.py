@@ -98,7 +98,7 @@ GROWTH = Experiment(
     simulate=growing_networks,
     points=(Point(widths=(16, 32, 64, 128), networks=(8, 6, 2, 1), **RELU),),
     budget=1536,
-    seconds=9.0,
+    seconds=6.8,
     special="one output: with more the largest of C nearly equal eigenvalues is biased by O(M^-1/2)",
 )
 
@@ -115,7 +115,7 @@ WIDE = Experiment(
     single="its networks are in single precision",
     points=(Point(width=400, samples=310, **RELU),),
     budget=1024,
-    seconds=11.0,
+    seconds=5.6,
     tier=Tier.FULL,
     special=GROWTH.special,
 )
@@ -126,7 +126,7 @@ RAYLEIGH = Experiment(
     simulate=largest_over_rayleigh,
     points=(Point(widths=(16, 32, 64, 128, 256), networks=(16, 16, 2, 1, 1), **RELU),),
     budget=192,
-    seconds=4.0,
+    seconds=2.6,
     special=GROWTH.special,
 )
 

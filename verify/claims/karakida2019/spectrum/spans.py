@@ -63,7 +63,7 @@ GROWING = Experiment(
         ),
     ),
     budget=1280,
-    seconds=11.0,
+    seconds=4.6,
 )
 
 
@@ -318,7 +318,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=SMALL,
         tolerance=1e-9,
         tolerance_reason="eigenvectors in float64, over gaps of a hundredth of the largest eigenvalue or more",
-        seconds=0.1,
+        seconds=0.013,
         quantity="overlap and squared cosines of eigenvectors and mean gradients",
     ),
     Claim(

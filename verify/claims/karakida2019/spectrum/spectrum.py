@@ -88,7 +88,7 @@ UNEVEN = Experiment(
         ),
     ),
     budget=4096,
-    seconds=2.0,
+    seconds=0.34,
 )
 
 
@@ -264,7 +264,7 @@ ANY_SAMPLES = Experiment(
         Point(activation="erf", weight_variance=1.7, bias_variance=2.3, **MANY),
     ),
     budget=4096,
-    seconds=3.0,
+    seconds=0.48,
 )
 
 

@@ -37,7 +37,7 @@ ABOVE = Experiment(
     simulate=above_the_limit,
     points=(Point(width=30, samples=50, steps=60, times_limit=(1.2, 1.7, 2.9), **FIGURE_2),),
     budget=512,
-    seconds=3.0,
+    seconds=1.1,
 )
 
 
@@ -62,7 +62,7 @@ SUBTRACTED = Experiment(
     simulate=with_subtraction,
     points=(Point(width=24, samples=240, steps=40, of_line=0.85, times_limit=1.6, **FIGURE_2),),
     budget=512,
-    seconds=3.0,
+    seconds=1.3,
 )
 
 EVENTS = "ten in a hundred; the readings at issue are always and never"

@@ -60,8 +60,8 @@ def _frames(
     )
 
 
-FRAMES = _frames("frames", frame_overlaps, (307, 151), (109, 47), 1.2)
-LARGE_FRAMES = _frames("large-frames", frame_eigenvalues, (2311, 97), (2003, 101), 1.0)
+FRAMES = _frames("frames", frame_overlaps, (307, 151), (109, 47), 0.65)
+LARGE_FRAMES = _frames("large-frames", frame_eigenvalues, (2311, 97), (2003, 101), 0.37)
 
 
 def _edge(p: Point, side: int) -> float:

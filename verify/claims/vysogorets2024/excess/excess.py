@@ -92,7 +92,7 @@ EXCESS_CLAIMS: tuple[AnyClaim, ...] = (
             ),
             "homogeneous": lambda rng, point: abs((point.factor - 1) * _excess(_low_rank(rng, point))),
         },
-        seconds=0.2,
+        seconds=1.1,
     ),
     Identity(
         id="vysogorets2024/excess-is-no-share",
@@ -193,7 +193,7 @@ GROWTH_CLAIM = ExactProperty(
         "at most Gamma": _beyond_gamma,
         "as the root of the dimension": _not_as_the_root,
     },
-    seconds=0.3,
+    seconds=0.017,
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (*EXCESS_CLAIMS, GROWTH_CLAIM)

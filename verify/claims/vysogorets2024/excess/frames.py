@@ -110,7 +110,7 @@ LENET = Experiment(
         for alpha in LENET_TYPICAL
     ),
     budget=512,
-    seconds=4.0,
+    seconds=3.0,
     data="digits",
 )
 
@@ -227,7 +227,7 @@ SPREADS = Identity(
     ),
     tolerance=1e-12,
     tolerance_reason="an identity in float64",
-    seconds=0.1,
+    seconds=1.3,
     data="digits",
     quantity="fitted deviations of class means and residuals",
 )
@@ -270,7 +270,7 @@ H_TERM = Experiment(
     simulate=h_term_noise,
     points=(Point(images="digits", alpha=0.3, hidden=(8, 6), samples=7, frames=64, dims=(4, 13, 50)),),
     budget=1024,
-    seconds=5.0,
+    seconds=3.6,
     tier=Tier.FULL,
     data="digits",
 )

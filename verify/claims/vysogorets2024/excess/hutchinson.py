@@ -76,7 +76,7 @@ PROBES = Experiment(
     simulate=_probes,
     points=(Point(dim=70, probes=96, noise=0.12, diagonal=1.6, mean=1.3, spike=6.6, rank=3),),
     budget=8192,
-    seconds=3.0,
+    seconds=1.4,
 )
 
 
@@ -228,7 +228,7 @@ NETWORK = Experiment(
     simulate=hessian_both_ways,
     points=(Point(images="digits", hidden=(30, 20), samples=28, dim=23, probes=30, frames=5),),
     budget=1024,
-    seconds=7.0,
+    seconds=3.4,
     data="digits",
 )
 

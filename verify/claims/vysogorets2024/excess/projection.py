@@ -91,7 +91,7 @@ SPARSE = Experiment(
         Point(eigenvalues=(1.7, 0.6, -0.8), multiplicities=(1, 2, 1), dim=2, aligned=False, frames=20),
     ),
     budget=8192,
-    seconds=1.2,
+    seconds=1.8,
     tier=Tier.FULL,
 )
 
@@ -207,7 +207,7 @@ HAAR = Experiment(
         Point(eigenvalues=(2.3, 1.1, -0.7), multiplicities=(1, 2, 2), dim=2, frames=288),
     ),
     budget=8192,
-    seconds=0.7,
+    seconds=0.35,
 )
 
 ZERO_TRACE = Experiment(
@@ -219,7 +219,7 @@ ZERO_TRACE = Experiment(
         Point(eigenvalues=(1.2, -0.6), multiplicities=(1, 2), dim=2, frames=64),
     ),
     budget=4096,
-    seconds=0.3,
+    seconds=0.19,
 )
 
 

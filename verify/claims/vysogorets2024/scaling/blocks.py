@@ -206,7 +206,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=NETWORKS,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.6,
+        seconds=0.23,
         data="digits",
         quantity="products with the diagonal blocks of the Hessian",
     ),
@@ -222,7 +222,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=FEW_IMAGES,
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=1.0,
+        seconds=2.4,
         data="digits",
         quantity="trace of the Hessian",
     ),
@@ -238,7 +238,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(5, 7, 6, 4), samples=11)),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.2,
+        seconds=0.021,
         quantity="trace of a dense Hessian by automatic differentiation",
     ),
     ExactProperty(
@@ -255,7 +255,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         tolerance=1e-14,
         tolerance_reason="zero to the last bit; entries between layers are of the order of one",
         rivals={"between layers too": lambda rng, point: _largest_entry(rng, point, within=False)},
-        seconds=0.5,
+        seconds=0.4,
     ),
     Identity(
         id="vysogorets2024/mirrored-spectrum",
@@ -270,7 +270,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(widths=(5, 7, 4), samples=9), Point(widths=(8, 6, 3), samples=14)),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.1,
+        seconds=0.012,
         quantity="spectrum of the H-term",
     ),
     Identity(
@@ -287,7 +287,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=(Point(widths=(5, 7, 6, 4), samples=9), Point(widths=(8, 6, 5, 3), samples=4)),
         tolerance=1e-12,
         tolerance_reason="rounding, of a sum of which a hundredth is left",
-        seconds=0.1,
+        seconds=0.011,
         quantity="third moment of the H-term, over the cube of its norm",
     ),
     ExactProperty(
@@ -306,6 +306,6 @@ CLAIMS: tuple[AnyClaim, ...] = (
             "the Hessian too": lambda rng, point: _negative(rng, point, "hessian"),
             "definite": _singular,
         },
-        seconds=0.5,
+        seconds=0.13,
     ),
 )

@@ -76,7 +76,7 @@ GRADIENTS = Experiment(
         Point(**LEANING_BATCH, copies=3, dim=123, draws=8, sigma_c=1.4, sigma_e=0.8, orthogonal=False),
     ),
     budget=4096,
-    seconds=1.6,
+    seconds=1.1,
 )
 
 BALANCED = Experiment(
@@ -96,7 +96,7 @@ BALANCED = Experiment(
         ),
     ),
     budget=4096,
-    seconds=1.0,
+    seconds=0.74,
 )
 
 LENGTHS = Experiment(
@@ -105,7 +105,7 @@ LENGTHS = Experiment(
     simulate=class_mean_lengths,
     points=(Point(**LEANING_BATCH, copies=1, dim=23, draws=128, sigma_c=1.4, sigma_e=0.3, orthogonal=False),),
     budget=4096,
-    seconds=1.2,
+    seconds=0.87,
 )
 
 

@@ -57,7 +57,7 @@ EQUAL_TAIL = Identity(
     ),
     tolerance=1e-10,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 1e-5 at least",
-    seconds=0.02,
+    seconds=0.01,
     quantity="squared Gamma",
 )
 
@@ -106,7 +106,7 @@ SLOPE = Identity(
     points=tuple(Point(support=s) for s in (3, 4, 7, 23)),
     tolerance=1e-14,
     tolerance_reason=MANY_DIGITS,
-    seconds=0.1,
+    seconds=0.01,
     quantity="slope of squared Gamma at one-hot",
 )
 
@@ -141,7 +141,7 @@ RATE = Identity(
     points=tuple(Point(weights=w) for w in ((1.0,), (0.7, 0.2), (3.0, 1.0, 0.4, 0.1))),
     tolerance=1e-14,
     tolerance_reason=MANY_DIGITS,
-    seconds=0.05,
+    seconds=0.017,
     quantity="rate at which squared Gamma tends to 1",
 )
 
@@ -174,7 +174,7 @@ SINGLE = Identity(
     points=tuple(Point(support=2, tail=t, classes=k) for t, k in ((0.03, 3), (0.21, 5), (0.0004, 10))),
     tolerance=1e-11,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 4e-4 at least",
-    seconds=0.02,
+    seconds=0.01,
     quantity="eigenvalues of the softmax covariance",
 )
 
@@ -192,7 +192,7 @@ SEVERAL = Identity(
     ),
     tolerance=1e-12,
     tolerance_reason="the dense matrix loses the digits of 1 - max p, which is 8e-3 at least",
-    seconds=0.02,
+    seconds=0.01,
     quantity="eigenvalues of the softmax covariance",
 )
 
@@ -227,7 +227,7 @@ TWO_POINTS = ExactProperty(
     tolerance=1e-15,
     tolerance_reason=ROUNDING,
     rivals={"two small entries": lambda _, point: _off_one(point, small=2)},
-    seconds=0.3,
+    seconds=0.01,
 )
 
 # --- ties and near ties --------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ PLATEAU = Identity(
     ),
     tolerance=1e-14,
     tolerance_reason="p_(2), exp(-39) at most, is a correction below rounding",
-    seconds=0.1,
+    seconds=0.011,
     quantity="inverse squared Gamma",
 )
 
@@ -313,7 +313,7 @@ TIED = Identity(
     ),
     tolerance=1e-14,
     tolerance_reason="exp(-78) of the others is below rounding",
-    seconds=0.1,
+    seconds=0.01,
     quantity="Gamma",
 )
 
@@ -352,7 +352,7 @@ ROUNDED = Identity(
     points=tuple(Point(classes=k, gap=gap, draws=3) for k, gap in GAPS),
     tolerance=4e-15,
     tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    seconds=0.6,
+    seconds=0.062,
     quantity="Gamma",
 )
 

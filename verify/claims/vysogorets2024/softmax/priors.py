@@ -185,7 +185,7 @@ PRIORS = Experiment(
     simulate=priors,
     points=(Point(images="digits", samples=60, priors=500, batch=2500),),
     budget=512,
-    seconds=7.0,
+    seconds=2.6,
     data="digits",
 )
 
@@ -195,7 +195,7 @@ BATCHES = Experiment(
     simulate=balanced_batches,
     points=(Point(images="digits", samples=640, fewer=80),),
     budget=512,
-    seconds=15.0,
+    seconds=1.9,
     data="digits",
 )
 
@@ -397,7 +397,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             Column(score="floor", heading="noise floor of that at 0.01", ratio=True),
         ),
         replicates=3,
-        seconds=0.7,
+        seconds=0.11,
         data="digits",
     ),
 )

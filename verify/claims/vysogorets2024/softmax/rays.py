@@ -71,7 +71,7 @@ PAIRS = Experiment(
     on_host="all of it, in numpy",
     points=(Point(classes=4, draws=64), Point(classes=10, draws=64)),
     budget=4096,
-    seconds=0.2,
+    seconds=0.051,
     tier=Tier.SMOKE,
 )
 
@@ -214,7 +214,7 @@ RAY = ExactProperty(
             -softmax.gamma_from_logits(BETAS[:, None, None] * _rays(rng, point))
         ),
     },
-    seconds=0.3,
+    seconds=0.026,
 )
 
 
@@ -254,7 +254,7 @@ EDGES = Identity(
     ),
     tolerance=1e-13,
     tolerance_reason=ROUNDING,
-    seconds=0.02,
+    seconds=0.01,
     quantity="inverse squared Gamma",
 )
 
@@ -295,7 +295,7 @@ SLOPE = Identity(
     points=tuple(Point(logits=(0.3, -1.2, 2.1, 0.7, -0.4), beta=beta) for beta in (0.13, 0.9, 2.7)),
     tolerance=1e-12,
     tolerance_reason="a few roundings of sums of powers, which cancel by a factor of some tens",
-    seconds=0.02,
+    seconds=0.01,
     quantity="slope of inverse squared Gamma along a ray",
 )
 
@@ -334,7 +334,7 @@ BATCH_RAY = Identity(
     ),
     tolerance=1e-12,
     tolerance_reason=ROUNDING,
-    seconds=0.02,
+    seconds=0.01,
     quantity="Gamma of the mean matrix",
 )
 

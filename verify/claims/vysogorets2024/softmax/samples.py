@@ -75,7 +75,7 @@ FINITE = Experiment(
         Point(p=BEFORE_COLLAPSE, copies=10, dim=50, draws=4, sigma_c=1.1, sigma_e=2.3, orthogonal=False),
     ),
     budget=4096,
-    seconds=0.7,
+    seconds=0.31,
 )
 
 FINITE_ORTHOGONAL = Experiment(
@@ -88,7 +88,7 @@ FINITE_ORTHOGONAL = Experiment(
         Point(p=BEFORE_COLLAPSE, copies=10, dim=50, draws=4, sigma_c=1.1, sigma_e=2.3, orthogonal=True),
     ),
     budget=4096,
-    seconds=0.3,
+    seconds=0.15,
 )
 
 BATCH = Experiment(
@@ -100,7 +100,7 @@ BATCH = Experiment(
         Point(p=UNSURE, copies=4, dim=11, draws=8, sigma_c=0.9, sigma_e=1.3, orthogonal=True),
     ),
     budget=4096,
-    seconds=0.2,
+    seconds=0.072,
 )
 
 

@@ -126,7 +126,7 @@ SPECTRUM = ExactProperty(
         ),
         "eigenvalues of + p p'": lambda _, point: _above_the_largest(_normalised(point.weights)),
     },
-    seconds=0.2,
+    seconds=0.028,
 )
 
 
@@ -155,7 +155,7 @@ RANK = Identity(
     "to the zero at one-hot p that the paper names.",
     tolerance=1e-12,
     tolerance_reason="whole numbers",
-    seconds=0.5,
+    seconds=0.01,
     quantity="rank of the softmax covariance",
 )
 
@@ -185,7 +185,7 @@ MOMENTS = Identity(
     points=tuple(Point(weights=w) for w in ((7, 2, 1), (31, 22, 15, 11, 8, 5, 4), (10**12, 3, 2, 2, 1))),
     tolerance=1e-15,
     tolerance_reason="rational arithmetic, rounded once",
-    seconds=0.05,
+    seconds=0.01,
     quantity="squared Gamma",
 )
 
@@ -240,7 +240,7 @@ SMALL = Identity(
     points=tuple(Point(weights=(3.0, 2.0, 1.0, 0.3), tail=t) for t in (1e-3, 1e-11, 1e-17, 1e-150, 1e-300)),
     tolerance=4e-15,
     tolerance_reason="a dozen roundings; no digits are lost to confidence",
-    seconds=0.1,
+    seconds=0.014,
     quantity="Gamma, and eigenvalues and diagonal in units of the small entries",
 )
 
@@ -286,7 +286,7 @@ BATCH = Identity(
     points=tuple(Point(p=p, dim=31, sigma_c=1.1, sigma_e=0.6) for p in PREDICTIONS),
     tolerance=1e-13,
     tolerance_reason=ROUNDING,
-    seconds=0.02,
+    seconds=0.01,
     quantity="excess of the mean G-term",
 )
 

@@ -63,7 +63,7 @@ LOGIT_MODEL = Experiment(
         Point(p=SURE, dim=20, samples=32, sigma_c=1.6, sigma_e=0.7),
     ),
     budget=8192,
-    seconds=2.5,
+    seconds=1.9,
     tier=Tier.SMOKE,
 )
 
@@ -75,7 +75,7 @@ UNIFORM_LOGIT_MODEL = Experiment(
         Point(p=(0.1,) * 10, dim=50, samples=24, sigma_c=1.1, sigma_e=2.3),
         Point(p=(0.25,) * 4, dim=30, samples=40, sigma_c=1.6, sigma_e=0.7),
     ),
-    seconds=1.5,
+    seconds=0.33,
     tier=Tier.SMOKE,
 )
 

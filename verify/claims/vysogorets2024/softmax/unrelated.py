@@ -83,7 +83,7 @@ UNRELATED = Experiment(
     single="its passes through the network are in single precision",
     points=(Point(images="digits", samples=100),),
     budget=512,
-    seconds=14.0,
+    seconds=3.6,
     data="digits",
 )
 

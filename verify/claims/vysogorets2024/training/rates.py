@@ -168,7 +168,7 @@ def _bracket_claim(claim: Claim, says: str) -> Claim:
 
 EXPONENTS: tuple[Claim, ...] = (
     _exponent_claim(
-        _experiment("two-layers", 4.0, (2, 0.012, 0.3, 200)),
+        _experiment("two-layers", 1.3, (2, 0.012, 0.3, 200)),
         says="With two layers, the largest base learning rate at which a network learns does not depend on its "
         "initial scale.",
         margin=0.05,
@@ -177,7 +177,7 @@ EXPONENTS: tuple[Claim, ...] = (
         **OTHER_DEPTH,
     ),
     _exponent_claim(
-        _experiment("three-layers", 4.0, (3, 0.07, 0.6, 250)),
+        _experiment("three-layers", 2.2, (3, 0.07, 0.6, 250)),
         says="With three layers, the largest base learning rate at which a network learns grows linearly with its "
         "initial scale.",
         margin=0.1,
@@ -187,7 +187,7 @@ EXPONENTS: tuple[Claim, ...] = (
         rivals=DEEP_SLOPES,
     ),
     _exponent_claim(
-        _experiment("deep", 7.0, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
+        _experiment("deep", 5.5, (4, 0.25, 0.8, 300), (5, 0.35, 0.9, 400)),
         says="With four and five layers, the largest base learning rate at which a network learns grows as the "
         "initial scale to the depth less two.",
         margin=0.2,

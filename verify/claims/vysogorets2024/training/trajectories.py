@@ -139,7 +139,7 @@ SAME_PATHS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-12,
         tolerance_reason=ROUNDING,
-        seconds=0.9,
+        seconds=0.43,
         data="digits",
         quantity="weights after training",
     ),
@@ -213,7 +213,7 @@ STABILITY = ExactProperty(
         "1 / |H|": lambda rng, point: _at_constant_rate(rng, point, times=0.5),
         "4 / |H|": lambda rng, point: _at_constant_rate(rng, point, times=2.0),
     },
-    seconds=0.5,
+    seconds=0.022,
 )
 
 BASE_RATE = ExactProperty(
@@ -240,7 +240,7 @@ BASE_RATE = ExactProperty(
         "linear in alpha": lambda rng, point: _at_base_rate(rng, point, layers=3),
         "without the schedule": lambda rng, point: _at_base_rate(rng, point, schedule=False),
     },
-    seconds=0.5,
+    seconds=0.023,
 )
 
 CLAIMS: tuple[AnyClaim, ...] = (*SAME_PATHS, STABILITY, BASE_RATE)

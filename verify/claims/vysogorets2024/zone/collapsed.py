@@ -173,7 +173,7 @@ COLLAPSE = Experiment(
     simulate=_collapse,
     points=(Point(images="digits", samples=60, dim=24, alpha=(9.0, 23.0, 61.0)),),
     budget=2048,
-    seconds=5.0,
+    seconds=2.9,
     data="digits",
     rounding={"plain": math.inf},  # what is left of products that cancel
 )
@@ -198,7 +198,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         ),
         tolerance=1e-11,
         tolerance_reason="logits of some hundred, rounded in float64, stand in an exponent",
-        seconds=1.0,
+        seconds=0.38,
         quantity="curvature of the loss along directions of the first layer, in 1000 digits",
     ),
     Identity(
@@ -215,7 +215,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=tuple(Point(images="digits", samples=60, alpha=alpha) for alpha in (61.0, 130.0)),
         tolerance=1e-9,
         tolerance_reason="a third class would show only where it comes within 15 / alpha^3 of the second",
-        seconds=0.2,
+        seconds=0.019,
         data="digits",
         quantity="logarithm of the trace of the first layer's block of LeNet-300-100",
     ),

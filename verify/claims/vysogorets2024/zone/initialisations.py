@@ -184,7 +184,7 @@ CONFIDENT = Experiment(
     simulate=_together,
     points=(Point(images="digits", networks=12, samples=60),),
     budget=512,
-    seconds=9.0,
+    seconds=5.6,
     data="digits",
     # some images nearly are sums of others; of pairs that are nearly alike rounding says which is the larger
     rounding={
@@ -200,7 +200,7 @@ CURVED = Experiment(
     single="its derivatives are in single precision",
     points=(Point(images="digits", networks=8, samples=40, dim=20),),
     budget=512,
-    seconds=14.0,
+    seconds=6.7,
     tier=Tier.FULL,
     data="digits",
 )
@@ -335,6 +335,6 @@ def _scattered(name: str, networks: int, **its_own: Any) -> Observation:
 
 
 OBSERVATIONS: tuple[Observation, ...] = (
-    _scattered("initialisations", 60, replicates=1, seconds=3.0),
+    _scattered("initialisations", 60, replicates=1, seconds=1.2),
     _scattered("many-initialisations", 2000, replicates=1, seconds=73.0, tier=Tier.FULL),
 )

@@ -149,7 +149,7 @@ ZONE = Experiment(
     single="its derivatives are in single precision",
     points=(Point(images="digits", samples=40, dim=50, alphas=17),),
     budget=1024,
-    seconds=36.0,
+    seconds=18.0,
     data="digits",
 )
 
@@ -163,7 +163,7 @@ EDGES = Experiment(
         Point(images="digits", network="LeNet-5", pooling="average", samples=15, dim=50, alphas=17),
     ),
     budget=128,
-    seconds=60.0,
+    seconds=16.0,
     tier=Tier.FULL,
     data="digits",
 )
@@ -180,7 +180,7 @@ FULL_SPACE = Experiment(
     simulate=whole_space,
     points=tuple(Point(images="digits", alpha=alpha, samples=60) for alpha in TYPICAL),
     budget=512,
-    seconds=8.0,
+    seconds=0.64,
     data="digits",
 )
 
@@ -199,7 +199,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=SCALING_POINTS,
         tolerance=1e-10,
         tolerance_reason="an exact identity in float64; the rival is only 3 % away",
-        seconds=3.0,
+        seconds=0.44,
         data="digits",
         quantity="excess of the projected Hessian of LeNet-300-100",
     ),
@@ -214,7 +214,7 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=SCALING_POINTS,
         tolerance=1e-10,
         tolerance_reason="an exact identity in float64",
-        seconds=3.0,
+        seconds=0.44,
         data="digits",
         quantity="projected Hessian of LeNet-300-100",
     ),

@@ -65,7 +65,7 @@ LEAST_CONFIDENT = Experiment(
     simulate=least_confident,
     points=(Point(images="digits", samples=60, alpha=(4.0, 10.0, 40.0)),),
     budget=1024,
-    seconds=6.5,
+    seconds=3.6,
     data="digits",
 )
 
@@ -134,7 +134,7 @@ OBSERVATIONS: tuple[Observation, ...] = (
             Column(score="share", heading="the least confident image's share of that block"),
         ),
         replicates=6,
-        seconds=0.3,
+        seconds=0.17,
         data="digits",
         axis="scale alpha of the weights",
     ),

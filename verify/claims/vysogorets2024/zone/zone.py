@@ -66,7 +66,7 @@ SMALL = Experiment(
         for widths in ((64, 30, 20), (64, 50, 40, 30, 20))
     ),
     budget=512,
-    seconds=2.0,
+    seconds=2.1,
     data="digits",
 )
 
@@ -302,7 +302,7 @@ UPPER = Experiment(
     simulate=upper_edges,
     points=(Point(widths=(20, 30, 20, 10), samples=100, more=10_000, dim=3),),
     budget=2048,
-    seconds=36.0,
+    seconds=8.7,
     tier=Tier.FULL,
 )
 
@@ -315,7 +315,7 @@ TIES = Experiment(
         Point(widths=(20, 30, 20, 10), alpha=6.5, temperature=1.7, samples=20_000, gap=0.02),
     ),
     budget=512,
-    seconds=4.0,
+    seconds=3.4,
 )
 
 DECAY = Experiment(
@@ -324,7 +324,7 @@ DECAY = Experiment(
     simulate=population_decay,
     points=(Point(widths=(20, 30, 10), smaller=3.0, alpha=6.3, samples=3_000, dim=5),),
     budget=1024,
-    seconds=6.0,
+    seconds=2.1,
 )
 
 UPPER_CLAIMS: tuple[AnyClaim, ...] = (
