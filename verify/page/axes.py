@@ -27,6 +27,7 @@ __all__ = [
     "example_axis",
     "line_axis",
     "logarithmic_axis",
+    "outside_the_band",
     "plain_ticks",
     "replicate_ticks",
     "row_bands",
@@ -113,7 +114,8 @@ def deviation_axis(
     near = rivals[rivals <= NEAR_RIVALS].max(initial=0.0)
     reach = max(np.abs(centres).max(initial=0.0), min(np.abs(sides).max(initial=0.0), NEAR_RIVALS), near)
     limit = 1.12 * max(float(reach), 1.6)
-    if limit > SIDES_LINEAR:
+    bent = limit > SIDES_LINEAR
+    if bent:
         getattr(axes, f"set_{along}scale")("symlog", linthresh=1.0, linscale=0.6)
         decades = range(math.floor(math.log10(min(limit, 1e15))) + 1)
         limit = min(limit, 1e15) * 1.6
@@ -127,11 +129,17 @@ def deviation_axis(
     # half a margin of room for the mark at 0
     limits = (-min(0.5, 0.05 * limit) if from_zero else -limit, limit)
     getattr(axes, f"set_{along}lim")(*limits)
-    wanted = [0.0, *(sign * value for value in dict.fromkeys(outer) for sign in (1.0, -1.0))]
+    wanted = [sign * value for value in dict.fromkeys(outer) for sign in (1.0, -1.0)]
+    wanted = [*wanted, 0.0] if bent else [0.0, *wanted]  # the ends of the band show where the scale changes
     axis.set_major_locator(
         FixedLocator(ticks_apart(axes, along, [v for v in wanted if limits[0] <= v <= limits[1]]))
     )
     return limits
+
+
+def outside_the_band(axes: Axes, along: str) -> str:
+    """What a title says of an axis of deviations that is not linear all along."""
+    return ", logarithmic outside the band" if getattr(axes, f"get_{along}scale")() == "symlog" else ""
 
 
 def ticks_apart(axes: Axes, along: str, wanted: Sequence[float]) -> list[float]:

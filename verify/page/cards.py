@@ -13,12 +13,12 @@ import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
 from verify.page.size_panels import local_slopes, mean_at
 from verify.page.vocabulary import inputs_named
-from verify.results import PointOutcome, ProfilePoint, Row, RunRecord
+from verify.results import PointOutcome, ProfilePoint, RivalOutcome, Row, RunRecord
 
 __all__ = [
     "EXACT",
@@ -141,11 +141,46 @@ class ReadRow:
 
     @property
     def rival_lines(self) -> list[tuple[str, str, bool]]:
-        """Name, greatest distance in margins, and whether it is rejected."""
-        best: dict[str, float] = {}
-        for rival in (rival for point in self.row.points for rival in point.rivals):
-            best[rival.name] = np.fmax(best.get(rival.name, math.nan), abs(rival.margins))
-        return [(name, self._away(float(far)), name not in self.rivals.missed) for name, far in best.items()]
+        """Name, what is told of it, and whether it is rejected.
+
+        That is its greatest distance in margins; where the reading fails, how far it is itself from what was measured.
+        """
+        names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
+        return [(name, self._told_of(name), name not in self.rivals.missed) for name in names]
+
+    @property
+    def nearest_rival(self) -> str:
+        """Where the reading fails, the rival that comes nearest to what was measured; empty where that says nothing."""
+        names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
+        return min(names, key=self._off, default="") if self._fails else ""
+
+    @property
+    def _fails(self) -> bool:
+        return self.row.verdict == Verdict.DISAGREES and not self.exact and not self.counts_violations
+
+    def _points_of(self, rival: str) -> list[tuple[PointOutcome, RivalOutcome]]:
+        return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
+
+    def _off(self, rival: str) -> float:
+        """How far a rival is from what was measured, at most; relative where the margin is."""
+        return max(
+            (_apart(point, other.value, self.row.relative) for point, other in self._points_of(rival)),
+            default=math.inf,
+        )
+
+    def _told_of(self, rival: str) -> str:
+        found = self._points_of(rival)
+        if not self._fails:
+            far = np.fmax.reduce([abs(other.margins) for _, other in found])
+            return self._away(float(far))
+        off, row = self._off(rival), self.row
+        if not math.isfinite(off):
+            return "no number everywhere"
+        away = factor(row.logarithm, off) if row.logarithm else percent(off) if row.relative else None
+        many = sum(other.rejected for _, other in found)
+        where = f"rejected at {many} of {len(found)} points" if many and len(found) > 1 else ""
+        told = f"{'up to ' * (len(found) > 1)}{away or wording.numeral(off, 2)} from what was measured"
+        return f"{told}, {where}" if where else told
 
     def _away(self, margins: float) -> str:
         if self.counts_violations and self.point and not math.isnan(margins):
@@ -247,6 +282,13 @@ def sensitivity(row: Row) -> str:
     if row.logarithm:
         return factor(row.logarithm, row.sensitivity)
     return percent(row.sensitivity) if row.relative else wording.numeral(row.sensitivity, 2)
+
+
+def _apart(point: PointOutcome, value: float, relative: bool) -> float:
+    """Distance of a value from what was measured at a point; infinite where there is none."""
+    scale = abs(point.measured) if relative else 1.0
+    off = abs(value - point.measured) / scale if scale else math.inf
+    return off if math.isfinite(off) else math.inf
 
 
 def _margins_away(far: float) -> str:

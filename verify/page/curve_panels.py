@@ -13,7 +13,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from verify.judging.judge import PRINTED
-from verify.page.axes import axis_of_parameter, axis_of_places, decades, deviation_axis, plain_ticks
+from verify.page.axes import (
+    axis_of_parameter,
+    axis_of_places,
+    decades,
+    deviation_axis,
+    outside_the_band,
+    plain_ticks,
+)
 from verify.page.drawing import (
     CURVE_MARKS,
     DASHES,
@@ -244,7 +251,7 @@ def residual_panel(row: Row) -> Panel:
             draw_measured(
                 axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place), said=tip(point)
             )
-        axes.set_title("Deviation in margins")
+        axes.set_title("Deviation in margins" + outside_the_band(axes, "y"))
 
     return Panel(1.05, draw, left=LEFT, right=_right(row))
 

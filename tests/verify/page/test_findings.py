@@ -64,7 +64,11 @@ WRONG = [point({"dim": 3}, 8.0, 0.08, 2.0, 0.01), point({"dim": 4}, 3.0, 0.03, 2
     ("changes", "said"),
     [
         ({}, "within 0.5 %"),  # (0.004 + 0.006) / 2
-        ({"relative": False}, "within 0.01"),
+        ({"relative": False}, "within 0.01 of 2"),
+        (
+            {"relative": False, "kind": "probability", "points": [point({}, 1.0, 0.2, 0.98, 0.17)]},
+            "a share of 0.98, within 0.19 of 1",
+        ),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 3e-13, 0.0)]}, "two routes agree to 3 × 10⁻¹³"),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 0.0, 0.0)]}, "two routes agree in every digit"),
         (
@@ -435,9 +439,9 @@ def test_an_entry_whose_claims_are_left_to_the_full_tier_is_named(left_out: dict
     results = dataclasses.replace(results, suite=dataclasses.replace(results.suite, census=census))
     (found,) = paper_findings(results)
     assert [f.on for f in found.not_run] == ["B57"] * ("--tier default" in left_out)
-    assert ("The claims on 1 of those judged wait for a fuller run" in page_of(results)) == bool(
-        found.not_run
-    )
+    assert (
+        "The verdicts on 1 of those judged are not in this run but in a fuller one" in page_of(results)
+    ) == bool(found.not_run)
 
 
 def test_networks_show_the_paper_first_and_then_what_stays_nearest() -> None:

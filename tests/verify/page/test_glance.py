@@ -20,6 +20,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 WRONG_READING: dict[str, Any] = {"verdict": "disagrees", "expected": "disagrees", "points": WRONG}
+FARTHER = WRONG_READING | {"points": [point({"dim": 3}, 16.0, 0.16, 2.0, 0.01)]}
 REAL = {"data": "digits", "replicate": "one tanh network"}
 
 
@@ -69,6 +70,13 @@ def test_a_formula_on_networks_and_as_our_copy_reads_is_one_reading_there() -> N
     ]  # fmt: skip
     assert told(rows)[0].networks == "0 of 1 reading agrees, the worst 4 times too large on one tanh network"
     assert told([rows[0], rows[2]])[0].networks == told(rows)[0].networks
+    assert told(rows)[0].there == ["row/granziol2022/n"]
+
+    worse = made("n [as our copy reads]", "theorem 7, on networks", claim="granziol2022/n",
+                 reading="as our copy reads", **FARTHER, **REAL)  # fmt: skip
+    assert told([*rows[:2], worse])[0].networks == (
+        "0 of 1 reading agrees, the worst 4 times too large and as our copy reads 8 times too large on one tanh network"
+    )
 
 
 def test_what_fails_or_is_undecided_under_its_own_condition_says_so() -> None:
@@ -140,3 +148,10 @@ def test_what_is_judged_on_networks_alone_says_nothing_of_a_model() -> None:
     worst = "violated in 12 % of the replicates on one tanh network"
     assert equation.networks == f"0 of 1 reading agrees, the worst {worst}"
     assert "0 of 1 reading agrees, the worst violated in" in page_of(shown)
+
+
+def test_an_equation_of_others_is_none_of_the_paper() -> None:
+    """Eq. (7) of a work that the paper rests on is not its own eq. (7)."""
+    own, others = made("o", "eq. (7)"), made("k", "", standing="known elsewhere")
+    others = dataclasses.replace(others, source="Schoenholz et al. (2017), eq. (7), beside " + own.source)
+    assert [s.readings for s in told([own, dataclasses.replace(own, id="granziol2022/o2"), others])] == [2]

@@ -170,6 +170,10 @@ def test_links_of_the_first_page_to_a_search_ask_for_what_there_is(pages: Mappin
             name, _, value = part.partition("=")
             if name == "networks":
                 continue
+            if name == "only":  # rows that have a line
+                places = {place for _, place in re.findall(r'href="([^"#]*)#([^"]*)"', text)}
+                assert {*unquote(value).split("+")} <= places, query
+                continue
             if name == "q":  # words that the reader could have typed, and that find something
                 words = unquote(value)
                 assert re.search(rf'data-words="[^"]*{re.escape(words)}', text), query
@@ -177,6 +181,13 @@ def test_links_of_the_first_page_to_a_search_ask_for_what_there_is(pages: Mappin
             (options,) = re.findall(rf'<select name="{name}">(.*?)</select>', text)
             assert f'<option value="{value.replace("%20", " ")}">' in options, query
     assert {option for option in OUTCOMES if option not in text} == set()
+
+
+def test_a_number_leads_to_as_many_lines_as_it_says(pages: Mapping[str, str]) -> None:
+    leads = re.findall(r'data-query="only=([^"]*)">(?:\d+ of )?(\d+) reading', pages["report.html"])
+    assert len(leads) > 3
+    for rows, number in leads:
+        assert len(rows.split("+")) == int(number), rows
 
 
 def test_no_latex_is_left_on_a_page(pages: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from verify.page import ratios, wording
 from verify.page.cards import EXACT
 from verify.page.counts import percent
 from verify.page.report.on_networks import case, ran_on, seen
-from verify.page.report.statements import first, misprinted, numbered, place, stands
+from verify.page.report.statements import first, misprinted, place, stands, statement_of
 from verify.results import OTHER_IMAGES, InventoryRow, Observed, PointOutcome, Results, Row
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "how_far",
     "left_to_a_fuller",
     "paper_findings",
+    "real_readings",
     "where_real",
 ]
 
@@ -38,6 +39,9 @@ MOST, FAILURES = 5, 3
 
 FAILING = (Standing.AS_STATED, Standing.CORRECTED, Standing.OUTSIDE, Standing.KNOWN, Standing.OURS)
 """What fails and is no misprint, sort by sort: a reading outside the paper's own condition is no error of the paper."""
+
+ROUNDING = 1e-3
+"""Two routes that part by more agree by an approximation."""
 
 TIMES = 2.0
 """From here on a ratio reads better as a factor than in percent."""
@@ -71,8 +75,9 @@ class PaperFindings(NamedTuple):
     """What was found on one paper; `holds` and `fails` have the first few, with the number of all.
 
     `misprints` are those that are judged as our copy reads, `all_misprints` counts the statements in the table of them.
-    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all. `reported`
-    are the entries that only a table shows, `not_run` those that only a fuller run shows or judges.
+    `judged_on_networks` counts readings that agree and that fail as foreseen there, and those of them all, whose rows
+    are `there`. `reported` are the entries that only a table shows, `not_run` those that only a fuller run shows or
+    judges.
     """
 
     paper: str
@@ -83,6 +88,7 @@ class PaperFindings(NamedTuple):
     fails: list[Failing]
     networks: list[Finding]
     judged_on_networks: tuple[int, int, int]
+    there: list[str]
     partly: list[Finding]
     unjudged: list[Finding]
     reported: list[Finding]
@@ -144,6 +150,7 @@ def _on_paper(results: Results, paper: str, most: int) -> PaperFindings:
             sum(_foreseen(row) for row in real),
             len(real),
         ),
+        there=[f"row/{row.id}" for row in real],
         partly=[_entry(e) for e in entries if e.status == Status.PARTLY and e not in fuller],
         unjudged=[_entry(entry) for entry in entries if entry.status in (Status.OPEN, Status.NOT_CHECKABLE)],
         reported=[_entry(entry) for entry in observed if made & {*entry.observations}],
@@ -206,7 +213,17 @@ def how_closely(row: Row) -> str:
     limit = ", extrapolated in size" if row.kind in SPANS_SIZES and row.model_based else ""
     if row.logarithm:
         return f"within {factor(row.logarithm, off)}{limit}"
-    return (f"within {percent(off)}" if row.relative else f"within {wording.numeral(off, 2)}") + limit
+    return (f"within {percent(off)}" if row.relative else _within(row, off)) + limit
+
+
+def _within(row: Row, off: float) -> str:
+    """A deviation in the unit of the quantity, and from what; of a share what was measured, too."""
+    one, *others = {wording.numeral(p.predicted, 3) for p in row.points}
+    said = f"within {wording.numeral(off, 2)}" + f" of {one}" * (not others)
+    if row.kind != Kind.PROPORTION:
+        return said
+    measured = min(row.points, key=lambda p: -abs(p.measured - p.predicted)).measured
+    return f"a share of {wording.numeral(measured, 2)}, {said}"
 
 
 def how_far(row: Row) -> str:
@@ -253,8 +270,11 @@ def _words(row: Row, titles: Mapping[str, str]) -> str:
 
 
 def _basis(row: Row) -> str:
-    """What a verdict rests on."""
-    return "exact" if row.kind in EXACT else "model-based" if row.model_based else "sampled"
+    """What a verdict rests on; two routes that part by more than rounding are not called exact."""
+    if row.kind not in EXACT:
+        return "model-based" if row.model_based else "sampled"
+    apart = max((p.measured for p in row.points), default=0.0) if row.kind == "identity" else 0.0
+    return "not sampled" if row.verdict == Verdict.AGREES and apart > ROUNDING else "exact"
 
 
 def _where(row: Row) -> str:
@@ -281,24 +301,30 @@ def _entry(entry: InventoryRow) -> Finding:
 
 def _elsewhere(row: Row, results: Results) -> str:
     """What a statement that holds of a model comes to on real networks, where readings of it are judged there."""
-    statement = numbered(place(row, results))
+    statement = statement_of(row, results)
     of_it = [
         other
         for other in results.rows
-        if other.paper == row.paper and numbered(place(other, results)) == statement
+        if other.paper == row.paper and statement_of(other, results) == statement
     ]
     said = "" if row.data else where_real(of_it)
     return f"on networks {said}" if said else ""
 
 
-def where_real(rows: Iterable[Row]) -> str:
-    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there.
+def real_readings(rows: Iterable[Row]) -> list[Row]:
+    """The readings that are judged on real networks.
 
     A formula as our copy reads stands for its claim only where the claim has no other: else it is no second statement.
     """
     judged = [row for row in rows if row.data]
     repaired = {row.claim for row in judged if row.reading != PRINTED}
-    real = [row for row in judged if row.reading != PRINTED or row.claim not in repaired]
+    return [row for row in judged if row.reading != PRINTED or row.claim not in repaired]
+
+
+def where_real(rows: Iterable[Row]) -> str:
+    """How many readings agree on real networks, and how far off the worst is; empty where none is judged there."""
+    judged = list(rows)
+    real = real_readings(judged)
     if not real:
         return ""
     agree = sum(row.verdict == Verdict.AGREES for row in real)
@@ -310,7 +336,9 @@ def where_real(rows: Iterable[Row]) -> str:
     if worst is None:
         return said
     network = worst.replicate.partition(",")[0]
-    return f"{said}, the worst {how_far(worst)}" + f" on {network}" * bool(network)
+    as_read = [row for row in judged if row.claim == worst.claim and row not in real and _foreseen(row)]
+    far = dict.fromkeys([how_far(worst), *map(how_far, as_read)])
+    return f"{said}, the worst {' and as our copy reads '.join(far)}" + f" on {network}" * bool(network)
 
 
 def _factor(row: Row) -> float:

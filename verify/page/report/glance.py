@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from verify.model import Standing, Verdict
-from verify.page.report.findings import how_closely, how_far, where_real
+from verify.page.report.findings import how_closely, how_far, real_readings, where_real
 from verify.page.report.statements import (
     capitalised,
     closed,
     first,
     importance,
     misprinted,
-    numbered,
     place,
     stands,
+    statement_of,
 )
 from verify.results import Results, Row
 
@@ -34,8 +34,8 @@ class Statement(NamedTuple):
 
     `holds` is how it does on its own model, corrected where our copy is misprinted; `misprint` what the table of
     misprints has of it, itself or what stands with it, `reads` how far off that is as our copy reads, if it is judged,
-    by the row `read`; `networks` what it comes to on real data. What is not judged is empty. `target` is the row that
-    the verdict is of, `query` finds all readings.
+    by the row `read`; `networks` what it comes to on real data, in the rows `there`. What is not judged is empty.
+    `target` is the row that the verdict is of, `query` finds all readings.
     """
 
     number: str
@@ -48,6 +48,7 @@ class Statement(NamedTuple):
     reads: str
     read: str
     networks: str
+    there: list[str]
     readings: int
 
 
@@ -72,9 +73,9 @@ def _of_paper(results: Results, paper: str, most: int) -> list[Statement]:
     titles, places = {e.id: e.title for e in entries}, {e.id: k for k, e in enumerate(entries)}
     groups: defaultdict[str, list[Row]] = defaultdict(list)
     for row in results.rows:
-        where = place(row, results)
-        if row.paper == paper and numbered(where) != where:
-            groups[numbered(where)].append(row)
+        number = statement_of(row, results)
+        if row.paper == paper and number != place(row, results):
+            groups[number].append(row)
     wrong = {row.id for row in misprinted(results.rows)}
     main = {name: rows for name, rows in groups.items() if _is_main(name, rows)}
     ranked = sorted(main, key=lambda name: _rank(name, main[name], wrong))[:most]
@@ -118,6 +119,7 @@ def _statement(
         reads=how_far(judged) if judged else "",
         read=f"row/{judged.id}" if judged else "",
         networks=where_real(rows),
+        there=[f"row/{row.id}" for row in real_readings(rows)],
         readings=len(rows),
     )
 

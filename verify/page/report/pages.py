@@ -214,6 +214,7 @@ def _first(contents: Contents, links: Links, changed: bool) -> Markup:
         promises=[summary.sentence(line) for line in promise_lines(suite.promises)],
         pilots=len(summary.after_pilots(results.rows)),
         families=summary.own_families(suite),
+        decided={promise.paper for promise in suite.promises if promise.decided},
         single=summary.error_of_one(suite),
         host=suite.host,
     )

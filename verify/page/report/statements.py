@@ -9,7 +9,17 @@ from verify.model import Standing, Verdict
 from verify.page.cards import EXACT
 from verify.results import Results, Row
 
-__all__ = ["capitalised", "closed", "first", "importance", "mended", "misprinted", "numbered", "place"]
+__all__ = [
+    "capitalised",
+    "closed",
+    "first",
+    "importance",
+    "mended",
+    "misprinted",
+    "numbered",
+    "place",
+    "statement_of",
+]
 
 _LEVELS = (r"theorem|proposition", r"lemma|corollary|algorithm", r"eqs?\.|eq\b")
 _NUMBERED = re.compile(r"(theorem|lemma|proposition|eqs?\.?) \(?(\w[\w.]*)", re.IGNORECASE)
@@ -26,7 +36,7 @@ def first(rows: Iterable[Row], results: Results, places: Mapping[str, int]) -> l
 
     found: dict[str, Row] = {}
     for row in sorted(rows, key=rank):
-        found.setdefault(numbered(place(row, results)), row)
+        found.setdefault(statement_of(row, results), row)
     return list(found.values())
 
 
@@ -74,6 +84,12 @@ def numbered(place: str) -> str:
     """
     found = _NUMBERED.search(place)
     return found.group().lower() if found else place
+
+
+def statement_of(row: Row, results: Results) -> str:
+    """The numbered statement of its paper that a row judges, as `numbered`; a number in the work of others is none."""
+    where = place(row, results)
+    return where if row.standing == Standing.KNOWN or "beside " in where else numbered(where)
 
 
 def closed(number: str) -> str:

@@ -93,8 +93,8 @@ LIPSCHITZ = Identity(
     ),
     printed="infimum of the eigenvalues",
     reads=r"\text{Lipschitz constant} = \text{infimum of the eigenvalues of the Hessian}",
-    finding="As our copy reads it is the infimum of the eigenvalues; it is the supremum of the absolute "
-    "eigenvalues, an upper bound on the largest, as Section 2.2 has it.",
+    finding="As our copy reads it is the infimum of the eigenvalues, where the supremum of the absolute ones is meant, "
+    "an upper bound on the largest, as Section 2.2 has it.",
     tolerance=1e-3,
     tolerance_reason="chords of length 0.016 miss the steepest tangent by 2e-5",
     seconds=0.01,

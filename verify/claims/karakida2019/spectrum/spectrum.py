@@ -188,8 +188,8 @@ def _rivals(entries: Entries, first: bool) -> dict[str, Callable[[Point], float]
 SLIP = Passage(Standing.MISPRINT, "obtained using order parameters", "Eq 11", slip=True)
 
 FINDING = (
-    "As our copy reads, eq. (11) has a forward order parameter in both places. Kappa pairs the backward one of a layer "
-    "with the forward one below it; a lost tilde, very likely a slip of the text conversion."
+    "As our copy reads, eq. (11) has a forward order parameter in both places, where kappa pairs the backward one of a "
+    "layer with the forward one below it; a lost tilde, very likely a slip of the text conversion."
 )
 
 UNEVEN_CLAIMS: tuple[AnyClaim, ...] = (

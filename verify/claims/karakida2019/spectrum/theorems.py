@@ -235,8 +235,8 @@ FISHER_CLAIMS: tuple[AnyClaim, ...] = (
         predict=lambda p: float(_statistics(p).mean),
         printed=_eq_11_as_read,
         reads=r"\kappa_1 = \sum_{l=1}^{L} \frac{\alpha_{l-1}}{\alpha} \hat q_t^l\, \hat q_t^{l-1}",
-        finding="As our copy reads, eq. (11) has a forward order parameter in both places. Kappa1 pairs the backward "
-        "one of a layer with the forward one below it; a lost tilde, very likely a slip of the text conversion.",
+        finding="As our copy reads, eq. (11) has a forward order parameter in both places, where kappa1 pairs the "
+        "backward one of a layer with the forward one below it; a lost tilde, very likely a slip of the conversion.",
         margin=0.03,
         margin_reason=LINEAR,
         rivals={

@@ -325,8 +325,8 @@ CLAIMS: tuple[AnyClaim, ...] = (
         points=on_both({}, alpha=1300.0, samples=8, dim=3),
         printed="none",
         passage=Passage(Standing.AS_STATED, "the loss curvature vanishes along all directions", "Section 5"),
-        finding="Read of the norm of the Hessian it holds below the zone; above, that norm grows as alpha^(L-2). Read "
-        "of the excess of positive curvature it holds on both sides.",
+        finding="That the curvature vanishes along all directions holds below the zone; above it the norm of the "
+        "Hessian grows as alpha^(L-2), and what vanishes on both sides is the excess of positive curvature.",
         tolerance=1e-10,
         tolerance_reason="an image would need two logits closer than 1e-8 to show",
         seconds=0.16,

@@ -12,16 +12,17 @@
   const boxes = Array.from(finder.querySelectorAll(".entryline, details.topic, .papershelf"));
   const topics = Array.from(finder.querySelectorAll("details.topic"));
   const count = document.getElementById("count");
-  let chosen = -1, shown = [];
+  let chosen = -1, shown = [], only = "";
 
   const value = (field) => (field.type === "checkbox" ? (field.checked ? field.value : "") : field.value.trim());
-  const asked = () => fields.map((field) => [field.name, value(field)]).filter(([, said]) => said);
+  const asked = () => [...fields.map((field) => [field.name, value(field)]), ["only", only]].filter(([, said]) => said);
 
   const matches = (hit, state, words) => {
     const data = hit.item.dataset;
     for (const name of ["paper", "topic", "reading", "outcome", "networks"])
       if (state[name] && data[name] !== state[name]) return false;
     if (state.misprints && !data.misprint) return false;
+    if (state.only && !state.only.split(" ").includes(hit.link.hash.slice(1))) return false;
     return words.every((word) => hit.words.includes(" " + word) || (word.length > 3 && hit.words.includes(word)));
   };
 
@@ -47,9 +48,10 @@
     for (const box of boxes) box.hidden = key ? true : !box.querySelector("li.hit:not([hidden])");
     if (narrowed !== topics.narrowed) for (const topic of topics) topic.open = narrowed;
     topics.narrowed = narrowed;
+    finder.classList.toggle("narrowed", narrowed);
     shown = found;
     choose(-1);
-    count.textContent = narrowed || key ? found.length + " of " + hits.length + (found.length === 1 ? " line" : " lines") : "";
+    count.textContent = narrowed || key ? found.length + " of " + hits.length + " lines" + (only ? ", those that the number counts" : "") : "";
     return state;
   };
 
@@ -71,6 +73,7 @@
 
   const read = (text) => {
     const said = new URLSearchParams(text);
+    only = said.get("only") || "";
     for (const field of fields)
       if (field.type === "checkbox") field.checked = said.get(field.name) === "1";
       else field.value = said.get(field.name) || "";
@@ -92,7 +95,7 @@
 
   filters.hidden = false;
   for (const link of document.querySelectorAll("a[data-query]")) link.href = "#?" + link.dataset.query;
-  filters.addEventListener("input", () => { apply(); keep(); });
+  filters.addEventListener("input", () => { only = ""; apply(); keep(); });
   document.getElementById("clear").addEventListener("click", () => { read(""); keep(); byName.q.focus(); });
   document.addEventListener("keydown", (event) => {
     const typing = /^(input|select|textarea)$/i.test(event.target.tagName || "");
