@@ -18,6 +18,7 @@ from tests.simulate.objectives.processes import in_two_processes
 from verify import cli
 from verify.practice.loading import problem
 from verify.practice.plan import plan
+from verify.practice.plan.pages import plan_json
 
 SOURCE = """
 from torch import nn
@@ -25,17 +26,13 @@ from torch import nn
 def build():
     print("building")
     return nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2))
-
-def normed():
-    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 2))
 """
 
 COMMON = ["--data", "data.npz", "--dtype", "float64", "--json"]
-PLAN = ["plan", "--batch-sizes", "2,4,8,15", "--steps", "20"]
+PLAN = ["plan", "--batch-sizes", "2,4,15", "--steps", "20"]
 COMMANDS = {
     "measure": ["measure", "--model", "my_net.py:build", "--top", "2", *COMMON],
     "plan": [*PLAN, "--model", "my_net.py:build", "--optimizer", "adam", *COMMON],
-    "plan with batch statistics": [*PLAN, "--model", "my_net.py:normed", "--drop-last", *COMMON],
 }
 
 _SMALLEST = 1e-6
@@ -87,6 +84,15 @@ class _Failing(nn.Linear):
         return super().forward(x)
 
 
+def _normed_plan(group: Any = None) -> dict[str, Any]:
+    """Of a network whose statistics are those of a batch, and that draws what it drops."""
+    torch.manual_seed(0)
+    normed = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 2))
+    data = torch.randn(15, 4, dtype=torch.float64), torch.arange(15) % 2
+    given = problem(normed, data, dtype="float64", group=group)
+    return json.loads(plan_json(plan(given, [2, 4, 8, 15], steps=20, drop_last=True)))
+
+
 def _failing_plan(rank: int) -> str:
     """What a process is told of a plan whose second one cannot train."""
     torch.manual_seed(0)
@@ -99,8 +105,25 @@ def _failing_plan(rank: int) -> str:
     return "nothing"
 
 
-def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(tmp_path: Path) -> None:
-    first, second = in_two_processes(tmp_path, _failing_plan)
+def _both(rank: int) -> tuple[dict[str, Any], str]:
+    return _normed_plan(distributed.group.WORLD), _failing_plan(rank)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[dict[str, Any], str]]:
+    """What each of two processes, started once, makes of both plans."""
+    return in_two_processes(tmp_path_factory.mktemp("plans"), _both)
+
+
+def test_batch_statistics_are_those_of_one_process(planned: list[tuple[dict[str, Any], str]]) -> None:
+    for made, _ in planned:
+        _require_alike(_normed_plan(), made, "")
+
+
+def test_a_plan_that_fails_in_one_process_ends_in_all_with_its_words(
+    planned: list[tuple[dict[str, Any], str]],
+) -> None:
+    (_, first), (_, second) = planned
     assert first.startswith("ValueError: process 1 of 2: model and loss must train on batches of 3 samples")
     assert second.startswith("ValueError: model and loss must train on batches of 3 samples")
 
