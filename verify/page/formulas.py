@@ -82,7 +82,7 @@ _WRITTEN = (
 GREEK: dict[str, str] = dict(zip(_WRITTEN.split(" "), "αβγδεεζηθκλμνξπρστφχψωΓΔΛΣΦΨΩ", strict=True))
 _NAMED = "|".join(sorted(GREEK, key=len, reverse=True))
 _LETTER = re.compile(rf"(?<![A-Za-z])({_NAMED})(?![A-Za-z]|-[a-z])")
-_HATTED = re.compile(rf"(?<![A-Za-z])(?:({_NAMED})-tilde|([A-Z])hat|(H)t)(?![A-Za-z])")
+_HATTED = re.compile(rf"(?<![A-Za-z])(?!That|What)(?:({_NAMED})-tilde|([A-Z])hat|(H)t)(?![A-Za-z])")
 _INDEX = re.compile(
     "(?<![A-Za-z0-9_])((?:d(?=[A-Z]))?[A-Za-z\u0370-\u03ff][\u0302\u0303]?)(?:_{?([A-Za-z0-9]+)}?|(?<=[ηκ])([0-9]))(?![A-Za-z0-9_])"
 )

@@ -23,6 +23,7 @@ from verify.results import InventoryRow
         ("alpha^(L-1) norm of Ht", "α<sup>L−1</sup> norm of H̃", "α^(L-1) norm of H̃"),
         ("1 - |p|^2", "1 − |p|<sup>2</sup>", "1 − |p|²"),
         ("B^(-1/2), 10^3", "B<sup>−1/2</sup>, 10<sup>3</sup>", "B^(−1/2), 10³"),
+        ("That Qhat is What", "That Q\u0302 is What", "That Q\u0302 is What"),
         ("sum_k Q_k (-log Qhat_k)", "Σ<sub>k</sub> Q<sub>k</sub> (−log Q̂<sub>k</sub>)", "Σ_k Q_k (−log Q̂_k)"),
         ("below -2 sigma", "below −2 σ", "below −2 σ"),
         ("dL_max of order B^-1/4", "dL<sub>max</sub> of order B<sup>−1/4</sup>", "dL_max of order B^−1/4"),
