@@ -139,7 +139,7 @@ def deviation_axis(
 
 def outside_the_band(axes: Axes, along: str) -> str:
     """What a title says of an axis of deviations that is not linear all along."""
-    return ", logarithmic outside the band" if getattr(axes, f"get_{along}scale")() == "symlog" else ""
+    return ", logarithmic beyond one" if getattr(axes, f"get_{along}scale")() == "symlog" else ""
 
 
 def ticks_apart(axes: Axes, along: str, wanted: Sequence[float]) -> list[float]:

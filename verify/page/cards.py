@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from verify.judging.power import factor
-from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Verdict, raised
+from verify.model import BOUNDS_EVERY_REPLICATE, ONE_SIDED, SPANS_SIZES, Kind, Verdict, raised
 from verify.page import wording
 from verify.page.counts import percent
 from verify.page.size_panels import local_slopes, mean_at
@@ -152,21 +152,24 @@ class ReadRow:
     def nearest_rival(self) -> str:
         """Where the reading fails, the rival that comes nearest to what was measured; empty where that says nothing."""
         names = dict.fromkeys(rival.name for point in self.row.points for rival in point.rivals)
-        return min(names, key=self._off, default="") if self._fails else ""
+        known = [name for name in names if self._fails and math.isfinite(self._off(name))]
+        return min(known, key=self._off, default="")
 
     @property
     def _fails(self) -> bool:
-        return self.row.verdict == Verdict.DISAGREES and not self.exact and not self.counts_violations
+        """Whether rivals are told by what was measured: of functions only the distance from the theory is known."""
+        kind = self.row.kind
+        told_by_theory = self.exact or self.counts_violations or kind == Kind.DISTRIBUTION
+        return self.row.verdict == Verdict.DISAGREES and not told_by_theory
 
     def _points_of(self, rival: str) -> list[tuple[PointOutcome, RivalOutcome]]:
         return [(point, other) for point in self.row.points for other in point.rivals if other.name == rival]
 
     def _off(self, rival: str) -> float:
-        """How far a rival is from what was measured, at most; relative where the margin is."""
-        return max(
-            (_apart(point, other.value, self.row.relative) for point, other in self._points_of(rival)),
-            default=math.inf,
-        )
+        """How far a rival is from what was measured, at most; relative if the margin is and nothing measured is 0."""
+        found = self._points_of(rival)
+        relative = self.row.relative and all(point.measured for point, _ in found)
+        return max((_apart(point, other.value, relative) for point, other in found), default=math.inf)
 
     def _told_of(self, rival: str) -> str:
         found = self._points_of(rival)
@@ -176,7 +179,8 @@ class ReadRow:
         off, row = self._off(rival), self.row
         if not math.isfinite(off):
             return "no number everywhere"
-        away = factor(row.logarithm, off) if row.logarithm else percent(off) if row.relative else None
+        relative = row.relative and all(point.measured for point, _ in found)
+        away = factor(row.logarithm, off) if row.logarithm else percent(off) if relative else None
         many = sum(other.rejected for _, other in found)
         where = f"rejected at {many} of {len(found)} points" if many and len(found) > 1 else ""
         told = f"{'up to ' * (len(found) > 1)}{away or wording.numeral(off, 2)} from what was measured"
@@ -287,7 +291,7 @@ def sensitivity(row: Row) -> str:
 def _apart(point: PointOutcome, value: float, relative: bool) -> float:
     """Distance of a value from what was measured at a point; infinite where there is none."""
     scale = abs(point.measured) if relative else 1.0
-    off = abs(value - point.measured) / scale if scale else math.inf
+    off = abs(value - point.measured) / scale
     return off if math.isfinite(off) else math.inf
 
 

@@ -130,7 +130,7 @@ distributed.init_process_group("gloo", "file://{meeting}", rank=0, world_size=1)
 group = distributed.group.WORLD
 Ranks(group).gathered("a word", "here")
 distributed.destroy_process_group()
-threading.Thread(target=lambda: (time.sleep(0.1), print("it got its turn")), daemon=True).start()
+threading.Thread(target=lambda: (time.sleep(0.01), print("it got its turn")), daemon=True).start()
 """
 
 

@@ -49,3 +49,28 @@ def test_differences_are_plain_numbers_where_the_margin_is() -> None:
         [of(3.0, 3.25, 6.0, rejected=False)], relative=False, verdict="disagrees", expected="disagrees"
     )
     assert card.rival_lines[1] == ("near", "0.25 from what was measured", False)
+
+
+def test_what_is_measured_as_nothing_is_told_by_plain_distances() -> None:
+    points = [
+        point({}, 1.0, 0.05, 0.0, 0.1, rivals=[rival("zero", 0.0, 1.0, 0.05), rival("two", 2.0, 1.0, 0.05)])
+    ]
+    card = shown(points, verdict="disagrees", expected="disagrees")
+    assert [told for _, told, _ in card.rival_lines] == [
+        "0 from what was measured",
+        "2 from what was measured",
+    ]
+    assert card.nearest_rival == "zero"
+
+
+def test_no_rival_is_the_nearest_where_none_has_a_number() -> None:
+    nan = float("nan")
+    card = shown([of(3.0, nan, nan, rejected=False)], verdict="disagrees", expected="disagrees")
+    assert card.nearest_rival == ""
+
+
+def test_functions_keep_their_distance_from_the_theory() -> None:
+    """What was measured of them is a distance from the theory, too: two alike may lie on opposite sides."""
+    points = [point({}, 0.0, 0.1, 0.3, 0.02, rivals=[rival("other", 0.3, 0.0, 0.1)])]
+    card = shown(points, kind="distribution", verdict="disagrees", expected="disagrees")
+    assert card.rival_lines == [("other", "3 margins", True)] and card.nearest_rival == ""

@@ -69,6 +69,14 @@ WRONG = [point({"dim": 3}, 8.0, 0.08, 2.0, 0.01), point({"dim": 4}, 3.0, 0.03, 2
             {"relative": False, "kind": "probability", "points": [point({}, 1.0, 0.2, 0.98, 0.17)]},
             "a share of 0.98, within 0.19 of 1",
         ),
+        (
+            {
+                "relative": False,
+                "kind": "probability",
+                "points": [point({"n": p}, p, 0.2, p, 0.085) for p in (0.0, 1.0)],
+            },
+            "within 0.085",
+        ),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 3e-13, 0.0)]}, "two routes agree to 3 × 10⁻¹³"),
         ({"kind": "identity", "points": [point({}, 0.0, 1e-9, 0.0, 0.0)]}, "two routes agree in every digit"),
         (

@@ -32,7 +32,7 @@ COMMON = ["--data", "data.npz", "--dtype", "float64", "--json"]
 PLAN = ["plan", "--batch-sizes", "2,4,15", "--steps", "20"]
 COMMANDS = {
     "measure": ["measure", "--model", "my_net.py:build", "--top", "2", *COMMON],
-    "plan": [*PLAN, "--model", "my_net.py:build", "--optimizer", "adam", *COMMON],
+    "plan": [*PLAN, "--model", "my_net.py:build", "--optimizer", "adam", "--drop-last", *COMMON],
 }
 
 _SMALLEST = 1e-6

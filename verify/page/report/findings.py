@@ -217,13 +217,13 @@ def how_closely(row: Row) -> str:
 
 
 def _within(row: Row, off: float) -> str:
-    """A deviation in the unit of the quantity, and from what; of a share what was measured, too."""
+    """A deviation in the unit of the quantity; from what, if that is one number, and of a share what was measured."""
     one, *others = {wording.numeral(p.predicted, 3) for p in row.points}
-    said = f"within {wording.numeral(off, 2)}" + f" of {one}" * (not others)
-    if row.kind != Kind.PROPORTION:
+    said = f"within {wording.numeral(off, 2)}"
+    if others:
         return said
-    measured = min(row.points, key=lambda p: -abs(p.measured - p.predicted)).measured
-    return f"a share of {wording.numeral(measured, 2)}, {said}"
+    farthest = _worst(row.points, _off).measured
+    return f"a share of {wording.numeral(farthest, 2)}, " * (row.kind == Kind.PROPORTION) + f"{said} of {one}"
 
 
 def how_far(row: Row) -> str:

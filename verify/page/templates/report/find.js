@@ -95,7 +95,11 @@
 
   filters.hidden = false;
   for (const link of document.querySelectorAll("a[data-query]")) link.href = "#?" + link.dataset.query;
-  filters.addEventListener("input", () => { only = ""; apply(); keep(); });
+  filters.addEventListener("input", (event) => {
+    if (event.target.name !== "sort") only = "";
+    apply();
+    keep();
+  });
   document.getElementById("clear").addEventListener("click", () => { read(""); keep(); byName.q.focus(); });
   document.addEventListener("keydown", (event) => {
     const typing = /^(input|select|textarea)$/i.test(event.target.tagName || "");
