@@ -60,8 +60,8 @@ def free_memory(device: str, workers: int = 1) -> float:
 
     Examples
     --------
-    >>> 0 < free_memory("cpu", 2) == free_memory("cpu") / 2
-    True
+    >>> round(free_memory("cpu") / free_memory("cpu", 2))  # what is free changes from one call to the next
+    2
     """
     import torch
 

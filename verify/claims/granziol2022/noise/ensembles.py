@@ -236,6 +236,7 @@ WISHART_NOISE = Experiment(
     ),
     budget=4096,
     seconds=1.3,
+    tier=Tier.FULL,
 )
 
 

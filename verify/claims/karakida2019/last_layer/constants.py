@@ -69,6 +69,7 @@ SAME = Experiment(
     ),
     budget=2048,
     seconds=1.7,
+    tier=Tier.FULL,
 )
 
 OTHER = Experiment(

@@ -14,7 +14,18 @@ from theory.fisher import layer_normalisation
 from verify.claims.karakida2019 import PAPER
 from verify.claims.karakida2019.wide_networks import network_of, setting
 from verify.judging.estimands import variance
-from verify.model import OURS, AnyClaim, Claim, ExactProperty, Experiment, Kind, NoTheory, Passage, Standing
+from verify.model import (
+    OURS,
+    AnyClaim,
+    Claim,
+    ExactProperty,
+    Experiment,
+    Kind,
+    NoTheory,
+    Passage,
+    Standing,
+    Tier,
+)
 from verify.model.domains import Between
 
 __all__ = ["CLAIMS"]
@@ -117,6 +128,7 @@ TAIL = Experiment(
     ),
     budget=12288,
     seconds=0.86,
+    tier=Tier.FULL,
 )
 
 

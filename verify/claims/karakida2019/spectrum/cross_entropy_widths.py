@@ -137,6 +137,7 @@ SOFTMAX_OUTLIERS = Experiment(
     points=(Point(**SOFTMAX_SETTING, depth=2, outputs=3, widths=(8, 16, 32, 64), draws=(4, 3, 2, 1)),),
     budget=384,
     seconds=1.7,
+    tier=Tier.FULL,
 )
 
 
