@@ -27,12 +27,12 @@ __all__ = [
     "example_axis",
     "line_axis",
     "logarithmic_axis",
-    "outside_the_band",
     "plain_ticks",
     "replicate_ticks",
     "row_bands",
     "tick_text",
     "ticks_apart",
+    "where_logarithmic",
 ]
 
 SIDES_LINEAR = 12.0
@@ -137,7 +137,7 @@ def deviation_axis(
     return limits
 
 
-def outside_the_band(axes: Axes, along: str) -> str:
+def where_logarithmic(axes: Axes, along: str) -> str:
     """What a title says of an axis of deviations that is not linear all along."""
     return ", logarithmic beyond one" if getattr(axes, f"get_{along}scale")() == "symlog" else ""
 

@@ -167,9 +167,14 @@ class ReadRow:
 
     def _off(self, rival: str) -> float:
         """How far a rival is from what was measured, at most; relative if the margin is and nothing measured is 0."""
-        found = self._points_of(rival)
-        relative = self.row.relative and all(point.measured for point, _ in found)
-        return max((_apart(point, other.value, relative) for point, other in found), default=math.inf)
+        relative = self._relative
+        return max(
+            (_apart(p, other.value, relative) for p, other in self._points_of(rival)), default=math.inf
+        )
+
+    @property
+    def _relative(self) -> bool:
+        return self.row.relative and all(point.measured for point in self.row.points)
 
     def _told_of(self, rival: str) -> str:
         found = self._points_of(rival)
@@ -179,8 +184,7 @@ class ReadRow:
         off, row = self._off(rival), self.row
         if not math.isfinite(off):
             return "no number everywhere"
-        relative = row.relative and all(point.measured for point, _ in found)
-        away = factor(row.logarithm, off) if row.logarithm else percent(off) if relative else None
+        away = factor(row.logarithm, off) if row.logarithm else percent(off) if self._relative else None
         many = sum(other.rejected for _, other in found)
         where = f"rejected at {many} of {len(found)} points" if many and len(found) > 1 else ""
         told = f"{'up to ' * (len(found) > 1)}{away or wording.numeral(off, 2)} from what was measured"

@@ -18,8 +18,8 @@ from verify.page.axes import (
     axis_of_places,
     decades,
     deviation_axis,
-    outside_the_band,
     plain_ticks,
+    where_logarithmic,
 )
 from verify.page.drawing import (
     CURVE_MARKS,
@@ -251,7 +251,7 @@ def residual_panel(row: Row) -> Panel:
             draw_measured(
                 axes, in_margins(point), x=x, limits=limits, mark=_mark(row, place), said=tip(point)
             )
-        axes.set_title("Deviation in margins" + outside_the_band(axes, "y"))
+        axes.set_title("Deviation in margins" + where_logarithmic(axes, "y"))
 
     return Panel(1.05, draw, left=LEFT, right=_right(row))
 

@@ -16,10 +16,10 @@ from verify.page.axes import (
     example_axis,
     line_axis,
     logarithmic_axis,
-    outside_the_band,
     plain_ticks,
     replicate_ticks,
     row_bands,
+    where_logarithmic,
 )
 from verify.page.curve_panels import curve_panel, residual_panel
 from verify.page.distribution_panels import distribution_panels
@@ -96,7 +96,7 @@ def _forest_panel(row: Row, *, drawn: bool) -> Panel:
             if names:
                 rivals_in_margins(axes, point, -place, limits, names)
             name_line(axes, point, called[place], -place)
-        axes.set_xlabel(f"{wording.terms(row).deviation} / margin{outside_the_band(axes, 'x')}")
+        axes.set_xlabel(f"{wording.terms(row).deviation} / margin{where_logarithmic(axes, 'x')}")
         axes.set_title(heading)
 
     height = _pitch(0.54 if names else 0.44, called) * len(points) + 0.1
@@ -199,7 +199,7 @@ def _examples_panel(row: Row) -> Panel:
         example_axis(axes, len(row.points))
         axes.set_title(
             title(row.quantity + ": deviation in margins" if row.quantity else "Deviation in margins")
-            + outside_the_band(axes, "y")
+            + where_logarithmic(axes, "y")
         )
 
     return Panel(1.9, draw, top=room(f"{row.quantity}: deviation in margins"))
