@@ -14,9 +14,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+import losscurv
 from simulate import data
-from verify.practice import loading
-from verify.practice.plan import plan
 
 SIZES = (1, 4, 16, 64, 256, 500)
 
@@ -24,8 +23,7 @@ SIZES = (1, 4, 16, 64, 256, 500)
 def main() -> None:
     """Plan, print and draw."""
     digits = data.digits((1, 8, 8)).tensors(dtype=torch.float32)
-    problem = loading.problem(trained(*digits), digits, samples=500)
-    found = plan(problem, SIZES, directions=5, heavy=10)
+    found = losscurv.plan(trained(*digits), digits, batch_sizes=SIZES, samples=500)
     curvature = found.linearised
     if curvature is None:
         raise SystemExit(found.not_linearised)

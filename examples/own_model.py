@@ -24,7 +24,7 @@ def main() -> None:
     batches = [data.digits((1, 8, 8)).tensors(dtype=torch.float32)]
 
     rng = np.random.default_rng(0)
-    objective = Objective(model, loss, batches)
+    objective = Objective(model, batches, loss)
     print(f"loss {objective.value():.4f}, {objective.dim} parameters, {objective.samples:.0f} samples")
     for name, matrix in (("Hessian", hessian(objective)), ("Gauss-Newton matrix", gauss_newton(objective))):
         found = extremes(matrix, rng, largest=3, smallest=1)

@@ -12,9 +12,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
+import losscurv
 from simulate import data
-from verify.practice import loading
-from verify.practice.plan import plan
 
 SIZE, STEPS = 32, 100
 
@@ -52,11 +51,10 @@ def networks() -> dict[str, nn.Module]:
 
 def main() -> None:
     """Plan, train, print and draw."""
-    inputs, targets = data.digits((1, 8, 8)).tensors(dtype=torch.float32)
+    inputs, targets = (part[:800] for part in data.digits((1, 8, 8)).tensors(dtype=torch.float32))
     figure = Figure(figsize=(9, 3), layout="constrained")
     for axes, (name, model) in zip(figure.subplots(1, 3, sharey=True), networks().items(), strict=True):
-        problem = loading.problem(model, (inputs, targets), samples=800)
-        found = plan(problem, [SIZE], steps=STEPS, linearised=False)
+        found = losscurv.plan(model, (inputs, targets), batch_sizes=SIZE, steps=STEPS, linearised=False)
         (at,) = found.trials
         print(f"{name}: loss {found.state.loss:.2f}, of the best constant output {found.state.constant:.2f}")
         if at.start is None:
@@ -65,7 +63,7 @@ def main() -> None:
         upper = "" if at.fails is None else f" to {at.fails:g}"
         print(f"  start with {at.start:g}; largest that should train {at.trains:g}{upper}")
         for rate in (at.start / 4, at.start, at.fails or 4 * at.start):
-            end = trained(model, problem.inputs, problem.targets, rate)
+            end = trained(model, inputs, targets, rate)
             print(f"  {2 * STEPS} steps at {rate:g}: loss {end:.3f}")
         rungs = [rung for rung in at.walked.rungs if rung.loss is not None]
         axes.plot([rung.rate for rung in rungs], [rung.loss for rung in rungs], "o-")

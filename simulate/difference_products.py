@@ -104,7 +104,7 @@ def difference_hessian(objective: Objective, *, tolerance: float = 0.05) -> Diff
     --------
     >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
     >>> weight = torch.zeros(1, 2, dtype=torch.float64)
-    >>> line = Objective(lambda p, x: x @ p[0].T, torch.nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), torch.nn.MSELoss(), parameters=[weight])
     >>> found = difference_hessian(line).difference([1.0, 0.0])
     >>> found.product.round(decimals=6), found.error < 1e-6
     (tensor([10., -1.], dtype=torch.float64), True)

@@ -91,7 +91,7 @@ def hessian(objective: Objective) -> CurvatureOperator:
     --------
     >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
     >>> weight = torch.zeros(1, 2, dtype=torch.float64)
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> hessian(line).dense()  # 2 x'x / N
     tensor([[10., -1.],
             [-1.,  5.]], dtype=torch.float64)

@@ -66,7 +66,7 @@ class Probe:
         """The loss on some samples as one batch, or on all."""
         rows = torch.arange(SAMPLES) if chosen is None else chosen
         batch = [(self.inputs[rows], self.targets[rows])]
-        return Objective(self.model, self.ground.network.loss, batch, training=True)
+        return Objective(self.model, batch, self.ground.network.loss, training=True)
 
     def batches(self, size: int, count: int) -> list[Tensor]:
         """Different ones, of an order of their own."""

@@ -21,7 +21,7 @@ from benchmarks.rates.records import Answer, Measured
 from benchmarks.rates.search import best, rate
 from simulate.training.trial_training import OPTIMISERS, Training, TrialRun
 from verify.practice.loading import problem
-from verify.practice.plan.optimisers import chosen_optimiser
+from verify.practice.plan.optimizers import chosen_optimizer
 from verify.practice.plan.planned import along_power
 from verify.practice.plan.trials import Trials
 
@@ -278,7 +278,7 @@ def _trials(asked: Asked, ahead: Callable[[int], int]) -> Trials:
     inputs, targets = ground.data
     return Trials(
         problem=problem(ground.model, (inputs, targets), loss=ground.network.loss, name=ground.network.name),
-        optimiser=chosen_optimiser(asked.optimiser, rate=FIXED[asked.optimiser]),
+        optimiser=chosen_optimizer(asked.optimiser, rate=FIXED[asked.optimiser]),
         sizes=sorted(SIZES),
         constant=ground.constant,
         level=ground.level,

@@ -162,7 +162,7 @@ def factor_errors(
     >>> from simulate.objectives import Objective
     >>> from simulate.operators import gauss_newton
     >>> line = nn.Linear(2, 3).double()
-    >>> one = Objective(line, nn.MSELoss(), (torch.ones(4, 2).double(), torch.zeros(4, 3).double()))
+    >>> one = Objective(line, (torch.ones(4, 2).double(), torch.zeros(4, 3).double()), nn.MSELoss())
     >>> found = factor_errors(gauss_newton(one), kfac(one), np.random.default_rng(0))
     >>> round(found.whole.value, 9), found.whole.standard_error, round(found.largest, 9)
     (0.0, 0.0, 1.0)

@@ -170,7 +170,7 @@ def kfac(
     >>> from torch import nn
     >>> line = nn.Linear(2, 3, bias=False).double()
     >>> x = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double()
-    >>> factors = kfac(Objective(line, nn.MSELoss(), (x, torch.zeros(2, 3).double())))
+    >>> factors = kfac(Objective(line, (x, torch.zeros(2, 3).double()), nn.MSELoss()))
     >>> factors.blocks[0].inputs[0], factors.blocks[0].outputs[0].round(decimals=3)
     (tensor([[ 5.0000, -0.5000],
             [-0.5000,  2.5000]], dtype=torch.float64), tensor([[0.6670, 0.0000, 0.0000],
@@ -221,7 +221,7 @@ def ekfac(
     >>> from torch import nn
     >>> from simulate.modules.diagonals import gauss_newton_diagonal
     >>> net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).double()
-    >>> objective = Objective(net, nn.MSELoss(), (torch.eye(3).double(), torch.zeros(3, 2).double()))
+    >>> objective = Objective(net, (torch.eye(3).double(), torch.zeros(3, 2).double()), nn.MSELoss())
     >>> bool(abs(ekfac(objective).trace() - gauss_newton_diagonal(objective).sum()) < 1e-12)
     True
     """

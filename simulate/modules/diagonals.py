@@ -130,7 +130,7 @@ def gauss_newton_diagonal(objective: Objective) -> Tensor:
     Linear regression, G = 2 x'x / N:
 
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> gauss_newton_diagonal(line).round(decimals=9)
     tensor([10., 16.], dtype=torch.float64)
     """
@@ -187,7 +187,7 @@ def hessian_diagonal(objective: Objective, *, most: int = 10_000) -> Tensor:
     Examples
     --------
     >>> x = torch.tensor([[1.0], [2.0]]).double()
-    >>> cube = Objective(lambda p, x: p[0]**3 * x, lambda z, y: z.mean(), (x, x), parameters=[torch.ones(1).double()])
+    >>> cube = Objective(lambda p, x: p[0]**3 * x, (x, x), lambda z, y: z.mean(), parameters=[torch.ones(1).double()])
     >>> hessian_diagonal(cube)  # 6 p times the mean of x
     tensor([9.], dtype=torch.float64)
     """

@@ -75,7 +75,7 @@ def empirical_kernel(model: Any, inputs: Any, *, parameters: Any = None, traced:
 def outputs_alone(model: Any, inputs: Any, parameters: Any = None) -> Objective:
     """A model without a loss, on inputs as one batch."""
     samples = rows(placed(inputs, torch.zeros(())))
-    return Objective(model, mean_output, (inputs, torch.zeros(samples)), parameters=parameters)
+    return Objective(model, (inputs, torch.zeros(samples)), mean_output, parameters=parameters)
 
 
 def kernel_of(objective: Objective, *, traced: bool = False) -> Tensor:

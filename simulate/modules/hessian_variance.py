@@ -79,7 +79,7 @@ def quadratic_forms(objective: Objective, vectors: Any, *, matrix: Matrix = "hes
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> quadratic_forms(line, torch.eye(2))  # 2 x^2
     array([[18., 32.],
            [ 2.,  0.]])
@@ -111,7 +111,7 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> bilinear_forms(line, torch.eye(2), [1.0, 0.0])  # 2 x x_1
     array([[18., 24.],
            [ 2.,  0.]])
@@ -153,7 +153,7 @@ def total_variance(
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x), nn.MSELoss(), parameters=[weight])
     >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
     Estimate(value=128.0, standard_error=0.0)
     """
@@ -208,7 +208,7 @@ def variance_along(objective: Objective, vector: Any, *, matrix: Matrix = "hessi
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]), torch.zeros(1, 2)
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> variance_along(line, [1.0, 0.0])  # of (18, 24) and (2, 0)
     416.0
     """

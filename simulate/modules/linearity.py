@@ -80,7 +80,7 @@ def is_piecewise_linear(objective: Objective) -> bool:
     >>> data = torch.ones(4, 2), torch.ones(4, 1)
     >>> for kink in (nn.ReLU(), nn.Tanh()):
     ...     net = nn.Sequential(nn.Linear(2, 3), kink, nn.Linear(3, 1))
-    ...     print(is_piecewise_linear(Objective(net, nn.MSELoss(), data)))
+    ...     print(is_piecewise_linear(Objective(net, data, nn.MSELoss())))
     True
     False
     """

@@ -65,7 +65,7 @@ def projected_terms(objective: Objective, frame: Any) -> Terms:
     Examples
     --------
     >>> model = nn.Linear(2, 3, dtype=torch.float64)
-    >>> objective = Objective(model, nn.CrossEntropyLoss(), (torch.eye(2), torch.tensor([0, 2])))
+    >>> objective = Objective(model, (torch.eye(2), torch.tensor([0, 2])), nn.CrossEntropyLoss())
     >>> terms = projected_terms(objective, torch.eye(9, 4))
     >>> terms.g_term.shape, bool(terms.h_term.any())  # linear in the parameters
     (torch.Size([4, 4]), False)

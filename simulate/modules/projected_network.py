@@ -85,7 +85,7 @@ class ProjectedNetwork(Homogeneous):
     """
 
     def __init__(self, model: nn.Module, x: Any, labels: Any, frame: Any) -> None:
-        objective = Objective(model, nn.CrossEntropyLoss(), (torch.as_tensor(x), labels))
+        objective = Objective(model, (torch.as_tensor(x), labels), nn.CrossEntropyLoss())
         columns = _columns(objective, frame)
         if not (sites.covers(objective) and sites.by_sample(objective)):
             rule = "model must be made of layers with weights, and treat each sample on its own"

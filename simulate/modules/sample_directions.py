@@ -125,7 +125,7 @@ def sample_directions(
 
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> found = sample_directions(line, [[1.0], [0.0]], np.random.default_rng(0)).statistics
     >>> found.projected.ravel().round(9), found.squared.ravel().round(9), np.abs(found.overlaps).ravel().round(9)
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))

@@ -83,7 +83,7 @@ def sample_grams(objective: Objective) -> SampleGrams:
 
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> sample_grams(line).largest.round(9)
     array([50.,  2.])
     """
@@ -103,7 +103,7 @@ def trace_gauss_newton(objective: Objective) -> float:
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> round(trace_gauss_newton(line), 9)
     26.0
     """
@@ -129,7 +129,7 @@ def trace_hessian(objective: Objective) -> float:
     --------
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
-    >>> line = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     >>> round(trace_hessian(line), 9)
     26.0
     """
@@ -151,7 +151,7 @@ def curved_tensors(objective: Objective) -> Iterator[str]:
     --------
     >>> from torch import nn
     >>> net = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()
-    >>> list(curved_tensors(Objective(net, nn.MSELoss(), (torch.ones(4, 2), torch.ones(4, 1)))))
+    >>> list(curved_tensors(Objective(net, (torch.ones(4, 2), torch.ones(4, 1)), nn.MSELoss())))
     ['0.weight', '0.bias']
     """
     if is_piecewise_linear(objective):

@@ -97,7 +97,7 @@ def visited(objective: Objective, leaves: Sequence[Tensor], batch: Batch) -> tup
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-    >>> objective = Objective(model, nn.MSELoss(), (torch.ones(5, 3), torch.zeros(5, 2)))
+    >>> objective = Objective(model, (torch.ones(5, 3), torch.zeros(5, 2)), nn.MSELoss())
     >>> _, sites = visited(objective, objective.leaves(), next(objective.batches()))
     >>> [(dict(site.places), tuple(site.nudge.shape)) for site in sites]
     [({'weight': 0, 'bias': 1}, (5, 4)), ({'weight': 2, 'bias': 3}, (5, 2))]
@@ -180,9 +180,9 @@ def covers(objective: Objective) -> bool:
     Examples
     --------
     >>> model, data = nn.Linear(3, 2), (torch.ones(5, 3), torch.zeros(5, 2))
-    >>> covers(Objective(model, nn.MSELoss(), data))
+    >>> covers(Objective(model, data, nn.MSELoss()))
     True
-    >>> covers(Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), data, parameters=[model.weight]))
+    >>> covers(Objective(lambda p, x: x @ p[0].T, data, nn.MSELoss(), parameters=[model.weight]))
     False
     """
     if objective.model is None or objective.runs_again:
@@ -226,7 +226,7 @@ def apart(objective: Objective) -> bool:
     Examples
     --------
     >>> data = torch.randn(5, 3), torch.zeros(5, 2)
-    >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    >>> apart(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()))
     False
     """
     with objective.measured(), torch.no_grad():
@@ -250,9 +250,9 @@ def by_sample(objective: Objective) -> bool:
     Examples
     --------
     >>> data = torch.randn(5, 3), torch.zeros(5, 2)
-    >>> by_sample(Objective(nn.Linear(3, 2), nn.MSELoss(), data))
+    >>> by_sample(Objective(nn.Linear(3, 2), data, nn.MSELoss()))
     True
-    >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), nn.MSELoss(), data))
+    >>> by_sample(Objective(nn.Sequential(nn.Linear(3, 2), nn.Softmax(0)), data, nn.MSELoss()))
     False
     """
     if not apart(objective):

@@ -27,6 +27,7 @@ __all__ = [
     "cuts",
     "cuttable",
     "held",
+    "is_batch",
     "joined",
     "of_several",
     "pair",
@@ -62,11 +63,21 @@ def repeatable(data: Any, size: int | None = None) -> Iterable[Any]:
         return [data]
     if of_samples(data):
         return Stacked(data, size)
+    if isinstance(data, Tensor | np.ndarray):
+        raise ValueError(
+            f"data must be a pair (inputs, targets) or batches of such pairs, got a single {type(data).__name__};"
+            " for other batches give loss(model, batch)"
+        )
     if not isinstance(data, Iterable):
         raise ValueError(
             f"data must be batches (inputs, targets) or one such pair, got {type(data).__name__}"
         )
     return held(data) if isinstance(data, Iterator) else data
+
+
+def is_batch(data: Any) -> bool:
+    """Whether data are one batch of whatever kind, not several: a tuple, a mapping, a tensor or an array."""
+    return isinstance(data, tuple | Mapping | Tensor | np.ndarray)
 
 
 def _is_pair(data: Any) -> bool:
@@ -168,9 +179,10 @@ def pair(item: Any) -> tuple[Any, Any]:
             )
         return {key: part for key, part in item.items() if key != name}, item[name]
     if not isinstance(item, tuple | list) or len(item) != 2:
+        length = f" of length {len(item)}" if isinstance(item, tuple | list) else ""
         raise ValueError(
-            f"data must give batches (inputs, targets), got {type(item).__name__}"
-            + (f" of length {len(item)}" if isinstance(item, tuple | list) else "")
+            f"data must give batches (inputs, targets), got {type(item).__name__}{length}; for batches of another form"
+            " give loss(model, batch)"
         )
     return item[0], item[1]
 

@@ -1,4 +1,4 @@
-"""Data sets of single samples as batches, by their protocol: what `torch.utils.data.DataLoader` takes by number.
+"""Data by name, and data sets of single samples as batches: what `torch.utils.data.DataLoader` takes by number.
 
 A sample is a pair (input, target), or a mapping with labels, of tensors, arrays, numbers, lists of numbers, or images
 that are none of these but give an array, which become (C, H, W) in [0, 1] as torchvision's `ToTensor` has them. What
@@ -7,7 +7,8 @@ is text in a mapping is left out. Samples of one shape that follow each other ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
@@ -16,10 +17,57 @@ import torch
 from torch import Tensor
 from torch.utils import data as torch_data
 
-__all__ = ["Stacked", "of_samples"]
+from simulate import data as archives
+
+__all__ = ["DIGITS", "Stacked", "named_data", "of_samples"]
+
+DIGITS = "digits"
+"""Name of the embedded images."""
+
+_DIGIT_SHAPES = ((1, 28, 28), (784,), (1, 8, 8), (64,), (3, 32, 32))
 
 SIZE = 128
 """Samples in a batch where nobody says."""
+
+
+def named_data(name: str | os.PathLike[str], run: Callable[[Tensor], object]) -> tuple[Any, Any]:
+    """Inputs and targets of an ``.npz`` file, or the embedded digits in the first shape that a model takes.
+
+    Parameters
+    ----------
+    name
+        The path of a file with ``x_train, y_train`` or ``x, y``, whose inputs of type uint8 are divided by 255; or
+        ``"digits"``.
+    run
+        Calls the model on two images; what it raises says that the model takes another shape.
+
+    Raises
+    ------
+    ValueError
+        If the file is missing, damaged or without such arrays, or the model takes digits of no shape.
+
+    Examples
+    --------
+    >>> images, labels = named_data("digits", torch.nn.Linear(64, 10).double())
+    >>> images.shape, labels.shape
+    ((1797, 64), (1797,))
+    """
+    if name != DIGITS:
+        inputs, targets = archives.arrays(name, ("x_train", "y_train"), ("x", "y"))
+        return inputs / 255 if inputs.dtype == np.uint8 else inputs, targets
+    first = ""
+    for shape in _DIGIT_SHAPES:
+        size = {784: (1, 28, 28), 64: (1, 8, 8)}.get(shape[0], shape)
+        images = archives.digits(size)
+        pixels = images.images.reshape(-1, *shape)
+        try:
+            run(torch.tensor(pixels[:2]))  # two: batch normalisation in training mode needs them
+        except Exception as error:  # code of others raises whatever it likes where shapes do not fit
+            first = first or " ".join(f"{type(error).__name__}: {error}".split())
+            continue
+        return pixels, images.labels
+    shapes = ", ".join(map(str, _DIGIT_SHAPES))
+    raise ValueError(f"data digits must fit the model in one of the shapes {shapes}; the first: {first}")
 
 
 class Stacked:

@@ -36,8 +36,8 @@ def require_deterministic(objective: Objective) -> None:
     >>> from torch import nn
     >>> model = nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2))
     >>> data = (torch.ones(4, 3), torch.tensor([0, 1, 1, 0]))
-    >>> require_deterministic(Objective(model, nn.CrossEntropyLoss(), data))
-    >>> require_deterministic(Objective(model, nn.CrossEntropyLoss(), data, training=True))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss()))
+    >>> require_deterministic(Objective(model, data, nn.CrossEntropyLoss(), training=True))
     Traceback (most recent call last):
     ValueError: data and model must give the same loss twice, got ...: dropout in training mode ('0')
     """

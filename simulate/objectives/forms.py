@@ -26,9 +26,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from simulate.objectives.reductions import of_classes
+from simulate.objectives.losses import of_classes
 
-__all__ = ["Form", "arguments", "asked_form", "classes_last", "picked"]
+__all__ = ["Form", "arguments", "asked_form", "classes_last", "picked", "returned_parts"]
 
 LOGITS = "logits"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -149,7 +149,7 @@ def picked(found: Any, field: str | int | None = None) -> Tensor:
     """
     if isinstance(found, Tensor) and field is None:
         return found
-    parts = _parts(found)
+    parts = returned_parts(found)
     held = {name: part for name, part in parts.items() if isinstance(part, Tensor)}
     if field is not None:
         if field not in held:
@@ -174,8 +174,8 @@ def _told(found: Any, held: Mapping[Any, Tensor]) -> str:
     return f"{type(found).__name__} of {', '.join(map(str, held)) or 'none'}"
 
 
-def _parts(found: Any) -> dict[Any, Any]:
-    """What a model returned, by names or numbers."""
+def returned_parts(found: Any) -> dict[Any, Any]:
+    """Outputs of a model that returns several, by name or number; none of one that returns a tensor."""
     if isinstance(found, Mapping):
         return dict(found)
     if dataclasses.is_dataclass(found):

@@ -21,7 +21,7 @@ from torch.nn import functional
 from simulate.objectives.batches import window
 from simulate.objectives.derivatives import normal
 from simulate.objectives.forms import Form, arguments
-from simulate.objectives.reductions import IGNORED, of_classes
+from simulate.objectives.losses import IGNORED, of_classes
 from simulate.objectives.restoring import as_found
 
 __all__ = ["Labels"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -18,20 +20,34 @@ from simulate.objectives.batches import (
     Batch,
     cuts,
     cuttable,
+    is_batch,
     of_several,
+    pair,
+    placed,
     repeatable,
     rows,
     window,
 )
-from simulate.objectives.datasets import Stacked
+from simulate.objectives.datasets import Stacked, named_data
 from simulate.objectives.derivatives import slopes
-from simulate.objectives.forms import Form, asked_form, picked
+from simulate.objectives.forms import Form, asked_form, picked, returned_parts
 from simulate.objectives.heads import Few, Head, by_chunks, by_positions, head_of
 from simulate.objectives.labels import Labels
+from simulate.objectives.losses import (
+    BatchLoss,
+    Count,
+    Loss,
+    Reduction,
+    counted_by,
+    default_loss,
+    named_loss,
+    reduction_of,
+    require_order,
+    shaped,
+)
 from simulate.objectives.parameters import Leaves, Parametric, doubled, in_place, parametric, unwrapped
 from simulate.objectives.passes import Tally, given
 from simulate.objectives.ranks import Ranks
-from simulate.objectives.reductions import Count, Loss, Reduction, counted_by, reduction_of
 from simulate.objectives.restoring import as_found, in_mode
 from simulate.objectives.sharing import few_of_group, of_one, pieces_of_group
 
@@ -51,14 +67,18 @@ class Objective:
         `field`. How inputs go into a module, and where classes of a language model lie, is told in
         `simulate.objectives.forms`. Parameters of half precision are measured in single precision; of a model that is
         compiled, the module inside, and its compiled parts as they were written.
-    loss
-        A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`.
     data
         Batches (inputs, targets), such as a `DataLoader` or a list; or one such pair, of tensors or arrays, which is
-        one batch. Inputs may be a tuple or, by name, a mapping of tensors. A batch may also be a mapping with `labels`
-        among its inputs, as transformers have it; those of a causal language model are moved by one position, see
-        `shifted`. A data set of single samples is stacked, see `simulate.objectives.datasets`. An iterator is held in
-        memory, and must end. What loads anew for every pass must give the same samples, in whatever order.
+        one batch; or the path of an ``.npz`` file with ``x_train, y_train`` or ``x, y``; or ``"digits"``. Inputs may
+        be a tuple or, by name, a mapping of tensors. A batch may also be a mapping with `labels` among its inputs, as
+        transformers have it; those of a causal language model are moved by one position, see `shifted`. A data set of
+        single samples is stacked, see `simulate.objectives.datasets`. An iterator is held in memory, and must end.
+        What loads anew for every pass must give the same samples, in whatever order.
+    loss
+        A function of outputs and targets, one number for a batch, such as `nn.CrossEntropyLoss()`, or its name:
+        "cross-entropy", "mse" or "bce". If None, cross-entropy for targets that are whole numbers, else the squared
+        error. Where batches are no pairs, a function ``loss(model, batch)`` whose first argument is named ``model``,
+        see `simulate.objectives.losses.BatchLoss`.
     parameters
         Of a module: names of parameters or of submodules, all that require a gradient if None. Of a function: its
         parameters, a sequence of tensors.
@@ -96,7 +116,7 @@ class Objective:
     >>> model = nn.utils.skip_init(nn.Linear, 2, 1, bias=False, dtype=torch.float64)
     >>> _ = model.weight.data.copy_(torch.tensor([[1.0, 2.0]]))
     >>> x, y = torch.eye(2, dtype=torch.float64), torch.zeros(2, 1, dtype=torch.float64)
-    >>> objective = Objective(model, nn.MSELoss(), [(x, y), (x, y), (x[:1], y[:1])])
+    >>> objective = Objective(model, [(x, y), (x, y), (x[:1], y[:1])], nn.MSELoss())
     >>> round(objective.value(), 12)  # (1 + 4 + 1 + 4 + 1) / 5
     2.2
     >>> objective.gradient()
@@ -106,8 +126,8 @@ class Objective:
     def __init__(
         self,
         model: nn.Module | Callable[[Sequence[Tensor], Any], Tensor],
-        loss: Loss,
         data: Any,
+        loss: Loss | str | None = None,
         *,
         parameters: Any = None,
         reduction: Reduction | None = None,
@@ -123,16 +143,25 @@ class Objective:
                 "training must be False with a group: what is drawn, and the statistics of a batch, are those of one"
                 " process"
             )
+        if isinstance(model, Objective):
+            raise ValueError("model must be a module or a function, got an Objective: use it as it is")
+        require_order("Objective", model, data, loss)
         with self.ranks.together("an objective"):
             model = unwrapped(model)
+            self.model = model if isinstance(model, nn.Module) else None
+            found = parametric(model, parameters)
+            if isinstance(data, str | os.PathLike):
+                data = self._opened(data, found, training)
+            self._named = loss is not None
+            data, loss = self._with_loss(model, data, loss, found.parameters[0], chunk)
             self.reduction = reduction_of(loss, reduction)
-            self._copy(parametric(model, parameters))
+            self._copy(found)
             self.form, self._looked = Form(field), False
+            self._shape: tuple[int, ...] | None = None
             self._head: Head | None = None
             self._runs_again: bool | None = None
             self._unchanged = False
             self.recordable: dict[str, bool] = {}
-            self.model = model if isinstance(model, nn.Module) else None
             self.training, self.criterion = training, loss
             self._count, self._counted = counted_by(loss) if count is None else count, count is not None
             self._coupling: str | None = None
@@ -156,6 +185,35 @@ class Objective:
         self.fixed, self.state = found.fixed, found.state
         self.originals = tuple(zip(found.names, found.originals, strict=True))
         self._leaves: Leaves = tuple(p.detach().requires_grad_() for p in self._own)
+
+    def _opened(self, name: str | os.PathLike[str], found: Parametric, training: bool) -> tuple[Any, Any]:
+        """The data of a file, or the digits in the shape that the model takes."""
+
+        def run(inputs: Tensor) -> None:
+            with as_found(self.model, training), torch.no_grad():
+                found.call(found.parameters, placed(inputs, found.parameters[0]))
+
+        return named_data(name, run)
+
+    def _with_loss(
+        self, model: Any, data: Any, loss: Any, like: Tensor, chunk: int | None
+    ) -> tuple[Any, Loss]:
+        """Data and loss as the rest has them: pairs (inputs, targets), and a function of outputs and targets."""
+        if BatchLoss.takes_model(loss):
+            if not isinstance(model, nn.Module):
+                raise ValueError("model must be a module where loss takes (model, batch), got a function")
+            loss = BatchLoss(loss, model)
+            return loss.pairs(repeatable([data] if is_batch(data) else data, chunk), like), loss
+        if loss is not None:
+            return data, named_loss(loss)
+        with self.ranks.together("a loss"), as_found(None, training=False):
+            data = repeatable(data, chunk)
+            own = next((type(default_loss(pair(item)[1])) for item in data), None)
+            # a process of a group may hold no samples: it follows the others
+            found = next((kind for kind in self.ranks.gathered("a loss", own) if kind is not None), None)
+        if found is None:
+            raise ValueError("data must hold at least one sample, got none")
+        return data, found()
 
     def _take(self, data: Any) -> None:
         with self.ranks.together("the data"):
@@ -209,7 +267,7 @@ class Objective:
         --------
         >>> model = nn.utils.skip_init(nn.Linear, 1, 1, bias=False)
         >>> _ = model.weight.data.fill_(1.0)
-        >>> objective = Objective(model, nn.MSELoss(), (torch.ones(3, 1), torch.zeros(3, 1)))
+        >>> objective = Objective(model, (torch.ones(3, 1), torch.zeros(3, 1)), nn.MSELoss())
         >>> _ = model.weight.data.fill_(2.0)
         >>> objective.value(), objective.renewed().value()
         (1.0, 4.0)
@@ -544,7 +602,10 @@ class Objective:
     def _given(self) -> Iterator[tuple[Any, Any]]:
         """The batches as they are given, without empty ones."""
         tally = Tally()
-        yield from given(self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled)
+        for inputs, targets in given(
+            self.data, tally, like=self._own[0], most=self._chunk, labels=self._labelled
+        ):
+            yield inputs, targets if self._shape is None else targets.reshape(len(targets), *self._shape)
         self._tally = tally if self._tally is None else self._tally
         self._tally.require(tally)
 
@@ -561,8 +622,23 @@ class Objective:
                 loss=self.criterion,
                 field=self.form.field,
             )
+            if isinstance(self.criterion, BatchLoss):
+                found = self._call(self._own, inputs)
+                self.criterion.look_at(returned_parts(found), picked(found, self.form.field))
+            self._shape = self._target_shape(inputs, targets)
             if self.form.last and not self._counted and by_positions(self.criterion, self.reduction):
                 self._head = head_of(self, inputs)
+
+    def _target_shape(self, inputs: Any, targets: Any) -> tuple[int, ...] | None:
+        """Shape of the output of a sample where single numbers are to be given it: torch would spread them over all."""
+        single = isinstance(targets, Tensor) and targets.numel() == len(targets)
+        if not single or not isinstance(self.criterion, nn.MSELoss | nn.BCEWithLogitsLoss):
+            return None
+        with torch.no_grad():
+            shape = tuple(self.form.turned(picked(self._call(self._own, inputs), self.form.field)).shape[1:])
+        if shape == targets.shape[1:] or (self._named and math.prod(shape) > 1):
+            return None  # who names the loss may mean one target for several outputs, of which torch warns
+        return tuple(shaped(targets, shape).shape[1:])
 
     def _require_separable(self) -> None:
         """Of data in several batches, which have no loss of their own but the mean of those of the batches."""

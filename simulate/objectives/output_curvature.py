@@ -50,7 +50,7 @@ def output_curvature(objective: Objective, outputs: Tensor, batch: Batch) -> Ben
 
     Examples
     --------
-    >>> objective = Objective(nn.Linear(2, 2), nn.CrossEntropyLoss(), (torch.ones(1, 2), torch.tensor([0])))
+    >>> objective = Objective(nn.Linear(2, 2), (torch.ones(1, 2), torch.tensor([0])), nn.CrossEntropyLoss())
     >>> output_curvature(objective, torch.zeros(1, 2), objective.few())(torch.tensor([[1.0, -1.0]]))
     tensor([[ 0.5000, -0.5000]])
     """

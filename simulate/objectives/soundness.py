@@ -60,7 +60,7 @@ def runs_again(objective: Asked) -> bool:
     >>> from simulate.objectives import Objective
     >>> model = torch.nn.Linear(3, 2)
     >>> penalised = lambda outputs, targets: (outputs - targets).square().mean() + model.weight.square().sum()
-    >>> runs_again(Objective(model, penalised, (torch.ones(4, 3), torch.zeros(4, 2))))
+    >>> runs_again(Objective(model, (torch.ones(4, 3), torch.zeros(4, 2)), penalised))
     Traceback (most recent call last):
     ValueError: model and loss must reach the parameters through the call of the model alone, got 'weight' ...
     """
@@ -107,7 +107,7 @@ def require_unchanged(objective: Asked) -> None:
     --------
     >>> from simulate.objectives import Objective
     >>> loss = lambda outputs, targets: outputs.mul_(2.0).square().mean() + targets.add_(1.0).sum()
-    >>> require_unchanged(Objective(torch.nn.Linear(3, 2), loss, (torch.ones(4, 3), torch.zeros(4, 2))))
+    >>> require_unchanged(Objective(torch.nn.Linear(3, 2), (torch.ones(4, 3), torch.zeros(4, 2)), loss))
     Traceback (most recent call last):
     ValueError: model and loss must not write into inputs or targets, got a change; copy them first
     """

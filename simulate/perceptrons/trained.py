@@ -76,7 +76,7 @@ def perceptron_objective(
     network = Mlp(widths, activation, bias=biased, rng=np.random.default_rng(0))  # draws overwritten
     network = network.to(theta.device)
     nn.utils.vector_to_parameters(theta.detach(), network.parameters())
-    return Objective(network, nn.CrossEntropyLoss(), data)
+    return Objective(network, data, nn.CrossEntropyLoss())
 
 
 def trained(

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from simulate.objectives.batches import rows
+from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import doubled
-from simulate.objectives.reductions import Loss
 
 __all__ = ["constant_loss", "constant_output"]
 

@@ -21,8 +21,8 @@ from torch.optim import Optimizer
 from simulate import _checks
 from simulate.objectives.batches import placed, rows, window
 from simulate.objectives.forms import Form
+from simulate.objectives.losses import Loss
 from simulate.objectives.parameters import require_ready
-from simulate.objectives.reductions import Loss
 from simulate.objectives.restoring import as_found, seed_generators
 
 __all__ = ["OPTIMISERS", "CommonBatches", "OptimiserOf", "Training", "TrialRun", "tail"]

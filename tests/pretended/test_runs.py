@@ -116,9 +116,9 @@ def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_measure_runs_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrices, "DENSITY_STEPS", 8)
     monkeypatch.setattr(matrices, "DENSITY_PROBES", 2)
-    here = measure.measure(_problem("cpu"), top=2)
+    here = measure.measure_problem(_problem("cpu"), top=2)
     with pretended() as counts:
-        there = measure.measure(_problem(NAME), top=2)
+        there = measure.measure_problem(_problem(NAME), top=2)
     assert there.device == f"{NAME}:0"
     for one, other in ((here.hessian, there.hessian), (here.gauss_newton, there.gauss_newton)):
         np.testing.assert_allclose([e.value for e in other.top], [e.value for e in one.top], rtol=1e-9)
@@ -128,9 +128,9 @@ def test_measure_runs_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("anywhere")
 def test_plan_runs_on_the_device() -> None:
-    here = plan.plan(_problem("cpu"), [3, 30], steps=6)
+    here = plan.plan_problem(_problem("cpu"), [3, 30], steps=6)
     with pretended() as counts:
-        there = plan.plan(_problem(NAME), [3, 30], steps=6)
+        there = plan.plan_problem(_problem(NAME), [3, 30], steps=6)
     assert [t.start for t in there.trials] == pytest.approx([t.start for t in here.trials])
     assert counts.host_share < 0.2
 

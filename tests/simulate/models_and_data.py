@@ -20,7 +20,7 @@ class Case(NamedTuple):
     data: list[tuple[Any, Any]]
 
     def objective(self, **options: Any) -> Objective:
-        return Objective(self.model, self.loss, self.data, **options)
+        return Objective(self.model, self.data, self.loss, **options)
 
 
 class Tied(nn.Module):

@@ -36,7 +36,7 @@ class Problem(NamedTuple):
             widths, alpha * flat(self), self.x, self.labels, activation
         )
         loss = functional.cross_entropy
-        return Objective(found.model, lambda z, y: loss(z / temperature, y), found.data)
+        return Objective(found.model, found.data, lambda z, y: loss(z / temperature, y))
 
     def frame(self, columns: int = 4) -> Tensor:
         return curvature.haar(np.random.default_rng(9), self.size, columns)

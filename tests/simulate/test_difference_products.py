@@ -80,8 +80,8 @@ CASES: dict[str, Any] = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_error_covers_the_truth_in_double_precision(case: str, chunk: int | None) -> None:
     build, plain, data = CASES[case]
-    objective = Objective(build(), LOSS, data, chunk=chunk)
-    truth, found = hessian(Objective(plain(), LOSS, data)), difference_hessian(objective)
+    objective = Objective(build(), data, LOSS, chunk=chunk)
+    truth, found = hessian(Objective(plain(), data, LOSS)), difference_hessian(objective)
     for column in columns(objective.dim).mT:
         difference, expected = found.difference(column), truth @ column
         assert (
@@ -94,8 +94,8 @@ def test_the_error_covers_the_truth_in_double_precision(case: str, chunk: int | 
 def test_the_error_covers_the_truth_in_single_precision(bend: Any) -> None:
     """Where the model runs in double precision gradients are taken there; where not the error says how rough it is."""
     data = X.float(), LABELS
-    objective = Objective(Bent(bend.apply, torch.float32), LOSS, data)
-    truth = hessian(Objective(Bent(torch.tanh, torch.float32).double(), LOSS, (X.float().double(), LABELS)))
+    objective = Objective(Bent(bend.apply, torch.float32), data, LOSS)
+    truth = hessian(Objective(Bent(torch.tanh, torch.float32).double(), (X.float().double(), LABELS), LOSS))
     found = difference_hessian(objective)
     for column in columns(objective.dim).float().mT:
         difference, expected = found.difference(column), truth @ column.double()
@@ -110,7 +110,7 @@ def test_all_of_a_module_is_in_double_precision(parameters: Any) -> None:
     """Buffers, fixed parameters and the weights of the loss, not what is measured alone; the module stays as it is."""
     model = Bent(nn.Sequential(nn.BatchNorm1d(5), nn.Tanh()), torch.float32).eval()
     loss = nn.CrossEntropyLoss(weight=torch.tensor([0.5, 1.0, 2.0]))
-    objective = Objective(model, loss, (X.float(), LABELS), parameters=parameters)
+    objective = Objective(model, (X.float(), LABELS), loss, parameters=parameters)
     found, truth = difference_hessian(objective), hessian(objective)
     for column in columns(objective.dim).float().mT:
         difference, expected = found.difference(column), truth @ column
@@ -121,8 +121,8 @@ def test_all_of_a_module_is_in_double_precision(parameters: Any) -> None:
 
 def test_it_is_an_operator_for_lanczos() -> None:
     data = X, LABELS
-    found = difference_hessian(Objective(Bent(Once.apply), LOSS, data))
-    truth = hessian(Objective(Bent(torch.tanh), LOSS, data)).dense()
+    found = difference_hessian(Objective(Bent(Once.apply), data, LOSS))
+    truth = hessian(Objective(Bent(torch.tanh), data, LOSS)).dense()
     top = extremes(found, np.random.default_rng(0), largest=2, tolerance=1e-6).values
     assert_same(torch.as_tensor(np.sort(top)[::-1].copy()), torch.linalg.eigvalsh(truth).flip(0)[:2], 1e-5)
 
@@ -155,7 +155,7 @@ WORDS = torch.tensor([[1, 2, 0], [3, 0, 0], [4, 5, 6]]), torch.arange(3)
 @pytest.mark.parametrize("kind", ["by module", "by call", "tied"])
 def test_padding_has_no_derivative(kind: str) -> None:
     """Its row enters what is computed, and by definition its gradient does not: it stays where it is."""
-    objective = Objective(Padded(kind), LOSS, WORDS)
+    objective = Objective(Padded(kind), WORDS, LOSS)
     found, truth = difference_hessian(objective), hessian(objective)
     for column in columns(objective.dim).mT:
         difference, expected = found.difference(column), truth @ column
@@ -163,13 +163,13 @@ def test_padding_has_no_derivative(kind: str) -> None:
 
 
 def test_padding_that_is_no_parameter_is_refused() -> None:
-    objective = Objective(Padded("made of others"), LOSS, WORDS)
+    objective = Objective(Padded("made of others"), WORDS, LOSS)
     with pytest.raises(ValueError, match="embedding with padding_idx must look up a parameter itself"):
         difference_hessian(objective).difference(torch.ones(objective.dim))
 
 
 def test_without_second_derivatives_the_way_is_told() -> None:
-    objective = Objective(Bent(Once.apply), LOSS, (X, LABELS))
+    objective = Objective(Bent(Once.apply), (X, LABELS), LOSS)
     with pytest.raises(ValueError, match=r"marked once_differentiable: see simulate.difference_products"):
         _ = hessian(objective) @ torch.ones(objective.dim, dtype=torch.float64)
 
@@ -182,7 +182,7 @@ def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
             p.fill_(0.5)
         model.get_parameter("0.bias").fill_(-0.5 + 1e-6)
     x, y = torch.ones(2, 1, dtype=torch.float64), torch.tensor([0, 1])
-    objective = Objective(model, LOSS, (x, y))
+    objective = Objective(model, (x, y), LOSS)
     truth = hessian(objective)
     for tolerance in (1e-6, 1e9):
         found = difference_hessian(objective, tolerance=tolerance)
@@ -210,7 +210,7 @@ def test_a_kink_that_is_passed_is_covered_or_refused() -> None:
 )
 def test_what_cannot_be_is_refused(given: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        difference_hessian(Objective(network(), LOSS, (X, LABELS), **given), **options)
+        difference_hessian(Objective(network(), (X, LABELS), LOSS, **given), **options)
 
 
 def test_a_penalty_is_refused_as_elsewhere() -> None:
@@ -220,4 +220,4 @@ def test_a_penalty_is_refused_as_elsewhere() -> None:
         return LOSS(z, y) + model.first.weight.square().sum()
 
     with pytest.raises(ValueError, match="must reach the parameters through the call of the model alone"):
-        _ = difference_hessian(Objective(model, penalised, (X, LABELS))) @ torch.ones(43, dtype=torch.float64)
+        _ = difference_hessian(Objective(model, (X, LABELS), penalised)) @ torch.ones(43, dtype=torch.float64)

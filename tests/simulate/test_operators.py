@@ -80,7 +80,7 @@ def test_empirical_fisher_is_the_mean_of_squared_gradients(name: str) -> None:
     found = case(name)
     objective = found.objective()
     single = [(x[i : i + 1], y[i : i + 1]) for x, y in found.data for i in range(len(y))]
-    rows = torch.stack([Objective(found.model, found.loss, [one]).gradient() for one in single])
+    rows = torch.stack([Objective(found.model, [one], found.loss).gradient() for one in single])
     assert_same(empirical_fisher(objective).dense(), rows.T @ rows / (1 if name == "sum" else N))
 
 
@@ -94,7 +94,7 @@ def test_mean_weighs_samples_and_not_batches() -> None:
     found = case("squared error")
     together = [tuple(torch.cat(parts) for parts in zip(*found.data, strict=True))]
     assert_same(
-        hessian(found.objective()).dense(), hessian(Objective(found.model, found.loss, together)).dense()
+        hessian(found.objective()).dense(), hessian(Objective(found.model, together, found.loss)).dense()
     )
 
 
@@ -111,7 +111,7 @@ def test_statistics_of_the_batch_enter_where_none_are_kept() -> None:
     norm = nn.BatchNorm1d(4, track_running_stats=False)
     model = nn.Sequential(nn.Linear(4, 4), norm, nn.Tanh(), nn.Linear(4, 3)).double()
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).double()
-    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(6) % 3))
+    objective = Objective(model, (x, torch.arange(6) % 3), nn.CrossEntropyLoss())
     assert_same(hessian(objective).dense(), dense_hessian(objective))
 
 
@@ -121,7 +121,7 @@ def test_curvature_of_linear_regression_is_the_covariance_of_the_inputs() -> Non
         torch.zeros(20, 1).double(),
     )
     weight = torch.zeros(1, 3, dtype=torch.float64)
-    objective = Objective(lambda p, x: x @ p[0].T, nn.MSELoss(), (x, y), parameters=[weight])
+    objective = Objective(lambda p, x: x @ p[0].T, (x, y), nn.MSELoss(), parameters=[weight])
     for matrix in (hessian, gauss_newton):
         assert_same(matrix(objective).dense(), 2 * x.T @ x / 20)
     assert float(h_term(objective).dense().abs().max()) == 0
@@ -131,7 +131,7 @@ def test_curvature_of_softmax_regression_is_a_kronecker_product() -> None:
     x = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     weight = torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     objective = Objective(
-        lambda p, x: x @ p[0].T, nn.CrossEntropyLoss(), (x, torch.arange(8) % 4), parameters=[weight]
+        lambda p, x: x @ p[0].T, (x, torch.arange(8) % 4), nn.CrossEntropyLoss(), parameters=[weight]
     )
     p = (x @ weight.T).softmax(1)
     blocks = torch.diag_embed(p) - p[:, :, None] * p[:, None]
@@ -179,8 +179,8 @@ def test_weight_normalisation_is_differentiated_twice(dim: int | None) -> None:
 
     x = torch.linspace(-1, 1, 12, dtype=torch.float64).view(4, 3)
     data = (x, torch.tensor([0, 1, 1, 0]))
-    expected = Objective(outputs, nn.CrossEntropyLoss(), data, parameters=[lengths, directions])
-    found = hessian(Objective(layer, nn.CrossEntropyLoss(), data)).dense()
+    expected = Objective(outputs, data, nn.CrossEntropyLoss(), parameters=[lengths, directions])
+    found = hessian(Objective(layer, data, nn.CrossEntropyLoss())).dense()
     assert_same(found, dense_hessian(expected))
 
 
@@ -189,7 +189,7 @@ def test_graphs_are_kept_that_fit_into_half_of_the_memory(
     spare: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = nn.Linear(3, 2, dtype=torch.float64)
-    objective = Objective(model, nn.MSELoss(), (torch.ones(5, 3).double(), torch.zeros(5, 2).double()))
+    objective = Objective(model, (torch.ones(5, 3).double(), torch.zeros(5, 2).double()), nn.MSELoss())
     graphs = Kept(objective, Derivative("none", lambda *_: Built(tuple, None), lambda *_: Built(tuple, None)))
     monkeypatch.setattr(graphs, "_cost", lambda batch: (5, 100, 1000))
     needed = 5 * 100 + 1000 + products.VECTORS * objective.dim * 8
@@ -223,7 +223,7 @@ def test_what_a_kept_graph_computes_again_is_in_the_measured_mode(training: bool
     model.modes = []
     model.training = not training
     objective = Objective(
-        model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3), training=training
+        model, (torch.ones(6, 4), torch.arange(6) % 3), nn.CrossEntropyLoss(), training=training
     )
     objective.recordable["hessian"] = False  # by reverse mode, which alone computes anything again
     matrix = hessian(objective)
@@ -246,7 +246,7 @@ class Counted(nn.Linear):
 
 def test_a_graph_that_fits_is_built_once() -> None:
     model = Counted(4, 3)
-    matrix = hessian(Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 3)))
+    matrix = hessian(Objective(model, (torch.ones(6, 4), torch.arange(6) % 3), nn.CrossEntropyLoss()))
     _ = matrix @ torch.ones(15)
     calls = model.calls
     _ = matrix @ torch.ones(15)
@@ -257,7 +257,7 @@ def test_a_graph_that_fits_is_built_once() -> None:
 def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What 3 samples hold, and 2, is what 40 do: the weights once, and every sample."""
     model, x = nn.Sequential(nn.Linear(30, 20), nn.Tanh(), nn.Linear(20, 10)), torch.ones(40, 30)
-    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.zeros(40).long()))
+    objective = Objective(model, (x, torch.zeros(40).long()), nn.CrossEntropyLoss())
     objective.recordable["hessian"] = forward
     monkeypatch.setattr(Kept, "_pays", lambda _: True)
     monkeypatch.setattr(products, "_LITTLE", 0)
@@ -277,7 +277,7 @@ def test_memory_is_told_from_few_samples(forward: bool, monkeypatch: pytest.Monk
 
 def test_data_that_are_gone_are_no_matrix_of_zeros() -> None:
     model, data = nn.Linear(2, 2).double(), [(torch.ones(1, 2), torch.tensor([1]))]
-    matrix = hessian(Objective(model, nn.CrossEntropyLoss(), data))
+    matrix = hessian(Objective(model, data, nn.CrossEntropyLoss()))
     data.clear()
     with pytest.raises(ValueError, match="data must be the same at every pass, got 0 samples after 1"):
         _ = matrix @ torch.ones(6)
@@ -304,7 +304,7 @@ def test_a_batch_beyond_memory_is_refused_with_advice(monkeypatch: pytest.Monkey
 def test_vectors_beyond_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sample in many dimensions: the graph is no larger than the parameters."""
     objective = Objective(
-        nn.Linear(1000, 100), nn.CrossEntropyLoss(), (torch.ones(1, 1000), torch.tensor([1]))
+        nn.Linear(1000, 100), (torch.ones(1, 1000), torch.tensor([1])), nn.CrossEntropyLoss()
     )
     monkeypatch.setattr("simulate._memory.available", lambda _: 4 * 4 * objective.dim)
     monkeypatch.setattr("simulate._memory._UNASKED", 0)
@@ -339,7 +339,7 @@ class Cut(nn.Linear):
 
 
 def two_classes(model: nn.Module) -> Objective:
-    return Objective(model, nn.CrossEntropyLoss(), (torch.ones(6, 4), torch.arange(6) % 2))
+    return Objective(model, (torch.ones(6, 4), torch.arange(6) % 2), nn.CrossEntropyLoss())
 
 
 @pytest.mark.parametrize("matrix", MATRICES)
@@ -366,6 +366,6 @@ def test_targets_do_not_enter_the_fisher_information_however_batches_are_cut(chu
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(0)
         model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)).double()
-    known = Objective(model, nn.CrossEntropyLoss(), (x, targets.clamp(min=0)))
-    found = fisher(Objective(model, nn.CrossEntropyLoss(), (x, targets), chunk=chunk))
+    known = Objective(model, (x, targets.clamp(min=0)), nn.CrossEntropyLoss())
+    found = fisher(Objective(model, (x, targets), nn.CrossEntropyLoss(), chunk=chunk))
     assert_same(found.dense() * 4 / 6, fisher(known).dense())

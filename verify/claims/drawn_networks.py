@@ -52,7 +52,7 @@ def bias_free_objective(weights: Any, x: Any, labels: Any, activation: str = "re
     from torch import nn
 
     logits = partial(networks.mlp_logits, activation=activation)
-    return objectives.Objective(logits, nn.CrossEntropyLoss(), (x, labels), parameters=weights)
+    return objectives.Objective(logits, (x, labels), nn.CrossEntropyLoss(), parameters=weights)
 
 
 def in_closed_form(weights: Any, x: Any, labels: Any) -> Any:

@@ -69,7 +69,7 @@ class Classifier(NamedTuple):
 
         inputs = self.images if images is None else images
         targets = self.labels if labels is None else labels
-        return objectives.Objective(self.model, nn.CrossEntropyLoss(), (inputs, targets), chunk=self.chunk)
+        return objectives.Objective(self.model, (inputs, targets), nn.CrossEntropyLoss(), chunk=self.chunk)
 
     def moved(self, checkpoint: checkpoints.TrainingState) -> None:
         """The network goes where it is at this time of training."""

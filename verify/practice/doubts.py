@@ -39,8 +39,8 @@ def _lines(problem: Problem) -> Iterator[str]:
         )
     if problem.samples < 2:
         return
-    targets = _labelled(problem)
-    if len(targets) and _equal(targets):
+    targets = _labelled(problem) if isinstance(problem.targets, Tensor) else None
+    if targets is not None and len(targets) and _equal(targets):
         single = not targets.is_floating_point() and targets[:1].numel() == 1 and problem.classes is not None
         yield (
             f"all targets are {f'class {int(targets[0])}: there is nothing to tell apart, and' if single else 'equal:'}"

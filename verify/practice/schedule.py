@@ -210,8 +210,8 @@ class CurvatureSchedule:
         options = self._options
         objective = Objective(
             self._model,
-            self._loss,
             [pair(batch)] if self._data is None else self._data,
+            self._loss,
             parameters=list(decay),
             training=options.training,
             chunk=options.chunk,

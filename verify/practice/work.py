@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-__all__ = ["Tell", "Work", "on_terminal"]
+__all__ = ["Tell", "Work", "on_terminal", "progress"]
 
 Tell = Callable[[str, float], None]
 
@@ -63,6 +63,16 @@ class Work:
         done(0.0)
         yield done
         self._behind += self._costs[name]
+
+
+@contextmanager
+def progress(heading: str) -> Iterator[Tell | None]:
+    """A live bar as in `on_terminal` where somebody looks at a terminal; in scripts and notebooks nothing."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with on_terminal(heading) as tell:
+        yield tell
 
 
 @contextmanager

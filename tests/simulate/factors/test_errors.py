@@ -165,6 +165,6 @@ def test_an_error_relative_to_nothing_is_refused() -> None:
     """A matrix that vanishes at one layer."""
     model = built(lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Linear(2, 2)))
     model[0].bias.data.fill_(-9.0)  # dead at all samples
-    objective = Objective(model, nn.MSELoss(), (torch.eye(2).double(), torch.eye(2).double()))
+    objective = Objective(model, (torch.eye(2).double(), torch.eye(2).double()), nn.MSELoss())
     with pytest.raises(ValueError, match="matrix must not vanish where errors are relative to it, got zero"):
         factor_errors(gauss_newton(objective), kfac(objective), rng())

@@ -72,8 +72,8 @@ def test_every_group_of_a_convolution_has_its_own_factors() -> None:
     x, y = drawn(6, N, 4, 5), drawn(7, N, 18)
     one[0].weight.data.copy_(both[0].weight.data[3:])
     one[0].bias.data.copy_(both[0].bias.data[3:])
-    whole = kfac(Objective(both, nn.MSELoss(reduction="sum"), (x, y))).blocks[0]
-    alone = kfac(Objective(one, nn.MSELoss(reduction="sum"), (x[:, 2:], y[:, 9:]))).blocks[0]
+    whole = kfac(Objective(both, (x, y), nn.MSELoss(reduction="sum"))).blocks[0]
+    alone = kfac(Objective(one, (x[:, 2:], y[:, 9:]), nn.MSELoss(reduction="sum"))).blocks[0]
     assert_allclose(whole.inputs[1], alone.inputs[0], atol=1e-13)
     assert_allclose(whole.outputs[1], alone.outputs[0], atol=1e-13)
 
@@ -150,7 +150,7 @@ def test_an_eigenbasis_of_another_network_is_refused() -> None:
 @pytest.mark.parametrize("method", [kfac, ekfac])
 def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> None:
     found = perceptron()
-    objective = Objective(found.model, found.criterion, (drawn(8, 1, 4), torch.tensor([2])))
+    objective = Objective(found.model, (drawn(8, 1, 4), torch.tensor([2])), found.criterion)
     matrix, factors = gauss_newton(objective), method(objective)
 
     for names in (("0",), ("2",)):
@@ -160,7 +160,7 @@ def test_one_sample_is_exact_but_for_what_lies_between_layers(method: Any) -> No
 def test_inputs_that_are_the_same_are_exact() -> None:
     model = built(lambda: nn.Linear(3, 4))
     objective = Objective(
-        model, lambda z, y: (z - y).pow(4).mean(), (drawn(1, 1, 3).expand(N, 3), drawn(2, N, 4))
+        model, (drawn(1, 1, 3).expand(N, 3), drawn(2, N, 4)), lambda z, y: (z - y).pow(4).mean()
     )
 
     assert_allclose(kfac(objective).dense(), gauss_newton(objective).dense(), atol=1e-12)
@@ -170,7 +170,7 @@ def test_inputs_that_are_the_same_are_exact() -> None:
 def test_a_deep_linear_network_is_exact_layer_by_layer(sharing: Any) -> None:
     """With squared errors the derivatives by the outputs of a layer are those of every sample."""
     model = built(lambda: nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 5), nn.Linear(5, 2)), 1)
-    objective = Objective(model, nn.MSELoss(), (drawn(1, N, 4), drawn(2, N, 2)))
+    objective = Objective(model, (drawn(1, N, 4), drawn(2, N, 2)), nn.MSELoss())
     matrix, factors = gauss_newton(objective), kfac(objective, sharing=sharing)
 
     for name in ("0", "1", "2"):
@@ -190,8 +190,8 @@ def test_positions_of_a_deep_linear_network_are_samples_to_expand_and_one_to_red
         def forward(self, x: Tensor) -> Tensor:
             return self.layers(x).mean(1)
 
-    each = Objective(model, nn.MSELoss(), (x, y))
-    pooled = Objective(Pooled(), nn.MSELoss(), (x, y[:, 0]))
+    each = Objective(model, (x, y), nn.MSELoss())
+    pooled = Objective(Pooled(), (x, y[:, 0]), nn.MSELoss())
     for name in ("0", "1"):
         exact = gauss_newton(each).block(name).dense()
         assert_allclose(kfac(each, sharing="expand").block(name).dense(), exact, atol=1e-13)
@@ -206,7 +206,7 @@ def test_independent_inputs_and_derivatives_are_exact() -> None:
     """Every input beside every derivative."""
     x, slopes = drawn(5, 4, 3), drawn(6, 5, 2)
     data = x.repeat_interleave(5, 0), slopes.repeat(4, 1)
-    objective = Objective(built(lambda: nn.Linear(3, 2)), lambda z, y: (z * y).sum(1).mean(), data)
+    objective = Objective(built(lambda: nn.Linear(3, 2)), data, lambda z, y: (z * y).sum(1).mean())
 
     assert_allclose(
         kfac(objective, kind="empirical").dense(), empirical_fisher(objective).dense(), atol=1e-12
@@ -232,7 +232,7 @@ def test_single_precision_agrees_with_double() -> None:
     ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
     exact = ekfac(objective).inverse(0.1).dense()
     assert objective.model is not None
-    narrow = ekfac(Objective(objective.model.float(), objective.criterion, (x.float(), y.float()))).inverse(
+    narrow = ekfac(Objective(objective.model.float(), (x.float(), y.float()), objective.criterion)).inverse(
         0.1
     )
 
@@ -248,7 +248,7 @@ def test_half_precision_has_the_factors_of_the_same_values_in_single_precision(
     """To the last bit, and with the exact trace of the dense matrix."""
     half, single = (_narrow(KINDS[name](), kind) for _ in range(2))
     assert half.model is not None and single.model is not None
-    single = Objective(single.model.float(), single.criterion, single.data)
+    single = Objective(single.model.float(), single.data, single.criterion)
     found, expected = kfac(half), kfac(single)
 
     assert {p.dtype for p in half.model.parameters()} == {kind} and found.dtype == torch.float32
@@ -260,7 +260,7 @@ def test_half_precision_has_the_factors_of_the_same_values_in_single_precision(
 def _narrow(objective: Objective, kind: torch.dtype) -> Objective:
     ((x, y),) = [(b.inputs, b.targets) for b in objective.batches()]
     assert objective.model is not None
-    return Objective(objective.model.to(kind), objective.criterion, (x, y))
+    return Objective(objective.model.to(kind), (x, y), objective.criterion)
 
 
 def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
@@ -268,9 +268,9 @@ def test_a_saturated_softmax_in_single_precision_has_factors() -> None:
     model = built(lambda: nn.Linear(4, 5))
     x = drawn(3, 40, 4) * torch.logspace(2.5, 0, 40).double()[:, None]
     y = model(x).argmax(1)
-    exact = kfac(Objective(model, nn.CrossEntropyLoss(), (x, y))).dense()
+    exact = kfac(Objective(model, (x, y), nn.CrossEntropyLoss())).dense()
     for samples in (slice(None), slice(0, 3)):  # the first are all sure
-        narrow = Objective(model.float(), nn.CrossEntropyLoss(), (x[samples].float(), y[samples]))
+        narrow = Objective(model.float(), (x[samples].float(), y[samples]), nn.CrossEntropyLoss())
         found = kfac(narrow).dense()
         assert bool(found.isfinite().all())
         if samples == slice(None):
@@ -281,7 +281,7 @@ def test_an_inverse_of_factors_spares_products() -> None:
     """Of logistic regression on inputs of scales from one to a thousandth."""
     model = built(lambda: nn.Linear(12, 4))
     x = drawn(1, 200, 12) * torch.logspace(0, -3, 12).double()
-    objective = Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(200) % 4))
+    objective = Objective(model, (x, torch.arange(200) % 4), nn.CrossEntropyLoss())
     matrix, gradient = gauss_newton(objective), objective.gradient()
     plain = solve(matrix, gradient, damping=1e-6, tolerance=1e-8)
     helped = solve(

@@ -46,7 +46,7 @@ class Unused(nn.Module):
 
 def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
     return Objective(
-        model, nn.MSELoss() if loss is None else loss, (drawn(1, N, 3), drawn(2, N, 3)), **options
+        model, (drawn(1, N, 3), drawn(2, N, 3)), nn.MSELoss() if loss is None else loss, **options
     )
 
 

@@ -34,7 +34,7 @@ def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
 ) -> None:
     """Of a layer of biases alone B is the mean of g g', within five standard errors of 20 000 draws for each sample."""
     model = built(lambda: nn.Linear(3, outputs))
-    objective = Objective(model, nn.MSELoss(), (drawn(1, 3, 3), drawn(2, 3, outputs)), parameters="bias")
+    objective = Objective(model, (drawn(1, 3, 3), drawn(2, 3, outputs)), nn.MSELoss(), parameters="bias")
     draws = 20_000
     found = kfac(objective, kind="sampled", rng=rng(), draws=draws, likelihood=likelihood).dense()
     exact = fisher(objective, likelihood=likelihood).dense()
@@ -73,8 +73,8 @@ def test_ignored_samples_count_in_neither_factor() -> None:
     loss = nn.CrossEntropyLoss(ignore_index=7)
 
     assert_allclose(
-        kfac(Objective(model, loss, (x, y))).dense(),
-        kfac(Objective(model, loss, (x[y != 7], y[y != 7]))).dense(),
+        kfac(Objective(model, (x, y), loss)).dense(),
+        kfac(Objective(model, (x[y != 7], y[y != 7]), loss)).dense(),
     )
 
 
@@ -85,8 +85,8 @@ def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk:
     model = built(lambda: nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 4)))
     x, y = drawn(1, N, 3), torch.tensor([7, 7, 0, 1, 2, 7])
     loss, kinds = nn.CrossEntropyLoss(ignore_index=7), ("gauss-newton", "empirical", "sampled")
-    whole = Objective(model, loss, (x, y))
-    cut = Objective(model, loss, [(x[:2], y[:2]), (x[2:], y[2:])], chunk=chunk)
+    whole = Objective(model, (x, y), loss)
+    cut = Objective(model, [(x[:2], y[:2]), (x[2:], y[2:])], loss, chunk=chunk)
 
     for kind in kinds:
         # a generator in the same state draws the same targets, sample by sample
@@ -98,7 +98,7 @@ def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_infor
     """Of biases alone, within five standard errors, with one sample in a batch that the loss ignores."""
     model, loss = built(lambda: nn.Linear(3, 4)), nn.CrossEntropyLoss(ignore_index=7)
     x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
-    cut = Objective(model, loss, (x, y), parameters="bias", chunk=1)
+    cut = Objective(model, (x, y), loss, parameters="bias", chunk=1)
     exact = fisher(cut).dense()
     found = kfac(cut, kind="sampled", rng=rng(), draws=draws).dense()
 

@@ -26,7 +26,7 @@ def built(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
 
 def perceptron() -> Objective:
     model = built(lambda: nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)))
-    return Objective(model, nn.CrossEntropyLoss(), (drawn(1, N, 4), torch.arange(N) % 3))
+    return Objective(model, (drawn(1, N, 4), torch.arange(N) % 3), nn.CrossEntropyLoss())
 
 
 def convolutions() -> Objective:
@@ -40,7 +40,7 @@ def convolutions() -> Objective:
             nn.Linear(8, 2),
         )
     )
-    return Objective(model, nn.MSELoss(), (drawn(2, N, 2, 4, 4), drawn(3, N, 2)))
+    return Objective(model, (drawn(2, N, 2, 4, 4), drawn(3, N, 2)), nn.MSELoss())
 
 
 def tokens() -> Objective:
@@ -48,8 +48,8 @@ def tokens() -> Objective:
     model = built(lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
     return Objective(
         model,
-        lambda z, y: nn.functional.cross_entropy(z.mT, y),
         (drawn(4, N, 3, 3), torch.arange(3 * N).view(N, 3) % 2),
+        lambda z, y: nn.functional.cross_entropy(z.mT, y),
     )
 
 
@@ -70,7 +70,7 @@ class Mixed(nn.Module):
 
 
 def mixed() -> Objective:
-    return Objective(built(Mixed), nn.MSELoss(), (torch.arange(3 * N).view(N, 3) % 5, drawn(5, N, 5)))
+    return Objective(built(Mixed), (torch.arange(3 * N).view(N, 3) % 5, drawn(5, N, 5)), nn.MSELoss())
 
 
 KINDS = {"perceptron": perceptron, "convolutions": convolutions, "tokens": tokens, "mixed": mixed}

@@ -168,7 +168,7 @@ def measurements() -> dict[str, Callable[[], Any]]:
     generator = torch.Generator().manual_seed(1)
     model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
     x = torch.randn(12, 5, generator=generator)
-    objective = Objective(model, nn.functional.cross_entropy, [(x, torch.arange(12) % 3)])
+    objective = Objective(model, [(x, torch.arange(12) % 3)], nn.functional.cross_entropy)
     rng, frame = (
         np.random.default_rng(0),
         torch.linalg.qr(torch.randn(objective.dim, 3, generator=generator))[0],

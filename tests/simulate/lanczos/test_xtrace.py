@@ -119,7 +119,7 @@ def line() -> operators.CurvatureOperator:
     inputs = torch.from_numpy(rng(2).standard_normal((5, 4)))
     weights = torch.from_numpy(rng(3).standard_normal((3, 4)))
     objective = Objective(
-        lambda p, x: x @ p[0].T, nn.CrossEntropyLoss(), (inputs, torch.arange(5) % 3), parameters=[weights]
+        lambda p, x: x @ p[0].T, (inputs, torch.arange(5) % 3), nn.CrossEntropyLoss(), parameters=[weights]
     )
     return operators.hessian(objective)
 

@@ -130,8 +130,8 @@ def layered(name: str, **options: Any) -> Objective:
         model.eval()(x if not x.is_floating_point() else x.double())
         y = torch.randint(0, 3, (SAMPLES,))
     if name == "one output":
-        return Objective(model, nn.BCEWithLogitsLoss(), (x, y.clamp(max=1).double()), **options)
-    return Objective(model, nn.CrossEntropyLoss(), (x, y), **options)
+        return Objective(model, (x, y.clamp(max=1).double()), nn.BCEWithLogitsLoss(), **options)
+    return Objective(model, (x, y), nn.CrossEntropyLoss(), **options)
 
 
 def centred() -> Objective:
@@ -139,4 +139,4 @@ def centred() -> Objective:
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(0)
         model, x = Centred().double(), torch.randn(6, 4).double()
-    return Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(6) % 3))
+    return Objective(model, (x, torch.arange(6) % 3), nn.CrossEntropyLoss())

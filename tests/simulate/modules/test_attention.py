@@ -93,7 +93,7 @@ def _observed() -> nn.Module:
 def test_weights_that_are_computed_and_hooks_inside_are_left_to_torch(build: Any) -> None:
     model = ToItself(build()).double()
     before = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
-    objective = Objective(model, nn.CrossEntropyLoss(), (drawn(5, 3, 4), torch.arange(5) % 2))
+    objective = Objective(model, (drawn(5, 3, 4), torch.arange(5) % 2), nn.CrossEntropyLoss())
     assert not covers(objective)
     assert_allclose(trace_gauss_newton(objective), float(gauss_newton(objective).dense().trace()), rtol=1e-9)
     assert sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules()) == before
@@ -147,7 +147,7 @@ def test_curvature_is_that_of_the_whole_matrix(kind: str, samples: int, training
     torch.default_generator.manual_seed(0)
     model = ENCODERS[kind]() if kind in ENCODERS else Attending(kind == "attention")
     data = drawn(samples, 2 if kind in ENCODERS else 3, 4), torch.arange(samples) % 3
-    objective = Objective(model.double().train(training), nn.CrossEntropyLoss(), data, training=training)
+    objective = Objective(model.double().train(training), data, nn.CrossEntropyLoss(), training=training)
     assert covers(objective) and by_sample(objective)
     dense = gauss_newton(objective).dense()
     assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
@@ -167,7 +167,7 @@ def test_dropout_at_work_is_not_at_sites(batch_first: bool, share: float) -> Non
     block.dropout.p = share
     data = drawn(5, 2, 4), torch.arange(5) % 3
     for training in (False, True):
-        objective = Objective(model.double(), nn.CrossEntropyLoss(), data, training=training)
+        objective = Objective(model.double(), data, nn.CrossEntropyLoss(), training=training)
         assert covers(objective) == (not training)
     with pytest.raises(ValueError, match="on every sample apart and drawing nothing"):
         ekfac(objective)
@@ -178,7 +178,7 @@ def test_statistics_of_a_batch_are_not_at_sites() -> None:
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double()
     data = drawn(5, 4), torch.arange(5) % 3
     for training in (False, True):
-        objective = Objective(model, nn.CrossEntropyLoss(), data, training=training)
+        objective = Objective(model, data, nn.CrossEntropyLoss(), training=training)
         assert covers(objective) == (not training)
         dense = gauss_newton(objective).dense()
         assert_allclose(trace_gauss_newton(objective), float(dense.trace()), rtol=1e-11)
@@ -190,7 +190,7 @@ def test_samples_along_the_second_axis_of_a_layer_of_ones_own_are_not_taken_for_
     for samples in (5, 2):
         data = drawn(samples, 2, 4), torch.arange(samples) % 3
         model = Turned(_block(), own=nn.Linear(4, 4)).double()
-        objective = Objective(model, nn.CrossEntropyLoss(), data)
+        objective = Objective(model, data, nn.CrossEntropyLoss())
         assert covers(objective) and not by_sample(objective)
         trace = float(gauss_newton(objective).dense().trace())
         assert_allclose(trace_gauss_newton(objective), trace, rtol=1e-11)
@@ -201,4 +201,4 @@ def test_layers_that_are_not_there_are_no_obstacle() -> None:
     torch.default_generator.manual_seed(0)
     model = nn.Linear(4, 3).double()
     model.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 5), 0)
-    assert covers(Objective(model, nn.CrossEntropyLoss(), (drawn(5, 4), torch.arange(5) % 3)))
+    assert covers(Objective(model, (drawn(5, 4), torch.arange(5) % 3), nn.CrossEntropyLoss()))

@@ -38,13 +38,13 @@ def twice() -> Objective:
         torch.default_generator.manual_seed(3)
         model = Twice().double()
         data = torch.randn(4, 2, 5).double(), torch.randn(4, 5).double()
-    return Objective(model, nn.MSELoss(), data)
+    return Objective(model, data, nn.MSELoss())
 
 
 def coupled() -> Objective:
     """A loss that is the root of a mean over all samples."""
     found = case("squared error")
-    return Objective(found.model, lambda z, y: (z - y).square().mean().sqrt(), found.data[0])
+    return Objective(found.model, found.data[0], lambda z, y: (z - y).square().mean().sqrt())
 
 
 def functional() -> Objective:
@@ -52,7 +52,7 @@ def functional() -> Objective:
     leaves = [
         torch.from_numpy(rng(k).standard_normal(shape)) for k, shape in enumerate([(4, 3), (2, 4)], start=2)
     ]
-    return Objective(lambda p, x: torch.tanh(x @ p[0].T) @ p[1].T, nn.MSELoss(), [(x, y)], parameters=leaves)
+    return Objective(lambda p, x: torch.tanh(x @ p[0].T) @ p[1].T, [(x, y)], nn.MSELoss(), parameters=leaves)
 
 
 def smooth(first: nn.Module, x: Tensor) -> Objective:
@@ -63,7 +63,7 @@ def smooth(first: nn.Module, x: Tensor) -> Objective:
         model = nn.Sequential(first, *rest).double()
         for p in model.parameters():
             nn.init.normal_(p)
-    return Objective(model, nn.CrossEntropyLoss(), (x, torch.arange(len(x)) % 2))
+    return Objective(model, (x, torch.arange(len(x)) % 2), nn.CrossEntropyLoss())
 
 
 def inputs(*shape: int) -> Tensor:
@@ -108,7 +108,7 @@ def test_dropout_and_batch_statistics_are_those_of_the_products() -> None:
     """In training mode with one batch and nothing drawn: samples see each other, and have no outputs alone."""
     found = case("convolution")
     model = nn.Sequential(*(part for part in found.model.children() if not isinstance(part, nn.Dropout)))
-    objective = Objective(model, found.loss, found.data[:1], training=True)
+    objective = Objective(model, found.data[:1], found.loss, training=True)
 
     assert_allclose(
         gauss_newton_diagonal(objective), operators.gauss_newton(objective).dense().diagonal(), atol=1e-12
@@ -129,7 +129,7 @@ def test_outputs_of_layers_take_the_place_of_their_weights(monkeypatch: pytest.M
         torch.default_generator.manual_seed(0)
         smooth = nn.Sequential(nn.Linear(20, 6), nn.Tanh(), nn.Linear(6, 3)).double()
         data = torch.randn(5, 20).double(), torch.arange(5) % 3
-    objective = Objective(smooth, nn.CrossEntropyLoss(), data)
+    objective = Objective(smooth, data, nn.CrossEntropyLoss())
     expected = operators.hessian(objective).dense().diagonal()
     monkeypatch.setattr(diagonals, "hessian", None)
 
@@ -139,7 +139,7 @@ def test_outputs_of_layers_take_the_place_of_their_weights(monkeypatch: pytest.M
     ):
         hessian_diagonal(objective, most=5)
     smooth[1] = nn.ReLU()
-    straight = Objective(smooth, nn.CrossEntropyLoss(), data)
+    straight = Objective(smooth, data, nn.CrossEntropyLoss())
     assert_allclose(hessian_diagonal(straight, most=1), gauss_newton_diagonal(straight), rtol=1e-13)
 
 

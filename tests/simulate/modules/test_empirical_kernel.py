@@ -75,7 +75,7 @@ def test_kernels_are_those_of_the_jacobian(name: str) -> None:
 @pytest.mark.parametrize("kind", [Twice, Centred])
 def test_layers_called_twice_and_samples_that_see_each_other(kind: type[nn.Module]) -> None:
     model, x = built(kind), torch.from_numpy(rng(1).standard_normal((5, 3)))
-    objective = Objective(model, nn.MSELoss(), (x, model(x).detach()))
+    objective = Objective(model, (x, model(x).detach()), nn.MSELoss())
 
     assert_allclose(empirical_kernel(model, x), by_jacobian(objective, x, 5), atol=1e-12)
 
@@ -116,7 +116,7 @@ def test_eigenvalues_are_those_of_the_fisher_information(name: str) -> None:
     found = case(name)
     inputs = joined([x for x, _ in found.data])
     kernel = empirical_kernel(found.model, inputs).flatten(2).flatten(0, 1) / 9
-    matrix = fisher(Objective(found.model, nn.MSELoss(), found.data), likelihood="gaussian").dense()
+    matrix = fisher(Objective(found.model, found.data, nn.MSELoss()), likelihood="gaussian").dense()
     one, other = (torch.linalg.eigvalsh(m).flip(0) for m in (kernel, matrix))
     least = min(len(one), len(other))
 
@@ -127,7 +127,7 @@ def test_eigenvalues_are_those_of_the_fisher_information(name: str) -> None:
 def test_eigenvalues_with_the_curvature_of_the_loss_are_those_of_the_gauss_newton_matrix() -> None:
     found = case("cross-entropy")
     data = tuple(joined(list(part)) for part in zip(*found.data, strict=True))
-    objective = Objective(found.model, found.loss, data)
+    objective = Objective(found.model, data, found.loss)
     (batch,) = objective.batches()
     blocks = outer_of(objective, batch).blocks(slice(None))
     kernel = empirical_kernel(found.model, data[0])

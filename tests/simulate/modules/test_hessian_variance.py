@@ -51,7 +51,7 @@ def objective_of(kind: str) -> Objective:
 def small(samples: int = 5, widths: tuple[int, ...] = (2, 2, 2)) -> Objective:
     rng = np.random.default_rng(1)
     x = torch.from_numpy(rng.standard_normal((samples, widths[0])))
-    return Objective(Mlp(widths, "tanh", rng=rng), nn.CrossEntropyLoss(), (x, torch.arange(samples) % 2))
+    return Objective(Mlp(widths, "tanh", rng=rng), (x, torch.arange(samples) % 2), nn.CrossEntropyLoss())
 
 
 def products(objective: Objective, columns: Tensor, matrix: str) -> Tensor:
@@ -61,7 +61,7 @@ def products(objective: Objective, columns: Tensor, matrix: str) -> Tensor:
     for x, y in objective.data:
         for i in range(len(y)):
             try:
-                one = Objective(model, objective.criterion, [(_only(x, i), _only(y, i))])
+                one = Objective(model, [(_only(x, i), _only(y, i))], objective.criterion)
             except ValueError:  # ignored
                 found.append(torch.zeros_like(columns))
                 continue
@@ -175,7 +175,7 @@ def test_error_is_the_deviation_of_the_probes_over_the_root_of_their_number() ->
 def test_one_parameter_leaves_nothing_to_chance() -> None:
     objective = small(widths=(1, 1, 2), samples=4)
     model: Any = objective.model
-    block = Objective(model, nn.CrossEntropyLoss(), objective.data, parameters=["layers.0"])
+    block = Objective(model, objective.data, nn.CrossEntropyLoss(), parameters=["layers.0"])
     expected = quadratic_forms(block, [[1.0]]).var(ddof=1)
     found = total_variance(block, np.random.default_rng(0), probes=3)
     assert_allclose(found, (expected, 0.0), atol=1e-12)
@@ -197,7 +197,7 @@ def test_cutting_changes_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> 
     """A batch of one ignored sample adds nothing to the loss, but has its row."""
     objective = objective_of(kind)
     model: Any = objective.model
-    cut = Objective(model, objective.criterion, objective.data, chunk=1)
+    cut = Objective(model, objective.data, objective.criterion, chunk=1)
     columns = normal(objective, 2)
     expected, variance = quadratic_forms(objective, columns), variance_along(objective, columns[:, 0])
     monkeypatch.setattr(_samples, "_BYTES", 1)
@@ -234,7 +234,7 @@ def test_half_precision_has_the_forms_of_the_same_values_in_single_precision(kin
     for dtype in (torch.bfloat16, torch.float32):
         objective = objective_of(kind)
         model: Any = objective.model
-        narrow = Objective(model.bfloat16().to(dtype), objective.criterion, objective.data)
+        narrow = Objective(model.bfloat16().to(dtype), objective.data, objective.criterion)
         columns = normal(narrow, 2)
         assert hessian_variance._at_sites(narrow)
         found.append((quadratic_forms(narrow, columns), variance_along(narrow, columns[:, 0])))
@@ -267,7 +267,7 @@ def test_the_model_is_left_as_found() -> None:
 def function(call: Callable[..., Tensor], loss: Any = None) -> Objective:
     x = torch.linspace(-1, 2, 12, dtype=torch.float64).view(4, 3)
     weight = torch.ones(1, 3, dtype=torch.float64)
-    return Objective(call, loss or nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    return Objective(call, (x, x[:, :1]), loss or nn.MSELoss(), parameters=[weight])
 
 
 def test_samples_that_see_each_other_are_refused() -> None:

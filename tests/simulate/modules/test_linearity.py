@@ -38,7 +38,7 @@ def of(model: nn.Module, x: Tensor, *, batch_size: int = 100) -> Objective:
         nn.init.normal_(parameter)
     targets = torch.arange(len(x)) % 3
     batches = [(x[i : i + batch_size], targets[i : i + batch_size]) for i in range(0, len(x), batch_size)]
-    return Objective(model, nn.CrossEntropyLoss(), batches)
+    return Objective(model, batches, nn.CrossEntropyLoss())
 
 
 LINEAR: dict[str, tuple[nn.Module, Tensor]] = {
@@ -118,7 +118,7 @@ def test_a_bend_in_a_batch_that_comes_later_is_not_passed() -> None:
     nn.init.zeros_(model.one.bias)
     nn.init.ones_(model.one.weight)
     flat, whole = (
-        Objective(model, nn.CrossEntropyLoss(), [(part, torch.zeros(len(part)).long()) for part in parts])
+        Objective(model, [(part, torch.zeros(len(part)).long()) for part in parts], nn.CrossEntropyLoss())
         for parts in ((x[:4],), (x[:4], x[4:]))
     )
     assert is_piecewise_linear(flat) and not is_piecewise_linear(whole)

@@ -74,7 +74,7 @@ def test_derivatives_of_a_convolution_are_those_of_dense_differentiation() -> No
 def test_both_terms_add_up_to_the_hessian_and_the_gradient_is_that_of_the_loss() -> None:
     model, x, labels = perceptron()
     frame = frame_for(model, 3)
-    objective = Objective(model, nn.CrossEntropyLoss(), (x, labels))
+    objective = Objective(model, (x, labels), nn.CrossEntropyLoss())
     found = logit_derivatives(model, x, frame)
     p = found.logits.softmax(-1)
     residuals = p - nn.functional.one_hot(labels, CLASSES)

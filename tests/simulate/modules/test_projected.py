@@ -67,7 +67,7 @@ def test_a_subset_of_the_parameters_has_its_block(names: list[str]) -> None:
 def test_bias_free_perceptron_is_that_in_closed_form() -> None:
     rng = np.random.default_rng(0)
     net, x, y = Mlp((6, 5, 4, 3), rng=rng), rng.standard_normal((7, 6)), np.arange(7) % 3
-    objective = Objective(net, nn.CrossEntropyLoss(), (torch.from_numpy(x), torch.from_numpy(y)))
+    objective = Objective(net, (torch.from_numpy(x), torch.from_numpy(y)), nn.CrossEntropyLoss())
     weights = [p.detach() for p in net.parameters()]
     expected = ProjectedMlp(weights, x, y, frame(objective)).terms()
     assert_terms(projected_terms(objective, frame(objective)), expected.g_term, expected.hessian)
@@ -123,7 +123,7 @@ def test_no_curvature_of_straight_pieces_is_asked_for(monkeypatch: pytest.Monkey
     rng = np.random.default_rng(0)
     data = torch.from_numpy(rng.standard_normal((4, 3))), torch.arange(4) % 2
     for activation in ("relu", "tanh"):
-        objective = Objective(Mlp((3, 4, 2), activation, rng=rng), nn.CrossEntropyLoss(), data)
+        objective = Objective(Mlp((3, 4, 2), activation, rng=rng), data, nn.CrossEntropyLoss())
         projected_terms(objective, frame(objective))
     assert asked == [False, True]
 

@@ -118,7 +118,7 @@ def test_convolutions_of_few_places_and_of_many_have_the_same_derivatives(
     )
     turned = ProjectedNetwork(model, images(), LABELS, frame)
     assert_allclose(net.second_derivatives, turned.second_derivatives, rtol=1e-12, atol=1e-12)
-    expected = projected_terms(Objective(model, nn.CrossEntropyLoss(), (images(), LABELS)), frame).hessian
+    expected = projected_terms(Objective(model, (images(), LABELS), nn.CrossEntropyLoss()), frame).hessian
     assert_allclose(net.terms().hessian, expected, rtol=1e-10, atol=1e-12)
 
 
@@ -157,7 +157,7 @@ def test_lenet_5_has_the_terms_of_the_engine_for_any_model() -> None:
     model, x = LeNet5(1, 3, rng=rng()), rng().standard_normal((5, 1, 32, 32))
     frame = frame_of(model)
     found = ProjectedNetwork(model, x, LABELS, frame)
-    terms = projected_terms(Objective(model, nn.CrossEntropyLoss(), (x, LABELS)), frame)
+    terms = projected_terms(Objective(model, (x, LABELS), nn.CrossEntropyLoss()), frame)
     assert found.depth == 5
     for term, other in zip(found.terms(), terms, strict=True):
         assert_allclose(term, other, rtol=1e-10, atol=1e-13 * float(other.abs().max()))

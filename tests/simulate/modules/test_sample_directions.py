@@ -107,7 +107,7 @@ def test_ignored_samples_have_no_curvature_and_no_direction() -> None:
 
     def of(*batches: slice) -> Objective:
         data = [(x[part], y[part]) for part in batches]
-        return Objective(lambda p, inputs: inputs @ p[0].T, nn.CrossEntropyLoss(), data, parameters=[weight])
+        return Objective(lambda p, inputs: inputs @ p[0].T, data, nn.CrossEntropyLoss(), parameters=[weight])
 
     for objective in (
         of(slice(0, 6)),
@@ -149,7 +149,7 @@ def test_losses_that_are_not_convex_are_refused() -> None:
     model = nn.Linear(3, 2).double()
     x, y = torch.randn(5, 3).double(), torch.randn(5, 2).double()
     with pytest.raises(ValueError, match="convex"):
-        measured(Objective(model, _cubic, (x, y)), np.eye(8)[:, :2])
+        measured(Objective(model, (x, y), _cubic), np.eye(8)[:, :2])
 
 
 def test_a_saturated_softmax_is_convex_but_for_rounding() -> None:
@@ -161,7 +161,7 @@ def test_a_saturated_softmax_is_convex_but_for_rounding() -> None:
 
     def of(x: Tensor, weight: Tensor) -> Objective:
         return Objective(
-            lambda p, inputs: inputs @ p[0].T, nn.CrossEntropyLoss(), (x, y), parameters=[weight]
+            lambda p, inputs: inputs @ p[0].T, (x, y), nn.CrossEntropyLoss(), parameters=[weight]
         )
 
     sure = of(x, weight)

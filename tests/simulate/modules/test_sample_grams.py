@@ -62,7 +62,7 @@ def assert_alike(found: SampleGrams, expected: SampleGrams, tolerance: float = 1
 def of_function(
     function: Any, parameters: Sequence[Tensor], loss: Any = SQUARES, outputs: Any = Y
 ) -> Objective:
-    return Objective(function, loss, [(X, outputs)], parameters=parameters)
+    return Objective(function, [(X, outputs)], loss, parameters=parameters)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -141,7 +141,7 @@ def test_rows_of_the_jacobian_are_what_samples_have_where_they_see_each_other() 
         def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
             return super().forward(input - input.mean(0))
 
-    centred = Objective(nn.Sequential(Centred(4, 4)).double(), SQUARES, [(X, Y)])
+    centred = Objective(nn.Sequential(Centred(4, 4)).double(), [(X, Y)], SQUARES)
     assert_alike(sample_grams.sample_grams(centred), dense(centred))
 
 
@@ -162,7 +162,7 @@ class Gated(nn.Module):
 def test_parameters_that_act_elsewhere_for_one_sample_only_are_found_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    objective = Objective(Gated(N - 1), SQUARES, [(X, Y)])
+    objective = Objective(Gated(N - 1), [(X, Y)], SQUARES)
     assert sites.covers(objective)
     expected = dense(objective)
     assert_alike(sample_grams.sample_grams(objective), expected)
@@ -174,7 +174,7 @@ def test_parameters_that_act_elsewhere_for_one_sample_only_are_found_there(
 def test_samples_are_rows_of_the_targets() -> None:
     """Tokens of a flattened sequence: their outputs are rows, though the inputs have fewer."""
     model = nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3)), nn.Flatten(0, 1)).double()
-    objective = Objective(model, nn.CrossEntropyLoss(), [(X[:3], torch.arange(6) % 3)])
+    objective = Objective(model, [(X[:3], torch.arange(6) % 3)], nn.CrossEntropyLoss())
     assert_alike(sample_grams.sample_grams(objective), dense(objective))
 
 
@@ -201,9 +201,9 @@ def test_trace_of_the_hessian_is_refused_where_a_tensor_bends_the_outputs(name: 
 
 
 def test_a_bend_that_one_sample_alone_sees_is_refused() -> None:
-    trace_hessian(Objective(Gated(N - 1), SQUARES, [(X[:-1], Y[:-1])]))
+    trace_hessian(Objective(Gated(N - 1), [(X[:-1], Y[:-1])], SQUARES))
     with pytest.raises(ValueError, match=r"got curvature in 'second.weight'"):
-        trace_hessian(Objective(Gated(N - 1), SQUARES, [(X, Y)]))
+        trace_hessian(Objective(Gated(N - 1), [(X, Y)], SQUARES))
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_bend_that_one_sample_alone_sees_is_refused() -> None:
 )
 def test_a_loss_that_couples_samples_is_refused(coupled: Any) -> None:
     model = nn.Linear(4, 4).double()
-    objective = Objective(model, lambda z, _: (z**2).mean() + (coupled(z) ** 2).mean(), [(X, Y)])
+    objective = Objective(model, [(X, Y)], lambda z, _: (z**2).mean() + (coupled(z) ** 2).mean())
     with pytest.raises(ValueError, match="got one that couples samples; use an estimate"):
         trace_gauss_newton(objective)
 
@@ -231,7 +231,7 @@ def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
     """The curvature of a saturated softmax is rounding, of each sample by itself."""
     weights = scale * torch.eye(4, dtype=dtype)
     objective = Objective(
-        lambda p, x: x @ p[0], nn.CrossEntropyLoss(), [(X, Y.argmax(1))], parameters=[weights]
+        lambda p, x: x @ p[0], [(X, Y.argmax(1))], nn.CrossEntropyLoss(), parameters=[weights]
     )
     found = sample_grams.sample_grams(objective)
     assert np.isfinite(found.traces).all()
@@ -240,7 +240,7 @@ def test_saturation_is_no_coupling(scale: float, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("loss", [lambda z, _: z.norm() ** 2, lambda z, _: z.mean()])
 def test_a_loss_may_add_up_its_samples_by_any_formula(loss: Any) -> None:
-    objective = Objective(nn.Linear(4, 4).double(), loss, [(X, Y)])
+    objective = Objective(nn.Linear(4, 4).double(), [(X, Y)], loss)
     assert_allclose(trace_gauss_newton(objective), gauss_newton(objective).dense().trace(), atol=1e-12)
 
 

@@ -82,7 +82,7 @@ def objective_of(model: nn.Module, x: Tensor, **options: Any) -> Objective:
                     drawn(*tensor.shape) if "var" not in name else drawn(*tensor.shape).square() + 0.5
                 )
         outputs = model(x)
-    return Objective(model, SQUARES, [(x, torch.zeros_like(outputs))], **options)
+    return Objective(model, [(x, torch.zeros_like(outputs))], SQUARES, **options)
 
 
 def site_of(layer: nn.Module, x: Tensor) -> tuple[Site, Tensor, Objective]:
@@ -158,7 +158,7 @@ def test_a_layer_of_half_precision_acts_as_the_same_values_in_single(name: str) 
     for kind in (torch.bfloat16, torch.float32):
         layer = objective_of(build(), x).model
         assert layer is not None
-        objective = Objective(layer.bfloat16().to(kind), SQUARES, (x, torch.zeros(len(x))))
+        objective = Objective(layer.bfloat16().to(kind), (x, torch.zeros(len(x))), SQUARES)
         assert covers(objective)
         with as_found(layer, False):
             outputs, (site,) = visited(objective, objective.leaves(), next(objective.batches()))
@@ -246,20 +246,20 @@ def test_parameters_that_act_elsewhere_are_not_covered_however_little(
     another: Any, dtype: torch.dtype
 ) -> None:
     model = Sly(another).to(dtype)
-    assert not covers(Objective(model, SQUARES, [(drawn(5, 4), drawn(5, 4))]))
+    assert not covers(Objective(model, [(drawn(5, 4), drawn(5, 4))], SQUARES))
 
 
 def test_other_hooks_belong_to_the_model() -> None:
     """A change of the output is after the nudge, one of the parameters is elsewhere."""
     model, data = nn.Linear(4, 4).double(), [(drawn(5, 4), drawn(5, 4))]
     handle = model.register_forward_hook(lambda _, inputs, output: output.tanh())
-    assert covers(Objective(model, SQUARES, data))
-    trace = trace_gauss_newton(Objective(model, SQUARES, data))
+    assert covers(Objective(model, data, SQUARES))
+    trace = trace_gauss_newton(Objective(model, data, SQUARES))
     handle.remove()
-    composed = Objective(nn.Sequential(model, nn.Tanh()), SQUARES, data)
+    composed = Objective(nn.Sequential(model, nn.Tanh()), data, SQUARES)
     assert abs(trace - trace_gauss_newton(composed)) <= 1e-12 * trace
     nn.utils.parametrizations.weight_norm(model)
-    assert not covers(Objective(model, SQUARES, data))
+    assert not covers(Objective(model, data, SQUARES))
 
 
 def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
@@ -268,7 +268,7 @@ def test_layers_of_other_forwards_or_gradients_are_no_sites() -> None:
             return super().forward(input) * self.weight.sum()
 
     data = [(drawn(5, 4), drawn(5, 4))]
-    assert not covers(Objective(Doubled(4, 4).double(), SQUARES, data))
+    assert not covers(Objective(Doubled(4, 4).double(), data, SQUARES))
     assert not covers(objective_of(nn.Embedding(5, 3, sparse=True), TOKENS))
 
 
@@ -309,8 +309,8 @@ def test_samples_that_see_each_other_are_found(mixing: Any, single_first: bool) 
     x, y = drawn(5, 4), drawn(5, 4)
     data = [(x[:1], y[:1]), (x[1:], y[1:])] if single_first else [(x, y)]
     apart = mixing(x) is x
-    assert by_sample(Objective(Mixed(), SQUARES, data)) == apart
-    assert by_sample(Objective(nn.Sequential(Mixed(), nn.Softmax(0)), SQUARES, data)) is False
+    assert by_sample(Objective(Mixed(), data, SQUARES)) == apart
+    assert by_sample(Objective(nn.Sequential(Mixed(), nn.Softmax(0)), data, SQUARES)) is False
 
 
 class Positions(nn.Module):
@@ -354,7 +354,7 @@ def test_parts_that_are_run_again_are_not_covered() -> None:
     assert not covers(objective)
     model = objective.model
     assert isinstance(model, Rerun)
-    plain = Objective(nn.Sequential(model.part, model.head), SQUARES, objective.data)
+    plain = Objective(nn.Sequential(model.part, model.head), objective.data, SQUARES)
     assert abs(trace_gauss_newton(objective) / trace_gauss_newton(plain) - 1) <= 1e-12
 
 
@@ -380,7 +380,7 @@ def test_what_is_asked_is_asked_once_for_each_data(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(sites, "visited", counted)
     x, y = -drawn(SAMPLES, 4).abs(), drawn(SAMPLES, 2)
-    objective = Objective(MixedSigns(), SQUARES, (x, y))
+    objective = Objective(MixedSigns(), (x, y), SQUARES)
     assert all(covers(each) and by_sample(each) for each in (objective, objective, objective.renewed()))
     assert len(asked) == 1
     other = objective.on((-x, y))
@@ -391,7 +391,7 @@ def test_what_is_asked_is_asked_once_for_each_data(monkeypatch: pytest.MonkeyPat
 def test_models_are_left_as_they_were() -> None:
     model = case("convolution").model.train()
     before = {name: (p, p.clone()) for name, p in model.named_parameters()}
-    objective = Objective(model, nn.CrossEntropyLoss(), [(drawn(4, 1, 4, 4), torch.arange(4) % 3)])
+    objective = Objective(model, [(drawn(4, 1, 4, 4), torch.arange(4) % 3)], nn.CrossEntropyLoss())
     assert covers(objective) and by_sample(objective)
     trace_gauss_newton(objective)
     assert model.training and all(m.training for m in model.modules())

@@ -63,10 +63,10 @@ def objective(case: str, rank: int | None = None, **options: Any) -> Objective:
     sizes = [size for shard in SHARDS[case] for size in shard]
     batches = list(zip(inputs.split(sizes), targets.split(sizes), strict=True))
     if rank is None:
-        return Objective(network(), loss(case), [(inputs, targets)], **options)
+        return Objective(network(), [(inputs, targets)], loss(case), **options)
     first = sum(map(len, SHARDS[case][:rank]))
     own = batches[first : first + len(SHARDS[case][rank])]
-    return Objective(network(), loss(case), own, group=distributed.group.WORLD, **options)
+    return Objective(network(), own, loss(case), group=distributed.group.WORLD, **options)
 
 
 def measured(of: Objective) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _with(criterion: Any, rank: int, *, changing: bool = False) -> Objective:
     inputs, targets = (part[rank::2].clone() for part in data())
     targets[targets < 0] = 0
     own = _Changing(inputs, targets) if changing and rank else [(inputs, targets)]
-    return Objective(network(), criterion, own, group=distributed.group.WORLD)
+    return Objective(network(), own, criterion, group=distributed.group.WORLD)
 
 
 class _Changing:
@@ -186,13 +186,13 @@ def _with_other_parameters(rank: int) -> Objective:
     model = network()
     with torch.no_grad():
         model.get_parameter("0.weight")[0, 0] += 1e-15 * rank
-    return Objective(model, loss(""), data(), group=distributed.group.WORLD)
+    return Objective(model, data(), loss(""), group=distributed.group.WORLD)
 
 
 def _with_other_buffers(rank: int) -> Objective:
     model = nn.Sequential(network(), nn.BatchNorm1d(3, dtype=torch.float64))
     model.get_buffer("1.running_mean").fill_(float(rank))
-    return Objective(model, loss(""), data(), group=distributed.group.WORLD)
+    return Objective(model, data(), loss(""), group=distributed.group.WORLD)
 
 
 @contextmanager

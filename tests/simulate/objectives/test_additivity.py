@@ -87,7 +87,7 @@ def test_rounding_couples_nothing(model: str, loss: str) -> None:
         torch.default_generator.manual_seed(1)
         built = MODELS[model]()
     for data in ([(X, Y)], in_batches(64)):
-        objective = Objective(built, LOSSES[loss], data, chunk=70)
+        objective = Objective(built, data, LOSSES[loss], chunk=70)
         assert (objective.coupling, objective.chunk) == ("", 70)
 
 
@@ -119,7 +119,7 @@ def rare(*labels: int) -> Tensor:
 )
 def test_what_one_sample_in_many_shows_is_seen(loss: Any, targets: Tensor, size: int) -> None:
     model = deep(nn.Tanh(), layers=1)
-    objective = Objective(model, loss, in_batches(size, targets), chunk=100)
+    objective = Objective(model, in_batches(size, targets), loss, chunk=100)
     assert objective.coupling.startswith("the loss of a batch is not the mean")
 
 
@@ -132,7 +132,7 @@ def test_few_are_asked_and_only_once() -> None:
             return super().forward(input)
 
     model = Counting(8, CLASSES)
-    objective = Objective(model, nn.CrossEntropyLoss(), (X, Y), chunk=100)
+    objective = Objective(model, (X, Y), nn.CrossEntropyLoss(), chunk=100)
     assert asked == []
     objective.value()
     assert sum(asked) <= 5 * SAMPLES + N and max(asked[:-3]) <= SAMPLES
@@ -141,7 +141,7 @@ def test_few_are_asked_and_only_once() -> None:
     objective.on((X[:150], Y[:150])).value()
     assert asked == [100, 100, 100, 100, 50]
     asked.clear()
-    Objective(model, nn.CrossEntropyLoss(), (X, Y)).value()  # nothing is cut
+    Objective(model, (X, Y), nn.CrossEntropyLoss()).value()  # nothing is cut
     assert asked == [3, 3, N]  # a few twice: whether a call changes what it is given
 
 
@@ -156,7 +156,7 @@ def test_classes_that_come_in_turns_are_seen(period: int, sort: bool, size: int)
         weights = torch.linspace(1.0, 3.0, period)
         model, x = nn.Linear(8, period), X[:samples]
         objective = Objective(
-            model, lambda z, y, w=weights: functional.cross_entropy(z, y, weight=w), (x, targets), chunk=size
+            model, (x, targets), lambda z, y, w=weights: functional.cross_entropy(z, y, weight=w), chunk=size
         )
         assert not objective.separable
 
@@ -170,12 +170,12 @@ def test_no_more_are_asked_together_than_a_pass_takes(size: int, chunk: int | No
         seen.append(len(y))
         return functional.cross_entropy(z, y, weight=WEIGHTS)
 
-    objective = Objective(deep(nn.Tanh(), layers=1), loss, in_batches(size, rare(3, 1, 4)), chunk=chunk)
+    objective = Objective(deep(nn.Tanh(), layers=1), in_batches(size, rare(3, 1, 4)), loss, chunk=chunk)
     assert not objective.separable and max(seen) <= max(4, min(size, chunk or N))
 
 
 def test_data_of_one_batch_are_not_asked_about() -> None:
-    objective = Objective(nn.Linear(8, 5), lambda z, _: z.std(), (X, Y))
+    objective = Objective(nn.Linear(8, 5), (X, Y), lambda z, _: z.std())
     assert objective.value() > 0 and objective._coupling is None
 
 
@@ -198,7 +198,7 @@ def test_samples_of_batches_of_different_shapes_are_not_put_together() -> None:
 
     x = torch.randn(10, 9, 8, generator=DRAW)
     data = [(x[:4, :5], x[:4, :5, 0]), (x[4:], x[4:, :, 0])]
-    assert Objective(nn.Linear(8, 1), loss, data).coupling == ""
+    assert Objective(nn.Linear(8, 1), data, loss).coupling == ""
 
 
 @pytest.mark.parametrize("seed", [0, 7, 35, 49])  # of the last three single precision does not tell
@@ -209,10 +209,10 @@ def test_targets_that_are_not_rows_of_inputs_are_asked_by_batches(seed: int) -> 
     data = [(x.view(-1, 4), y[: 2 * len(x.view(-1, 4))] % 3) for x, y in in_batches(60)]
     data = [(x[: len(y) // 2], y[: 2 * (len(y) // 2)]) for x, y in data]
     whole = [torch.cat(parts) for parts in zip(*data, strict=True)]
-    objective = Objective(model, nn.CrossEntropyLoss(), data)
+    objective = Objective(model, data, nn.CrossEntropyLoss())
     assert objective.separable
     assert abs(objective.value() - nn.CrossEntropyLoss()(model(whole[0]), whole[1]).item()) < 1e-6
-    weighed = Objective(model, lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS[2:]), data)
+    weighed = Objective(model, data, lambda z, y: functional.cross_entropy(z, y, weight=WEIGHTS[2:]))
     with pytest.raises(ValueError, match="each for itself, of data in several batches"):
         weighed.value()
 
@@ -224,10 +224,10 @@ def test_batches_that_say_what_they_count_for_are_taken_as_they_are() -> None:
         return functional.cross_entropy(z, y, weight=WEIGHTS)
 
     model = nn.Linear(8, CLASSES)
-    known = Objective(model, loss, (X, Y))
-    counted = Objective(model, loss, in_batches(64), count=lambda y: float(WEIGHTS[y].sum()), chunk=20)
+    known = Objective(model, (X, Y), loss)
+    counted = Objective(model, in_batches(64), loss, count=lambda y: float(WEIGHTS[y].sum()), chunk=20)
     assert counted.separable and abs(counted.value() - known.value()) < 1e-6
-    each = Objective(model, loss, in_batches(60), count=lambda _: 1.0, chunk=20)
+    each = Objective(model, in_batches(60), loss, count=lambda _: 1.0, chunk=20)
     expected = np.mean([loss(model(x), y).item() for x, y in in_batches(60)])
     assert each.chunk is None and abs(each.value() - expected) < 1e-6
 
@@ -235,8 +235,8 @@ def test_batches_that_say_what_they_count_for_are_taken_as_they_are() -> None:
 def test_in_training_mode_a_batch_is_the_unit() -> None:
     model = nn.Sequential(nn.Linear(8, 9), nn.BatchNorm1d(9), nn.Tanh(), nn.Linear(9, CLASSES)).double()
     data = [(x.double(), y) for x, y in in_batches(128)]
-    objective = Objective(model, nn.CrossEntropyLoss(), data, training=True)
-    each = [Objective(model, nn.CrossEntropyLoss(), batch, training=True) for batch in data]
+    objective = Objective(model, data, nn.CrossEntropyLoss(), training=True)
+    each = [Objective(model, batch, nn.CrossEntropyLoss(), training=True) for batch in data]
     shares = [len(y) / N for _, y in data]
     assert abs(objective.value() - sum(s * o.value() for s, o in zip(shares, each, strict=True))) < 1e-14
     vector = torch.ones(objective.dim).double()
@@ -250,7 +250,7 @@ def test_a_model_that_draws_is_not_taken_for_one_that_mixes() -> None:
         def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (the name that torch gave it)
             return super().forward(input) + torch.randn(len(input), 1)
 
-    assert Objective(Noisy(8, CLASSES), nn.CrossEntropyLoss(), (X, Y), chunk=100).coupling == ""
+    assert Objective(Noisy(8, CLASSES), (X, Y), nn.CrossEntropyLoss(), chunk=100).coupling == ""
 
 
 def test_losses_that_weigh_samples_have_matrices_of_what_each_adds() -> None:
@@ -262,7 +262,7 @@ def test_losses_that_weigh_samples_have_matrices_of_what_each_adds() -> None:
     x, y, model = X[:20].double(), Y[:20], nn.Linear(8, CLASSES).double()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "WEIGHTS", WEIGHTS.double())
-        found = sample_grams(Objective(model, loss, (x, y))).traces
-    plain = sample_grams(Objective(model, nn.CrossEntropyLoss(), (x, y))).traces
+        found = sample_grams(Objective(model, (x, y), loss)).traces
+    plain = sample_grams(Objective(model, (x, y), nn.CrossEntropyLoss())).traces
     weights = WEIGHTS[y].double()
     np.testing.assert_allclose(found, plain * (20 * weights / weights.sum()).numpy(), rtol=1e-6)

@@ -142,7 +142,7 @@ class Known(NamedTuple):
 @pytest.fixture(scope="module")
 def known() -> Known:
     model = network()
-    objective = Objective(model, LOSS, [(X, Y)])
+    objective = Objective(model, [(X, Y)], LOSS)
     vector = torch.arange(objective.dim, dtype=torch.float64)
     return Known(model, objective.value(), objective.gradient(), vector, hessian(objective) @ vector)
 
@@ -150,7 +150,7 @@ def known() -> Known:
 @pytest.mark.parametrize("chunk", [None, 4])
 @pytest.mark.parametrize("form", SAME)
 def test_forms_are_no_matter(form: str, chunk: int | None, known: Known) -> None:
-    found = Objective(known.model, LOSS, SAME[form](), chunk=chunk)
+    found = Objective(known.model, SAME[form](), LOSS, chunk=chunk)
     for _ in range(2):
         assert abs(found.value() - known.value) < 1e-14
         assert_same(found.gradient(), known.gradient, 1e-13)
@@ -190,7 +190,7 @@ def test_inputs_may_be_structures_with_numbers_for_all_samples(several: Any, bat
     expected = loss(model.body(1.25 * X), y).item()
     data = [batch(slice(0, 9)), batch(slice(9, N))] if batched else [(x, y)]
     for chunk in (None, 4):
-        objective = Objective(model, loss, data, chunk=chunk)
+        objective = Objective(model, data, loss, chunk=chunk)
         assert objective.separable and abs(objective.value() - expected) < 1e-14
 
 
@@ -204,8 +204,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "data must hold tensors with samples along the first axis, got NoneType",
     ),
     "one number for all": (lambda: (X, torch.tensor(1)), "got a single number"),
-    "a tensor": (lambda: X, "data must give batches"),
-    "words": (lambda: "data", "data must give batches .*, got str"),
+    "a tensor": (lambda: X, r"data must be a pair \(inputs, targets\)"),
+    "words": (lambda: "data", "data data must be an existing file, got none"),
     "nothing": (list, "data must hold at least one sample, got none"),
     "an iterator over nothing": (lambda: iter(()), "data must hold at least one sample, got none"),
     "samples in a list": (
@@ -274,7 +274,7 @@ def test_what_is_no_data_is_told(form: str, monkeypatch: pytest.MonkeyPatch) -> 
     build, message = REFUSED[form]
 
     def measured() -> None:
-        objective = Objective(network(), LOSS, build(), chunk=4)
+        objective = Objective(network(), build(), LOSS, chunk=4)
         objective.value()
         objective.gradient()
 
@@ -285,7 +285,7 @@ def test_what_is_no_data_is_told(form: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_data_that_tell_their_number_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_MOST", 5)
     for data in (cut(1), DataLoader(ALL, 1)):
-        assert Objective(network(), LOSS, data).samples == N
+        assert Objective(network(), data, LOSS).samples == N
 
 
 def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,9 +295,9 @@ def test_an_iterator_stops_before_it_fills_the_memory(monkeypatch: pytest.Monkey
     with pytest.raises(
         ValueError, match=r"data must end and fit into half of .* after \d+ batches; pass some"
     ):
-        Objective(network(), LOSS, large)
+        Objective(network(), large, LOSS)
     again = itertools.repeat((X, Y), 2000)
-    assert Objective(network(), LOSS, again).samples == 2000 * N
+    assert Objective(network(), again, LOSS).samples == 2000 * N
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
@@ -312,7 +312,7 @@ def test_what_does_not_end_can_be_interrupted(data: Any, monkeypatch: pytest.Mon
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(KeyboardInterrupt):
-            Objective(network(), LOSS, data())
+            Objective(network(), data(), LOSS)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
@@ -321,7 +321,7 @@ def test_what_does_not_end_can_be_interrupted(data: Any, monkeypatch: pytest.Mon
 def test_infinite_inputs_behind_a_bound_show_in_the_gradient() -> None:
     """The loss of tanh is finite there."""
     objective = Objective(
-        lambda p, x: (x * p[0]).tanh(), nn.MSELoss(), (torch.tensor([torch.inf]), torch.zeros(1)),
+        lambda p, x: (x * p[0]).tanh(), (torch.tensor([torch.inf]), torch.zeros(1)), nn.MSELoss(),
         parameters=[torch.ones(1)],
     )  # fmt: skip
     assert objective.value() == 1.0

@@ -44,12 +44,12 @@ def test_what_repeats_passes(name: str) -> None:
 @pytest.mark.parametrize("training", [False, True])
 def test_shuffling_alone_passes(training: bool) -> None:
     loader = DataLoader(DATA, batch_size=3, shuffle=True)
-    require_deterministic(Objective(model(), nn.CrossEntropyLoss(), loader, training=training))
+    require_deterministic(Objective(model(), loader, nn.CrossEntropyLoss(), training=training))
 
 
 def test_batch_normalisation_passes_where_batches_stay() -> None:
     loader = DataLoader(DATA, batch_size=5)
-    require_deterministic(Objective(model(nn.BatchNorm1d(5)), nn.CrossEntropyLoss(), loader, training=True))
+    require_deterministic(Objective(model(nn.BatchNorm1d(5)), loader, nn.CrossEntropyLoss(), training=True))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_batch_normalisation_passes_where_batches_stay() -> None:
 )
 def test_causes_are_named(network: nn.Module, loader: Any, cause: str) -> None:
     with pytest.raises(ValueError, match=f"data and model must give the same loss twice.*{cause}"):
-        require_deterministic(Objective(network, nn.CrossEntropyLoss(), loader, training=True))
+        require_deterministic(Objective(network, loader, nn.CrossEntropyLoss(), training=True))
 
 
 def test_seeding_writes_down_no_stack(monkeypatch: pytest.MonkeyPatch) -> None:

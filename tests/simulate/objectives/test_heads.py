@@ -61,10 +61,10 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 def both(model: nn.Module, monkeypatch: pytest.MonkeyPatch, at_once: int, **given: Any) -> list[Objective]:
     """All logits at once, and in chunks."""
     loss = given.pop("loss", nn.CrossEntropyLoss())
-    plain = Objective(model, loss, batch(), **given)
+    plain = Objective(model, batch(), loss, **given)
     monkeypatch.setattr(heads, "LARGE", 1)
     monkeypatch.setattr(heads, "AT_ONCE", at_once)
-    chunked = Objective(model, loss, batch(), **given)
+    chunked = Objective(model, batch(), loss, **given)
     few = next(chunked.batches())
     assert plain.head_of(few) is None and chunked.head_of(few) is not None
     return [plain, chunked]
@@ -182,9 +182,9 @@ def test_batches_of_other_lengths_have_the_same_head(monkeypatch: pytest.MonkeyP
     whole = batch()
     short = {name: tensor[:, :3] for name, tensor in part(whole, slice(0, 2)).items()}
     data = [short, part(whole, slice(2, N))]
-    plain = Objective(CausalModel(), nn.CrossEntropyLoss(), data)
+    plain = Objective(CausalModel(), data, nn.CrossEntropyLoss())
     monkeypatch.setattr(heads, "LARGE", 1)
-    chunked = Objective(CausalModel(), nn.CrossEntropyLoss(), data)
+    chunked = Objective(CausalModel(), data, nn.CrossEntropyLoss())
     assert_same(hessian(chunked) @ vectors(plain), hessian(plain) @ vectors(plain), 1e-11)
 
 
@@ -196,7 +196,7 @@ def test_the_values_of_the_module_are_taken_anew(monkeypatch: pytest.MonkeyPatch
         model.head.weight.mul_(2.0)
         model.block.bend.weight.mul_(0.5)
     monkeypatch.setattr(heads, "LARGE", 1 << 22)
-    fresh = Objective(model, nn.CrossEntropyLoss(), batch(), parameters=["block"])
+    fresh = Objective(model, batch(), nn.CrossEntropyLoss(), parameters=["block"])
     assert_same(hessian(chunked.renewed()) @ vectors(fresh), hessian(fresh) @ vectors(fresh), 1e-11)
 
 
@@ -226,7 +226,7 @@ def hooked() -> nn.Module:
 def test_a_layer_that_is_not_the_last_thing_stays(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "LARGE", 1)
     given = {name: tensor for name, tensor in batch().items() if name != "labels"}
-    objective = Objective(build(), nn.CrossEntropyLoss(), (given, batch()["labels"]))
+    objective = Objective(build(), (given, batch()["labels"]), nn.CrossEntropyLoss())
     assert objective.head_of(objective.few()) is None
     assert objective.value() > 0
 
@@ -257,10 +257,10 @@ def test_what_does_not_add_up_over_positions_takes_all_logits(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loss, given = COUPLED[name]
-    plain = Objective(CausalModel(), loss(), batch(), **given)
+    plain = Objective(CausalModel(), batch(), loss(), **given)
     monkeypatch.setattr(heads, "LARGE", 1)
     monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
-    found = Objective(CausalModel(), loss(), batch(), **given)
+    found = Objective(CausalModel(), batch(), loss(), **given)
     assert abs(found.value() - plain.value()) < 1e-12 * plain.value()
     assert_same(gauss_newton(found) @ vectors(found), gauss_newton(plain) @ vectors(plain), 1e-11)
 
@@ -274,7 +274,7 @@ def test_what_is_unsound_is_refused_all_the_same(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(heads, "LARGE", 1)
     inputs = {"input_ids": batch()["input_ids"]}
-    objective = Objective(Cut(), nn.CrossEntropyLoss(), (inputs, batch()["labels"]))
+    objective = Objective(Cut(), (inputs, batch()["labels"]), nn.CrossEntropyLoss())
     assert objective.head_of(objective.few()) is not None
     with pytest.raises(
         ValueError, match="must have the derivatives of their own values, got others by 'embed"

@@ -31,7 +31,7 @@ def test_a_batch_with_nothing_kept_after_the_first_position_is_taken_as_all_othe
     data = [bare, whole] if first else [whole, bare]
     joined = {name: torch.cat([each[name] for each in data]) for name in bare}
     truth = Truth(model, joined)
-    objective = Objective(model, LOSS, data)
+    objective = Objective(model, data, LOSS)
 
     assert objective.shifted == model.moves and objective.samples == int(truth.kept.sum())
     for _ in range(2):
@@ -42,10 +42,10 @@ def test_a_batch_with_nothing_kept_after_the_first_position_is_taken_as_all_othe
 @pytest.mark.parametrize("positions", [1, T])
 def test_where_no_batch_has_anything_later_the_model_is_asked_all_the_same(positions: int) -> None:
     given = {name: each[:, :positions] for name, each in alone(batch()).items()}
-    found = Objective(MaskedModel(), LOSS, given)
+    found = Objective(MaskedModel(), given, LOSS)
     assert not found.shifted and abs(found.value() - MaskedModel()(**given)["loss"].item()) < 1e-12
     with pytest.raises(ValueError, match="at least one sample, got none"):
-        Objective(CausalModel(), LOSS, given)
+        Objective(CausalModel(), given, LOSS)
 
 
 class Faulty(CausalModel):
@@ -83,13 +83,13 @@ def test_an_error_of_a_model_that_takes_labels_is_told(kind: Any, wrap: Any) -> 
     model.kind = kind
     line = f"model must give its own loss with labels among its inputs, got {kind.__name__}: .*unsupported.*give pairs"
     with pytest.raises(ValueError, match=line):
-        Objective(wrap(model), LOSS, batch())
+        Objective(wrap(model), batch(), LOSS)
 
 
 @pytest.mark.parametrize("wrap", [lambda model: model, Handed])
 def test_a_model_that_takes_no_labels_gets_targets_as_they_stand(wrap: Any) -> None:
     given = batch()
-    found = Objective(wrap(Bare()), LOSS, given)
+    found = Objective(wrap(Bare()), given, LOSS)
     inputs = {name: each for name, each in given.items() if name != "labels"}
     logits = Bare()(**inputs)["logits"]
     expected = functional.cross_entropy(logits.flatten(0, 1), given["labels"].flatten()).item()

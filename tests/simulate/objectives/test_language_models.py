@@ -94,7 +94,7 @@ def test_a_batch_of_transformers_has_the_curvature_of_the_model_s_own_loss(
 ) -> None:
     model, given = build(), batch()
     truth = Truth(model, given)
-    objective = Objective(model, LOSS, given, chunk=chunk)
+    objective = Objective(model, given, LOSS, chunk=chunk)
 
     assert objective.shifted == model.moves
     assert (objective.rows, objective.samples) == (N, int(truth.kept.sum()))
@@ -110,7 +110,7 @@ def test_labels_taken_where_they_stand_would_be_seen() -> None:
     """A planted error: the comparison with the model's own loss is no empty one."""
     model, given = CausalModel(), batch()
     inputs = {name: given[name] for name in ("input_ids", "attention_mask")}
-    found = Objective(model, LOSS, (inputs, given["labels"]))
+    found = Objective(model, (inputs, given["labels"]), LOSS)
 
     assert not found.shifted
     assert abs(found.value() - Truth(model, given).loss(flat(model)[0]).item()) > 1e-2
@@ -162,7 +162,7 @@ def test_forms_of_a_batch_are_no_matter(form: str) -> None:
     """Batches weigh what they keep: sequences of other lengths do not count alike."""
     model, given = CausalModel(), batch()
     truth = Truth(model, given)
-    objective = Objective(model, LOSS, FORMS[form](given), chunk=2)
+    objective = Objective(model, FORMS[form](given), LOSS, chunk=2)
     vector = torch.arange(1.0, objective.dim + 1, dtype=torch.float64).cos()
 
     assert objective.samples == int(truth.kept.sum())
@@ -184,7 +184,7 @@ def test_classes_lie_along_axis_1_or_the_last(axis: int, loss: Any) -> None:
         found = torch.func.functional_call(model, dict(zip(names, leaves, strict=True)), (x,))
         return found["logits"].movedim(-1, axis)
 
-    objective = Objective(logits, loss, (ids, labels), parameters=own, chunk=2)
+    objective = Objective(logits, (ids, labels), loss, parameters=own, chunk=2)
     start, split = flat(model)
 
     def expected(vector: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ def test_as_many_positions_as_classes_are_told_apart_by_what_the_model_returns()
     models = AsTensor(), CausalModel()
     for model in (models[0].body, models[1]):
         model.place = nn.Embedding(V, model.embed.embedding_dim, dtype=torch.float64)
-    found = [Objective(model, LOSS, ({"input_ids": ids}, ids)) for model in models]
+    found = [Objective(model, ({"input_ids": ids}, ids), LOSS) for model in models]
 
     assert [objective.form.last for objective in found] == [False, True]
     other = found[0].on([({"input_ids": ids[:, :4]}, ids[:, :4])])
@@ -223,14 +223,14 @@ def test_as_many_positions_as_classes_are_told_apart_by_what_the_model_returns()
 
 def test_the_fisher_of_a_language_model_is_its_gauss_newton_matrix() -> None:
     """With nothing ignored: A of a cross-entropy does not know of the targets."""
-    objective = Objective(CausalModel(), LOSS, ({"input_ids": tokens()}, tokens(1)))
+    objective = Objective(CausalModel(), ({"input_ids": tokens()}, tokens(1)), LOSS)
     assert_same(fisher(objective).dense(), gauss_newton(objective).dense(), 1e-12)
 
 
 def test_samples_of_a_language_model_are_sequences() -> None:
     """What is measured sample by sample goes through `objective.outputs` like all else."""
     model, given = MaskedModel(), batch()
-    objective = Objective(model, LOSS, given)
+    objective = Objective(model, given, LOSS)
     vectors = torch.linspace(-1, 1, 2 * objective.dim, dtype=torch.float64).cos().reshape(2, -1)
     found = torch.from_numpy(quadratic_forms(objective, vectors.mT))
 
@@ -283,7 +283,7 @@ REFUSED: list[tuple[Any, Any, Any, str]] = [
 @pytest.mark.parametrize(("build", "loss", "data", "message"), REFUSED)
 def test_what_is_no_such_batch_is_told(build: Any, loss: Any, data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Objective(build(), loss, data()).value()
+        Objective(build(), data(), loss).value()
 
 
 def test_a_model_whose_logits_are_all_zero_is_asked_beside_its_parameters() -> None:
@@ -291,7 +291,7 @@ def test_a_model_whose_logits_are_all_zero_is_asked_beside_its_parameters() -> N
     for build, expected in zip(MODELS, (True, False), strict=True):
         model = build(tied=False)
         nn.init.zeros_(model.head.weight)
-        assert Objective(model, LOSS, batch()).shifted is expected
+        assert Objective(model, batch(), LOSS).shifted is expected
 
 
 def test_a_model_whose_logits_hardly_differ_is_told_all_the_same() -> None:
@@ -300,13 +300,13 @@ def test_a_model_whose_logits_hardly_differ_is_told_all_the_same() -> None:
         model = build(tied=False)
         with torch.no_grad():
             model.head.weight.mul_(1e-3)
-        assert Objective(model, LOSS, batch()).shifted is expected
+        assert Objective(model, batch(), LOSS).shifted is expected
 
 
 def test_the_model_is_left_as_found() -> None:
     model = CausalModel().train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    Objective(model, LOSS, batch()).gradient()
+    Objective(model, batch(), LOSS).gradient()
     assert model.training and all(
         torch.equal(model.state_dict()[name], value) for name, value in before.items()
     )
@@ -335,6 +335,6 @@ class Encoder(nn.Module):
 
 def test_a_decoder_sees_the_labels_before() -> None:
     model, given = Encoder(), {k: v for k, v in batch().items() if k != "attention_mask"}
-    objective = Objective(model, LOSS, given)
+    objective = Objective(model, given, LOSS)
     assert not objective.shifted
     assert abs(objective.value() - model(**given)["loss"].item()) < 1e-12

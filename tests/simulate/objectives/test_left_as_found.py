@@ -69,7 +69,7 @@ def state(model: nn.Module) -> tuple[list[Any], list[Tensor]]:
 def test_model_and_generators_are_left_as_found(name: str, left: int | None) -> None:
     model = Fragile()
     model.norm.eval()
-    objective = Objective(model, nn.CrossEntropyLoss(), (X, Y))
+    objective = Objective(model, (X, Y), nn.CrossEntropyLoss())
     before, tensors = state(model)
     model.left = left
     if left == 0:
@@ -120,7 +120,7 @@ def test_a_process_without_a_gpu_looks_for_none(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_no_derivatives_are_promised_where_none_are_recorded() -> None:
-    objective = Objective(nn.Linear(4, 4), nn.CrossEntropyLoss(), (X, Y))
+    objective = Objective(nn.Linear(4, 4), (X, Y), nn.CrossEntropyLoss())
     with torch.inference_mode(), pytest.raises(ValueError, match=r"outside of torch.inference_mode"):
         objective.gradient()
     with torch.inference_mode(), pytest.raises(ValueError, match=r"outside of torch.inference_mode"):

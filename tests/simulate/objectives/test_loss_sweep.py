@@ -97,7 +97,7 @@ def test_means_and_sums_are_the_same_in_all_batches(name: str) -> None:
     known = Reference(model, found.loss, targets)
     for batches in BATCHES.values():
         data, chunk = batches(targets)
-        objective = Objective(model, found.loss, data, chunk=chunk)
+        objective = Objective(model, data, found.loss, chunk=chunk)
         assert objective.separable and objective.chunk == chunk, objective.coupling
         known.agrees(objective)
 
@@ -108,7 +108,7 @@ def test_losses_of_torch_without_second_derivatives_say_so(name: str) -> None:
     values = []
     for batches in BATCHES.values():
         data, chunk = batches(targets)
-        objective = Objective(model, ONCE[name].loss, data, chunk=chunk)
+        objective = Objective(model, data, ONCE[name].loss, chunk=chunk)
         values.append(objective.value())
         with pytest.raises(RuntimeError, match=r"derivative for .* is not implemented"):
             hessian(objective).dense()
@@ -120,7 +120,7 @@ def _assert_whole_or_refused(model: nn.Module, case: Case) -> None:
     known = Reference(model, case.loss, targets)
     for name, batches in BATCHES.items():
         data, chunk = batches(targets)
-        objective = Objective(model, case.loss, data, chunk=chunk)
+        objective = Objective(model, data, case.loss, chunk=chunk)
         if name not in SEVERAL:
             known.agrees(objective)
             assert not objective.separable and objective.chunk is None

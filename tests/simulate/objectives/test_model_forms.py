@@ -48,10 +48,10 @@ class Anything(OneMapping):
 @pytest.mark.parametrize("build", [OneMapping, Keywords, Anything])
 def test_a_mapping_goes_in_as_the_model_takes_it(build: type[OneMapping], kind: Any) -> None:
     model = build()
-    plain, vector = Objective(model.body, LOSS, (X, LABELS)), torch.linspace(-1, 1, 43, dtype=torch.float64)
+    plain, vector = Objective(model.body, (X, LABELS), LOSS), torch.linspace(-1, 1, 43, dtype=torch.float64)
     inputs = kind({"left": X / 4, "right": 3 * X / 4})
     for chunk in (None, 4):
-        found = Objective(model, LOSS, (inputs, LABELS), chunk=chunk)
+        found = Objective(model, (inputs, LABELS), LOSS, chunk=chunk)
         assert abs(found.value() - plain.value()) < 1e-14
         for matrix in (hessian, gauss_newton):
             assert_same(matrix(found) @ vector, matrix(plain) @ vector, 1e-12)
@@ -100,7 +100,7 @@ class Returning(nn.Module):
 @pytest.mark.parametrize("form", RETURNED)
 def test_the_logits_or_the_only_tensor_are_taken(form: str) -> None:
     model = Returning(RETURNED[form])
-    plain, found = (Objective(m, LOSS, (X, LABELS), chunk=4) for m in (model.body, model))
+    plain, found = (Objective(m, (X, LABELS), LOSS, chunk=4) for m in (model.body, model))
     assert found.value() == plain.value()
     assert_same(hessian(found).dense(), hessian(plain).dense(), 1e-13)
 
@@ -110,8 +110,8 @@ def test_the_logits_or_the_only_tensor_are_taken(form: str) -> None:
 )
 def test_a_field_is_taken_by_name_or_number(returned: Any, field: Any) -> None:
     model = Returning(returned)
-    found = Objective(model, LOSS, (X, LABELS), field=field)
-    assert found.value() == Objective(model.body, LOSS, (X, LABELS)).value()
+    found = Objective(model, (X, LABELS), LOSS, field=field)
+    assert found.value() == Objective(model.body, (X, LABELS), LOSS).value()
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_field_is_taken_by_name_or_number(returned: Any, field: Any) -> None:
 )
 def test_what_is_not_clear_is_told(returned: Any, field: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Objective(Returning(returned), LOSS, (X, LABELS), field=field).value()
+        Objective(Returning(returned), (X, LABELS), LOSS, field=field).value()
     with pytest.raises(ValueError, match=message):
         picked(returned(X), field)
 
@@ -173,7 +173,7 @@ class Pictures(Dataset[Any]):
 def test_images_of_a_data_set_are_taken_as_torchvision_does() -> None:
     data, model = Pictures(), nn.Sequential(nn.Flatten(), nn.Linear(60, 3)).double()
     x = torch.from_numpy(data.pixels).permute(0, 3, 1, 2).double() / 255
-    found, plain = Objective(model, LOSS, data, chunk=7), Objective(model, LOSS, (x, LABELS))
+    found, plain = Objective(model, data, LOSS, chunk=7), Objective(model, (x, LABELS), LOSS)
 
     assert (found.rows, found.samples) == (N, N)
     assert abs(found.value() - plain.value()) < 1e-7  # bytes in [0, 1] are floats of single precision
@@ -189,7 +189,7 @@ def test_images_of_a_data_set_are_taken_as_torchvision_does() -> None:
 )
 def test_samples_that_are_none_are_told(data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Objective(nn.Linear(3, 3), LOSS, data)
+        Objective(nn.Linear(3, 3), data, LOSS)
 
 
 class Triples(Pictures):
@@ -201,14 +201,14 @@ def test_a_data_set_of_something_else_is_told() -> None:
     with pytest.raises(
         ValueError, match=r"data must give samples \(input, target\).* got tuple of length 3; wrap"
     ):
-        Objective(nn.Linear(3, 3), LOSS, Triples())
+        Objective(nn.Linear(3, 3), Triples(), LOSS)
 
 
 def test_in_training_mode_the_batch_is_the_unit() -> None:
     with pytest.raises(
         ValueError, match=r"data must be batches in training mode.* give DataLoader\(data, batch_size"
     ):
-        Objective(nn.Linear(60, 3), LOSS, Pictures(), training=True)
+        Objective(nn.Linear(60, 3), Pictures(), LOSS, training=True)
 
 
 class Ragged(Pictures):
@@ -230,4 +230,4 @@ class Mean(nn.Module):
 def test_samples_of_several_shapes_come_in_batches_of_one() -> None:
     model, data = Mean(), Ragged()
     expected = np.mean([LOSS(model(data[i][0][None]), LABELS[i : i + 1]).item() for i in range(N)])
-    assert abs(Objective(model, LOSS, data).value() - expected) < 1e-14
+    assert abs(Objective(model, data, LOSS).value() - expected) < 1e-14

@@ -79,7 +79,7 @@ def case(swept: Swept) -> Case:
         loss=loss,
         inputs=inputs,
         targets=targets,
-        objective=lambda: Objective(model, loss, given, **options),
+        objective=lambda: Objective(model, given, loss, **options),
         training=training,
     )
 

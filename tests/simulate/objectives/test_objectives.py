@@ -47,7 +47,7 @@ def test_samples_are_what_the_mean_is_over() -> None:
 def test_empty_batches_are_passed_over(reduction: str) -> None:
     model, loss = perceptron(), nn.CrossEntropyLoss(reduction=reduction)
     data = [(X[:0], Y[:0]), (X, Y), (X[:0], Y[:0])]
-    some, known = Objective(model, loss, data), Objective(model, loss, (X, Y))
+    some, known = Objective(model, data, loss), Objective(model, (X, Y), loss)
     assert some.rows == N and len(list(some.batches(empty=True))) == 1
     assert some.value() == known.value()
     assert torch.equal(hessian(some) @ torch.ones(some.dim), hessian(known) @ torch.ones(some.dim))
@@ -66,13 +66,13 @@ def test_a_loss_function_without_attribute_is_a_mean_unless_said() -> None:
     model = perceptron()
     batches = [(X[:4], Y[:4]), (X[4:], Y[4:])]
     expected = nn.functional.cross_entropy(model(X), Y, reduction="sum").item()
-    assert abs(Objective(model, summed, batches, reduction="sum").value() - expected) < 1e-5
+    assert abs(Objective(model, batches, summed, reduction="sum").value() - expected) < 1e-5
 
 
 def test_a_count_of_ones_own_weighs_batches() -> None:
     model = perceptron()
     batches = [(X[:4], Y[:4]), (X[4:], Y[4:])]
-    objective = Objective(model, LOSS, batches, count=lambda _: 1.0)
+    objective = Objective(model, batches, LOSS, count=lambda _: 1.0)
     expected = sum(LOSS(model(x), y).item() for x, y in batches) / 2
     assert abs(objective.value() - expected) < 1e-6
 
@@ -87,7 +87,7 @@ def test_data_come_in_many_forms(data: str) -> None:
         "lists": [[X[:5], Y[:5]], [X[5:], Y[5:]]],
     }
     model = perceptron()
-    objective = Objective(model, LOSS, forms[data])
+    objective = Objective(model, forms[data], LOSS)
     assert objective.samples == N
     assert abs(objective.value() - LOSS(model(X), Y).item()) < 1e-6
     assert abs(objective.value() - LOSS(model(X), Y).item()) < 1e-6  # a second time too
@@ -106,7 +106,7 @@ def test_nothing_of_the_users_is_changed() -> None:
     )
     before = torch.get_rng_state(), random.getstate()
     for training in (False, True):
-        objective = Objective(found.model, found.loss, loader, training=training)
+        objective = Objective(found.model, loader, found.loss, training=training)
         for measured in (objective.value, objective.gradient, hessian(objective).dense):
             measured()
     assert torch.equal(torch.get_rng_state(), before[0])
@@ -117,7 +117,7 @@ def test_nothing_of_the_users_is_changed() -> None:
 
 
 def test_gradients_are_taken_where_the_user_records_none() -> None:
-    objective = Objective(perceptron(), LOSS, (X, Y))
+    objective = Objective(perceptron(), (X, Y), LOSS)
     gradient, product = objective.gradient(), hessian(objective) @ torch.ones(objective.dim)
     with torch.no_grad():
         assert torch.equal(objective.gradient(), gradient)
@@ -126,21 +126,21 @@ def test_gradients_are_taken_where_the_user_records_none() -> None:
 
 def test_renewed_is_at_the_parameters_of_now_and_the_old_one_is_not() -> None:
     model = perceptron()
-    objective = Objective(model, LOSS, [(X, Y)])
+    objective = Objective(model, [(X, Y)], LOSS)
     before = objective.gradient()
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(1.5)
-    renewed, built = objective.renewed(), Objective(model, LOSS, [(X, Y)])
+    renewed, built = objective.renewed(), Objective(model, [(X, Y)], LOSS)
     assert torch.equal(renewed.gradient(), built.gradient()) and renewed.value() == built.value()
     assert torch.equal(objective.gradient(), before) and not torch.equal(renewed.gradient(), before)
     with pytest.raises(ValueError, match="model must be a module to be measured anew, got a function"):
-        Objective(lambda p, x: x @ p[0], LOSS, [(X, Y)], parameters=[torch.ones(4, 3)]).renewed()
+        Objective(lambda p, x: x @ p[0], [(X, Y)], LOSS, parameters=[torch.ones(4, 3)]).renewed()
 
 
 def test_what_is_measured_belongs_to_the_parameters_as_they_were() -> None:
     model = perceptron()
-    objective = Objective(model, LOSS, (X, Y))
+    objective = Objective(model, (X, Y), LOSS)
     matrix, before = hessian(objective), objective.value()
     first = matrix @ torch.ones(objective.dim)
     with torch.no_grad():
@@ -162,7 +162,7 @@ def test_vectors_split_and_flatten_back(name: str) -> None:
 def test_inputs_may_be_several_tensors() -> None:
     """A pair whose inputs are a tuple is one batch."""
     weights = torch.ones(4, 3)
-    objective = Objective(lambda p, x: (x[0] - x[1]) @ p[0], LOSS, ((X, 2 * X), Y), parameters=[weights])
+    objective = Objective(lambda p, x: (x[0] - x[1]) @ p[0], ((X, 2 * X), Y), LOSS, parameters=[weights])
     assert objective.samples == N
     assert abs(objective.value() - LOSS(-X @ weights, Y).item()) < 1e-6
 
@@ -186,7 +186,7 @@ def half_and_double() -> nn.Module:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (bad(model=3), "model must be a module or a function"),
+        (bad(model=3), "model must come first, got int: call Objective"),
         (bad(model=nn.ReLU()), "model must have a parameter that requires a gradient"),
         (bad(model=lambda p, x: x), "parameters of a function must be a sequence of tensors"),
         (bad(model=not_finite()), "parameters must be finite, got NaN or infinity in '0.bias'"),

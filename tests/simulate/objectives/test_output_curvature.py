@@ -61,7 +61,7 @@ CASES |= {
 
 
 def asked(loss: Any, outputs: Tensor, targets: Any, tangent: Tensor) -> Tensor:
-    objective = Objective(nn.Linear(1, 1).double(), loss, (outputs.detach(), targets))
+    objective = Objective(nn.Linear(1, 1).double(), (outputs.detach(), targets), loss)
     return output_curvature(objective, outputs, next(objective.batches()))(tangent)
 
 

@@ -54,7 +54,7 @@ def test_half_precision_is_measured_in_single_precision(build: Any, data: str, k
     """The numbers are those of the same values in float32, to the last bit."""
     half, single = rounded(build(), kind)
     before = {name: value.clone() for name, value in half.state_dict().items()}
-    found, expected = (Objective(model, LOSS, DATA[data]) for model in (half, single))
+    found, expected = (Objective(model, DATA[data], LOSS) for model in (half, single))
     vector = torch.linspace(-1, 1, expected.dim)
 
     assert found.dtype == torch.float32 and found.names == expected.names
@@ -68,7 +68,7 @@ def test_half_precision_is_measured_in_single_precision(build: Any, data: str, k
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_exact_traces_do_as_well(kind: torch.dtype) -> None:
     half, single = rounded(Adapted(), kind)
-    found, expected = (trace_gauss_newton(Objective(model, LOSS, DATA["images"])) for model in (half, single))
+    found, expected = (trace_gauss_newton(Objective(model, DATA["images"], LOSS)) for model in (half, single))
     assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -78,16 +78,16 @@ def test_parts_of_half_and_of_single_precision_go_together() -> None:
     for part in (model.base, model.last):
         part.bfloat16()
     single.load_state_dict({name: value.float() for name, value in model.state_dict().items()})
-    found, expected = (Objective(m, LOSS, DATA["images"]) for m in (model, single))
+    found, expected = (Objective(m, DATA["images"], LOSS) for m in (model, single))
     assert torch.equal(hessian(found).dense(), hessian(expected).dense())
 
 
 def test_adapters_have_the_block_of_the_whole_matrix() -> None:
     """Frozen weights are constants: of the Hessian of all parameters the rows and columns of the adapters are left."""
     model = Adapted().double()
-    found = Objective(model, LOSS, (X, LABELS))
+    found = Objective(model, (X, LABELS), LOSS)
     assert set(found.names) == {"lora_A.weight", "lora_B.weight"}
-    whole = Objective(model, LOSS, (X, LABELS), parameters=["base", "last", "lora_A", "lora_B"])
+    whole = Objective(model, (X, LABELS), LOSS, parameters=["base", "last", "lora_A", "lora_B"])
     rows = torch.cat([torch.arange(p.start, p.stop) for name, p in whole.blocks().items() if "lora" in name])
     for matrix in MATRICES:
         assert_same(matrix(found).dense(), matrix(whole).dense()[rows][:, rows], 1e-12)
@@ -106,7 +106,7 @@ class Inside(nn.Module):
 
 def test_what_computes_in_half_precision_by_itself_is_told() -> None:
     with pytest.raises(ValueError, match=r"must compute in single or double precision, got torch.bfloat16"):
-        Objective(Inside(), LOSS, DATA["images"]).gradient()
+        Objective(Inside(), DATA["images"], LOSS).gradient()
 
 
 def _whole(model: nn.Module) -> Any:
@@ -125,8 +125,8 @@ def _part(model: nn.Module) -> nn.Module:
 
 @pytest.mark.parametrize("compiled", [_whole, _in_place, _part])
 def test_compiled_models_are_measured_as_they_were_written(compiled: Any) -> None:
-    plain, model = Objective(network(), LOSS, (X, LABELS)), compiled(network())
-    found = Objective(model, LOSS, (X, LABELS))
+    plain, model = Objective(network(), (X, LABELS), LOSS), compiled(network())
+    found = Objective(model, (X, LABELS), LOSS)
     assert [name.replace("_orig_mod.", "") for name in found.names] == list(plain.names)
     assert found.rows == N and found.value() == plain.value()
     for matrix in MATRICES:
@@ -140,13 +140,13 @@ def test_compiled_code_does_not_run() -> None:
         raise AssertionError("compiled")
 
     model = torch.compile(network(), backend=broken)
-    assert Objective(model, LOSS, (X, LABELS)).value() > 0  # type: ignore[arg-type]
+    assert Objective(model, (X, LABELS), LOSS).value() > 0  # type: ignore[arg-type]
     inner = network()
     inner.compile(backend=broken)
-    assert Objective(inner, LOSS, (X, LABELS)).value() > 0
+    assert Objective(inner, (X, LABELS), LOSS).value() > 0
 
 
 @pytest.mark.parametrize("name", ["0.weight", "_orig_mod.0.weight"])
 def test_parameters_have_their_names_with_and_without_the_wrapper(name: str) -> None:
     model: Any = _whole(network())
-    assert Objective(model, LOSS, (X, LABELS), parameters=[name]).names == ("0.weight",)
+    assert Objective(model, (X, LABELS), LOSS, parameters=[name]).names == ("0.weight",)

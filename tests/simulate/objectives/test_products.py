@@ -34,7 +34,7 @@ def vectors(dim: int) -> Tensor:
 
 
 def objective(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
-    return Objective(model.double(), loss or nn.CrossEntropyLoss(), (X, LABELS), **options)
+    return Objective(model.double(), (X, LABELS), loss or nn.CrossEntropyLoss(), **options)
 
 
 def network(*layers: nn.Module) -> nn.Module:
@@ -71,7 +71,7 @@ def test_what_is_known_of_the_outputs_holds_for_every_matrix_about_them() -> Non
 def test_dropout_in_training_draws_the_same_for_every_matrix(kind: str) -> None:
     """Two batches, each with a mask of its own."""
     data = [(X, LABELS), (X, LABELS)]
-    of = Objective(network(nn.Dropout(0.5)).double(), nn.CrossEntropyLoss(), data, training=True)
+    of = Objective(network(nn.Dropout(0.5)).double(), data, nn.CrossEntropyLoss(), training=True)
     found = MATRICES[kind](of) @ vectors(of.dim)
     assert of.recordable[kind]
     assert_same(found, by_reverse_mode(MATRICES[kind], kind, of))
@@ -83,9 +83,9 @@ def test_parameters_may_lie_in_memory_in_any_order(matrix: Callable[[Objective],
     with torch.random.fork_rng():
         torch.default_generator.manual_seed(0)
         plain = nn.Sequential(nn.Conv2d(2, 3, 3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 3)).double()
-    expected = matrix(Objective(plain, nn.CrossEntropyLoss(), (x, LABELS))).dense()
+    expected = matrix(Objective(plain, (x, LABELS), nn.CrossEntropyLoss())).dense()
     last = plain.to(memory_format=torch.channels_last)
-    assert_same(matrix(Objective(last, nn.CrossEntropyLoss(), (x, LABELS))).dense(), expected)
+    assert_same(matrix(Objective(last, (x, LABELS), nn.CrossEntropyLoss())).dense(), expected)
 
 
 class Wrong(Twice):
@@ -139,10 +139,10 @@ def test_a_batch_without_forward_mode_draws_as_if_it_had_not_been_tried() -> Non
     """Forward mode fails for the second batch alone, which is larger, after dropout has drawn."""
     layers = nn.Dropout(0.5), Through(lambda x: Twice.apply(x) if len(x) > 6 else x.tanh())
     data = [(X, LABELS), (X.repeat(2, 1), LABELS.repeat(2)), (X, LABELS)]
-    of = Objective(network(*layers).double(), nn.CrossEntropyLoss(), data, training=True)
+    of = Objective(network(*layers).double(), data, nn.CrossEntropyLoss(), training=True)
     found = hessian(of) @ vectors(of.dim)
     assert not of.recordable["hessian"]
-    plain = Objective(network(layers[0], nn.Tanh()).double(), nn.CrossEntropyLoss(), data, training=True)
+    plain = Objective(network(layers[0], nn.Tanh()).double(), data, nn.CrossEntropyLoss(), training=True)
     assert_same(found, hessian(plain) @ vectors(of.dim))
     assert plain.recordable["hessian"]
 
@@ -172,7 +172,7 @@ def test_padding_has_no_derivative(kind: str, by_module: bool) -> None:
         model = Padded(by_module).double()
         with torch.no_grad():
             model.words.weight[0] = torch.randn(4, dtype=torch.float64)  # as trained networks may have it
-    of = Objective(model, nn.CrossEntropyLoss(), (WORDS, LABELS))
+    of = Objective(model, (WORDS, LABELS), nn.CrossEntropyLoss())
     assert_same(MATRICES[kind](of) @ vectors(of.dim), by_reverse_mode(MATRICES[kind], kind, of))
 
 
@@ -181,7 +181,7 @@ def test_what_is_told_of_a_matrix_of_zeros_is_nothing() -> None:
 
     def of(*layers: nn.Module) -> Objective:
         targets = torch.nn.functional.one_hot(LABELS, 3).double()
-        return Objective(network(*layers).double(), nn.L1Loss(), (X, targets))
+        return Objective(network(*layers).double(), (X, targets), nn.L1Loss())
 
     wrong, right = of(Through(Wrong.apply)), of(nn.Tanh())
     _ = gauss_newton(wrong) @ torch.ones(wrong.dim)
@@ -190,7 +190,7 @@ def test_what_is_told_of_a_matrix_of_zeros_is_nothing() -> None:
 
 def test_data_that_are_written_into_between_products_are_refused() -> None:
     x = X.clone()
-    matrix = hessian(Objective(network(nn.Tanh()).double(), nn.CrossEntropyLoss(), (x, LABELS)))
+    matrix = hessian(Objective(network(nn.Tanh()).double(), (x, LABELS), nn.CrossEntropyLoss()))
     _ = matrix @ torch.ones(matrix.dim)
     x.add_(1.0)
     with pytest.raises(ValueError, match="data must stay as they are while products are taken"):
@@ -290,7 +290,7 @@ def test_a_result_that_does_not_change_has_zeros() -> None:
 def test_the_vector_may_be_the_data() -> None:
     """What changes is told by its memory, which is that of no value."""
     x, weight = X[:1].clone(), X[1:2].clone()
-    line = Objective(lambda p, x: (x @ p[0].T).sin(), nn.MSELoss(), (x, x[:, :1]), parameters=[weight])
+    line = Objective(lambda p, x: (x @ p[0].T).sin(), (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
     dense = hessian(line).dense()
     assert_same(hessian(line) @ x[0], dense @ x[0])
     assert_same(hessian(line)(line.leaves()[0].detach()), line.leaves()[0].detach() @ dense)

@@ -94,10 +94,10 @@ def test_what_is_no_group_is_refused(group: Any) -> None:
 def test_a_group_of_one_process_is_that_process(tmp_path: Path) -> None:
     x, y = processes.data()
     with processes.group_of_one(tmp_path) as group:
-        grouped = Objective(processes.network(), nn.CrossEntropyLoss(), (x, y), group=group)
+        grouped = Objective(processes.network(), (x, y), nn.CrossEntropyLoss(), group=group)
         value, alone = grouped.value(), grouped.on([(x[:4], y[:4])], alone=True)
 
-        assert value == Objective(processes.network(), nn.CrossEntropyLoss(), (x, y)).value()
+        assert value == Objective(processes.network(), (x, y), nn.CrossEntropyLoss()).value()
         assert (alone.ranks.several, alone.rows) == (False, 4)
 
 
@@ -116,9 +116,9 @@ def test_wrapped_and_sharded_modules_are_refused(tmp_path: Path) -> None:
         with pytest.raises(
             ValueError, match=r"^model must be the module itself, got it in a DistributedDataPar"
         ):
-            Objective(wrapped, nn.MSELoss(), (x, y))
+            Objective(wrapped, (x, y), nn.MSELoss())
         with pytest.raises(ValueError, match=r"^model must have whole parameters .* got 'weight' sharded"):
-            Objective(sharded, nn.MSELoss(), (x, y))
+            Objective(sharded, (x, y), nn.MSELoss())
 
 
 ENDING = """

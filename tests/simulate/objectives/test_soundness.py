@@ -56,7 +56,7 @@ def drawn(build: Callable[[], nn.Module], seed: int = 0) -> nn.Module:
 def both(act: Act) -> tuple[Objective, Objective]:
     """The same function with a part that is run again, and without."""
     rerun, plain = drawn(lambda: Net(act, again=True)), drawn(lambda: Net(act))
-    return Objective(rerun, nn.MSELoss(), data()), Objective(plain, nn.MSELoss(), data())
+    return Objective(rerun, data(), nn.MSELoss()), Objective(plain, data(), nn.MSELoss())
 
 
 @pytest.mark.parametrize("act", ACTIVATIONS)
@@ -104,7 +104,7 @@ def test_what_some_samples_do_alone_is_seen_where_it_happens(again: bool) -> Non
     """A few samples, which the model is asked of, do not go there."""
     (x, y), generator = data(), torch.Generator().manual_seed(5)
     x[4, 0], y = 6.0, torch.cat([y, y], 1)
-    objective = Objective(drawn(lambda: Turning(again)), nn.MSELoss(), (x, y))
+    objective = Objective(drawn(lambda: Turning(again)), (x, y), nn.MSELoss())
     frame = torch.randn(objective.dim, 2, generator=generator, dtype=torch.float64)
     assert sites.covers(objective)
     matrix = gauss_newton(objective).dense()
@@ -124,7 +124,7 @@ def test_hooks_of_a_layer_are_no_part_of_it(kind: Any) -> None:
     layer.double().register_forward_hook(lambda _, inputs, outputs: 2 * outputs.tanh())
     layer.register_forward_pre_hook(lambda _, inputs: (inputs[0].sin(),))
     x, y = data()
-    objective = Objective(model, nn.MSELoss(), (x, torch.cat([y, y], 1)))
+    objective = Objective(model, (x, torch.cat([y, y], 1)), nn.MSELoss())
     frame = torch.eye(objective.dim, 3, dtype=torch.float64)
     matrix = gauss_newton(objective).dense()
     assert sites.covers(objective)
@@ -190,13 +190,13 @@ LOSSES = [nn.MSELoss(), nn.L1Loss(), nn.HuberLoss(delta=0.1), lambda z, y: (z - 
 def test_kinks_and_extremes_contradict_nothing(name: str, dtype: torch.dtype, loss: Any) -> None:
     x, y = data()
     for inputs in (x, torch.zeros_like(x), x * (x > 0.5)):
-        Objective(drawn(HONEST[name]).to(dtype), loss, (inputs, torch.zeros_like(y))).require_sound()
+        Objective(drawn(HONEST[name]).to(dtype), (inputs, torch.zeros_like(y)), loss).require_sound()
 
 
 def test_a_model_beyond_memory_is_asked_no_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulate._memory.is_free", lambda *_: False)
     model = Net(lambda h: h * h.detach())
-    Objective(model, nn.MSELoss(), data()).require_sound()
+    Objective(model, data(), nn.MSELoss()).require_sound()
 
 
 # --- how it is asked ----------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class Counted(Net):
 
 def test_it_is_asked_once() -> None:
     model = Counted()
-    objective = Objective(model, nn.MSELoss(), data())
+    objective = Objective(model, data(), nn.MSELoss())
     objective.require_sound()
     model.calls = 0
     objective.gradient()
@@ -229,13 +229,13 @@ def test_all_is_left_as_found() -> None:
     model.second.weight.requires_grad_(False)
     before = {name: (p, p.clone(), p.requires_grad) for name, p in model.named_parameters()}
     state = torch.get_rng_state()
-    objective = Objective(model, nn.MSELoss(), data(), parameters=["second"])
+    objective = Objective(model, data(), nn.MSELoss(), parameters=["second"])
     _ = hessian(objective) @ torch.ones(objective.dim, dtype=torch.float64)
     with pytest.raises(ValueError, match=r"through the call of the model alone, got 'second.weight'"):
         Objective(
             model,
-            lambda z, y: (z - y).square().mean() + model.second.weight.norm(),
             data(),
+            lambda z, y: (z - y).square().mean() + model.second.weight.norm(),
             parameters=["second"],
         ).gradient()
     for name, p in model.named_parameters():
@@ -251,13 +251,13 @@ def test_a_loss_that_takes_no_few_samples_is_asked_of_a_batch() -> None:
         return (half[:, 0] - half[:, 1].detach()).square().mean()
 
     with pytest.raises(ValueError, match="derivatives of their own values, got others"):
-        Objective(Net(), paired, data()).gradient()
+        Objective(Net(), data(), paired).gradient()
 
 
 def test_old_parameters_that_are_kept_are_refused() -> None:
     model = Net()
     parametrize.register_parametrization(model.first, "weight", nn.Tanh())
-    objective = Objective(model, nn.MSELoss(), data())
+    objective = Objective(model, data(), nn.MSELoss())
     with parametrize.cached(), pytest.raises(ValueError, match=r"outside of parametrize.cached"):
         objective.gradient()
     objective.gradient()
@@ -266,7 +266,7 @@ def test_old_parameters_that_are_kept_are_refused() -> None:
 def test_the_value_of_a_loss_needs_no_derivatives() -> None:
     """A penalty counts in it, and a function that may be differentiated once."""
     model = Net()
-    objective = Objective(model, lambda z, y: (z - y).square().mean() + model.first.weight.norm(), data())
+    objective = Objective(model, data(), lambda z, y: (z - y).square().mean() + model.first.weight.norm())
     x, y = data()
     with torch.no_grad():
         expected = float((model(x) - y).square().mean() + model.first.weight.norm())
@@ -275,7 +275,7 @@ def test_the_value_of_a_loss_needs_no_derivatives() -> None:
 
 @pytest.mark.parametrize("ask", [trace_gauss_newton, trace_hessian, Objective.gradient, sites.covers])
 def test_everything_that_takes_derivatives_refuses(ask: Callable[[Objective], Any]) -> None:
-    objective = Objective(Net(lambda h: h * h.detach()), nn.MSELoss(), data())
+    objective = Objective(Net(lambda h: h * h.detach()), data(), nn.MSELoss())
     for _ in range(2):
         with pytest.raises(
             ValueError, match=r"derivatives of their own values, got others.*: look for detach, no_grad"
@@ -288,7 +288,7 @@ def test_everything_that_takes_derivatives_refuses(ask: Callable[[Objective], An
 
 def classified(model: nn.Module, loss: Any = None) -> Objective:
     x = torch.randn(4, *((3, 32, 32) if isinstance(model, LeNet5) else (6,)), dtype=torch.float64)
-    return Objective(model, loss or nn.CrossEntropyLoss(), (x, torch.tensor([0, 1, 2, 0])))
+    return Objective(model, (x, torch.tensor([0, 1, 2, 0])), loss or nn.CrossEntropyLoss())
 
 
 def mlp(activation: str = "relu") -> Mlp:

@@ -175,7 +175,7 @@ def test_eigenvalues_are_those_of_the_fisher_matrix_of_any_model() -> None:
 
     data = network.inputs[0], torch.zeros(4, 3)
     parameters = [p[0] for p in (*network.weights, *network.biases)]
-    fisher = operators.fisher(Objective(model, torch.nn.MSELoss(), data, parameters=parameters)).dense()
+    fisher = operators.fisher(Objective(model, data, torch.nn.MSELoss(), parameters=parameters)).dense()
     found = fisher_gram.fisher_eigenvalues(fisher_gram.gram(network, "tanh"))[0]
     assert_allclose(torch.linalg.eigvalsh(fisher)[-len(found) :], found, rtol=1e-10, atol=1e-13)
 

@@ -381,7 +381,7 @@ def test_a_defect_in_the_middle_of_a_measurement_is_not_laid_to_the_model(
     monkeypatch.setattr(measure, "_traces", measure._count)
 
     with pytest.raises(TypeError, match="takes 1 positional argument"):
-        measure.measure(line)
+        measure.measure_problem(line)
 
 
 @pytest.mark.parametrize("closing", ["<&- >&-", "2>&-"])

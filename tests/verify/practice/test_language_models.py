@@ -19,7 +19,7 @@ from tests.simulate.objectives.language import CausalModel, V, batch, tokens
 from verify.cli import main
 from verify.practice import plan
 from verify.practice.loading import load_problem, problem
-from verify.practice.measure import StoppingRule, measure
+from verify.practice.measure import StoppingRule, measure_problem
 
 CONFIGURATION = {"model_type": "tiny", "architectures": ["TinyModel"], "vocab_size": 128, "n_positions": 12}
 TEXT = "To be, or not to be, that is the question: " * 6
@@ -299,24 +299,24 @@ def test_a_batch_of_transformers_is_measured_and_planned() -> None:
 
     assert (found.objective.samples, found.samples, found.shifted) == (kept, 5, True)
     assert_allclose(found.objective.value(), model(**given)["loss"].item(), rtol=1e-12)
-    measured = measure(found, top=1, stopping=FEW)
+    measured = measure_problem(found, top=1, stopping=FEW)
     logits = model(**{k: v for k, v in given.items() if k != "labels"})["logits"].detach()
     chosen = logits[:, :-1][given["labels"][:, 1:] != -100].softmax(-1)
     assert measured.zone.softmax is not None
     assert_allclose(measured.zone.softmax.confidence, chosen.amax(-1).mean(), rtol=1e-9)
-    planned = plan.plan(found, [2], steps=4)
+    planned = plan.plan_problem(found, [2], steps=4)
     assert planned.samples == 5
 
 
 def test_logits_by_chunks_are_measured_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is measured of single sequences, and the softmax."""
     given = {"dtype": "float64", "parameters": ["block"]}
-    plain = measure(problem(CausalModel(tied=False), batch(), **given), top=1, stopping=FEW)
+    plain = measure_problem(problem(CausalModel(tied=False), batch(), **given), top=1, stopping=FEW)
     monkeypatch.setattr(heads, "LARGE", 1)
     monkeypatch.setattr(heads, "AT_ONCE", 4 * V)
     chunked = problem(CausalModel(tied=False), batch(), **given)
     assert chunked.objective.head_of(chunked.objective.few()) is not None
-    found = measure(chunked, top=1, stopping=FEW)
+    found = measure_problem(chunked, top=1, stopping=FEW)
 
     assert found.noise is not None and plain.noise is not None
     assert found.zone is not None and found.zone.softmax is not None
@@ -345,6 +345,6 @@ def test_the_field_is_handed_on() -> None:
     data = tokens(), tokens(1)
     found = problem(Both(), data, field=1, dtype="float64")
     assert found.outputs == (11, 6)
-    measured: Callable[..., Any] = measure
+    measured: Callable[..., Any] = measure_problem
     assert measured(found, top=1, stopping=FEW).loss.value == pytest.approx(found.objective.value())
-    assert plan.plan(found, [2], steps=4).samples == 5
+    assert plan.plan_problem(found, [2], steps=4).samples == 5

@@ -69,7 +69,7 @@ def test_limit_of_adam_is_of_the_preconditioned_eigenvalue_alone(kind: Any, amsg
     states = [optimizer.state[p] for p in model.parameters()]
     second = [state["max_exp_avg_sq" if amsgrad else "exp_avg_sq"].reshape(-1) for state in states]
     root = ((torch.cat(second) / (1 - 0.999**6)).sqrt() + 1e-8).rsqrt()
-    dense = hessian(Objective(model, LOSS, [images()])).dense()
+    dense = hessian(Objective(model, [images()], LOSS)).dense()
     dense = dense + (0.1 if kind is Adam else 0.0) * torch.eye(len(dense))
     exact = torch.linalg.eigvalsh(root[:, None] * dense * root)[-1].item()
     require_top(last.preconditioned, last.preconditioned_error, exact)
@@ -92,7 +92,7 @@ def test_groups_of_different_rates_are_scaled() -> None:
         0.1 if name.startswith("0") else 1.0 for name, p in model.named_parameters() for _ in range(p.numel())
     ]
     root = torch.tensor(sizes, dtype=torch.float64).sqrt()
-    dense = hessian(Objective(model, LOSS, [data])).dense()
+    dense = hessian(Objective(model, [data], LOSS)).dense()
     exact = torch.linalg.eigvalsh(root[:, None] * dense * root)[-1].item()
     require_top(found.preconditioned, found.preconditioned_error, exact)
     assert found.rates == (0.05, 0.5)

@@ -32,7 +32,7 @@ from tests.verify.practice.small_measurements import (
 from theory import gauss_newton
 from verify.practice import measure as measuring
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import StoppingRule, matrices, measure, pages, zone
+from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
 from verify.practice.measure.measurement import Eigenvalue, Measurement, Number, SmearedDensity
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ PRODUCTS = StoppingRule(budget=0)
 @pytest.fixture(scope="module", params=["tanh", "relu"])
 def case(request: pytest.FixtureRequest) -> tuple[Problem, Measurement, Dense]:
     given = small_problem(nn.Tanh() if request.param == "tanh" else nn.ReLU())
-    return given, measure(given, top=TOP, seed=1, stopping=PRODUCTS), Dense(given)
+    return given, measure_problem(given, top=TOP, seed=1, stopping=PRODUCTS), Dense(given)
 
 
 @pytest.fixture(autouse=True)
@@ -216,13 +216,13 @@ def test_the_projected_excess_is_that_of_the_projected_hessian() -> None:
     frame = curvature.haar(np.random.default_rng(7).spawn(7)[4], given.objective.dim, zone.SUBSPACE)
 
     expected = curvature.positive_excess(frame.mT @ (hessian(given.objective) @ frame)).item()
-    assert_allclose(measure(given, top=1, seed=7).projected_excess, expected, rtol=1e-9)
+    assert_allclose(measure_problem(given, top=1, seed=7).projected_excess, expected, rtol=1e-9)
 
 
 def test_the_result_does_not_hang_on_the_batches() -> None:
     data = small_data()
     whole, cut = (
-        measure(
+        measure_problem(
             problem(small_net(nn.ReLU()), data, dtype="float64", batch_size=size), top=2, stopping=PRODUCTS
         )
         for size in (N, 5)
@@ -265,7 +265,7 @@ def test_what_is_no_mean_over_samples_does_not_hang_on_the_batches_either(
     """All samples are one batch then, whatever is asked for, and single ones have no noise."""
     x, y = small_data()
     found = [
-        measure(problem(net, (x, y), loss=loss, dtype="float64", batch_size=size), top=1)
+        measure_problem(problem(net, (x, y), loss=loss, dtype="float64", batch_size=size), top=1)
         for size in (2, 5, N)
     ]
     model = copy.deepcopy(net).double()

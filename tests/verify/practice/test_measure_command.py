@@ -129,7 +129,7 @@ def test_an_interrupt_ends_the_command(
     def interrupt(*_: Any, **__: Any) -> Any:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(command, "measure", interrupt)
+    monkeypatch.setattr(command, "measure_problem", interrupt)
 
     assert cli.main(WORDS) == 130
     assert capsys.readouterr().err.endswith("losscurv: interrupted\n")

@@ -17,7 +17,7 @@ from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_problem, within
 from verify import cli
 from verify.practice.loading import problem
-from verify.practice.measure import StoppingRule, command, measure, pages
+from verify.practice.measure import StoppingRule, command, measure_problem, pages
 from verify.practice.measure.lines import LINE_POINTS
 
 
@@ -25,7 +25,7 @@ from verify.practice.measure.lines import LINE_POINTS
 def test_layers_are_the_blocks_of_the_hessian(budget: int) -> None:
     given = small_problem(nn.Tanh())
     dense = dense_hessian(given.objective).numpy()
-    found = measure(given, top=2, layers=True, stopping=StoppingRule(budget=budget))
+    found = measure_problem(given, top=2, layers=True, stopping=StoppingRule(budget=budget))
 
     assert [(layer.name, layer.parameters) for layer in found.layers] == [("0", 24), ("2", 15)]
     for layer, rows in zip(found.layers, (slice(0, 24), slice(24, 39)), strict=True):
@@ -43,14 +43,14 @@ def test_layers_are_the_blocks_of_the_hessian(budget: int) -> None:
 
 
 def test_without_layers_nothing_is_said_of_them() -> None:
-    found = measure(small_problem(nn.Tanh()), top=1)
+    found = measure_problem(small_problem(nn.Tanh()), top=1)
 
     assert found.layers == () and "between layers" not in pages.measurement_text(found)
 
 
 def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
     given = small_problem(nn.Tanh())
-    found = measure(given, top=1, factors=True)
+    found = measure_problem(given, top=1, factors=True)
     exact = gauss_newton(given.objective).dense()
     assert found.factors is not None
 
@@ -72,7 +72,7 @@ def test_factors_are_measured_against_the_gauss_newton_matrix() -> None:
 
 
 def test_without_factors_nothing_is_said_of_them() -> None:
-    found = measure(small_problem(nn.Tanh()), top=1)
+    found = measure_problem(small_problem(nn.Tanh()), top=1)
 
     assert found.factors is None and "KFAC" not in pages.measurement_text(found) + pages.measurement_page(
         found
@@ -90,7 +90,7 @@ def test_a_model_without_factors_is_refused_before_it_is_measured() -> None:
 
     told: list[str] = []
     with pytest.raises(ValueError, match="model must act by its layers alone"):
-        measure(
+        measure_problem(
             problem(Scaled(), small_data(), dtype="float64"),
             factors=True,
             tell=lambda what, _: told.append(what),
@@ -106,7 +106,7 @@ def test_the_loss_is_followed_along_the_first_eigenvectors() -> None:
         nonlocal vectors
         vectors = found
 
-    found = measure(given, top=3, keep=keep)
+    found = measure_problem(given, top=3, keep=keep)
 
     for k, line in enumerate(found.lines):
         moved = copy.deepcopy(given.model)
@@ -207,7 +207,7 @@ def test_vectors_that_find_no_room_take_nothing_else_away(
 
 
 def test_layers_that_the_budget_leaves_open_are_named() -> None:
-    found = measure(
+    found = measure_problem(
         small_problem(nn.Tanh()), top=1, layers=True, stopping=StoppingRule(budget=0, tolerance=1e-6)
     )
 

@@ -15,14 +15,17 @@ from simulate.spectra import Estimate
 from tests.simulate.models_and_data import dense_hessian
 from tests.verify.practice.small_measurements import SIGMAS, small_data, small_net, small_problem
 from verify.practice.loading import problem
-from verify.practice.measure import StoppingRule, matrices, measure, pages, zone
+from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
 from verify.practice.measure.matrices import MeasuredMatrix, Wishes, found_matrix
 from verify.practice.measure.stopping import GrowingTrace
 
 
 def test_a_small_smooth_network_is_measured_whole() -> None:
     given = small_problem(nn.Tanh())
-    found, values = measure(given, top=3), np.linalg.eigvalsh(dense_hessian(given.objective).numpy())[::-1]
+    found, values = (
+        measure_problem(given, top=3),
+        np.linalg.eigvalsh(dense_hessian(given.objective).numpy())[::-1],
+    )
 
     for each, value in zip(found.hessian.top, values, strict=False):
         assert abs(each.value - value) <= each.bound + 1e-13
@@ -43,7 +46,7 @@ def test_a_small_smooth_network_is_measured_whole() -> None:
 def test_the_bound_of_a_whole_matrix_covers_its_rounding() -> None:
     data = small_data()
     found = [
-        measure(problem(small_net(nn.Tanh()), data, dtype=kind), top=3).hessian
+        measure_problem(problem(small_net(nn.Tanh()), data, dtype=kind), top=3).hessian
         for kind in ("float64", "float32")
     ]
 
@@ -134,7 +137,7 @@ def test_the_share_that_is_done_goes_on_to_the_end(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(matrices, "LARGEST_WHOLE", 0)
     told: list[tuple[str, float]] = []
     stopping = StoppingRule(probes=2, tolerance=1e-4, budget=2000)
-    measure(small_problem(nn.Tanh()), top=1, stopping=stopping, tell=lambda *each: told.append(each))
+    measure_problem(small_problem(nn.Tanh()), top=1, stopping=stopping, tell=lambda *each: told.append(each))
 
     shares = [share for what, share in told if what == "Hessian"]
     assert len(shares) > 50 and len(set(shares)) > 0.9 * len(shares)
@@ -177,7 +180,7 @@ def test_efforts_that_make_no_sense_are_refused(wrong: dict[str, Any], words: st
 
 
 def test_the_text_says_what_was_left_open() -> None:
-    found = measure(small_problem(nn.Tanh()), top=2, stopping=StoppingRule(budget=0, tolerance=1e-6))
+    found = measure_problem(small_problem(nn.Tanh()), top=2, stopping=StoppingRule(budget=0, tolerance=1e-6))
 
     line = next(line for line in pages.measurement_text(found).splitlines() if "not decided" in line)
     assert "Hessian: errors of its trace or norm" in line and line.endswith("--budget takes more")
@@ -191,7 +194,9 @@ def test_the_budget_bounds_the_whole_measurement(layers: bool) -> None:
     given = problem(net, (torch.randn(20, 40), torch.arange(20) % 10))
     assert given.objective.dim > matrices.LARGEST_WHOLE  # never taken whole
     found = [
-        measure(given, top=2, layers=layers, stopping=StoppingRule(tolerance=1e-3, probes=5, budget=budget))
+        measure_problem(
+            given, top=2, layers=layers, stopping=StoppingRule(tolerance=1e-3, probes=5, budget=budget)
+        )
         for budget in (900, 1500)
     ]
     assert 700 < found[0].products <= 900 < 1200 < found[1].products <= 1500

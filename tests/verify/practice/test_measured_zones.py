@@ -27,7 +27,7 @@ from tests.verify.practice.small_measurements import (
 )
 from verify.practice import measure as measuring
 from verify.practice.loading import problem
-from verify.practice.measure import StoppingRule, matrices, measure, pages, zone
+from verify.practice.measure import StoppingRule, matrices, measure_problem, pages, zone
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> Non
     for p in net.parameters():
         p.data = scale * torch.randn(p.shape, generator=draw) * p.shape[1] ** -0.5
 
-    found = measure(problem(net, (x, y), dtype="float64"), top=1).zone
+    found = measure_problem(problem(net, (x, y), dtype="float64"), top=1).zone
 
     assert found is not None and found.verdict == "outside"
     assert cause in found.reason
@@ -109,7 +109,7 @@ def test_small_and_large_weights_leave_the_zone(scale: float, cause: str) -> Non
 
 def test_regression_has_no_softmax() -> None:
     x, y = small_data()
-    found = measure(problem(nn.Linear(5, 1), (x, y.double()), dtype="float64"), top=3)
+    found = measure_problem(problem(nn.Linear(5, 1), (x, y.double()), dtype="float64"), top=3)
     design = torch.cat([x, torch.ones(N, 1)], 1).numpy()
 
     assert found.classes is None
@@ -120,7 +120,7 @@ def test_regression_has_no_softmax() -> None:
 
 def test_all_eigenvalues_of_a_tiny_model() -> None:
     x = torch.tensor([[3.0, 0.0], [0.0, 1.0]])
-    found = measure(problem(nn.Linear(2, 1, bias=False), (x, x[:, :1])), top=10)
+    found = measure_problem(problem(nn.Linear(2, 1, bias=False), (x, x[:, :1])), top=10)
 
     assert_allclose([each.value for each in found.hessian.top], [9.0, 1.0], rtol=1e-5)
     assert found.hessian.lowest is not None
@@ -135,7 +135,7 @@ class _Negative(nn.Module):
 @pytest.mark.parametrize("loss", [nn.L1Loss(), _Negative()])
 def test_without_positive_curvature_there_is_no_largest_rate(loss: nn.Module) -> None:
     x, _ = small_data()
-    found = measure(problem(nn.Linear(5, 3), (x, x[:, :3]), loss=loss), top=2)
+    found = measure_problem(problem(nn.Linear(5, 3), (x, x[:, :3]), loss=loss), top=2)
 
     assert found.largest_rate is None
     assert (found.hessian.excess is None) == isinstance(loss, nn.L1Loss)
@@ -147,7 +147,7 @@ def test_a_page_without_curvature_and_with_a_name_that_is_code() -> None:
     x, _ = small_data()
     named = problem(nn.Linear(5, 3), (x, x[:, :3]), loss=nn.L1Loss(), name="<script>alert(1)</script>")
 
-    page = pages.measurement_page(measure(named, top=1))
+    page = pages.measurement_page(measure_problem(named, top=1))
 
     assert "The Hessian is zero" in page and "Curvature of &lt;script&gt;" in page
     assert "<script" not in page
@@ -177,7 +177,7 @@ def test_noise_is_on_the_scale_of_the_hessian_whatever_the_loss_divides_by(
     samples = own * shares.get(kind, N * np.ones(N))[:, None, None]
     assert_allclose(samples.mean(0), matrix, atol=1e-12 * np.abs(matrix).max())
 
-    found = measure(given, top=1)
+    found = measure_problem(given, top=1)
 
     noise = found.noise
     assert noise is not None and found.zone is not None and found.zone.softmax is not None
@@ -206,7 +206,7 @@ def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(net: n
     x = torch.linspace(-2, 2, 7, dtype=torch.float64)[:, None]
     given = problem(net, (x, x.cos()), dtype="float64")
 
-    found = measure(given)
+    found = measure_problem(given)
 
     assert found.hessian.trace.kind == found.gauss_newton.trace.kind == "exact"
     assert_allclose(found.hessian.trace.value, float(dense_hessian(given.objective).trace()), rtol=1e-9)
@@ -214,7 +214,7 @@ def test_few_parameters_have_exact_traces_and_no_theory_of_balanced_terms(net: n
 
 
 def test_one_sample_has_no_noise() -> None:
-    found = measure(problem(nn.Linear(5, 3), (torch.ones(1, 5), torch.tensor([1]))), top=1)
+    found = measure_problem(problem(nn.Linear(5, 3), (torch.ones(1, 5), torch.tensor([1]))), top=1)
 
     assert found.noise is None
     assert "Hessian variance" not in pages.measurement_text(found)
@@ -225,7 +225,7 @@ def test_in_training_mode_samples_see_each_other() -> None:
     given = problem(net, small_data(), dtype="float64", training=True)
     dense = dense_hessian(given.objective).numpy()
 
-    found = measure(given, top=2, stopping=StoppingRule(budget=0))
+    found = measure_problem(given, top=2, stopping=StoppingRule(budget=0))
 
     assert found.noise is None
     assert found.gauss_newton.trace.kind == "standard error"
@@ -237,7 +237,7 @@ def test_measuring_changes_nothing_of_the_user() -> None:
     net = small_net(nn.Tanh())
     before, state = copy.deepcopy(net.state_dict()), torch.get_rng_state()
 
-    first, again = (measure(problem(net, small_data(), dtype="float64"), top=2) for _ in range(2))
+    first, again = (measure_problem(problem(net, small_data(), dtype="float64"), top=2) for _ in range(2))
 
     assert first.hessian == again.hessian and first.noise == again.noise
     assert torch.equal(state, torch.get_rng_state())
@@ -248,7 +248,7 @@ def test_measuring_changes_nothing_of_the_user() -> None:
 def test_progress_is_told_and_never_goes_back() -> None:
     told: list[tuple[str, float]] = []
 
-    measure(small_problem(), top=1, tell=lambda what, share: told.append((what, share)))
+    measure_problem(small_problem(), top=1, tell=lambda what, share: told.append((what, share)))
 
     shares = [share for _, share in told]
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
@@ -266,13 +266,13 @@ def test_what_torch_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         ValueError, match="must have second derivatives, got NotImplementedError: the derivative of"
     ):
-        measure(given, stopping=StoppingRule(budget=0))
+        measure_problem(given, stopping=StoppingRule(budget=0))
 
 
 @pytest.mark.parametrize("top", [0, 1.5, True])
 def test_top_is_a_count(top: Any) -> None:
     with pytest.raises(ValueError, match=f"top must be a positive integer, got {top!r}"):
-        measure(small_problem(), top=top)
+        measure_problem(small_problem(), top=top)
 
 
 def test_memory_that_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,4 +283,4 @@ def test_memory_that_runs_out_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrices, "extremes", full)
 
     with pytest.raises(ValueError, match="memory must suffice, got none left; use a smaller batch size"):
-        measure(given, stopping=StoppingRule(budget=0))
+        measure_problem(given, stopping=StoppingRule(budget=0))

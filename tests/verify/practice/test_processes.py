@@ -17,7 +17,7 @@ from torch import distributed, nn
 from tests.simulate.objectives.processes import in_two_processes
 from verify import cli
 from verify.practice.loading import problem
-from verify.practice.plan import plan
+from verify.practice.plan import plan_problem
 from verify.practice.plan.pages import plan_json
 
 SOURCE = """
@@ -90,7 +90,7 @@ def _normed_plan(group: Any = None) -> dict[str, Any]:
     normed = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Dropout(0.2), nn.Linear(3, 2))
     data = torch.randn(15, 4, dtype=torch.float64), torch.arange(15) % 2
     given = problem(normed, data, dtype="float64", group=group)
-    return json.loads(plan_json(plan(given, [2, 4, 8, 15], steps=20, drop_last=True)))
+    return json.loads(plan_json(plan_problem(given, [2, 4, 8, 15], steps=20, drop_last=True)))
 
 
 def _failing_plan(rank: int) -> str:
@@ -99,7 +99,7 @@ def _failing_plan(rank: int) -> str:
     model, data = _Failing(bool(rank)), (torch.randn(12, 4), torch.arange(12) % 2)
     given = problem(model, data, group=distributed.group.WORLD)
     try:
-        plan(given, [3, 4], steps=10)
+        plan_problem(given, [3, 4], steps=10)
     except Exception as error:  # whatever it is, it is told
         return f"{type(error).__name__}: {error}"
     return "nothing"

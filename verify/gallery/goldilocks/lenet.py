@@ -84,4 +84,4 @@ class Lenet:
         model = networks.Mlp(widths, rng=np.random.default_rng(0)).to(self.device)
         flat = torch.cat([alpha * w.flatten() for w in self.weights])
         nn.utils.vector_to_parameters(flat, model.parameters())
-        return objectives.Objective(model, nn.CrossEntropyLoss(), (self.x, self.labels))
+        return objectives.Objective(model, (self.x, self.labels), nn.CrossEntropyLoss())

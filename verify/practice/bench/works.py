@@ -142,7 +142,7 @@ class Case:
     @cached_property
     def objective(self) -> Objective:
         """The loss as our functions take it."""
-        return Objective(self.net, self.loss, self.batch)
+        return Objective(self.net, self.batch, self.loss)
 
     @property
     def of_one_output(self) -> nn.Module:

@@ -1,15 +1,16 @@
-"""A model of one's own with its data and loss, from Python objects or from the words of the shell.
+"""A model with its data and loss as one `Problem`, from Python objects or from the words of the shell.
 
-Code of others runs here: whatever it raises is told in one line, its random draws follow the seed and leave the
-generators as found, and the model that is given is copied, never changed.
+Code of others runs here: an error of theirs becomes one line, their random draws follow the seed and leave the
+generators as they were, and the model that is given is copied, never changed.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,26 +18,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from simulate import data as archives
 from simulate.objectives import Objective
-from simulate.objectives.batches import window
+from simulate.objectives.batches import is_batch, joined, placed, repeatable, rows, window
+from simulate.objectives.datasets import DIGITS, named_data
 from simulate.objectives.determinism import require_deterministic
 from simulate.objectives.labels import Labels
-from simulate.objectives.parameters import parametric, require_ready, unwrapped
+from simulate.objectives.losses import LOSSES, BatchLoss, default_loss, fitting, named_loss, require_order
+from simulate.objectives.parameters import Parametric, parametric, require_ready, unwrapped
 from simulate.objectives.ranks import Ranks
 from simulate.objectives.restoring import as_found
 from verify.escapes import escaped
 from verify.practice.loading import language
 from verify.practice.loading.checkpoints import restore
-from verify.practice.loading.first_calls import digits_for, dtype_of, first_outputs, own_copy
+from verify.practice.loading.first_calls import first_outputs, own_copy
 from verify.practice.loading.foreign import build, calling, function, given_data, measured, restored
-from verify.practice.loading.losses import LOSSES, fitting, loss_of, named_loss
-from verify.practice.loading.samples import gathered, subsample
+from verify.practice.loading.samples import fewer, gathered, subsample
 from verify.running.options import require_seed
 
-__all__ = ["DIGITS", "LOSSES", "Problem", "from_options", "load_problem", "problem"]
-
-DIGITS = "digits"
+__all__ = [
+    "DIGITS",
+    "LOSSES",
+    "Problem",
+    "asked_problem",
+    "from_options",
+    "load_problem",
+    "problem",
+    "problem_of",
+]
 
 BATCH = 1000
 """Samples in one pass where nobody says: more are not faster, and take more memory."""
@@ -56,11 +64,12 @@ class Problem:
     name
         For people: model and data.
     model
-        The copy that is measured, on its device and in its type.
+        The copy that is measured, on its device and in its type; that of an `Objective` itself, None of a function.
     objective
         The loss as a function of the parameters, on all samples.
     inputs, targets
-        All samples, on the device and in the type of the parameters; inputs may be a structure of tensors.
+        All samples, on the device and in the type of the parameters; inputs may be a structure of tensors, and so
+        may targets where the loss takes whole batches.
     loss
         Of outputs and targets, one number for a batch.
     samples
@@ -75,15 +84,28 @@ class Problem:
     """
 
     name: str
-    model: nn.Module
+    model: nn.Module | None
     objective: Objective
     inputs: Any
-    targets: Tensor
+    targets: Any
     loss: Any
     samples: int
     outputs: tuple[int, ...]
     batch_size: int | None
     shifted: bool = False
+
+    @property
+    def module(self) -> nn.Module:
+        """The model, to be called and trained.
+
+        Raises
+        ------
+        ValueError
+            If the problem is an `Objective` of a function.
+        """
+        if self.model is None:
+            raise ValueError("model must be a module to be trained, got an Objective of a function")
+        return self.model
 
     def batch_objective(self, indices: Any) -> Objective:
         """The same loss on some of the samples.
@@ -93,8 +115,8 @@ class Problem:
         ValueError
             If there are none, or the loss on them is not finite.
         """
-        chosen = torch.as_tensor(indices, device=self.targets.device)
-        return self.objective.on([(window(self.inputs, chosen), self.targets[chosen])], alone=True)
+        chosen = torch.as_tensor(indices, device=self.objective.device)
+        return self.objective.on([(window(self.inputs, chosen), window(self.targets, chosen))], alone=True)
 
     @property
     def unit(self) -> float:
@@ -108,7 +130,9 @@ class Problem:
     def classes(self) -> int | None:
         """How many classes the outputs tell apart; None if the targets are no classes."""
         classes = isinstance(self.loss, nn.CrossEntropyLoss) or (
-            not self.targets.is_floating_point() and not isinstance(self.loss, nn.MSELoss)
+            isinstance(self.targets, Tensor)
+            and not self.targets.is_floating_point()
+            and not isinstance(self.loss, nn.MSELoss)
         )
         return self.outputs[0] if classes and self.outputs else None
 
@@ -118,8 +142,8 @@ def problem(
     data: Any,
     *,
     loss: Any = None,
-    dtype: str = "float32",
-    device: str = "cpu",
+    dtype: str | torch.dtype | None = None,
+    device: str | torch.device | None = None,
     batch_size: int | None = None,
     samples: int | None = None,
     seed: int = 0,
@@ -137,18 +161,21 @@ def problem(
         Any module that returns a tensor, or `field` among others, samples along its first axis. A copy is measured.
     data
         A pair (inputs, targets) of tensors or arrays, or batches of them such as a `DataLoader`, gone through once;
-        mappings with labels, and data sets of single samples, as `simulate.objectives.Objective` takes them. Inputs
-        of type uint8 are divided by 255 unless they are in a mapping, where they may be tokens.
+        mappings with labels, data sets of single samples, the path of an ``.npz`` file and "digits", as
+        `simulate.objectives.Objective` takes them. Inputs of type uint8 are divided by 255 unless they are in a
+        mapping, where they may be tokens.
     loss
-        A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce". By the targets
-        if None: cross-entropy for integers, squared error for floats.
+        A function of outputs and targets, one number for a batch; or "cross-entropy", "mse" or "bce"; or a function
+        of model and batch, see `simulate.objectives.losses.BatchLoss`. By the targets if None: cross-entropy for
+        integers, squared error for floats.
     dtype, device
-        Of the measurement.
+        "float32" or "float64", and a device of torch; those of the model if None, float32 for half precision.
     batch_size
         Most samples in one pass; if None 1000, fewer where their outputs are many. The result does not hang on it: if
         the loss is no mean over the samples, or the model lets them see each other, all are one batch whatever it is.
     samples
-        So many of the samples, drawn by `seed`; all if None.
+        So many of the samples, drawn by `seed`; all if None. Of a data set, or a `DataLoader` over one, no others
+        are read.
     seed
         Of that draw.
     parameters
@@ -181,24 +208,32 @@ def problem(
     require_ready(model)
     own = own_copy(model, dtype=dtype, device=device)
     free = parametric(own, parameters)
+    like = free.parameters[0]
+    if isinstance(data, str | os.PathLike):
+        data = named_data(data, lambda few: _first_call(own, free, few, training=training))
+    data = data if samples is None else fewer(data, samples, seed)
+    whole = BatchLoss.takes_model(loss)
+    if whole:
+        loss = BatchLoss(loss, own)
+        data = loss.pairs(repeatable([data] if is_batch(data) else data), like)
     labels = Labels(own, nn.CrossEntropyLoss() if loss is None else named_loss(loss), field)
 
     def parted(x: Any, y: Any) -> tuple[Any, Any]:
         with calling("model", "run on a batch with its labels"):
             return labels.parted(x, y, free.call, free.parameters)
 
-    inputs, targets = subsample(*gathered(data, free.parameters[0], parted), samples, seed)
-    criterion = loss_of(loss, targets)
+    inputs, targets = subsample(*gathered(data, like, parted, whole=whole), samples, seed)
+    criterion = default_loss(targets) if loss is None else named_loss(loss)
     with as_found(own, training):
         outputs = first_outputs(free, inputs, targets=targets, loss=criterion, field=field)
-    targets = fitting(criterion, outputs, targets, dtype_of(dtype))
+    targets = targets if whole else fitting(criterion, outputs, targets, like.dtype)
     most = max(1, min(BATCH, OUTPUTS // max(1, math.prod(outputs))))
-    size = None if training else min(batch_size or most, len(targets))
+    size = None if training else min(batch_size or most, rows(targets))
     with calling("model and loss", "run on all samples"):
         objective = Objective(
             own,
-            criterion,
             [_own_part(inputs, targets, Ranks(group))],
+            criterion,
             parameters=parameters,
             training=training,
             chunk=size,
@@ -221,11 +256,87 @@ def problem(
         inputs=inputs,
         targets=targets,
         loss=criterion,
-        samples=len(targets),
+        samples=rows(targets),
         outputs=outputs,
         batch_size=objective.chunk,
         shifted=bool(labels.shifted),
     )
+
+
+def asked_problem(call: str, model: Any, data: Any, loss: Any, **options: Any) -> Problem:
+    """What a call such as ``measure(model, data, loss)`` is about: the same of an `Objective` alone.
+
+    Raises
+    ------
+    ValueError
+        If data are missing, or are given beside an `Objective`, which has its own; and as `problem`.
+    """
+    if isinstance(model, Problem):
+        raise ValueError(
+            f"model must be a module or an Objective, got a Problem; call {call}(model, data, loss)"
+        )
+    if not isinstance(model, Objective):
+        require_order(call, model, data, loss)
+        if data is None:
+            raise ValueError(
+                f"data must be given, got none: call {call}(model, data), such as (inputs, targets)"
+            )
+        return problem(model, data, loss=loss, **options)
+    own = {"data": data, "loss": loss, **options}
+    # a seed belongs to the call; what is None or False was left out
+    given = ", ".join(name for name, value in own.items() if name != "seed" and value not in (None, False))
+    if given:
+        raise ValueError(f"{given} must be set where the Objective is made, got both; call {call}(objective)")
+    return problem_of(model)
+
+
+def problem_of(objective: Objective) -> Problem:
+    """An `Objective` as a problem, with its own model and data.
+
+    Raises
+    ------
+    ValueError
+        If its loss is a sum, its batches have no shape in common, or as `problem`.
+
+    Examples
+    --------
+    >>> x, y = torch.eye(3).repeat(2, 1), torch.tensor([0, 1, 2, 2, 1, 0])
+    >>> found = problem_of(Objective(nn.Linear(3, 3), [(x[:4], y[:4]), (x[4:], y[4:])]))
+    >>> found.samples, found.classes
+    (6, 3)
+    """
+    with objective.ranks.together("a problem"), as_found(objective.model, objective.training):
+        batches = list(objective.batches(empty=True))
+        inputs = joined([batch.inputs for batch in batches])
+        targets = joined([batch.targets for batch in batches])
+        few = objective.few()
+        with torch.no_grad():
+            outputs = tuple(objective.outputs(objective.leaves(), few.inputs).shape[1:])
+    with measured():
+        objective.require_sound()
+        require_deterministic(objective)
+        if objective.sums():
+            raise ValueError(
+                "loss must be a mean over the samples of a batch, got a sum: say reduction='sum'"
+            )
+    model = objective.model
+    return Problem(
+        name=type(model).__name__ if model is not None else "function",
+        model=model,
+        objective=objective,
+        inputs=inputs,
+        targets=targets,
+        loss=objective.criterion,
+        samples=objective.rows,
+        outputs=outputs,
+        batch_size=objective.chunk,
+        shifted=objective.shifted,
+    )
+
+
+def _first_call(model: nn.Module, free: Parametric, inputs: Tensor, *, training: bool) -> None:
+    with as_found(model, training):
+        first_outputs(free, placed(inputs, free.parameters[0]))
 
 
 def load_problem(
@@ -288,7 +399,7 @@ def load_problem(
         elif tokenizer is not None or length is not None:
             raise ValueError(f"--tokenizer and --length must go with a text, FILE.txt, as --data, got {data}")
         else:
-            given = _given(data, net, options)
+            given = _given(data)
         name = f"{model}{f' from {checkpoint}' if checkpoint else ''} on {data}"
         found = problem(net, given, loss=criterion, seed=seed, name=name, **options)
         if found.shifted:
@@ -296,11 +407,10 @@ def load_problem(
         return found
 
 
-def _given(data: str, net: nn.Module, options: Mapping[str, Any]) -> Any:
-    if data == DIGITS:
-        return digits_for(net, options)
+def _given(data: str) -> Any:
+    """Data that a module names, or the name as it is, of a file or the digits."""
     named = data.rpartition(":")[2].replace(".", "").isidentifier() and ":" in data
-    return given_data(data) if named and not Path(data).is_file() else _archive(data)
+    return given_data(data) if named and not Path(data).is_file() else data
 
 
 def from_options(options: argparse.Namespace) -> Problem:
@@ -335,12 +445,8 @@ def from_options(options: argparse.Namespace) -> Problem:
     )
 
 
-def _own_part(inputs: Any, targets: Tensor, ranks: Ranks) -> tuple[Any, Tensor]:
+def _own_part(inputs: Any, targets: Any, ranks: Ranks) -> tuple[Any, Any]:
     """The samples of one of several processes, in their order."""
-    start, stop = (len(targets) * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
-    return window(inputs, slice(start, stop)), targets[start:stop]
-
-
-def _archive(path: str) -> tuple[Any, Any]:
-    inputs, targets = archives.arrays(path, ("x_train", "y_train"), ("x", "y"))
-    return inputs, targets
+    count = rows(targets)
+    start, stop = (count * rank // ranks.size for rank in (ranks.rank, ranks.rank + 1))
+    return window(inputs, slice(start, stop)), window(targets, slice(start, stop))

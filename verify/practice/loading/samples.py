@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
 from simulate.objectives.batches import (
     Labelling,
@@ -21,25 +23,53 @@ from simulate.objectives.batches import (
     repeatable,
     rows,
     sample_counts,
+    window,
 )
+from simulate.objectives.datasets import of_samples
 from simulate.objectives.restoring import as_found
 from verify.practice.loading.foreign import calling
 
-__all__ = ["each", "gathered", "subsample"]
+__all__ = ["each", "fewer", "gathered", "subsample"]
 
 
-def gathered(data: Any, like: Tensor, labels: Labelling) -> tuple[Any, Tensor]:
+def fewer(data: Any, samples: int, seed: int) -> Any:
+    """Of a data set, or a loader over one, those samples alone that `subsample` draws; other data as they are.
+
+    Examples
+    --------
+    >>> from torch.utils.data import TensorDataset
+    >>> [len(fewer(TensorDataset(torch.ones(9, 2), torch.ones(9)), n, seed=0)) for n in (4, 20)]
+    [4, 9]
+    """
+    source: Any = data
+    loader: DataLoader[Any] | None = None
+    # a loader over all samples of a data set, in whatever order: one with a sampler of its own gives others
+    if isinstance(data, DataLoader) and isinstance(data.sampler, SequentialSampler | RandomSampler):
+        drawn = getattr(data.sampler, "replacement", False) or data.batch_size is None
+        source, loader = data.dataset, None if drawn else data
+    if not of_samples(source) or (isinstance(data, DataLoader) and loader is None):
+        return data
+    if not isinstance(samples, int) or not 1 <= samples < len(source):
+        return data
+    some = Subset(source, _draw(len(source), samples, seed).tolist())
+    if loader is None:
+        return some
+    return DataLoader(some, batch_size=loader.batch_size, collate_fn=loader.collate_fn)
+
+
+def gathered(data: Any, like: Tensor, labels: Labelling, *, whole: bool = False) -> tuple[Any, Any]:
     """All samples of the batches in one, on the device and in the type of the parameters.
 
-    Of a mapping with labels `labels` makes inputs and targets.
+    Of a mapping with labels `labels` makes inputs and targets. With `whole` targets are structures of tensors, as they
+    are to stay.
     """
     with as_found(None, training=False), calling("data", "give batches (inputs, targets)"):
         items = list(held(repeatable(data)))
         batches = [pair(item) for item in items]
     if not batches:
         raise ValueError("data must hold at least one sample, got no batch")
-    inputs = [_placed(x, like, scaled=True) for x, _ in batches]
-    targets = [placed(_whole(_tensor("targets", y)), like) for _, y in batches]
+    inputs = [_placed(x, like, scaled=not whole) for x, _ in batches]
+    targets = [y if whole else placed(_whole(_tensor("targets", y)), like) for _, y in batches]
     for place, item in enumerate(items):
         if carries_labels(item):
             inputs[place], targets[place] = labels(inputs[place], targets[place])
@@ -88,12 +118,15 @@ def _whole(part: Tensor) -> Tensor:
     return part if part.is_floating_point() else part.long()
 
 
-def subsample(inputs: Any, targets: Tensor, samples: int | None, seed: int) -> tuple[Any, Tensor]:
-    """So many of the samples, or all, in their order."""
-    if samples is None:
+def subsample(inputs: Any, targets: Any, samples: int | None, seed: int) -> tuple[Any, Any]:
+    """So many of the samples, or all, in their order; as they are where `fewer` has drawn them."""
+    if samples is None or rows(targets) == samples:
         return inputs, targets
-    if not 1 <= samples <= len(targets):
-        raise ValueError(f"samples must be 1 to the {len(targets)} there are, got {samples}")
-    drawn = np.random.default_rng(seed).choice(len(targets), samples, replace=False)
-    chosen = torch.as_tensor(np.sort(drawn), device=targets.device)
-    return each(inputs, lambda part: part[chosen]), targets[chosen]
+    if not 1 <= samples <= rows(targets):
+        raise ValueError(f"samples must be 1 to the {rows(targets)} there are, got {samples}")
+    chosen = torch.as_tensor(_draw(rows(targets), samples, seed))
+    return tuple(window(part, chosen) for part in (inputs, targets))
+
+
+def _draw(count: int, samples: int, seed: int) -> NDArray[np.int64]:
+    return np.sort(np.random.default_rng(seed).choice(count, samples, replace=False))

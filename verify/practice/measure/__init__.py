@@ -1,4 +1,4 @@
-"""The curvature of the loss of a model of one's own: eigenvalues, traces, norms, densities, noise, each with its error.
+"""Curvature of the loss of a model: eigenvalues, traces, norms, densities, noise of the samples, each with its error.
 
 Every number belongs to the parameters as they are and to the samples given.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from simulate.lanczos import Operator
 from simulate.modules import sites
@@ -25,7 +26,7 @@ from simulate.operators import gauss_newton, h_term, hessian
 from simulate.perceptrons import curvature
 from simulate.spectra import Estimate, frobenius_norm
 from verify.practice.doubts import doubtful
-from verify.practice.loading import Problem
+from verify.practice.loading import Problem, asked_problem
 from verify.practice.loading.foreign import measured
 from verify.practice.measure import zone as zones
 from verify.practice.measure.kronecker import factor_cost, factors_of, measured_factors
@@ -43,10 +44,10 @@ from verify.practice.measure.measurement import (
     SampleNoise,
 )
 from verify.practice.measure.stopping import GrowingTrace, StoppingRule
-from verify.practice.work import Tell, Work
+from verify.practice.work import Tell, Work, progress
 from verify.running.options import require_seed
 
-__all__ = ["Keep", "StoppingRule", "measure"]
+__all__ = ["Keep", "StoppingRule", "measure", "measure_problem"]
 
 LINES = 2
 """Eigenvectors along which the loss is followed."""
@@ -71,6 +72,97 @@ _SMALLEST_PROJECTED = 10 * zones.SUBSPACE
 
 
 def measure(
+    model: nn.Module | Objective,
+    data: Any = None,
+    loss: Any = None,
+    *,
+    top: int = 10,
+    seed: int = 0,
+    layers: bool = False,
+    factors: bool = False,
+    budget: int | None = None,
+    tolerance: float | None = None,
+    samples: int | None = None,
+    parameters: Sequence[str] | str | None = None,
+    training: bool = False,
+    field: str | int | None = None,
+    batch_size: int | None = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> Measurement:
+    """Measure the curvature of a loss: eigenvalues, traces, norms, densities, noise, each with its error.
+
+    Parameters
+    ----------
+    model
+        A module, of which a copy is measured; or an `Objective`, which has its data and its loss.
+    data
+        A pair (inputs, targets) of tensors or arrays, a `DataLoader`, a data set, a mapping with labels as a batch of
+        transformers, the path of an ``.npz`` file with ``x_train, y_train``, or ``"digits"``.
+    loss
+        ``loss(outputs, targets)``, one number for a batch; its name, "cross-entropy", "mse" or "bce"; or
+        ``loss(model, batch)``, whose first argument is named ``model``. If None, cross-entropy for targets that are
+        whole numbers, else the squared error.
+    top
+        Number of eigenvalues from the top of the Hessian, and of its Gauss-Newton part.
+    seed
+        Of all random vectors, and of the choice of `samples`.
+    layers
+        Whether the Hessian is measured layer by layer too.
+    factors
+        Whether to measure how far Kronecker factors are from the Gauss-Newton matrix.
+    budget, tolerance
+        Most products of a matrix and a vector, and the relative error at which estimates end: see `StoppingRule`.
+    samples
+        Number of samples to draw from the data; all if None.
+    parameters
+        Names of parameters or submodules to differentiate by; all that require a gradient if None.
+    training
+        Whether to measure in training mode, with all samples as one batch.
+    field
+        Name or number of the tensor that the loss takes, where the model returns several; `logits`, or the only one,
+        if None.
+    batch_size
+        Most samples in one pass, which changes memory and time alone; at most 1000 if None.
+    device, dtype
+        Such as "cuda", and "float32" or "float64"; those of the model if None.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or model, data and loss do not go together.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    >>> net = nn.Linear(2, 1, bias=False, dtype=torch.float64)
+    >>> found = measure(net, (x, x[:, :1]))  # its Hessian is 2 x'x / 2
+    >>> [round(each.value, 9) for each in found.hessian.top], round(found.hessian.trace.value, 9)
+    ([9.0, 1.0], 10.0)
+    """
+    own = asked_problem(
+        "measure",
+        model,
+        data,
+        loss,
+        seed=seed,
+        samples=samples,
+        parameters=parameters,
+        training=training,
+        field=field,
+        batch_size=batch_size,
+        device=device,
+        dtype=dtype,
+    )
+    limits = {"budget": budget, "tolerance": tolerance}
+    stopping = StoppingRule(**{name: value for name, value in limits.items() if value is not None})
+    with progress("measuring") as tell:
+        return measure_problem(
+            own, top=top, seed=seed, stopping=stopping, layers=layers, factors=factors, tell=tell
+        )
+
+
+def measure_problem(
     problem: Problem,
     *,
     top: int = 10,
@@ -78,45 +170,29 @@ def measure(
     stopping: StoppingRule | None = None,
     layers: bool = False,
     factors: bool = False,
-    keep: Keep = lambda _values, _vectors: None,
-    tell: Tell = lambda _what, _share: None,
+    keep: Keep | None = None,
+    tell: Tell | None = None,
 ) -> Measurement:
-    """Measure the curvature of a loss.
+    """Measure a model whose data and loss have been put together.
 
     Parameters
     ----------
     problem
         Model, data and loss, see `loading.problem`.
-    top
-        Eigenvalues from the top of either matrix.
-    seed
-        Of all random vectors.
+    top, seed, layers, factors
+        As in `measure`.
     stopping
         What estimates may cost, and when they end; `StoppingRule()` if None.
-    layers
-        Whether the Hessian is measured layer by layer too.
-    factors
-        Whether it is measured how far Kronecker factors are from the Gauss-Newton matrix.
     keep
         Called with eigenvalues of the Hessian (k,) and their vectors (P, k).
     tell
-        Called with what is being done and the share of all that is done.
+        Called with the name of the part at work and the share of all work that is done.
 
     Raises
     ------
     ValueError
-        If `top` or `seed` is no such number, something does not fit into memory, model and loss have no second
+        If `top` or `seed` is out of its domain, something does not fit into memory, model and loss have no second
         derivatives, or `factors` are asked for and the model has none.
-
-    Examples
-    --------
-    >>> from torch import nn
-    >>> from verify.practice.loading import problem
-    >>> x = torch.tensor([[3.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    >>> net = nn.Linear(2, 1, bias=False)
-    >>> found = measure(problem(net, (x, x[:, :1]), dtype="float64"))  # its Hessian is 2 x'x / 2
-    >>> [round(each.value, 9) for each in found.hessian.top], round(found.hessian.trace.value, 9)
-    ([9.0, 1.0], 10.0)
     """
     started, objective, stopping = time.monotonic(), problem.objective, stopping or StoppingRule()
     count = min(_count(top), objective.dim)
@@ -162,7 +238,8 @@ def measure(
             seen = _projected(problem, streams[4])
         with spent.part(_NOISE):
             noise = _noise(problem, first.vectors[:, 0], streams[5])
-        keep(_values(first), first.vectors)
+        if keep is not None:
+            keep(_values(first), first.vectors)
     return Measurement(
         name=problem.name,
         parameters=objective.dim,

@@ -14,7 +14,7 @@ from verify.escapes import escaped
 from verify.files import replace_files
 from verify.practice.loading import Problem, from_options
 from verify.practice.loading.foreign import output_apart
-from verify.practice.measure import Keep, StoppingRule, measure, pages, series
+from verify.practice.measure import Keep, StoppingRule, measure_problem, pages, series
 from verify.practice.measure.measurement import Measurement
 from verify.practice.work import Tell, on_terminal
 from verify.running.options import require_seed, require_writable
@@ -93,7 +93,7 @@ def _part(tell: Tell, name: str, place: int, count: int, what: str, share: float
 def _measured(
     options: argparse.Namespace, problem: Problem, stopping: StoppingRule, keep: Keep, tell: Tell
 ) -> Measurement:
-    return measure(
+    return measure_problem(
         problem,
         top=options.top,
         seed=options.seed,

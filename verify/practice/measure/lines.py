@@ -40,7 +40,7 @@ def loss_line(
     >>> from torch import nn
     >>> x, net = torch.tensor([[2.0]]), nn.Linear(1, 1, bias=False)
     >>> _ = nn.init.ones_(net.weight)
-    >>> objective = Objective(net, nn.MSELoss(), (x, torch.tensor([[0.0]])))
+    >>> objective = Objective(net, (x, torch.tensor([[0.0]])), nn.MSELoss())
     >>> first = Eigenvalue(value=8.0, bound=0.0, converged=True)
     >>> line = loss_line(objective, np.ones(1), first, 8.0)
     >>> line.distance[-1], line.loss[-1], line.parabola[-1]

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from simulate.objectives import Batch, Objective
 from simulate.objectives.heads import rows_of
-from simulate.objectives.reductions import IGNORED
+from simulate.objectives.losses import IGNORED
 from simulate.objectives.restoring import as_found
 from simulate.spectra import Estimate
 from theory.gauss_newton import excess_noise_floor, hessian_excess, projected_excess

@@ -1,29 +1,35 @@
 """Learning rate against batch size for a network of one's own: by trial training, beside what curvature says.
 
 The state of the network comes first. Then the rates of a walk over short runs of training, with the user's own
-optimiser in the mode in which the network trains. The dynamics linearised at the parameters as they are have a
+optimizer in the mode in which the network trains. The dynamics linearised at the parameters as they are have a
 section of their own.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from simulate.lanczos.precision import in_full_precision
+from simulate.objectives import Objective
 from simulate.objectives.ranks import LostProcessError
 from simulate.objectives.restoring import as_found
 from simulate.training.constant_outputs import constant_loss, constant_output
 from verify.escapes import escaped
-from verify.practice.loading import Problem, from_options
+from verify.practice.loading import Problem, asked_problem, from_options
 from verify.practice.loading.foreign import measured, output_apart
+from verify.practice.moved import moved_groups
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature as of_batches
 from verify.practice.plan.batch_law import SECONDS
 from verify.practice.plan.linearised import (
@@ -35,15 +41,15 @@ from verify.practice.plan.linearised import (
     linearised as linearise,
     require_effort,
 )
-from verify.practice.plan.optimisers import Chosen, Factory, chosen_optimiser
+from verify.practice.plan.optimizers import Chosen, Factory, chosen_optimizer
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.rules import Anchor, BatchRates, anchored
 from verify.practice.plan.state import State, seen_before
 from verify.practice.plan.trials import SizeTrial, Trials, looked_ahead
-from verify.practice.work import Tell, Work, on_terminal
+from verify.practice.work import Tell, Work, on_terminal, progress
 from verify.running.options import require_seed, require_writable
 
-__all__ = ["Anchor", "BatchRates", "Plan", "plan", "run_plan"]
+__all__ = ["Anchor", "BatchRates", "Plan", "plan", "plan_problem", "run_plan"]
 
 DIRECTIONS, HEAVY, BATCHES = 10, 20, 8
 
@@ -59,15 +65,129 @@ Announce = Callable[[str], object]
 
 
 def plan(
+    model: nn.Module | Objective,
+    data: Any = None,
+    optimizer: str | type[Optimizer] | Factory | Optimizer = "sgd",
+    *,
+    loss: Any = None,
+    batch_sizes: int | Sequence[int] | None = None,
+    steps: int | None = None,
+    seconds: float | None = None,
+    rate: float | None = None,
+    momentum: float | None = None,
+    weight_decay: float | None = None,
+    drop_last: bool = False,
+    evaluation: bool = False,
+    intended: int | None = None,
+    trials: bool = True,
+    linearised: bool = True,
+    seed: int = 0,
+    samples: int | None = None,
+    parameters: Sequence[str] | str | None = None,
+    field: str | int | None = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> Plan:
+    """Find learning rates by short runs of training: one to start with for each batch size, and what trains.
+
+    Parameters
+    ----------
+    model, data, loss
+        As in `verify.practice.measure.measure`. Copies of the model are trained, never the model.
+    optimizer
+        "sgd", "momentum", "adam" or "adamw"; a class such as ``torch.optim.AdamW``; a function of parameters and rate;
+        or the optimizer of a training script, whose class, parameter groups and settings are taken, not its state.
+    batch_sizes
+        One or several, each from 1 to the number of samples; that of a `DataLoader`, else 64, if None.
+    steps
+        Steps of training that trials look ahead; 200, or five epochs of at most 5120 samples if these are more, if
+        None.
+    seconds
+        About how long the trials may take: they look fewer steps ahead if they would take longer.
+    rate
+        Learning rate that is tried first; that of an optimizer in use, or a usual one, if None.
+    momentum, weight_decay
+        Of an optimizer that is given by name.
+    drop_last
+        Whether trials leave out the short batch at the end of an epoch.
+    evaluation
+        Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
+    intended
+        Steps of training that are planned in all, to be printed beside those that were tried.
+    trials, linearised
+        Whether to train, and whether to add what curvature at these parameters says.
+    seed
+        Of the order of the samples in trials, and of all random vectors.
+    samples, parameters, field, device, dtype
+        As in `measure`; parameters are those that the optimizer moves, if that is one in use.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or model, data and loss do not go together.
+
+    Examples
+    --------
+    >>> model = nn.utils.skip_init(nn.Linear, 3, 3)
+    >>> for parameter in model.parameters():
+    ...     _ = parameter.data.zero_()
+    >>> x, y = torch.eye(3).repeat(4, 1), torch.tensor([0, 1, 2]).repeat(4)
+    >>> found = plan(model, (x, y), batch_sizes=[1, 12], steps=40)
+    >>> [at.batch_size for at in found.trials], all(at.start < at.fails for at in found.trials if at.fails)
+    ([1, 12], True)
+    """
+    if parameters is None and isinstance(optimizer, Optimizer) and isinstance(model, nn.Module):
+        parameters = list(moved_groups(optimizer, model))
+    problem = asked_problem(
+        "plan",
+        model,
+        data,
+        loss,
+        seed=seed,
+        samples=samples,
+        parameters=parameters,
+        field=field,
+        device=device,
+        dtype=dtype,
+    )
+    given = getattr(data, "batch_size", None) if batch_sizes is None else batch_sizes
+    given = min(_USUAL_SIZE, problem.samples) if given is None else given
+    sizes = [int(given)] if isinstance(given, int | np.integer) else given
+    with progress("plan") as tell:
+        return plan_problem(
+            problem,
+            sizes,
+            optimizer=optimizer,
+            steps=steps,
+            seconds=seconds,
+            rate=rate,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            trials=trials,
+            linearised=linearised,
+            drop_last=drop_last,
+            evaluation=evaluation,
+            intended=intended,
+            seed=seed,
+            tell=tell,
+        )
+
+
+_USUAL_SIZE = 64
+"""Batch size where neither the caller nor a loader names one."""
+
+
+def plan_problem(
     problem: Problem,
     batch_sizes: Sequence[int],
     *,
     seed: int = 0,
-    optimiser: str | Factory = "sgd",
+    optimizer: str | type[Optimizer] | Factory | Optimizer = "sgd",
     momentum: float | None = None,
-    weight_decay: float = 0.0,
+    weight_decay: float | None = None,
     rate: float | None = None,
     steps: int | None = None,
+    seconds: float | None = None,
     intended: int | None = None,
     drop_last: bool = False,
     evaluation: bool = False,
@@ -78,9 +198,9 @@ def plan(
     batches: int = BATCHES,
     adam: tuple[float, int] | None = None,
     tell: Tell | None = None,
-    announce: Announce = lambda _: None,
+    announce: Announce | None = None,
 ) -> Plan:
-    """Learning rates at some batch sizes: which to start with and the largest that should train, by trial training.
+    """Find learning rates for a model whose data and loss have been put together.
 
     Parameters
     ----------
@@ -90,14 +210,8 @@ def plan(
         timeout longer than this takes.
     batch_sizes
         Different ones, each from 1 to the number of samples.
-    seed
-        Of the order of the samples in trials, and of all random starts, probes and batches.
-    optimiser
-        "sgd", "momentum" or "adam", or a function that makes a new optimiser from parameters and a rate.
-    momentum, weight_decay
-        Of "sgd" and "momentum", the second also of "adam".
-    rate
-        Where the walk begins at the middle batch size; a usual one if None.
+    seed, optimizer, momentum, weight_decay, rate, seconds, trials, linearised
+        As in `plan`.
     steps
         That trials look ahead: a rung has half of them, a continued one 0.6, one on a plateau up to twice as many. If
         None 200, or five epochs, of 5120 samples at most, where these are more: see `trials.looked_ahead`.
@@ -107,8 +221,6 @@ def plan(
         Whether trials leave out the short batch at the end of an epoch.
     evaluation
         Whether the network trains in evaluation mode, as when stored statistics of a normalisation are kept.
-    trials, linearised
-        Whether there are trials, and the section on the linearised dynamics.
     directions, heavy
         Trial directions of its bracket: eigenvectors of all samples, and of single samples with large eigenvalues.
     batches
@@ -126,24 +238,19 @@ def plan(
     ValueError
         If an argument is out of its domain, or the problem is of another kind. What the linearised section alone
         needs is no reason if there are trials: see `Plan.not_linearised`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from verify.practice.loading import problem
-    >>> model = torch.nn.utils.skip_init(torch.nn.Linear, 3, 3)
-    >>> for parameter in model.parameters():
-    ...     _ = parameter.data.zero_()
-    >>> x, y = torch.eye(3).repeat(4, 1), torch.tensor([0, 1, 2]).repeat(4)
-    >>> found = plan(problem(model, (x, y)), [1, 12], steps=40)
-    >>> [at.batch_size for at in found.trials], all(at.start < at.fails for at in found.trials if at.fails)
-    ([1, 12], True)
     """
     started = time.monotonic()
     sizes, anchor = _sizes(batch_sizes, problem.samples), anchored(adam)
-    own = chosen_optimiser(optimiser, momentum=momentum, weight_decay=weight_decay, rate=rate)
+    objective = problem.objective
+    own = chosen_optimizer(
+        optimizer,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        rate=rate,
+        places={id(p): objective.names.index(name) for name, p in objective.originals},
+    )
     effort = Effort(directions, heavy, batches)
-    _require_asked(effort, steps, intended, trials, linearised)
+    _require_asked(effort, steps, seconds, intended, trials, linearised)
     rng = np.random.default_rng(require_seed(seed))
     _require_plain(problem)
     with problem.objective.ranks.together("a plan"), in_full_precision():
@@ -153,10 +260,13 @@ def plan(
         asked = Trials(
             problem, own, sizes, constant, level, ahead, seed, drop_last, not evaluation, state.learned
         )
+        if seconds is not None and trials:
+            asked = asked.within(seconds)
         tried = asked if trials else None
         product = _PRODUCT * _pass_seconds(problem)
         parts = _parts(problem, own, state, tried, product, sizes, effort if linearised else None)
-        announce(_cost(tried, parts))
+        if announce is not None:
+            announce(_cost(tried, parts))
         work = Work(parts, tell)
         found = _tried(tried, work)
         section = _Section(problem, own, sizes, effort, rng, work, anchor)
@@ -166,7 +276,7 @@ def plan(
             samples=problem.samples,
             parameters=problem.objective.dim,
             state=state,
-            optimiser=own.name,
+            optimizer=own.name,
             plain=own.plain,
             kind=own.kind,
             intended=intended,
@@ -181,7 +291,7 @@ def plan(
 
 def _constant(problem: Problem) -> tuple[float, Tensor]:
     """Loss of the best constant output, and that output."""
-    with as_found(problem.model, False):
+    with as_found(problem.module, False):
         few = problem.objective.few()
         outputs = problem.objective.outputs(problem.objective.leaves(), few.inputs).detach()
     given = problem.loss, outputs, problem.targets
@@ -292,9 +402,16 @@ def _sizes(batch_sizes: Sequence[int], samples: int) -> tuple[int, ...]:
 
 
 def _require_asked(
-    effort: Effort, steps: int | None, intended: int | None, trials: bool, linearised: bool
+    effort: Effort,
+    steps: int | None,
+    seconds: float | None,
+    intended: int | None,
+    trials: bool,
+    linearised: bool,
 ) -> None:
     require_effort(effort)
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise ValueError(f"seconds must be positive and finite, got {seconds}")
     if steps is not None and steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
     if intended is not None and intended < 1:
@@ -329,11 +446,11 @@ def run_plan(options: argparse.Namespace) -> int:
         _sizes(sizes, problem.samples)
         require_writable(folder, "--output")
         with on_terminal("plan") as tell, measured():
-            made = plan(
+            made = plan_problem(
                 problem,
                 sizes,
                 seed=options.seed,
-                optimiser=options.optimizer,
+                optimizer=options.optimizer,
                 momentum=options.momentum,
                 weight_decay=options.weight_decay,
                 rate=options.rate,

@@ -102,14 +102,14 @@ def _values(
 
 def _largest(problem: Problem, chosen: Integers, rng: np.random.Generator) -> float:
     picked = chosen.tolist()
-    data = [(window(problem.inputs, picked), problem.targets[picked])]
+    data = [(window(problem.inputs, picked), window(problem.targets, picked))]
     running = calling("model and loss", f"run on batches of {len(picked)} samples in training mode")
-    with running, as_found(problem.model, training=True):
+    with running, as_found(problem.module, training=True):
         seed_generators(int(rng.integers(1 << 32)))  # what is dropped
         objective = Objective(
-            problem.model,
-            problem.loss,
+            problem.module,
             data,
+            problem.loss,
             parameters=problem.objective.names,
             training=True,
             field=problem.objective.form.field,

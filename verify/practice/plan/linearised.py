@@ -24,7 +24,7 @@ from verify.practice.loading import Problem
 from verify.practice.measure.norms import frobenius
 from verify.practice.plan.batch_law import BatchEigenvalue, BatchLaw
 from verify.practice.plan.gradient_noise import GradientNoise, NoiseScales, gradient_noise
-from verify.practice.plan.optimisers import Chosen
+from verify.practice.plan.optimizers import Chosen
 from verify.practice.plan.own_limits import OwnLimits, own_limits
 from verify.practice.plan.rate_bracket import MeasuredBracket, measured_bracket
 from verify.practice.plan.rules import Anchor, BatchRates, rates_at

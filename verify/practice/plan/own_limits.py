@@ -21,7 +21,7 @@ from simulate.lanczos import follow
 from simulate.operators import hessian
 from verify.practice.loading import Problem
 from verify.practice.plan.gradient_noise import GradientNoise
-from verify.practice.plan.optimisers import Chosen
+from verify.practice.plan.optimizers import Chosen
 from verify.practice.ritz_values import scaled, with_decay
 from verify.practice.step_limits import StepLimit, step_limit
 

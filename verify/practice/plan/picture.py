@@ -48,7 +48,7 @@ def _draw_trials(axes: Axes, made: Plan) -> None:
     failed = [(at.batch_size, at.fails if at.start else at.walked.best.rate) for at in made.trials]
     _marks(axes, failed, "failed", marker="x", ms=5)
     _axes(axes, _floats([at.batch_size for at in made.trials]))
-    axes.set_title(f"Trial training: {made.optimiser}")
+    axes.set_title(f"Trial training: {made.optimizer}")
     _legend(axes)
 
 

@@ -63,7 +63,7 @@ class Plan:
         Of the problem: N samples, P parameters.
     state
         Of the network before any rate was tried.
-    optimiser, plain
+    optimizer, plain
         That was tried, and whether it is SGD without momentum and weight decay.
     kind
         As which it was measured on hold-out networks; None if it was not.
@@ -85,7 +85,7 @@ class Plan:
     samples: int
     parameters: int
     state: State
-    optimiser: str
+    optimizer: str
     plain: bool
     kind: str | None
     intended: int | None

@@ -105,7 +105,7 @@ def seen_before(problem: Problem, constant: float, *, training: bool = True, see
     >>> found.loss, found.units, found.dead, found.spread, found.scale
     (1.0, 2, 1, 1.0, 1.0)
     """
-    parts = [part for part in problem.model.modules() if not isinstance(part, nn.Sequential)]
+    parts = [part for part in problem.module.modules() if not isinstance(part, nn.Sequential)]
     look = _look(problem, training, seed)
     return State(
         loss=look.loss,
@@ -173,11 +173,11 @@ class _Look(TorchFunctionMode):
 def _look(problem: Problem, training: bool, seed: int) -> _Look:
     objective, look = problem.objective, _Look()
     size = min(problem.batch_size or problem.samples, BATCH)
-    with as_found(problem.model, training), torch.no_grad():
+    with as_found(problem.module, training), torch.no_grad():
         seed_generators(seed)
         for part in _several(problem.samples, size):
             look.begin()
-            targets = problem.targets[part]
+            targets = window(problem.targets, part)
             with look:
                 outputs = objective.outputs(objective.leaves(), window(problem.inputs, part))
             look.add(outputs, float(problem.loss(outputs, targets)))
@@ -194,7 +194,12 @@ def _several(samples: int, size: int) -> list[slice]:
 
 
 def _scale(problem: Problem) -> float:
-    if not problem.targets.is_floating_point() or problem.targets.shape[1:] != problem.outputs:
+    targets = problem.targets
+    if (
+        not isinstance(targets, Tensor)
+        or not targets.is_floating_point()
+        or targets.shape[1:] != problem.outputs
+    ):
         return 1.0
-    spread = problem.targets.double().std(0, correction=0).square().mean().sqrt()
+    spread = targets.double().std(0, correction=0).square().mean().sqrt()
     return float(spread) or 1.0

@@ -7,15 +7,16 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import Tensor, nn
 
+from simulate.objectives.batches import window
 from simulate.training.trial_training import CommonBatches, Training, TrialRun, tail
 from verify.practice.loading import Problem
 from verify.practice.loading.foreign import calling
-from verify.practice.plan.optimisers import Chosen
+from verify.practice.plan.optimizers import Chosen
 from verify.practice.plan.uncertainty import HoldOut, hold_out
 from verify.practice.plan.walk import Ladder, Walked, walked
 
@@ -36,6 +37,9 @@ _LEAST, _MOST = 1.4, 14.0
 
 _USUAL = 0.7
 """Share of a walk that is said to be done after the steps that were guessed: many take more, and it must not stand."""
+
+_FEWEST = 10
+"""Steps ahead below which trials tell nothing."""
 
 _TIMED = 2
 """Steps that are timed, after a first one."""
@@ -149,6 +153,19 @@ class Trials:
         """A guess of the seconds until all steps are done, by some steps at each size."""
         return self._elapsed(lambda size: self._expected(size) * self._step_seconds(size))
 
+    def within(self, seconds: float) -> Trials:
+        """The same with fewer steps ahead, where they would take longer than so many seconds."""
+        share = self.problem.objective.ranks.of_one("the time of trials", 0, seconds / self.cost())
+        if share >= 1:
+            return self
+        ahead = {size: int(share * steps) for size, steps in self.steps.items()}
+        if min(ahead.values()) < _FEWEST:
+            need = seconds / share * _FEWEST / min(self.steps.values())
+            raise ValueError(
+                f"seconds must be at least {math.ceil(need)} for these batch sizes, got {seconds:g}"
+            )
+        return replace(self, steps=ahead)
+
     def span(self) -> tuple[tuple[int, int], tuple[float, float]]:
         """Least and most of steps, and of seconds: how many rungs there will be nobody knows before the walk."""
         steps = sum(self.steps[size] for size in self.sizes)
@@ -219,7 +236,7 @@ class Trials:
         return _advised(size, self.steps[size], found, short, seen)
 
     def _training(self, size: int) -> Training:
-        model = self.problem.model
+        model = self.problem.module
         parameters = _chosen(model, self.problem.objective.names)
         return Training(
             model=model,
@@ -236,14 +253,11 @@ class Trials:
 
     def _of_constant(self, training: Training, start: int, stop: int) -> float:
         """Mean loss of the constant output over the batches of these steps."""
-        targets, level = self.problem.targets, self.level
-        if self.problem.targets.is_floating_point():
+        targets, level = self.problem.targets, self.level.to(self.problem.objective.device)
+        if isinstance(targets, Tensor) and targets.is_floating_point():
             level = level.to(targets.dtype)
-        level = level.to(targets.device)
         losses = [
-            float(
-                self.problem.loss(level.expand(len(chosen), *level.shape), targets[chosen.to(targets.device)])
-            )
+            float(self.problem.loss(level.expand(len(chosen), *level.shape), window(targets, chosen)))
             for _, chosen in training.drawn(start, stop)
         ]
         return sum(losses) / len(losses)

@@ -142,7 +142,7 @@ def trial_notes(made: Plan) -> Iterator[str]:
     yield from _refusals(made)
     if any(at.start is not None for at in made.trials):
         yield from uncertain(made)
-    yield f"tried with {made.optimiser}, from the parameters as they are"
+    yield f"tried with {made.optimizer}, from the parameters as they are"
     yield from _between(made)
     yield _ahead(made)
     yield from _short(made.trials)
@@ -171,7 +171,7 @@ def uncertain(made: Plan) -> Iterator[str]:
 def _elsewhere(made: Plan) -> str:
     """What the numbers were not measured with."""
     state = "after some training" if made.state.learned else "at the start"
-    return f"; all that with plain SGD {state}: {made.optimiser} was not measured there"
+    return f"; all that with plain SGD {state}: {made.optimizer} was not measured there"
 
 
 def _percent(share: float) -> str:

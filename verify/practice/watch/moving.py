@@ -72,7 +72,7 @@ class MovingCurvature:
         self, model: nn.Module, loss: Any, samples: Any, names: tuple[str, ...], training: bool, seed: int
     ) -> None:
         self._names, self._training, self._seed = names, training, seed
-        self._objective = Objective(model, loss, [samples], parameters=list(names), training=training)
+        self._objective = Objective(model, [samples], loss, parameters=list(names), training=training)
         self._asked, self._count = False, 0
         self._samples = rows(samples[1])
         self._vectors: dict[str, Tensor] = {}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import plan
+from verify.practice.plan import plan_problem
 from verify.practice.plan.linearised import Linearised
 
 N, SIZES = 14, [14, 1, 2, 6]
@@ -29,6 +29,6 @@ def halved_square(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def curvature_of(given: Problem, sizes: list[int], **options: Any) -> Linearised:
     """The linearised section of a plan alone."""
-    found = plan(given, sizes, trials=False, **options).linearised
+    found = plan_problem(given, sizes, trials=False, **options).linearised
     assert found is not None
     return found

@@ -130,7 +130,7 @@ def test_noise_scales_are_those_of_the_gradients_of_single_samples(made: Lineari
 
 def test_momentum_and_decay_have_the_limit_of_their_recursion(given: Problem) -> None:
     top = float(torch.linalg.eigvalsh(dense_hessian(given.objective))[-1])
-    found = curvature_of(given, [1, 2], heavy=1, optimiser="momentum", weight_decay=0.3).own
+    found = curvature_of(given, [1, 2], heavy=1, optimizer="momentum", weight_decay=0.3).own
     assert not found.scaled
     assert_allclose(np.array(found.rates, dtype=float), 2 * 1.9 / (top + 0.3), rtol=1e-2)
     plain = curvature_of(given, [1, 2], heavy=1).own
@@ -139,7 +139,7 @@ def test_momentum_and_decay_have_the_limit_of_their_recursion(given: Problem) ->
 
 def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> None:
     """The second moments are those of the gradients of batches, by all batches of one size."""
-    found = curvature_of(given, [1, N], heavy=1, optimiser="adam").own
+    found = curvature_of(given, [1, N], heavy=1, optimizer="adam").own
     hessian = dense_hessian(given.objective).numpy()
     gradients = np.stack([given.batch_objective([i]).gradient().numpy() for i in range(N)])
     assert found.scaled
@@ -152,7 +152,7 @@ def test_adam_has_the_limit_of_the_preconditioned_hessian(given: Problem) -> Non
 
 
 def test_an_optimizer_that_nothing_is_known_of_has_no_limit(given: Problem) -> None:
-    found = curvature_of(given, [1, 2], heavy=1, optimiser=lambda p, lr: torch.optim.RMSprop(p, lr=lr)).own
+    found = curvature_of(given, [1, 2], heavy=1, optimizer=lambda p, lr: torch.optim.RMSprop(p, lr=lr)).own
     assert found.rates == (None, None)
     assert "RMSprop" in found.rule
 

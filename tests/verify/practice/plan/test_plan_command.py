@@ -19,9 +19,9 @@ from tests.verify.practice.plan.small_plans import SIZES, small_network
 from verify import cli
 from verify.practice import work
 from verify.practice.loading import Problem, problem
-from verify.practice.measure import measure
+from verify.practice.measure import measure_problem
 from verify.practice.measure.pages import measurement_page, measurement_text
-from verify.practice.plan import Plan, pages as plan_pages, plan
+from verify.practice.plan import Plan, pages as plan_pages, plan_problem
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def given() -> Problem:
 
 @pytest.fixture(scope="module")
 def made(given: Problem) -> Plan:
-    return plan(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), steps=20)
+    return plan_problem(given, SIZES, heavy=5, batches=2, adam=(1e-3, 4), steps=20)
 
 
 # --- what is given, and what is left as found ------------------------------------------------------------------
@@ -43,12 +43,12 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
     assert model is not None
     before = {name: p.clone() for name, p in model.state_dict().items()}
     few: dict[str, Any] = {"directions": 2, "heavy": 1, "batches": 2, "steps": 10}
-    first, again = (plan(given, [2], seed=5, **few) for _ in range(2))
+    first, again = (plan_problem(given, [2], seed=5, **few) for _ in range(2))
     assert (first.trials, first.linearised, first.state) == (again.trials, again.linearised, again.state)
     assert all(torch.equal(p, before[name]) for name, p in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
     assert torch.equal(torch.get_rng_state(), state)
-    other = plan(given, [2], seed=6, **few)
+    other = plan_problem(given, [2], seed=6, **few)
     assert other.linearised is not None and first.linearised is not None
     assert other.linearised.rates[0].batch != first.linearised.rates[0].batch
     assert other.trials[0].walked != first.trials[0].walked
@@ -57,7 +57,7 @@ def test_the_same_seed_gives_the_same_plan_and_changes_nothing() -> None:
 def test_work_is_told_in_order_and_within_bounds(given: Problem) -> None:
     told: list[tuple[str, float]] = []
     few: dict[str, Any] = {"directions": 1, "heavy": 1, "batches": 2, "steps": 5}
-    plan(given, [2, 7, 14], tell=lambda what, share: told.append((what, share)), **few)
+    plan_problem(given, [2, 7, 14], tell=lambda what, share: told.append((what, share)), **few)
     shares = [share for _, share in told]
     assert shares == sorted(shares)
     assert 0 == shares[0] < shares[-1] <= 1
@@ -95,7 +95,7 @@ def test_a_pipe_is_told_how_long_it_takes(capsys: Any, monkeypatch: pytest.Monke
 )
 def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plan(given, sizes)
+        plan_problem(given, sizes)
 
 
 @pytest.mark.parametrize(
@@ -113,12 +113,15 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
         ({"rate": math.nan}, "rate must be positive and finite, got nan"),
         ({"momentum": 1.0}, "momentum must be from 0 to below 1, got 1.0"),
         ({"weight_decay": -1.0}, "weight_decay must be non-negative and finite, got -1.0"),
-        ({"optimiser": "adamw"}, "optimiser must be one of sgd, momentum, adam or a function, got 'adamw'"),
-        ({"optimiser": 3}, "optimiser must be one of sgd, momentum, adam or a function, got 3"),
-        ({"optimiser": "adam", "momentum": 0.9}, "momentum must be left out with adam, got 0.9"),
+        ({"optimizer": "adamx"}, "optimizer must be one of sgd, momentum, adam, adamw, .*, got 'adamx'"),
         (
-            {"optimiser": torch.optim.Adam, "weight_decay": 0.1},
-            "must be left to an optimiser that is a function",
+            {"optimizer": [3]},
+            r"optimizer must be one of .*, got \[3\]; batch sizes go by name, batch_sizes=\[3\]",
+        ),
+        ({"optimizer": "adam", "momentum": 0.9}, "momentum must be left out with adam, got 0.9"),
+        (
+            {"optimizer": torch.optim.Adam, "weight_decay": 0.1},
+            "must go with an optimizer given by name; set them in the optimizer itself",
         ),
         (
             {"trials": False, "linearised": False},
@@ -129,7 +132,7 @@ def test_batch_sizes_that_cannot_be_are_refused(given: Problem, sizes: Any, mess
 )
 def test_numbers_that_cannot_be_are_refused(given: Problem, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plan(given, [1], **options)
+        plan_problem(given, [1], **options)
 
 
 def _line() -> nn.Module:
@@ -157,13 +160,13 @@ def test_problems_without_a_bracket_are_refused(loss: Any, training: bool, messa
     x = torch.tensor([[1.0], [2.0], [3.0]])
     given = problem(_line(), (x, x), loss=loss, training=training)
     with pytest.raises(ValueError, match=message):
-        plan(given, [1], trials=False)
+        plan_problem(given, [1], trials=False)
 
 
 def test_a_single_sample_has_no_batches() -> None:
     x = torch.ones(1, 1)
     with pytest.raises(ValueError, match="data must hold at least two samples for a plan, got one"):
-        plan(problem(_line(), (x, 2 * x)), [1])
+        plan_problem(problem(_line(), (x, 2 * x)), [1])
 
 
 # --- the command -----------------------------------------------------------------------------------------------
@@ -310,7 +313,7 @@ def test_the_picture_has_a_panel_for_each_section(made: Plan) -> None:
 
 def test_measure_says_the_same_of_full_gradients_in_the_same_words(given: Problem, made: Plan) -> None:
     """On pages as in the terminal."""
-    found = measure(given, top=1)
+    found = measure_problem(given, top=1)
     lines = [line for line in measurement_text(found).splitlines() if line.startswith("2/λ₁(")]
     assert [line[:7] for line in lines] == ["2/λ₁(H)", "2/λ₁(G)"]
     assert set(lines) < set(plan_pages.plan_text(made).splitlines())
@@ -319,11 +322,11 @@ def test_measure_says_the_same_of_full_gradients_in_the_same_words(given: Proble
 
 
 def test_what_was_not_asked_for_is_not_said(given: Problem) -> None:
-    curved = plan(given, [3], directions=1, heavy=0, batches=2, trials=False)
+    curved = plan_problem(given, [3], directions=1, heavy=0, batches=2, trials=False)
     assert len(plan_pages.plan_figure(curved).axes) == 1
     assert "Adam" not in plan_pages.plan_text(curved)
     assert "start with" not in plan_pages.plan_text(curved) + plan_pages.plan_page(curved)
-    tried = plan(given, [3], steps=10, linearised=False)
+    tried = plan_problem(given, [3], steps=10, linearised=False)
     assert len(plan_pages.plan_figure(tried).axes) == 1
     assert "inearised" not in plan_pages.plan_text(tried)
     assert "unstable" not in plan_pages.plan_page(tried)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from simulate.objectives.restoring import as_found
 from simulate.spectra import Estimate
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import plan, words
+from verify.practice.plan import plan_problem, words
 from verify.practice.plan.batch_curvature import BatchCurvature, batch_curvature
 from verify.practice.plan.state import State, seen_before
 
@@ -185,7 +185,7 @@ def test_without_positive_curvature_no_rate_is_too_high() -> None:
 
 
 def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
-    made = plan(normalised(), [4, COUNT], steps=10, batches=2)
+    made = plan_problem(normalised(), [4, COUNT], steps=10, batches=2)
     assert made.linearised is None and not made.not_linearised
     assert [at.batch_size for at in made.batch_curvature] == [4, COUNT]
     text = words.plan_text(made)
@@ -195,16 +195,16 @@ def test_a_plan_of_batch_statistics_has_no_bracket() -> None:
 
 def test_who_trains_in_evaluation_mode_has_the_bracket_of_it() -> None:
     given = normalised()
-    made = plan(given, [1, 4], steps=10, batches=2, evaluation=True)
+    made = plan_problem(given, [1, 4], steps=10, batches=2, evaluation=True)
     assert made.linearised is not None and not made.batch_curvature
     assert not made.state.batch_statistics
     assert_allclose(made.state.loss, given.objective.value())
-    other = plan(given, [4], steps=10, linearised=False)
+    other = plan_problem(given, [4], steps=10, linearised=False)
     assert other.trials[0].walked != made.trials[1].walked
 
 
 def test_a_batch_of_one_sample_has_no_statistics() -> None:
     with pytest.raises(ValueError, match="model and loss must train on batches of 1 samples, got ValueError"):
-        plan(normalised(), [1, 4], steps=10, batches=2)
+        plan_problem(normalised(), [1, 4], steps=10, batches=2)
     with pytest.raises(ValueError, match="run on batches of 1 samples in training mode, got ValueError"):
-        plan(normalised(), [1, 4], trials=False, batches=2)
+        plan_problem(normalised(), [1, 4], trials=False, batches=2)

@@ -14,8 +14,8 @@ from torch import nn
 
 from tests.verify.practice.plan.small_plans import small_network
 from verify.practice.loading import Problem, problem
-from verify.practice.plan import Plan, plan, trials, words
-from verify.practice.plan.optimisers import chosen_optimiser
+from verify.practice.plan import Plan, plan_problem, trials, words
+from verify.practice.plan.optimizers import chosen_optimizer
 from verify.practice.plan.trials import SizeTrial, Trials, short_batch
 from verify.practice.plan.uncertainty import HOLD_OUT, hold_out
 from verify.practice.plan.walk import Rung, Walked
@@ -28,7 +28,7 @@ def given() -> Problem:
 
 def tried(given: Problem, sizes: list[int], **options: Any) -> Plan:
     asked: dict[str, Any] = {"steps": 20, "linearised": False} | options
-    return plan(given, sizes, **asked)
+    return plan_problem(given, sizes, **asked)
 
 
 def test_the_rate_to_start_with_trains(given: Problem) -> None:
@@ -116,13 +116,13 @@ def test_only_the_first_walk_strides(given: Problem, monkeypatch: pytest.MonkeyP
         ({}, "SGD", lambda p, lr: torch.optim.SGD(p, lr=lr)),
         ({"momentum": 0.5}, "SGD, momentum 0.5", lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.5)),
         (
-            {"optimiser": "momentum", "weight_decay": 0.01},
+            {"optimizer": "momentum", "weight_decay": 0.01},
             "SGD, momentum 0.9, weight decay 0.01",
             lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9, weight_decay=0.01),
         ),
-        ({"optimiser": "adam"}, "Adam", lambda p, lr: torch.optim.Adam(p, lr=lr)),
+        ({"optimizer": "adam"}, "Adam", lambda p, lr: torch.optim.Adam(p, lr=lr)),
         (
-            {"optimiser": "adam", "weight_decay": 0.1},
+            {"optimizer": "adam", "weight_decay": 0.1},
             "Adam, weight decay 0.1",
             lambda p, lr: torch.optim.Adam(p, lr=lr, weight_decay=0.1),
         ),
@@ -130,17 +130,17 @@ def test_only_the_first_walk_strides(given: Problem, monkeypatch: pytest.MonkeyP
 )
 def test_names_stand_for_optimisers_of_torch(given: Problem, options: Any, name: str, same: Any) -> None:
     """Rung for rung as a function that makes one."""
-    first, other = tried(given, [7], rate=0.01, **options), tried(given, [7], rate=0.01, optimiser=same)
-    assert first.optimiser == name
+    first, other = tried(given, [7], rate=0.01, **options), tried(given, [7], rate=0.01, optimizer=same)
+    assert first.optimizer == name
     assert first.plain == (not options)
     assert [at.walked for at in first.trials] == [at.walked for at in other.trials]
-    assert "optimiser <lambda>" in words.plan_text(other)
+    assert "optimizer <lambda>" in words.plan_text(other)
 
 
 def test_a_walk_begins_at_a_rate_of_its_optimiser() -> None:
-    assert chosen_optimiser("sgd", rate=None).rate == 0.1
-    assert chosen_optimiser("adam", rate=None).rate == 1e-3
-    assert chosen_optimiser("adam", rate=0.5).rate == 0.5
+    assert chosen_optimizer("sgd", rate=None).rate == 0.1
+    assert chosen_optimizer("adam", rate=None).rate == 1e-3
+    assert chosen_optimizer("adam", rate=0.5).rate == 0.5
 
 
 def test_only_chosen_parameters_are_trained() -> None:
@@ -238,10 +238,10 @@ def twice(kind: str, learned: bool) -> str:
 
 @pytest.mark.parametrize("optimiser", ["sgd", "momentum", "adam"])
 def test_optimizers_are_of_the_kind_that_was_measured(optimiser: str) -> None:
-    assert chosen_optimiser(optimiser, rate=None).kind == optimiser
-    assert chosen_optimiser(optimiser, weight_decay=0.1, rate=None).kind is None
+    assert chosen_optimizer(optimiser, rate=None).kind == optimiser
+    assert chosen_optimizer(optimiser, weight_decay=0.1, rate=None).kind is None
     if optimiser != "adam":
-        assert chosen_optimiser(optimiser, momentum=0.5, rate=None).kind is None
+        assert chosen_optimizer(optimiser, momentum=0.5, rate=None).kind is None
 
 
 def test_a_state_that_was_not_measured_takes_the_row_of_plain_descent() -> None:
@@ -312,7 +312,7 @@ def test_the_cost_is_told_before_the_start(given: Problem) -> None:
 
 def test_what_the_bracket_cannot_have_stops_no_trials() -> None:
     x = torch.tensor([[1.0], [2.0], [3.0]])
-    made = plan(problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=nn.L1Loss()), [3], steps=10)
+    made = plan_problem(problem(nn.Linear(1, 1, bias=False), (x, 2 * x), loss=nn.L1Loss()), [3], steps=10)
     assert made.trials and made.linearised is None
     assert made.not_linearised.startswith("model must have curvature along some direction")
     assert f"none: {made.not_linearised}" in words.plan_text(made)

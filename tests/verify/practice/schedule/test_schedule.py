@@ -206,7 +206,7 @@ def test_weight_decay_of_a_group_is_curvature_of_its_parameters() -> None:
 
     schedule.step(batch)
 
-    matrix = gauss_newton(Objective(model, nn.MSELoss(), batch)).dense().numpy()
+    matrix = gauss_newton(Objective(model, batch, nn.MSELoss())).dense().numpy()
     expected = np.linalg.eigvalsh(matrix + np.diag([0.3] * 4 + [0.0]))
     assert_allclose(read(schedule).values, expected, rtol=1e-9)
 

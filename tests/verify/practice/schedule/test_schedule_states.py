@@ -68,7 +68,7 @@ def test_frozen_parameters_and_those_of_other_optimisers_are_left_out() -> None:
 
     schedule.step(batches[0])
 
-    matrix = gauss_newton(Objective(model, nn.CrossEntropyLoss(), batches[0], parameters="4.weight")).dense()
+    matrix = gauss_newton(Objective(model, batches[0], nn.CrossEntropyLoss(), parameters="4.weight")).dense()
     assert read(schedule).products <= matrix.shape[0] == 48
     assert_allclose(read(schedule).largest, torch.linalg.eigvalsh(matrix)[-1], rtol=1e-9)
 

@@ -72,7 +72,7 @@ def spectrum(
     model: nn.Module, data: Any, *, loss: Any = LOSS, training: bool = False, added: float = 0.0
 ) -> Any:
     """Eigenvalues of the dense Hessian, of which `added` is on the diagonal, ascending."""
-    matrix = hessian(Objective(model, loss, [data], training=training)).dense().numpy()
+    matrix = hessian(Objective(model, [data], loss, training=training)).dense().numpy()
     return np.linalg.eigvalsh(matrix) + added
 
 

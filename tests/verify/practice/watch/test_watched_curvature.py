@@ -88,7 +88,7 @@ def test_frozen_parameters_are_left_out() -> None:
 
     found = losscurv.watch(optimizer, model, LOSS).step(*data)
 
-    matrix = hessian(Objective(model, LOSS, [data], parameters=["0.bias"])).dense()
+    matrix = hessian(Objective(model, [data], LOSS, parameters=["0.bias"])).dense()
     require_top(found.eigenvalue, found.error, float(torch.linalg.eigvalsh(matrix)[-1]))
     assert not model[0].weight.requires_grad and model[2].weight.requires_grad
 

@@ -66,7 +66,7 @@ def _hessian_difference(
         return outputs(parameters[0], inputs[None]).T
 
     mean_square = objectives.Objective(
-        model, torch.nn.MSELoss(), (network.inputs[0], labels.T), parameters=[theta]
+        model, (network.inputs[0], labels.T), torch.nn.MSELoss(), parameters=[theta]
     )
     of_torch = operators.hessian(mean_square).dense()
     scale = 1.0 if as_in_torch else 2 / network.outputs

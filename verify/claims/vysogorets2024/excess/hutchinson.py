@@ -203,7 +203,7 @@ def hessian_both_ways(block: Block, point: Point) -> Mapping[str, Any]:
         weights = list(network.parameters())
         exact = full_space.norms(weights, images.images, images.labels)
         loss = nn.functional.cross_entropy
-        hessian = operators.hessian(objectives.Objective(network, loss, images.tensors(block.device)))
+        hessian = operators.hessian(objectives.Objective(network, images.tensors(block.device), loss))
         vectors = hessian.vectors(2.0 * rng.integers(0, 2, (point.probes, hessian.dim)) - 1.0)
         products = hessian(vectors)
         seen = []

@@ -46,7 +46,7 @@ def on_real_images(rng: np.random.Generator, point: Point) -> Any:
         network: nn.Module = networks.LeNet5(classes=source.classes, rng=rng)
     else:
         network = networks.Mlp((*networks.LENET_300_100[:-1], source.classes), rng=rng)
-    return objectives.Objective(network, nn.CrossEntropyLoss(), (images.images, images.labels))
+    return objectives.Objective(network, (images.images, images.labels), nn.CrossEntropyLoss())
 
 
 def layers_alone(rng: np.random.Generator, point: Point) -> Mapping[str, Any]:

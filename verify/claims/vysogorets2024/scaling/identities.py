@@ -58,7 +58,7 @@ class DrawnNetwork(NamedTuple):
         def loss(logits: Any, targets: Any) -> Any:
             return functional.cross_entropy(logits / temperature, targets)
 
-        return objectives.Objective(self.scaled(alpha), loss, (self.x, self.labels))
+        return objectives.Objective(self.scaled(alpha), (self.x, self.labels), loss)
 
     def hessian(self, frame: Any, **at: Any) -> Any:
         """Second derivative of that loss along a frame, by automatic differentiation."""

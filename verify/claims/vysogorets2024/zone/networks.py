@@ -67,7 +67,7 @@ def _at_temperatures(rng: np.random.Generator, point: Point) -> tuple[Any, Any, 
             return nn.functional.cross_entropy(logits / temperature, labels)
 
         nn.utils.vector_to_parameters(alpha * theta, network.parameters())
-        objective = objectives.Objective(network, loss, (images.images, images.labels))
+        objective = objectives.Objective(network, (images.images, images.labels), loss)
         return projected.projected_terms(objective, frame).hessian
 
     depth = len(widths) - 1

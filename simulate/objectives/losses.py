@@ -1,0 +1,390 @@
+"""Loss functions: by name or by default, what they average over, targets in their shape, and losses of whole batches.
+
+A loss is `loss(outputs, targets)`, as those of torch are, or `loss(model, batch)` where batches are no pairs or the
+loss needs all of a batch: see `BatchLoss`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from simulate.objectives.batches import placed, rows
+
+__all__ = [
+    "IGNORED",
+    "LOSSES",
+    "BatchLoss",
+    "Count",
+    "Loss",
+    "Reduction",
+    "counted_by",
+    "default_loss",
+    "fitting",
+    "named_loss",
+    "of_classes",
+    "reduction_of",
+    "require_order",
+    "shaped",
+]
+
+Reduction = Literal["mean", "sum"]
+Loss = Callable[[Tensor, Any], Tensor]
+Count = Callable[[Any], float]
+
+_REDUCTIONS = ("mean", "sum")
+
+IGNORED = -100
+"""Label that a cross-entropy of torch leaves out where nobody says another."""
+
+LOSSES: Mapping[str, Callable[[], nn.Module]] = {
+    "cross-entropy": nn.CrossEntropyLoss,
+    "mse": nn.MSELoss,
+    "bce": nn.BCEWithLogitsLoss,
+}
+
+_FUNCTIONS = (functional.cross_entropy, functional.nll_loss)
+"""Losses of classes that are no modules."""
+
+
+# --- by name, by default, of whole batches -----------------------------------------------------------------------
+
+
+def default_loss(targets: Any) -> nn.Module:
+    """Cross-entropy for whole numbers, squared error for floats.
+
+    Examples
+    --------
+    >>> default_loss(torch.tensor([0, 2])), default_loss(torch.tensor([0.5]))
+    (CrossEntropyLoss(), MSELoss())
+    """
+    kind = getattr(targets, "dtype", None)
+    floating = kind.is_floating_point if isinstance(kind, torch.dtype) else np.issubdtype(kind, np.floating)
+    return nn.MSELoss() if floating else nn.CrossEntropyLoss()
+
+
+def named_loss(loss: Any) -> Any:
+    """The loss of this name; a function as it is.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    Examples
+    --------
+    >>> named_loss("mse")
+    MSELoss()
+    """
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+    if inspect.isclass(loss) and issubclass(loss, nn.Module):
+        raise ValueError(
+            f"loss must be a function of outputs and targets, got a class; write {loss.__name__}()"
+        )
+    if not isinstance(loss, str) and not callable(loss):
+        raise ValueError(f"loss must be a function of outputs and targets, got {type(loss).__name__}")
+    return LOSSES[loss]() if isinstance(loss, str) else loss
+
+
+def require_order(call: str, model: Any, data: Any, loss: Any) -> None:
+    """Refuse a model, data or a loss in the place of another, with the call that is meant.
+
+    Examples
+    --------
+    >>> require_order("measure", nn.Linear(1, 1), nn.MSELoss(), (torch.ones(2, 1), torch.ones(2, 1)))
+    Traceback (most recent call last):
+    ValueError: data must come before the loss, got MSELoss: call measure(model, data, loss)
+    """
+    if not callable(model):
+        raise ValueError(f"model must come first, got {type(model).__name__}: call {call}(model, data, loss)")
+    if isinstance(data, nn.Module) or (inspect.isroutine(data) and not inspect.isgenerator(data)):
+        got = getattr(data, "__name__", type(data).__name__)
+        raise ValueError(f"data must come before the loss, got {got}: call {call}(model, data, loss)")
+    if loss is not None and not isinstance(loss, str) and not callable(loss):
+        raise ValueError(
+            f"loss must be a function of outputs and targets, got {type(loss).__name__}: call {call}(model, (inputs,"
+            " targets), loss)"
+        )
+
+
+_MODEL_NAMES = ("model", "net", "network", "module")
+"""Names of a first argument that is the model."""
+
+
+class BatchLoss:
+    """A loss `function(model, batch)` as a function of the outputs of the model and of the batch.
+
+    The function is called twice for a batch: first to see what it calls the model with, then with the outputs in the
+    place of the model. So it must call the model once, take one tensor of what it returns, and reach the parameters
+    in no other way.
+
+    Parameters
+    ----------
+    function
+        Gives one number for a model and a batch.
+    model
+        The model, for what the function looks up in it.
+
+    Examples
+    --------
+    >>> net, batch = nn.Linear(3, 2), (torch.ones(4, 3), torch.ones(4), torch.zeros(4, 2))
+    >>> def weighted(model, batch):
+    ...     x, weight, y = batch
+    ...     return (weight * (model(x) - y).square().sum(1)).mean()
+    >>> BatchLoss.takes_model(weighted)
+    True
+    >>> loss = BatchLoss(weighted, net)
+    >>> bool(loss(net(loss.inputs(batch)), batch) == weighted(net, batch))
+    True
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Tensor], model: nn.Module) -> None:
+        self.function, self.model = function, model
+        self._field: str | int | None = None
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+
+    @staticmethod
+    def takes_model(loss: Any) -> bool:
+        """Whether the first argument of a function is the model, by its name or its annotation."""
+        if loss is None or isinstance(loss, str | nn.Module | BatchLoss):
+            return False
+        try:
+            first = next(iter(inspect.signature(loss).parameters.values()), None)
+        except (TypeError, ValueError):  # written in C, say
+            return False
+        if first is None:
+            return False
+        kind = first.annotation
+        return (
+            first.name in _MODEL_NAMES or kind is nn.Module or str(kind) in ("nn.Module", "torch.nn.Module")
+        )
+
+    def look_at(self, parts: Mapping[Any, Any], outputs: Tensor) -> None:
+        """Remember which of the parts that a model returns, by name or number, the loss is differentiated by."""
+        self._field = next((name for name, part in parts.items() if part is outputs), None)
+
+    def inputs(self, batch: Any) -> Any:
+        """What the function calls the model with: one argument, a tuple of several, or a mapping of named ones.
+
+        Raises
+        ------
+        ValueError
+            If the function returns without a call of the model.
+        """
+        try:
+            with torch.no_grad():
+                self.function(_Asked(self.model), _by_attribute(batch))
+        except _CalledError as call:
+            return _as_inputs(self.model, call.given, call.keywords)
+        raise ValueError(f"loss must call the model, got {self.__name__} that returns without a call of it")
+
+    def __call__(self, outputs: Tensor, batch: Any) -> Tensor:
+        """The loss of a batch for these outputs of the model."""
+        returned = outputs if self._field is None else _Returned(self._field, outputs)
+        answering = _Answering(self.model, returned)
+        loss = self.function(answering, _by_attribute(batch))
+        if answering.calls != 1:
+            raise ValueError(
+                f"loss must call the model once for a batch, got {answering.calls} calls in {self.__name__}"
+            )
+        return loss
+
+    def pairs(self, data: Any, like: Tensor) -> Iterable[tuple[Any, Any]]:
+        """Batches as pairs: what goes into the model, and the batch; on the device and in the type of a tensor."""
+        return _Pairs(data, self, like)
+
+
+class _Pairs:
+    """Pairs that are made anew at every pass."""
+
+    def __init__(self, data: Any, loss: BatchLoss, like: Tensor) -> None:
+        self.data, self._loss, self._like = data, loss, like
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for item in self.data:
+            batch = placed(item, self._like)
+            yield placed(self._loss.inputs(batch), self._like), batch
+
+
+class _CalledError(BaseException):
+    """A call of the model; not an `Exception`, which the function may catch."""
+
+    def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        super().__init__()
+        self.given, self.keywords = args, keywords
+
+
+class _Standing:
+    """What a loss function is given in the place of a model, of which it may look up attributes."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class _Asked(_Standing):
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise _CalledError(args, keywords)
+
+
+class _Answering(_Standing):
+    def __init__(self, model: nn.Module, returned: Any) -> None:
+        super().__init__(model)
+        self._returned, self.calls = returned, 0
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        self.calls += 1
+        return self._returned
+
+
+class _Returned:
+    """What a model with several outputs returns, of which one is known: the others would be constants in silence."""
+
+    def __init__(self, field: str | int, outputs: Tensor) -> None:
+        self._field, self._outputs = field, outputs
+
+    def __getitem__(self, name: Any) -> Tensor:
+        if name != self._field:
+            raise ValueError(
+                f"loss must take {self._field!r} of what the model returns, got one that takes {name!r}: name that by"
+                " field=, or leave loss out where the model computes its own"
+            )
+        return self._outputs
+
+    def __getattr__(self, name: str) -> Tensor:
+        return self[name]
+
+    def __iter__(self) -> Iterator[Any]:
+        raise ValueError(
+            f"loss must take {self._field!r} alone of what the model returns, got one that takes all"
+        )
+
+
+class _ByAttribute(dict[str, Any]):
+    """A mapping whose entries are attributes too, as in a batch of transformers."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _by_attribute(batch: Any) -> Any:
+    return _ByAttribute(batch) if isinstance(batch, Mapping) else batch
+
+
+def _as_inputs(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    if keywords:
+        return dict(inspect.signature(model.forward).bind(*args, **keywords).arguments)
+    return args[0] if len(args) == 1 and not isinstance(args[0], tuple) else args
+
+
+# --- what a mean is over -----------------------------------------------------------------------------------------
+
+
+def reduction_of(loss: Loss, reduction: str | None) -> str:
+    """Mean or sum, as asked for, or else as the loss function says.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    found = getattr(loss, "reduction", "mean") if reduction is None else reduction
+    # what torch calls the mean over samples, of a divergence
+    found = "mean" if found == "batchmean" else found
+    if found not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(_REDUCTIONS)}, got {found!r}")
+    return found
+
+
+def of_classes(loss: Loss) -> bool:
+    """Whether it is a cross-entropy or a log-likelihood of torch.
+
+    Examples
+    --------
+    >>> of_classes(nn.CrossEntropyLoss()), of_classes(functional.cross_entropy), of_classes(nn.MSELoss())
+    (True, True, False)
+    """
+    return isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss) or any(loss is known for known in _FUNCTIONS)
+
+
+def counted_by(loss: Loss) -> Count:
+    """What a mean over a batch divides by, up to a constant factor."""
+    if not of_classes(loss):
+        return rows
+    weight, ignored = getattr(loss, "weight", None), getattr(loss, "ignore_index", IGNORED)
+
+    def count(targets: Any) -> float:
+        if torch.is_floating_point(targets):  # probabilities: torch divides by their number
+            if targets.ndim < 2:
+                raise ValueError(
+                    f"targets of a cross-entropy must be whole numbers, or shares of the classes along axis 1, got"
+                    f" {targets.dtype} of shape {tuple(targets.shape)}"
+                )
+            return float(targets.numel() // targets.shape[1])
+        kept = targets[targets != ignored]
+        return float(kept.numel()) if weight is None else float(weight[kept].sum())
+
+    return count
+
+
+# --- targets in the shape of the outputs -------------------------------------------------------------------------
+
+_LABELS = "; if they are classes, save them as integers and take cross-entropy"
+_SHARES = "; if they are shares of the classes, save them as floats"
+
+
+def fitting(loss: Any, outputs: tuple[int, ...], targets: Tensor, dtype: torch.dtype) -> Tensor:
+    """The targets as a loss of torch wants them for outputs of this shape; as they are for other functions."""
+    if targets.is_floating_point() and not bool(targets.isfinite().all()):
+        raise ValueError("targets must be finite, got NaN or infinity")
+    if isinstance(loss, nn.CrossEntropyLoss):
+        return _classes(loss, outputs, targets)
+    if not isinstance(loss, nn.MSELoss | nn.BCEWithLogitsLoss):
+        return targets
+    values = shaped(targets.to(dtype), outputs, _LABELS * _like_labels(targets, outputs))
+    if isinstance(loss, nn.BCEWithLogitsLoss) and not bool(((values >= 0) & (values <= 1)).all()):
+        raise ValueError(f"targets must be 0..1 for bce, got {values.min():g}..{values.max():g}")
+    return values
+
+
+def _like_labels(targets: Tensor, outputs: tuple[int, ...]) -> bool:
+    """Whether they may have been meant as classes."""
+    return tuple(targets.shape[1:]) == outputs[1:] and bool((targets == targets.round()).all())
+
+
+def _classes(loss: nn.CrossEntropyLoss, outputs: tuple[int, ...], targets: Tensor) -> Tensor:
+    if not outputs or outputs[0] < 2:
+        raise ValueError(
+            f"outputs must be at least 2 for cross-entropy, one for each class, got {outputs}; use bce for one"
+        )
+    if targets.is_floating_point():  # probabilities
+        return shaped(targets, outputs, _LABELS * _like_labels(targets, outputs))
+    labels = shaped(targets, outputs[1:], _SHARES * (targets.shape[1:] == outputs))
+    kept = labels[labels != loss.ignore_index]
+    if len(kept) and not 0 <= int(kept.min()) <= int(kept.max()) < outputs[0]:
+        got = f"{int(kept.min())}..{int(kept.max())}"
+        raise ValueError(f"labels must be 0..{outputs[0] - 1} for {outputs[0]} outputs, got {got}")
+    return labels
+
+
+def shaped(targets: Tensor, shape: tuple[int, ...], hint: str = "") -> Tensor:
+    """The targets in this shape for each sample, but for axes of length 1: torch would spread those over others."""
+    own = tuple(targets.shape[1:])
+    if [n for n in own if n != 1] != [n for n in shape if n != 1]:
+        raise ValueError(f"targets must be of shape {shape} each for what the model returns, got {own}{hint}")
+    return targets.reshape(len(targets), *shape)

@@ -1,0 +1,254 @@
+"""The calls that a new user tries first: each works, or one sentence has the right call in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+import losscurv
+from verify.practice.plan.optimizers import chosen_optimizer
+
+SAMPLES, INPUTS, CLASSES = 40, 6, 3
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(INPUTS, 4), nn.Tanh(), nn.Linear(4, CLASSES)).double()
+
+
+def samples() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(SAMPLES, INPUTS, generator=generator, dtype=torch.float64)
+    return x, torch.randint(CLASSES, (SAMPLES,), generator=generator)
+
+
+def of_batch(model: Any, batch: Any) -> Tensor:
+    x, y = batch
+    return cross_entropy(model(x), y)
+
+
+def _file(folder: Path) -> Path:
+    x, y = samples()
+    np.savez(folder / "data.npz", x_train=x.numpy(), y_train=y.numpy())
+    return folder / "data.npz"
+
+
+CALLS: dict[str, Callable[[Path], tuple[Any, ...]]] = {
+    "a pair": lambda _: (network(), samples()),
+    "a pair and a loss": lambda _: (network(), samples(), nn.CrossEntropyLoss()),
+    "a name of a loss": lambda _: (network(), samples(), "cross-entropy"),
+    "a loader": lambda _: (network(), DataLoader(TensorDataset(*samples()), 16)),
+    "a data set": lambda _: (network(), TensorDataset(*samples())),
+    "a file": lambda folder: (network(), str(_file(folder))),
+    "a loss of model and batch": lambda _: (network(), DataLoader(TensorDataset(*samples()), 16), of_batch),
+    "an Objective": lambda _: (losscurv.Objective(network(), samples()),),
+    "an Objective of batches": lambda _: (
+        losscurv.Objective(network(), DataLoader(TensorDataset(*samples()), 16)),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", CALLS)
+def test_a_network_is_measured_however_its_data_come(form: str, tmp_path: Path) -> None:
+    found = losscurv.measure(*CALLS[form](tmp_path), top=1, budget=0)
+    (largest,) = torch.linalg.eigvalsh(losscurv.hessian(losscurv.Objective(network(), samples())).dense())[
+        -1:
+    ]
+    assert found.samples == SAMPLES
+    assert found.hessian.top[0].value == pytest.approx(float(largest), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "form", ["a pair", "a loader", "a loss of model and batch", "an Objective of batches"]
+)
+def test_a_rate_is_planned_however_the_data_come(form: str, tmp_path: Path) -> None:
+    model, *rest = CALLS[form](tmp_path)
+    data, loss = (*rest, None, None)[:2]
+    found = losscurv.plan(model, data, loss=loss, steps=20, linearised=False, batch_sizes=8)
+    assert [at.batch_size for at in found.trials] == [8]
+
+
+def test_the_batch_size_of_a_plan_is_that_of_the_loader() -> None:
+    loader = DataLoader(TensorDataset(*samples()), 16)
+    found = losscurv.plan(network(), loader, steps=20, linearised=False)
+    assert [at.batch_size for at in found.trials] == [16]
+    whole = losscurv.plan(network(), samples(), steps=20, linearised=False)
+    assert [at.batch_size for at in whole.trials] == [SAMPLES]
+
+
+def test_digits_are_measured_by_their_name() -> None:
+    assert losscurv.measure(nn.Linear(64, 10), "digits", samples=50, top=1, budget=0).samples == 50
+
+
+class Counted(Dataset[Any]):
+    def __init__(self) -> None:
+        self.read: list[int] = []
+
+    def __len__(self) -> int:
+        return 20_000
+
+    def __getitem__(self, place: int) -> tuple[Tensor, int]:
+        self.read.append(place)
+        return torch.full((INPUTS,), float(place), dtype=torch.float64), place % CLASSES
+
+
+@pytest.mark.parametrize("shuffle", [None, False, True])
+def test_samples_that_are_not_asked_for_are_not_read(shuffle: bool | None) -> None:
+    data = Counted()
+    given = data if shuffle is None else DataLoader(data, 32, shuffle=shuffle)
+    found = losscurv.measure(network(), given, samples=128, top=1, budget=0, seed=3)
+    assert found.samples == len(data.read) == 128
+    assert sorted(data.read) == sorted(np.random.default_rng(3).choice(20_000, 128, replace=False).tolist())
+
+
+def test_who_measures_in_single_precision_says_so() -> None:
+    assert losscurv.measure(network(), samples(), top=1, budget=0).dtype == "float64"
+    for dtype in ("float32", torch.float32):
+        assert losscurv.measure(network(), samples(), top=1, budget=0, dtype=dtype).dtype == "float32"
+    assert losscurv.measure(network().bfloat16(), samples(), top=1, budget=0).dtype == "float32"
+
+
+# --- optimizers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name"),
+    [
+        ("adamw", "AdamW, weight decay 0.01"),
+        (torch.optim.AdamW, "AdamW, weight decay 0.01"),
+        (torch.optim.NAdam, "NAdam"),
+        (lambda p, rate: torch.optim.RMSprop(p, lr=rate), "optimizer <lambda>"),
+    ],
+)
+def test_an_optimizer_is_a_name_a_class_or_a_function(optimizer: Any, name: str) -> None:
+    found = losscurv.plan(network(), samples(), optimizer, batch_sizes=8, steps=20, linearised=False)
+    assert found.optimizer == name
+    assert found.trials[0].start is not None
+
+
+def test_an_optimizer_in_use_gives_its_class_groups_and_settings() -> None:
+    model = network()
+    groups = [
+        {"params": model[0].parameters(), "lr": 2e-3},
+        {"params": model[2].parameters(), "weight_decay": 0.0},
+    ]
+    own = torch.optim.AdamW(groups, lr=1e-3, betas=(0.8, 0.9), weight_decay=0.3)
+    places = {id(p): place for place, p in enumerate(model.parameters())}
+    found = chosen_optimizer(own, places=places)
+    assert (found.rate, found.kind, found.plain) == (2e-3, None, False)
+    copies = [nn.Parameter(p.detach().clone()) for p in model.parameters()]
+    made = found.make(copies, 1.0)
+    assert type(made) is torch.optim.AdamW
+    settings = [(g["lr"], g["weight_decay"], g["betas"]) for g in made.param_groups]
+    assert settings == [(1.0, 0.3, (0.8, 0.9)), (0.5, 0.0, (0.8, 0.9))]
+    assert [p is q for g in made.param_groups for p, q in zip(g["params"], copies, strict=False)]
+    assert [p for g in made.param_groups for p in g["params"]] == copies
+
+
+def test_a_plan_with_an_optimizer_in_use_is_that_of_its_settings() -> None:
+    model = network()
+    own = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    options: dict[str, Any] = {"batch_sizes": 8, "steps": 20, "linearised": False}
+    found = losscurv.plan(model, samples(), own, **options)
+    named = losscurv.plan(model, samples(), "momentum", rate=0.05, **options)
+    assert found.optimizer == named.optimizer == "SGD, momentum 0.9"
+    rates = [(at.start, at.trains, at.fails) for at in named.trials]
+    assert [(at.start, at.trains, at.fails) for at in found.trials] == rates
+    objective = losscurv.plan(losscurv.Objective(model, samples()), None, own, **options)
+    assert [(at.start, at.trains, at.fails) for at in objective.trials] == rates
+
+
+def test_a_plan_moves_the_parameters_that_the_optimizer_has() -> None:
+    model = network()
+    head = torch.optim.SGD(model[2].parameters(), lr=0.1)
+    found = losscurv.plan(model, samples(), head, batch_sizes=8, steps=20)
+    assert found.parameters == 4 * CLASSES + CLASSES
+
+
+def test_trials_look_less_far_ahead_where_seconds_are_few() -> None:
+    options: dict[str, Any] = {"batch_sizes": 8, "linearised": False}
+    found = losscurv.plan(network(), samples(), seconds=0.3, steps=100_000, **options)
+    assert found.trials[0].ahead < 100_000
+    assert losscurv.plan(network(), samples(), seconds=1e6, steps=20, **options).trials[0].ahead == 20
+    with pytest.raises(ValueError, match=r"seconds must be at least \d+ for these batch sizes, got 1e-06"):
+        losscurv.plan(network(), samples(), seconds=1e-6, **options)
+
+
+# --- wrong calls -------------------------------------------------------------------------------------------------
+
+PLAN, MEASURE = losscurv.plan, losscurv.measure
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "keywords", "message"),
+    [
+        (PLAN, (network(), samples(), [64]), {}, r"got \[64\]; batch sizes go by name, batch_sizes=\[64\]"),
+        (
+            PLAN,
+            (network(), samples(), "adma"),
+            {},
+            "optimizer must be one of sgd, .* got 'adma'",
+        ),
+        (PLAN, (network(),), {}, r"data must be given, got none: call plan\(model, data\)"),
+        (
+            PLAN,
+            (network(), samples(), torch.optim.SGD(nn.Linear(2, 2).parameters(), 0.1)),
+            {},
+            "must hold parameters",
+        ),
+        (PLAN, (network(), samples()), {"seconds": 0}, "seconds must be positive and finite, got 0"),
+        (MEASURE, (network(),), {}, r"data must be given, got none: call measure\(model, data\)"),
+        (MEASURE, (network(), "nofile.npz"), {}, "nofile.npz"),
+        (
+            MEASURE,
+            (network(), nn.MSELoss(), samples()),
+            {},
+            r"got MSELoss: call measure\(model, data, loss\)",
+        ),
+        (
+            MEASURE,
+            (samples(), network()),
+            {},
+            r"model must come first, got tuple: call measure\(model, data, loss\)",
+        ),
+        (
+            MEASURE,
+            (losscurv.Objective(network(), samples()), samples()),
+            {},
+            r"data must be set where .*\(objective\)",
+        ),
+        (
+            MEASURE,
+            (losscurv.Objective(network(), samples()),),
+            {"dtype": "float32"},
+            "dtype must be set where the Obj",
+        ),
+        (MEASURE, (network(), samples()), {"samples": 41}, "samples must be 1 to the 40 there are, got 41"),
+        (
+            MEASURE,
+            (network(), samples()),
+            {"dtype": "float16"},
+            "dtype must be one of float32, float64, got 'float16'",
+        ),
+    ],
+)
+def test_a_wrong_call_is_told_the_right_one(call: Any, arguments: Any, keywords: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(*arguments, **keywords)
+
+
+def test_an_objective_of_a_function_is_measured_and_not_trained() -> None:
+    x, y = samples()
+    weight = torch.zeros(CLASSES, INPUTS, dtype=torch.float64)
+    objective = losscurv.Objective(lambda p, x: x @ p[0].T, (x, y), parameters=[weight])
+    assert losscurv.measure(objective, top=1, budget=0).name == "function"
+    with pytest.raises(
+        ValueError, match="model must be a module to be trained, got an Objective of a function"
+    ):
+        losscurv.plan(objective, batch_sizes=8)
