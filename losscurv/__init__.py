@@ -1,93 +1,74 @@
-"""What theory says of the curvature of a loss, what a network shows, and verdicts on both: the front door.
+"""Curvature of a network's loss: theory, measurement, verdicts.
 
-=====================  ====================================================================================
-`theory`               predictions, by topic: ``losscurv.theory.rmt``, ``.fisher``, ``.softmax``, ...
-`estimate`             one of them by its name: ``losscurv.estimate("stability_limit", 4.0)``
-`Objective`            a model, its loss and its data, as one function of the parameters
-`hessian`              its matrices, by their products with vectors: also `gauss_newton`, `h_term`, `fisher`,
-                       `empirical_fisher`
-`extremes`             their extreme eigenvalues, with bounds; `solve` products with their inverses
-`hessian_diagonal`     their diagonals: also `gauss_newton_diagonal`, and `estimated_diagonal` of any matrix
-`kfac`                 Kronecker factors of them, also `ekfac`; `factor_errors` how far these are from them
-`empirical_kernel`     inner products of the gradients of all outputs at all samples
-`measure`              the curvature of a network of one's own, with errors; `plan` its learning rates
-`watch`                curvature beside 2 over the rate while it trains
-`CurvatureSchedule`    learning rate and momentum from the curvature while it trains
-`report`               the claims judged anew, or some of them; `plot` one of them as a figure
-=====================  ====================================================================================
+=====================  ====================================================
+`theory`               predictions by topic: ``losscurv.theory.rmt``, ...
+`estimate`             one of them: ``estimate("stability_limit", 4.0)``
+`Objective`            a model, its data and its loss
+`hessian`              of an objective, as an operator; also `h_term`,
+                       `gauss_newton`, `fisher`, `empirical_fisher`
+`extremes`             extreme eigenvalues of a matrix, with error bounds
+`solve`                product of the inverse of a matrix with a vector
+`hessian_diagonal`     its diagonal; also `gauss_newton_diagonal`, and
+                       `estimated_diagonal` of any matrix
+`kfac`                 Kronecker factors; also `ekfac`, `factor_errors`
+`empirical_kernel`     inner products of per-sample gradients
+`measure`              the curvature of your network, with errors
+`plan`                 learning rates for your network by batch size
+`watch`                curvature against 2 / learning rate in training
+`CurvatureSchedule`    learning rate and momentum from the curvature
+`report`               judge the claims, or some; `plot` draws one
+=====================  ====================================================
 
-Each is loaded when it is first used, and torch only where it is needed. ``losscurv.fisher`` is the operator; the
-formulas of the Fisher information are ``losscurv.theory.fisher``.
+Each is loaded when first used. ``losscurv.fisher`` is a matrix. Formulas
+for the Fisher information are in ``losscurv.theory.fisher``.
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import get_data
+from typing import Any
 
-if TYPE_CHECKING:
-    import theory
-    from simulate.eigenvalues import extremes
-    from simulate.factors import ekfac, factor_errors, kfac
-    from simulate.lanczos import solve
-    from simulate.modules.diagonals import estimated_diagonal, gauss_newton_diagonal, hessian_diagonal
-    from simulate.modules.empirical_kernel import empirical_kernel
-    from simulate.objectives import Objective
-    from simulate.operators import empirical_fisher, fisher, gauss_newton, h_term, hessian
-    from verify.estimate import estimate
-    from verify.practice.measure import measure
-    from verify.practice.plan import plan
-    from verify.practice.schedule import CurvatureSchedule
-    from verify.practice.watch import watch
-    from verify.reporting import plot, report
+__version__ = "0.1.0"
 
-__all__ = [
-    "CurvatureSchedule",
-    "Objective",
-    "ekfac",
-    "empirical_fisher",
-    "empirical_kernel",
-    "estimate",
-    "estimated_diagonal",
-    "extremes",
-    "factor_errors",
-    "fisher",
-    "gauss_newton",
-    "gauss_newton_diagonal",
-    "h_term",
-    "hessian",
-    "hessian_diagonal",
-    "kfac",
-    "measure",
-    "plan",
-    "plot",
-    "report",
-    "solve",
-    "theory",
-    "watch",
-]
 
+def _require_ours() -> None:
+    """Refuse another `theory`, `simulate` or `verify` in the place of those that belong to this package."""
+    for name in ("theory", "simulate", "verify"):
+        spec: Any = find_spec(name)
+        ours, origin = Path(__file__).parents[1] / name, spec and spec.origin
+        file = Path(origin or ours / "__init__.py")
+        in_place = file.parent.resolve() == ours.resolve()
+        # the file itself is looked at, since another distribution may have written over it
+        if not (in_place and origin and b"Part of losscurv" in spec.loader.get_data(origin)):
+            raise ImportError(_advice(name, file, in_place), name=name)
+
+
+def _advice(name: str, file: Path, in_place: bool) -> str:
+    """Return which file or distribution hides a package, and what to do."""
+    from importlib.metadata import distribution, packages_distributions
+
+    fault, cure = f"{file} hides it", "rename that file, or its folder if it is a package"
+    if in_place:
+        fault, cure = f"{file} is missing or not ours", "pip install --force-reinstall losscurv"
+    for other in packages_distributions().get(name, ()):
+        site = Path(str(distribution(other).locate_file(""))).resolve()
+        if other != "losscurv" and site in file.resolve().parents:
+            fault = f"the distribution {other!r} hides it with {file}"
+            cure = f"pip uninstall {other}, then pip install --force-reinstall losscurv"
+    return f"losscurv needs its own package {name!r}, but {fault}: {cure}"
+
+
+_require_ours()
+
+# read from the stub, so that the names are listed once; without `__all__`, with which help() would print the
+# documentation of every name in full
 _ROOMS = {
-    "CurvatureSchedule": "verify.practice.schedule",
-    "Objective": "simulate.objectives",
-    "ekfac": "simulate.factors",
-    "empirical_fisher": "simulate.operators",
-    "empirical_kernel": "simulate.modules.empirical_kernel",
-    "estimate": "verify.estimate",
-    "estimated_diagonal": "simulate.modules.diagonals",
-    "extremes": "simulate.eigenvalues",
-    "factor_errors": "simulate.factors",
-    "fisher": "simulate.operators",
-    "gauss_newton": "simulate.operators",
-    "gauss_newton_diagonal": "simulate.modules.diagonals",
-    "h_term": "simulate.operators",
-    "hessian": "simulate.operators",
-    "hessian_diagonal": "simulate.modules.diagonals",
-    "kfac": "simulate.factors",
-    "measure": "verify.practice.measure",
-    "plan": "verify.practice.plan",
-    "plot": "verify.reporting",
-    "report": "verify.reporting",
-    "solve": "simulate.lanczos",
-    "watch": "verify.practice.watch",
+    name.name: statement.module
+    for statement in ast.parse(get_data(__name__, "__init__.pyi") or b"").body
+    if isinstance(statement, ast.ImportFrom) and statement.module
+    for name in statement.names
 }
 
 
@@ -100,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return ["__version__", "theory", *_ROOMS]

@@ -17,6 +17,8 @@
 =====================  =============================================================================================
 
 A topic is loaded when it is first used: torch takes seconds.
+
+Part of losscurv, which looks for this sentence before it uses the package.
 """
 
 from types import ModuleType

@@ -1,18 +1,28 @@
-"""What builds hold: the commit they are made of, and the pages of the papers, also when made of a source archive."""
+"""What builds hold: their commit, the pages of the papers, the digits, and claims that an installed pytest runs."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
+import losscurv
 from verify.running import commits
 
 ROOT = Path(__file__).parents[1]
+COPIED = (
+    *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "losscurv_pytest.py"),
+    *(f"{package}/__init__.py" for package in ("losscurv", "theory", "simulate", "verify", "verify/running")),
+    *("losscurv/__init__.pyi", "verify/running/commits.py"),
+    *("simulate/data/digits.csv.gz", "simulate/data/digits.LICENSE"),
+)
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
 
 pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git")
@@ -22,11 +32,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git")
 def checkout(tmp_path: Path) -> Path:
     """As much of the project as a build looks at, under version control."""
     root = tmp_path / "checkout"
-    for name in ("losscurv", "theory", "simulate", "verify/running"):
+    for name in ("losscurv", "theory", "simulate/data", "verify/running"):
         (root / name).mkdir(parents=True)
-        (root / name / "__init__.py").write_text("", encoding="utf-8")
-    (root / "verify/__init__.py").write_text("", encoding="utf-8")
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "verify/running/commits.py"):
+    for name in COPIED:
         shutil.copy(ROOT / name, root / name)
     shutil.copytree(ROOT / "docs/claims", root / "docs/claims")
     for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "all")):
@@ -92,6 +100,60 @@ def test_a_wheel_holds_the_pages_of_the_papers(checkout: Path, by_way_of: str, t
 
     pages = (ROOT / "docs/claims").glob("*.md")
     assert found == {f"verify/claims/{page.stem}/docs.md": page.read_bytes() for page in pages}
+
+
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_archives_hold_what_is_no_module(target: str, checkout: Path, tmp_path: Path) -> None:
+    archive = built(checkout, target, tmp_path / "dist")
+    shutil.unpack_archive(archive, tmp_path / "unpacked", "zip" if target == "wheel" else "gztar")
+
+    (root,) = [tmp_path / "unpacked"] if target == "wheel" else (tmp_path / "unpacked").iterdir()
+    for name in ("simulate/data/digits.csv.gz", "simulate/data/digits.LICENSE", "losscurv/__init__.pyi"):
+        assert (root / name).read_bytes() == (ROOT / name).read_bytes()
+    (information,) = root.rglob("METADATA" if target == "wheel" else "PKG-INFO")
+    assert f"\nVersion: {losscurv.__version__}\n" in information.read_text(encoding="utf-8")
+
+
+def test_digits_are_read_from_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        for file in (ROOT / "simulate").rglob("*"):
+            if "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(ROOT))
+    program = "import simulate.data; print(simulate.data.__file__, len(simulate.data.digits()))"
+
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "all.zip")},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert run.stdout.split() == [str(tmp_path / "all.zip/simulate/data/__init__.py"), "1797"]
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_judges_its_claims_by_pytest(tmp_path: Path) -> None:
+    """In an environment of its own and an empty folder; the other packages are those of this environment."""
+    venv.create(tmp_path / "venv")
+    python = tmp_path / "venv/bin/python"
+    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(tmp_path / "venv")}))
+    shutil.unpack_archive(built(ROOT, "wheel", tmp_path / "dist"), site, "zip")
+    # a folder named in a .pth file comes after the wheel; its own .pth files (of an editable losscurv) are not read
+    others = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    (site / "others.pth").write_text("\n".join(others), encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    words = ["-m", "pytest", "--pyargs", "verify", "--claim", "karakida2019/gram", "--workers", "1"]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHON"))
+    }
+
+    run = subprocess.run(
+        [python, *words], cwd=tmp_path / "empty", env=environment, check=False, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1].strip("= ").startswith("1 agrees in ")
+    assert (tmp_path / "empty/losscurv-report/results.json").is_file()
 
 
 def test_an_editable_installation_runs_from_the_checkout_alone(checkout: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 
+import losscurv
 from verify import cli, model
 from verify.claims import registry
 from verify.page import report
@@ -180,8 +181,35 @@ def test_the_commands_exist() -> None:
 
 def test_the_citation_is_of_this_version_and_of_the_papers() -> None:
     text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"\nversion: {project['version']}\nlicense: {project['license']}\n" in text
+    assert f"\nversion: {losscurv.__version__}\nlicense: MIT\n" in text
     for paper in registry.papers():
         gathered = paper.id == "beyond" or paper.family_size  # its page names its sources
         assert gathered or paper.title in text
+
+
+def test_readme_has_no_link_that_a_package_index_breaks() -> None:
+    links = re.findall(r"\]\(([^)]*)\)", README.read_text(encoding="utf-8"))
+    assert all(link.startswith("https://") for link in links)
+
+
+def test_the_files_that_readme_names_are_there() -> None:
+    names = re.findall(
+        r"`((?:docs|examples|simulate)/[\w./-]+|[A-Z]+\.md)`", README.read_text(encoding="utf-8")
+    )
+    assert len(names) > 20
+    assert all((ROOT / name).exists() for name in names)
+
+
+def test_the_classifiers_are_what_ci_runs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    workflows = "".join(f.read_text(encoding="utf-8") for f in (ROOT / ".github/workflows").glob("*.yml"))
+    run = {
+        f"Programming Language :: Python :: {v}"
+        for v in re.findall(r'python(?:-version)?: "(3\.\d+)"', workflows)
+    }
+    stated = {c for c in project["classifiers"] if re.search(r":: 3\.\d+$", c)}
+    systems = {c for c in project["classifiers"] if c.startswith("Operating System")}
+
+    assert stated == run
+    assert set(re.findall(r"runs-on: (\S+)", workflows)) == {"ubuntu-latest"}
+    assert systems == {"Operating System :: POSIX :: Linux"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pydoc
 import subprocess
 import sys
 from importlib import import_module
@@ -16,7 +17,7 @@ import theory
 from simulate import operators
 
 
-@pytest.mark.parametrize("name", [name for name in losscurv.__all__ if name != "theory"])
+@pytest.mark.parametrize("name", losscurv._ROOMS)
 def test_a_name_is_that_of_its_room(name: str) -> None:
     assert getattr(losscurv, name) is getattr(import_module(losscurv._ROOMS[name]), name)
 
@@ -27,14 +28,21 @@ def test_formulas_and_operators_of_one_name_are_kept_apart() -> None:
     assert losscurv.theory.fisher.kappas is import_module("theory.fisher").kappas
 
 
-@pytest.mark.parametrize("package", [losscurv, theory, simulate])
-def test_what_there_is_shows_and_what_is_not_is_refused(package: object) -> None:
-    assert dir(package) == sorted(package.__all__)
+@pytest.mark.parametrize(
+    ("package", "names"),
+    [
+        (losscurv, ["__version__", "theory", *losscurv._ROOMS]),
+        (theory, theory.__all__),
+        (simulate, simulate.__all__),
+    ],
+)
+def test_what_there_is_shows_and_what_is_not_is_refused(package: object, names: list[str]) -> None:
+    assert dir(package) == sorted(names)
     with pytest.raises(AttributeError, match="has no attribute 'curvature_of_all'"):
         getattr(package, "curvature_of_all")  # noqa: B009 - the attribute is what is asked for
 
 
-@pytest.mark.parametrize("package", [losscurv, theory, simulate])
+@pytest.mark.parametrize("package", [theory, simulate])
 def test_tools_know_the_names(package: object) -> None:
     """Completion and type checkers read what is imported for them alone."""
     tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
@@ -58,7 +66,12 @@ def test_every_topic_is_at_hand_and_on_the_map(package: object) -> None:
 
 
 def test_the_map_names_everything() -> None:
-    assert all(f"`{name}`" in losscurv.__doc__ for name in losscurv.__all__)
+    assert all(f"`{name}`" in losscurv.__doc__ for name in ("theory", *losscurv._ROOMS))
+
+
+def test_help_fits_one_screen() -> None:
+    lines = pydoc.plain(pydoc.render_doc(losscurv)).splitlines()
+    assert len(lines) <= 45 and max(map(len, lines[:-4])) <= 80  # the last lines hold the path
 
 
 def test_nothing_is_loaded_before_it_is_asked_for() -> None:

@@ -25,6 +25,8 @@ topic                 what it predicts                                          
 ====================  ============================================================================  ================
 
 A topic is loaded when it is first used.
+
+Part of losscurv, which looks for this sentence before it uses the package.
 """
 
 from importlib import import_module

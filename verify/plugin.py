@@ -1,6 +1,6 @@
 """pytest as the front door: options, verdict words, progress, and the report after the run.
 
-Loaded by the root conftest.py, or from an installed package with ``pytest -p verify.plugin --pyargs verify``.
+Loaded by the root conftest.py; where it is installed, by losscurv_pytest.py for ``pytest --pyargs verify``.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ def preload() -> None:
     from verify.claims import registry
 
     for module in ("torch.func", "torch._dynamo", "torch.fx.experimental.symbolic_shapes", "scipy.stats",
-                   "scipy.special", "scipy.optimize", "scipy.integrate", "sympy", "hypothesis.strategies", "mpmath",
-                   "sklearn.datasets"):  # fmt: skip
+                   "scipy.special", "scipy.optimize", "scipy.integrate", "sympy", "hypothesis.strategies",
+                   "mpmath"):  # fmt: skip
         importlib.import_module(module)
     registry.papers()
 

@@ -96,6 +96,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """
     if page.file.src_uri.startswith("claims/") and len(re.findall(r"^# ", markdown, re.MULTILINE)) > 1:
         markdown = re.sub(r"(?<=\n)(?=#+ )", "#", markdown)
+    if page.file.src_uri == "index.md":  # README has no links, which would lead nowhere on a package index
+        markdown = re.sub(r"`(docs/[\w/-]+\.md|[A-Z]+\.md)`", r"[`\1`](\1)", markdown)
     source = PurePosixPath(TEXTS.get(page.file.src_uri, (f"docs/{page.file.src_uri}",))[0])
     pages = {file: name for name, (file, section) in TEXTS.items() if not section}
 

@@ -1,5 +1,6 @@
 """Data sets: digits and their resizing, archives good and bad, torchvision by proxy, sampling."""
 
+import hashlib
 import io
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simulate import data
-from simulate.data import Images
+from simulate.data.images import Images, _digits
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (6, 5, 4, 3), dtype=np.uint8)
 LABELS = np.array([0, 1, 2, 0, 1, 2])
@@ -42,26 +43,29 @@ def test_default_size_is_that_of_the_fully_connected_networks() -> None:
     assert data.digits().flat().images.shape == (1797, 784)
 
 
-def test_eight_by_eight_digits_are_those_of_scikit_learn() -> None:
-    from sklearn.datasets import load_digits
+def test_the_embedded_digits_are_those_of_scikit_learn_to_the_bit() -> None:
+    """Hash of ``numpy.column_stack(sklearn.datasets.load_digits(return_X_y=True))``: values, type and order."""
+    table = _digits()
 
-    source = load_digits()
-    expected = (source.data - source.data.mean()) / source.data.std()
+    assert table.shape == (1797, 65) and table.dtype == np.float64
+    hashed = hashlib.sha256(table.astype("<f8").tobytes()).hexdigest()
+    assert hashed == "30aa855cd90427ff3c4996b3f40109597c57049f8a038cc52db1efeac8ad2e26"
+
+
+def test_eight_by_eight_digits_are_the_embedded_ones() -> None:
+    table = _digits()
+    pixels = table[:, :-1]
+    expected = (pixels - pixels.mean()) / pixels.std()
     assert_allclose(data.digits((1, 8, 8)).flat().images, expected, rtol=1e-13, atol=1e-14)
-    assert_array_equal(data.digits((1, 8, 8)).labels, source.target)
+    assert_array_equal(data.digits((1, 8, 8)).labels, table[:, -1])
 
 
-def test_digits_come_without_the_package_that_ships_them() -> None:
-    """Which brings scipy.stats, two seconds of every process that draws."""
-    program = "import sys; from simulate import data; data.digits(); print(sys.modules.get('sklearn'))"
+def test_digits_are_read_where_scikit_learn_is_not_installed() -> None:
+    program = (
+        "import sys; sys.modules['sklearn'] = None; from simulate import data; print(len(data.digits()))"
+    )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "None"
-
-
-def test_digits_are_asked_of_scikit_learn_where_their_file_has_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = data._digits()
-    monkeypatch.setattr(data, "find_spec", lambda _: None)
-    assert_array_equal(data._digits(), expected)
+    assert run.stdout.strip() == "1797"
 
 
 def test_channels_are_equal() -> None:
@@ -79,11 +83,10 @@ def test_pooled_digits_are_block_averages() -> None:
 def test_enlarged_digits_interpolate_between_pixel_centres(size: tuple[int, int, int], factor: float) -> None:
     """Bilinear: pixel i of the new image lies at (i + 1/2)/factor - 1/2 of the old one, clamped."""
     from scipy.ndimage import map_coordinates
-    from sklearn.datasets import load_digits
 
     at = np.clip((np.arange(size[1]) + 0.5) / factor - 0.5, 0, 7)
     grid = np.meshgrid(at, at, indexing="ij")
-    sources = load_digits().images[:5]
+    sources = _digits()[:5, :-1].reshape(-1, 8, 8)
     expected = np.stack([map_coordinates(image, grid, order=1) for image in sources])
 
     images = data.digits(size).images[:5, 0]

@@ -20,7 +20,6 @@ HEAVY = (
     "scipy.stats",
     "scipy.integrate",
     "scipy.optimize",
-    "sklearn",
     "hypothesis",
     "pytest",
     "jinja2",

@@ -29,7 +29,7 @@ __all__ = [
     "why_not_stored",
 ]
 
-PACKAGES = ("numpy", "scipy", "torch", "scikit-learn")
+PACKAGES = ("numpy", "scipy", "torch")
 
 OWN = ("theory", "simulate", "verify")
 
@@ -134,9 +134,10 @@ def refresh() -> None:
 
 @cache
 def _sources() -> str:
-    """Hash of the code that draws and predicts."""
+    """Hash of the code that draws and predicts, and of the embedded digits."""
     root = Path(__file__).parents[2]
-    files = sorted(p for part in ("theory", "simulate", "verify/claims") for p in (root / part).rglob("*.py"))
+    parts = [root / part for part in ("theory", "simulate", "verify/claims")]
+    files = sorted(p for part in parts for end in ("py", "csv.gz") for p in part.rglob(f"*.{end}"))
     digest = hashlib.sha256()
     for file in files:
         path = file.relative_to(root)
@@ -203,7 +204,7 @@ _LOADED: dict[str, tuple[Any, str]] = {}
 
 
 def _images(source: Any) -> str:
-    """Hash of the images; the embedded ones are part of a package, whose version counts."""
+    """Hash of the images; the embedded ones are among the sources."""
     if source == DIGITS:
         return DIGITS
     try:

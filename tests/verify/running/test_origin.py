@@ -61,12 +61,14 @@ disguised.__name__ = disguised.__qualname__ = "disguised"
 NAMELESS = (lambda block, point: {},)
 
 
-@pytest.mark.parametrize("part", ["theory/a.py", "simulate/deep/b.py", "verify/claims/c.py"])
+@pytest.mark.parametrize(
+    "part", ["theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "simulate/digits.csv.gz"]
+)
 def test_a_change_of_code_changes_the_fingerprint(
     part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(origin, "__file__", str(tmp_path / "verify/running/origin.py"))
-    for name in ("theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "verify/page/report.py"):
+    for name in (part, "theory/a.py", "simulate/deep/b.py", "verify/claims/c.py", "verify/page/report.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("1", encoding="utf-8")
 

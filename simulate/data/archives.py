@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simulate import _memory
 
-__all__ = ["COPIES", "LackingError", "read_arrays"]
+__all__ = ["COPIES", "LackingError", "read_arrays", "require_file"]
 
 _SAVE_HINT = "save it with numpy.savez(path, x_train=images, y_train=labels)"
 _MAGIC = b"PK"
@@ -61,6 +61,7 @@ def require_file(path: Path) -> None:
 
 
 def read_arrays(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of these names, in their order."""
     require_file(path)
     # opened here, since numpy leaves a file open that it fails to read
     with _opened(path) as file, _archive(file, path) as archive:

@@ -1,4 +1,4 @@
-"""Images and labels: scikit-learn's digits, an ``.npz`` of one's own, or what torchvision finds on disk."""
+"""Images and labels: the embedded digits, an ``.npz`` file of your own, or what torchvision finds on disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from simulate import _checks, _memory
-from simulate._archives import COPIES, LackingError, read_arrays, require_file
+from simulate.data.archives import COPIES, LackingError, read_arrays
 
 __all__ = [
     "Images",
@@ -28,7 +28,6 @@ __all__ = [
     "digits",
     "load_images",
     "opened",
-    "require_file",
     "sample",
     "torchvision_images",
 ]
@@ -80,7 +79,7 @@ class Images:
 
 @cache
 def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
-    """The 1797 handwritten digits of scikit-learn, 8 x 8, resized.
+    """Return the 1797 handwritten digits of scikit-learn's `load_digits`, 8 x 8, resized.
 
     Parameters
     ----------
@@ -114,19 +113,8 @@ def digits(size: tuple[int, int, int] = (1, 28, 28)) -> Images:
 
 
 def _digits() -> NDArray[np.float64]:
-    """Pixels and label of each digit, (1797, 65), from the file of scikit-learn.
-
-    Importing the package that reads it, with scipy.stats behind it, takes longer than most experiments on digits.
-    """
-    package = find_spec("sklearn")
-    folder = Path(package.origin).parent if package is not None and package.origin else Path()
-    file = folder / "datasets" / "data" / "digits.csv.gz"
-    if not file.is_file():
-        from sklearn.datasets import load_digits
-
-        read: Any = load_digits(return_X_y=True)
-        return np.column_stack(read)
-    with gzip.open(file, "rt", encoding="ascii") as lines:
+    """Return pixels and label of each digit, (1797, 65)."""
+    with (files(__package__) / "digits.csv.gz").open("rb") as packed, gzip.open(packed, "rt") as lines:
         return np.loadtxt(lines, delimiter=",")
 
 
