@@ -10,8 +10,9 @@ import base64
 import html
 import io
 import math
+import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -24,14 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Result", "plain", "table_lines"]
 
-Columns = Mapping[str, Sequence[Any]]
-"""A table: names of columns, and their cells, as many in each."""
+Columns = Mapping[str, Any]
+"""A table: names of columns, and their cells, a list or an array (k,) each."""
 
 _LINES = 12
 """Most lines of a `repr`."""
 
 _WIDTH = 98
 """Most characters of a line of a `repr`."""
+
+_HEAD = 3
+"""Most lines of its headline."""
 
 _ROWS = 20
 """Most rows of the table of a notebook."""
@@ -84,11 +88,11 @@ class Result:
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__}: {self._headline()}"]
-        shown, left_out = self._shown(_LINES - 3)
-        lines += table_lines(shown)
+        head = textwrap.wrap(_printable(f"{type(self).__name__}: {self._headline()}"), _WIDTH)[:_HEAD]
+        shown, left_out = self._shown(_LINES - len(head) - 2)
+        lines = [*head, *table_lines(shown)]
         lines += [f"... {left_out} more: to_frame(), to_dict()"] if left_out else []
-        return "\n".join(_cut(_printable(line), _WIDTH).rstrip() for line in lines[:_LINES])
+        return "\n".join(_cut(line, _WIDTH) for line in lines)
 
     def summary(self) -> str:
         """Return all of the table as text."""
@@ -136,7 +140,11 @@ class Result:
         )
         more = f"<p>{left_out} more rows: to_frame()</p>" if left_out else ""
         name, said = type(self).__name__, _escaped(self._headline())
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if body else "<table></table>"
+        table = (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+            if body
+            else "<table></table>"
+        )
         return f"<div><p><b>{name}</b>: {said}</p>{table}{more}{self._picture()}</div>"
 
     def _picture(self) -> str:
@@ -191,11 +199,11 @@ def plain(value: Any) -> Any:
 
 
 def table_lines(columns: Columns) -> list[str]:
-    """Return a table as lines of text: numbers to the right, words to the left.
+    r"""Return a table as lines of text: numbers to the right, words to the left.
 
     Examples
     --------
-    >>> print(*table_lines({"layer": ["0.weight", "2.weight"], "trace": [12.5, 3.0]}), sep="\\n")
+    >>> print(*table_lines({"layer": ["0.weight", "2.weight"], "trace": [12.5, 3.0]}), sep="\n")
     layer     trace
     0.weight   12.5
     2.weight      3
@@ -227,7 +235,9 @@ def _cell(name: str, value: Any) -> str:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return format(value, ".2g" if name.endswith(_ERRORS) else ".6g") if isinstance(value, float) else str(value)
+    return (
+        format(value, ".2g" if name.endswith(_ERRORS) else ".6g") if isinstance(value, float) else str(value)
+    )
 
 
 def _printable(text: str) -> str:
@@ -247,6 +257,9 @@ def _cut(text: str, length: int) -> str:
 def _style(style: Mapping[str, Any]) -> Iterator[None]:
     from matplotlib import rc_context
 
-    with rc_context(dict(style)), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters of another font
+    settings: Any = dict(style)
+    with rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing from"
+        )  # a name in letters of another font
         yield
