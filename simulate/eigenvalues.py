@@ -43,7 +43,7 @@ from simulate.lanczos.rows import numbers, unit_of
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = ["Extremes", "extremes"]
 

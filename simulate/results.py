@@ -12,7 +12,7 @@ import io
 import math
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Columns", "Result", "plain", "table_lines"]
+__all__ = ["Columns", "Result", "draw_bars", "plain", "table_lines"]
 
 Columns = Mapping[str, Any]
 """A table: names of columns, and their cells, a list or an array (k,) each."""
@@ -40,8 +40,11 @@ _HEAD = 3
 _ROWS = 20
 """Most rows of the table of a notebook."""
 
-_CELL = 44
+_CELL = 54
 """Most characters of a cell in text."""
+
+_BAR = 30
+"""Most characters of the name of a bar."""
 
 _ERRORS = ("bound", "error", "residual", "truncation", "±")
 """Ends of the names of columns whose numbers are told with two digits."""
@@ -65,12 +68,6 @@ class Result:
 
     __slots__ = ()
 
-    _inches: ClassVar[tuple[float, float]] = (5.2, 2.8)
-    """Size of the figure that `plot` makes."""
-
-    _brief: ClassVar[tuple[str, ...]] = ()
-    """Columns that a `repr` and a notebook show; all if empty."""
-
     _spread: ClassVar[bool] = False
     """Whether a table that is too long shows rows from end to end in place of the first ones."""
 
@@ -82,6 +79,14 @@ class Result:
 
     def _draw(self, axes: Axes) -> None:
         raise NotImplementedError
+
+    def _brief(self) -> Sequence[str]:
+        """Columns that a `repr` and a notebook show, where they hold something; all if empty."""
+        return ()
+
+    def _inches(self) -> tuple[float, float]:
+        """Size of the figure that `plot` makes."""
+        return 5.2, 2.8
 
     def _record(self) -> Mapping[str, Any]:
         """What `to_dict` holds."""
@@ -127,7 +132,7 @@ class Result:
             if ax is None:
                 from matplotlib.figure import Figure
 
-                ax = Figure(figsize=self._inches, layout="constrained").add_subplot()
+                ax = Figure(figsize=self._inches(), layout="constrained").add_subplot()
             self._draw(ax)
             return ax
 
@@ -158,7 +163,8 @@ class Result:
     def _shown(self, most: int) -> tuple[Columns, int]:
         """At most so many rows of the columns that are shown, and how many rows are left out."""
         columns = self._columns()
-        columns = {name: columns[name] for name in self._brief or columns}
+        wanted = [name for name in self._brief() if any(cell is not None for cell in columns[name])]
+        columns = {name: columns[name] for name in wanted or columns}
         count = max((len(cells) for cells in columns.values()), default=0)
         if count <= most:
             return columns, 0
@@ -220,6 +226,16 @@ def table_lines(columns: Columns) -> list[str]:
         ).rstrip()
         for row in [list(columns), *rows]
     ]
+
+
+def draw_bars(
+    axes: Axes, names: Sequence[str], values: Sequence[float], errors: Sequence[float] | None = None
+) -> None:
+    """Draw a bar for each name, the first one on top."""
+    places = range(len(names))
+    axes.barh(places, values, xerr=errors, height=0.6, capsize=2, color="C0", alpha=0.6)
+    axes.set_yticks(places, [_cut(_printable(name), _BAR) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
 
 
 def _cells(columns: Columns) -> Iterator[list[str]]:

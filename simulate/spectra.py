@@ -25,7 +25,7 @@ from simulate.lanczos.probes import probe_count, random_signs
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = [
     "Density",

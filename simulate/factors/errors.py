@@ -20,11 +20,11 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.rows import Floats, numbers, row_lengths
 from simulate.objectives.batches import cuts
-from simulate.results import Columns, Result
+from simulate.results import Columns, Result, draw_bars
 from simulate.spectra import Estimate
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = ["FactorErrors", "factor_errors", "relative_error"]
 
@@ -67,10 +67,11 @@ class FactorErrors(Result):
         }
 
     def _draw(self, axes: Axes) -> None:
-        names, values, errors = self._columns().values()
-        axes.barh(names, values, xerr=errors, height=0.6, capsize=2, color="C0", alpha=0.6)
-        axes.invert_yaxis()
+        draw_bars(axes, *self._columns().values())
         axes.set(title="|G - K| / |G| in Frobenius norms")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 1.1 + 0.22 * len(self.layers)
 
 
 def relative_error(

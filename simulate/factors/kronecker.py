@@ -18,10 +18,10 @@ from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
 from simulate.operators import Likelihood
-from simulate.results import Columns, Result
+from simulate.results import Columns, Result, draw_bars
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = ["KroneckerFactors", "ekfac", "kfac"]
 
@@ -62,9 +62,11 @@ class KroneckerFactors(Result, Operator):
 
     def _draw(self, axes: Axes) -> None:
         names, _, traces = self._columns().values()
-        axes.barh(names, traces, height=0.6, color="C0", alpha=0.6)
-        axes.invert_yaxis()
+        draw_bars(axes, names, traces)
         axes.set(title=f"trace by layer: {self.name}")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 0.9 + 0.22 * len(self.blocks)
 
     def inverse(self, damping: float) -> Operator:
         """The inverse of the matrix plus `damping` times the identity, exactly that.

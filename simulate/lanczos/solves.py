@@ -23,7 +23,7 @@ from simulate.lanczos.rows import dots, row_lengths
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = ["Solution", "solve"]
 

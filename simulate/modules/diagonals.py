@@ -32,7 +32,7 @@ from simulate.operators import gauss_newton, hessian
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from simulate.results import Axes
 
 __all__ = [
     "DiagonalEstimate",
