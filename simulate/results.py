@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,9 @@ _STYLE = {
     "axes.titlelocation": "left",
     "axes.titlesize": 9,
     "axes.titleweight": "bold",
+    "axes.axisbelow": True,
     "font.size": 9,
+    "grid.color": "0.9",
     "text.parse_math": False,  # names of parameters are no formulas
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -68,7 +70,7 @@ class Result:
 
     __slots__ = ()
 
-    _spread: ClassVar[bool] = False
+    _spread = False
     """Whether a table that is too long shows rows from end to end in place of the first ones."""
 
     def _headline(self) -> str:

@@ -22,6 +22,7 @@ from simulate import _checks, _memory, lanczos
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
+from simulate.lanczos.products import EXHAUSTED
 from simulate.results import Columns, Result
 
 if TYPE_CHECKING:
@@ -408,9 +409,8 @@ def density(
         _memory.require_free("x", 32 * points * count * steps, what)
         starts = rng.standard_normal((count, operator.dim))
         found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
-        low, high = _span(found)
-        # a multiple of the identity has no range: its size then, or one
-        sd = sd or _SMEARING * (high - low or abs(high) or 1.0)
+        low, high, scale = _span(found, torch.finfo(operator.dtype).eps)
+        sd = sd or _SMEARING * scale
         at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
         each = _smeared(found, at, sd)
         shorter = _smeared(found.leading(steps - steps // 4), at, sd)
@@ -427,9 +427,12 @@ def density(
         )
 
 
-def _span(found: Tridiagonal) -> tuple[float, float]:
+def _span(found: Tridiagonal, rounding: float) -> tuple[float, float, float]:
+    """Ends of the spectrum that the starts see, and their distance."""
     nodes, _ = found.quadrature()
-    return float(nodes.min()), float(nodes.max())
+    low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
+    # of a multiple of the identity the distance is rounding: its size then, or one
+    return low, high, high - low if high - low > EXHAUSTED * rounding * size else size or 1.0
 
 
 def _reporting(operator: Operator, progress: Callable[[int], None] | None) -> Operator:

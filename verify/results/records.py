@@ -43,6 +43,9 @@ __all__ = [
 _OF_POINTS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
 """Columns of a row, beside the parameters of its points."""
 
+_DRAWN = 60
+"""Most rows in the picture of a run."""
+
 SCHEMA = 8
 """Version of the file's layout; results.schema.json is checked against it in the tests."""
 
@@ -405,11 +408,20 @@ class Results(Result):
             "deviation": [math.nan if point is None else wording.deviation(point) for point in points],
         }
 
+    def _farthest(self) -> list[Row]:
+        """Rows of a picture, in their order: all, or those farthest from what was predicted."""
+        far = self._columns()["deviation"]
+        order = sorted(range(len(self.rows)), key=lambda k: 0.0 if math.isnan(far[k]) else -abs(far[k]))
+        return [self.rows[k] for k in sorted(order[:_DRAWN])]
+
     def _inches(self) -> tuple[float, float]:
-        return 7.4, 0.8 + 0.19 * (len(self.rows) + len({row.paper for row in self.rows}))
+        rows = self._farthest()
+        return 7.4, 0.8 + 0.19 * (len(rows) + len({row.paper for row in rows}))
 
     def _draw(self, axes: Axes) -> None:
-        _pages("plots").draw_deviations(axes, self.rows)
+        _pages("plots").draw_deviations(axes, self._farthest())
+        if len(self.rows) > _DRAWN:
+            axes.set_title(f"the {_DRAWN} of {len(self.rows)} readings farthest from their prediction")
 
     def summary(self) -> str:
         """Return what ``losscurv report`` prints at its end."""

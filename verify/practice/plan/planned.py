@@ -163,6 +163,9 @@ class Plan(Result):
                 columns[name] = [getattr(known.get(size), field, None) for size in sizes]
         return columns
 
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 3.4
+
     def _draw(self, axes: Axes) -> None:
         # by its name: the module of the picture imports this record
         import_module("verify.practice.plan.picture").draw_rates(axes, self)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from simulate.results import Columns, Result
+from simulate.results import Columns, Result, draw_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,8 +108,13 @@ class CurvatureRecord(Result):
         return record_columns([self])
 
     def _draw(self, axes: Axes) -> None:
-        # by its name: the module of the picture imports this record
-        import_module("verify.practice.watch.picture").draw_top_eigenvalues(axes, [self])
+        names = ("eigenvalue", "batch_eigenvalue", "preconditioned", "limit")
+        known = {name: value for name in names if (value := getattr(self, name)) is not None}
+        draw_bars(axes, list(known), list(known.values()))
+        axes.set(title=f"step {self.step}, {self.outcome}")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 1.6
 
 
 def record_columns(records: Sequence[CurvatureRecord]) -> Columns:
