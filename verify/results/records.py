@@ -366,8 +366,8 @@ class Suite:
     selection: str
     replicates: int | None
     data: str
-    host: dict[str, Any]
-    papers: list[PaperRow]
+    host: dict[str, Any] = field(repr=False)
+    papers: list[PaperRow] = field(repr=False)
     ledger: str = ""
     census: Census = field(default_factory=Census)
     promises: list[Promise] = field(default_factory=list[Promise])
