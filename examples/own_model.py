@@ -36,7 +36,7 @@ def main() -> None:
         print(f"    trace {trace.value:.2f} +- {trace.standard_error:.2f}", end=", ")
         print(f"Frobenius norm {norm.value:.2f} +- {norm.standard_error:.2f}", end=", ")
         print(f"excess of positive curvature {trace.value / norm.value:.2f}")
-    draw(spectra.density(hessian(objective), GRID, rng, width=0.02, steps=60, probes=4))
+    draw(spectra.density(hessian(objective), rng, x=GRID, width=0.02, steps=60, probes=4))
 
 
 GRID = np.linspace(-1.0, 2.0, 400)

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -40,6 +40,10 @@ from simulate.lanczos import AnyMatrix, Operator, as_operator
 from simulate.lanczos.chain import GROWTH, Chain, Found, Pairs
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.rows import numbers, unit_of
+from simulate.results import Columns, Result
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = ["Extremes", "extremes"]
 
@@ -61,8 +65,8 @@ _DOUBT = 0.01
 """Probability that the random starts hide an eigenvalue beyond the floor or the ceiling."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Extremes:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Extremes(Result):
     """Extreme eigenvalues of a symmetric matrix, the largest from the top and then the smallest, descending.
 
     Attributes
@@ -101,10 +105,34 @@ class Extremes:
     products: int
     stopped: str
 
+    def _headline(self) -> str:
+        count, others = len(self.values), f"all others in [{self.floor:.4g}, {self.ceiling:.4g}]"
+        said = f"{count} eigenvalue{'s' * (count != 1)} of {len(self.vectors)}, {others}"
+        return f"{said}; {self.products} products, {self.stopped}"
+
+    def _columns(self) -> Columns:
+        return {
+            "eigenvalue": self.values,
+            "bound": self.bounds,
+            "residual": self.residuals,
+            "converged": self.converged,
+        }
+
+    def _draw(self, axes: Axes) -> None:
+        if math.isfinite(self.floor) and math.isfinite(self.ceiling):
+            axes.axhspan(self.floor, self.ceiling, color="0.9", lw=0, label="all others (probability 0.99)")
+        places = np.arange(1, len(self.values) + 1)
+        axes.errorbar(
+            places, self.values, yerr=self.bounds, fmt="o", ms=4, capsize=3, label="value and bound"
+        )
+        axes.set(title="extreme eigenvalues", xlabel="the largest, then the smallest")
+        axes.locator_params(axis="x", integer=True)
+        axes.legend(frameon=False)
+
 
 def extremes(
     matrix: AnyMatrix,
-    rng: np.random.Generator,
+    seed: _checks.Seed = 0,
     *,
     largest: int = 1,
     smallest: int = 0,
@@ -123,8 +151,8 @@ def extremes(
     ----------
     matrix
         Dense, or a `lanczos.Operator`; float32 or float64.
-    rng
-        Source of the starts.
+    seed
+        Of the starts: an integer, or a numpy generator.
     largest, smallest
         How many from the top and from the bottom, together at least one and at most `dim`.
     tolerance
@@ -169,7 +197,7 @@ def extremes(
     Examples
     --------
     >>> matrix = np.diag([7.0, 7.0, *np.arange(100) / 25])
-    >>> found = extremes(matrix, np.random.default_rng(0), largest=3, smallest=1)
+    >>> found = extremes(matrix, largest=3, smallest=1)
     >>> found.values.round(2) + 0.0, found.stopped
     (array([7.  , 7.  , 3.96, 0.  ]), 'all bounds below the tolerance')
     """
@@ -193,7 +221,7 @@ def extremes(
             raise ValueError(
                 f"kept must be at least {_ROOM} more than the {top + bottom} eigenvalues sought, got {kept}"
             )
-        search = _Search(operator, rng, top, bottom, relative, kept or math.inf)
+        search = _Search(operator, _checks.generator(seed), top, bottom, relative, kept or math.inf)
         while (stopped := search.stopped(steps)) is None:
             search.step()
             if progress is not None:

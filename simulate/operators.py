@@ -52,7 +52,7 @@ _FAMILIES = {
 """Whose loss is what up to a constant factor."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CurvatureOperator(Operator):
     """A matrix of curvature: an `Operator`, whose rows have the names of the parameters."""
 
@@ -188,7 +188,8 @@ def fisher(objective: Objective, *, likelihood: Likelihood | None = None) -> Cur
         return (softmax_curvature if family == "categorical" else logistic_curvature)(outputs, share)
 
     derivative = about_outputs(objective, bend)._replace(targets=False)
-    return _operator(objective, derivative, "fisher" if family == "categorical" else None)
+    known = "fisher" if family == "categorical" else None
+    return _operator(objective, derivative, known, name=f"{family} fisher")
 
 
 _AT_ONCE = 64
@@ -219,7 +220,9 @@ def _slope(objective: Objective, outputs: Tensor, batch: Batch) -> Tensor:
     return torch.autograd.grad(objective.loss(free, batch), free)[0]
 
 
-def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | None) -> CurvatureOperator:
+def _operator(
+    objective: Objective, derivative: Derivative, matrix: Matrix | None, name: str = ""
+) -> CurvatureOperator:
     by_head = None if matrix is None else partial(head_product, objective, matrix)
     parts = Kept(objective, derivative._replace(by_head=by_head))
 
@@ -242,6 +245,7 @@ def _operator(objective: Objective, derivative: Derivative, matrix: Matrix | Non
         dtype=objective.dtype,
         device=objective.device,
         places=objective.blocks(),
+        name=name or matrix or "",
         objective=objective,
     )
 

@@ -1,7 +1,7 @@
 """Spectra of symmetric matrices: whole ones of stacked replicates, and what products with vectors tell of a large one.
 
 `distribution` diagonalises a block of replicates. The others take one matrix, dense or as a `lanczos.Operator` of
-any size (a Hessian known by its products, say), draw their probes from a numpy generator, and return float64 numbers
+any size (a Hessian known by its products, say), draw their probes from a seed, and return float64 numbers
 with their errors. Extreme eigenvalues are in `simulate.eigenvalues`.
 """
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +22,11 @@ from simulate import _checks, _memory, lanczos
 from simulate.lanczos import AnyMatrix, Operator, Tridiagonal, as_operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
+from simulate.lanczos.products import EXHAUSTED
+from simulate.results import Columns, Result
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = [
     "Density",
@@ -33,6 +39,18 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+
+_PROBES = 30
+"""Random vectors that an estimate takes unless told otherwise."""
+
+_STEPS = 100
+"""Steps of Lanczos with each probe, or as many as the matrix has rows."""
+
+_POINTS = 401
+"""Points of a density."""
+
+_SMEARING = 0.01
+"""Width of an eigenvalue in a density, as a share of the range of the spectrum."""
 
 
 def distribution(matrices: Tensor, x: Sequence[float]) -> Tensor:
@@ -68,15 +86,15 @@ class Estimate(NamedTuple):
     standard_error: float
 
 
-def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: int = 1) -> Estimate:
+def trace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES, power: int = 1) -> Estimate:
     """Trace of a power of a symmetric matrix from random signs, without bias.
 
     Parameters
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         Vectors of random signs, at least 2; `power` / 2 products with each, rounded up.
     power
@@ -90,19 +108,19 @@ def trace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int, power: in
 
     Examples
     --------
-    >>> trace(np.diag([1.0, 2.0, 3.0]), np.random.default_rng(0), probes=4, power=2)  # no error: it is diagonal
+    >>> trace(np.diag([1.0, 2.0, 3.0]), power=2)  # no error: it is diagonal
     Estimate(value=14.0, standard_error=0.0)
     """
     with in_full_precision():
         operator, power = as_operator(matrix), _checks.natural("power", power)
-        left = _signs(operator, rng, probes)
+        left = _signs(operator, _checks.generator(seed), probes)
         for _ in range(power // 2):
             left = operator(left)
         right = operator(left) if power % 2 else left
         return _mean((left.double() * right.double()).sum(1))
 
 
-def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
+def xtrace(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int) -> Estimate:
     """Trace of a symmetric matrix without bias: exact on a space that products span, from random probes on the rest.
 
     Each probe in turn tests what the products of the others leave out; the mean of these estimates is returned.
@@ -113,8 +131,8 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         Gaussian vectors, at least 2 and at most the order of the matrix; two products with each.
 
@@ -141,12 +159,13 @@ def xtrace(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estim
 
     Examples
     --------
-    >>> round(xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), np.random.default_rng(0), probes=3).value, 9)
+    >>> round(xtrace(np.diag([5.0, 3.0, 0.0, 0.0, 0.0]), probes=3).value, 9)
     8.0
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        vectors = operator.vectors(rng.standard_normal((_fewer(operator, probes), operator.dim)))
+        rng, count = _checks.generator(seed), _fewer(operator, probes)
+        vectors = operator.vectors(rng.standard_normal((count, operator.dim)))
         tests, unit = _tests(operator, vectors)
         each = tests.estimates()
         variance = float(each.var()) / probes + max(tests.covariance(each), 0.0)
@@ -246,7 +265,7 @@ def _columns(matrix: Tensor) -> Tensor:
     return matrix / lengths.masked_fill(lengths == 0, 1.0)
 
 
-def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> Estimate:
+def frobenius_norm(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = _PROBES) -> Estimate:
     """Frobenius norm of a symmetric matrix: the root of the estimated trace of its square, one product per probe.
 
     The root makes it low by about standard_error^2 / (2 value) in the mean.
@@ -258,37 +277,85 @@ def frobenius_norm(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) 
 
     Examples
     --------
-    >>> frobenius_norm(np.diag([3.0, -4.0]), np.random.default_rng(0), probes=5)
+    >>> frobenius_norm(np.diag([3.0, -4.0]), probes=5)
     Estimate(value=5.0, standard_error=0.0)
     """
     with in_full_precision():
         operator = as_operator(matrix)
-        products, unit = _unit_products(operator, _signs(operator, rng, probes))
+        products, unit = _unit_products(operator, _signs(operator, _checks.generator(seed), probes))
         square = _mean(products.square().sum(1))
         root = math.sqrt(square.value)
         return _finite_estimate(unit * root, unit * square.standard_error / (2 * root) if root else 0.0)
 
 
-class Density(NamedTuple):
-    """A smoothed spectral density on a grid, each of its shape.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Density(Result):
+    """A smoothed spectral density on a grid.
 
-    `standard_error` is that of the probes; `truncation` is by how much the value moves when the last quarter of the
-    Lanczos steps is left out, a guess of what further steps would do.
+    Attributes
+    ----------
+    x
+        Where.
+    value
+        Density of the eigenvalues there, each smeared to a Gaussian; of the shape of `x`, as the next two.
+    standard_error
+        Of the probes.
+    truncation
+        By how much the value moves when the last quarter of the Lanczos steps is left out, a guess of what further
+        steps would do.
+    dim
+        Rows of the matrix.
+    width
+        Standard deviation of the smearing.
+    steps, probes
+        Of Lanczos with each probe, and how many probes.
     """
 
+    x: Floats
     value: Floats
     standard_error: Floats
     truncation: Floats
+    dim: int
+    width: float
+    steps: int
+    probes: int
+
+    _spread = True
+
+    def _headline(self) -> str:
+        x = self.x.ravel()
+        span = f"from {x.min():.4g} to {x.max():.4g}" if x.size else "nowhere"
+        smeared = f"{self.dim} eigenvalues {span}, each smeared by {self.width:.3g}"
+        return f"{smeared}; {self.probes} probes of {self.steps} steps"
+
+    def _columns(self) -> Columns:
+        return {
+            "x": self.x.ravel(),
+            "density": self.value.ravel(),
+            "standard error": self.standard_error.ravel(),
+            "truncation": self.truncation.ravel(),
+        }
+
+    def _draw(self, axes: Axes) -> None:
+        order = np.argsort(self.x, axis=None)
+        x, value, *errors = (np.asarray(cells)[order] for cells in self._columns().values())
+        # a tenth of what one eigenvalue alone makes is nothing
+        least = 0.1 / (self.dim * math.sqrt(2 * math.pi) * self.width)
+        low, high = (np.maximum(value + sign * sum(errors), least) for sign in (-1, 1))
+        axes.fill_between(x, low, high, alpha=0.3, lw=0, label="standard error and truncation")
+        axes.plot(x, np.maximum(value, least))
+        axes.set(yscale="log", ylim=(least, None), xlabel="eigenvalue", title="density of the eigenvalues")
+        axes.legend(frameon=False)
 
 
 def density(
     matrix: AnyMatrix,
-    x: ArrayLike,
-    rng: np.random.Generator,
+    seed: _checks.Seed = 0,
     *,
-    width: float,
-    steps: int,
-    probes: int,
+    x: ArrayLike | None = None,
+    width: float | None = None,
+    steps: int | None = None,
+    probes: int = 10,
     progress: Callable[[int], None] | None = None,
 ) -> Density:
     """Density of the eigenvalues of a symmetric matrix, each smeared to a Gaussian, by stochastic Lanczos quadrature.
@@ -300,14 +367,15 @@ def density(
     ----------
     matrix
         Dense, or a `lanczos.Operator`.
+    seed
+        Of the probes: an integer, or a numpy generator.
     x
-        Where: any shape.
-    rng
-        Source of the probes.
+        Where: any shape; 401 points over the spectrum that the probes see if None.
     width
-        Standard deviation of the smearing, in the unit of the eigenvalues.
+        Standard deviation of the smearing, in the unit of the eigenvalues; a hundredth of the range that the probes
+        see if None.
     steps
-        Products with each probe, at most the order of the matrix.
+        Products with each probe, at most the order of the matrix; 100, or the order if that is less, if None.
     probes
         Gaussian vectors, at least 2.
     progress
@@ -325,24 +393,46 @@ def density(
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> found = density(np.eye(50), [1.0, 1.5], rng, width=0.1, steps=1, probes=2)
+    >>> found = density(np.eye(50), x=[1.0, 1.5], width=0.1, steps=1, probes=2)
     >>> found.value.round(3), found.standard_error.round(3)
     (array([3.989, 0.   ]), array([0., 0.]))
+    >>> density(np.diag([0.0, 0.0, 1.0]))
+    Density: 3 eigenvalues from -0.04 to 1.04, each smeared by 0.01; 10 probes of 3 steps
+    ...
     """
     with in_full_precision():
-        operator = as_operator(matrix)
-        at, sd = _finite("x", x), _positive("width", width)
-        what = f"{probes} densities at {at.size} points from {steps} nodes"
-        _memory.require_free(
-            "x", 32 * at.size * _several(operator, probes) * _checks.natural("steps", steps), what
-        )
-        starts = rng.standard_normal((_several(operator, probes), operator.dim))
+        operator, rng = as_operator(matrix), _checks.generator(seed)
+        at, sd = None if x is None else _finite("x", x), None if width is None else _positive("width", width)
+        steps = min(_STEPS, operator.dim) if steps is None else _checks.natural("steps", steps)
+        count, points = _several(operator, probes), _POINTS if at is None else at.size
+        what = f"{probes} densities at {points} points from {steps} nodes"
+        _memory.require_free("x", 32 * points * count * steps, what)
+        starts = rng.standard_normal((count, operator.dim))
         found = lanczos.tridiagonal(_reporting(operator, progress), starts, steps)
+        low, high, scale = _span(found, torch.finfo(operator.dtype).eps)
+        sd = sd or _SMEARING * scale
+        at = np.linspace(low - 4 * sd, high + 4 * sd, _POINTS) if at is None else at
         each = _smeared(found, at, sd)
         shorter = _smeared(found.leading(steps - steps // 4), at, sd)
         value = each.mean(0)
-        return Density(value, each.std(0, ddof=1) / math.sqrt(len(each)), np.abs(value - shorter.mean(0)))
+        return Density(
+            x=at,
+            value=value,
+            standard_error=each.std(0, ddof=1) / math.sqrt(len(each)),
+            truncation=np.abs(value - shorter.mean(0)),
+            dim=operator.dim,
+            width=sd,
+            steps=steps,
+            probes=count,
+        )
+
+
+def _span(found: Tridiagonal, rounding: float) -> tuple[float, float, float]:
+    """Ends of the spectrum that the starts see, and their distance."""
+    nodes, _ = found.quadrature()
+    low, high, size = float(nodes.min()), float(nodes.max()), float(np.abs(nodes).max())
+    # of a multiple of the identity the distance is rounding: its size then, or one
+    return low, high, high - low if high - low > EXHAUSTED * rounding * size else size or 1.0
 
 
 def _reporting(operator: Operator, progress: Callable[[int], None] | None) -> Operator:

@@ -55,7 +55,7 @@ def root_of(
     objective: Objective,
     kind: Kind,
     *,
-    rng: np.random.Generator | None,
+    seed: _checks.Seed,
     draws: int,
     likelihood: Likelihood | None,
 ) -> Root:
@@ -64,7 +64,7 @@ def root_of(
     Raises
     ------
     ValueError
-        If the kind is unknown, or sampled without `rng` or a likelihood; from the root, if the loss is not convex in
+        If the kind is unknown, or sampled without a likelihood; from the root, if the loss is not convex in
         the outputs.
     """
     if kind not in _KINDS:
@@ -73,8 +73,7 @@ def root_of(
         return Root(partial(_convex, 1.0 if isinstance(objective.criterion, _SATURATING) else 0.0))
     if kind == "empirical":
         return Root(_own)
-    if rng is None:
-        raise ValueError("rng must be a generator for sampled targets, got None")
+    rng = _checks.generator(seed)
     family, count = likelihood_of(objective, likelihood), _checks.natural("draws", draws)
 
     def drawn(_: Outer, part: slice, outputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, overload
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -19,7 +20,11 @@ from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.lanczos.rows import Floats, numbers, row_lengths
 from simulate.objectives.batches import cuts
+from simulate.results import Columns, Result, draw_bars
 from simulate.spectra import Estimate
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = ["FactorErrors", "factor_errors", "relative_error"]
 
@@ -27,7 +32,8 @@ _BLOCK = 16
 """Vectors of one block of products."""
 
 
-class FactorErrors(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class FactorErrors(Result):
     """How far Kronecker factors K are from the matrix G that they approximate.
 
     Attributes
@@ -47,9 +53,29 @@ class FactorErrors(NamedTuple):
     between: Estimate
     largest: float
 
+    def _headline(self) -> str:
+        whole, error = self.whole
+        between = f"{100 * self.between.value:.3g} % of |G|^2 lies between layers"
+        return f"|G - K| / |G| = {whole:.4g} +- {error:.2g} in all; {between}; lambda_1 {self.largest:.4g} of G's"
+
+    def _columns(self) -> Columns:
+        each = [self.whole, *self.layers.values()]
+        return {
+            "layer": ["whole", *(", ".join(names) for names in self.layers)],
+            "|G - K| / |G|": [found.value for found in each],
+            "standard error": [found.standard_error for found in each],
+        }
+
+    def _draw(self, axes: Axes) -> None:
+        draw_bars(axes, *self._columns().values())
+        axes.set(title="|G - K| / |G| in Frobenius norms")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 1.1 + 0.22 * len(self.layers)
+
 
 def relative_error(
-    matrix: AnyMatrix, approximation: AnyMatrix, rng: np.random.Generator, *, probes: int, rows: int = 0
+    matrix: AnyMatrix, approximation: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = 30, rows: int = 0
 ) -> Estimate:
     """|A - B| / |A| in Frobenius norms.
 
@@ -57,8 +83,8 @@ def relative_error(
     ----------
     matrix, approximation
         A and B, of one shape, dense or operators.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         Vectors of random signs, at least 2; a product of each matrix with each.
     rows
@@ -78,14 +104,14 @@ def relative_error(
     Examples
     --------
     >>> a, b = np.diag([3.0, 4.0]), np.diag([3.0, 0.0])
-    >>> relative_error(a, b, np.random.default_rng(0), probes=2, rows=2)
+    >>> relative_error(a, b, probes=2, rows=2)
     Estimate(value=0.8, standard_error=0.0)
     """
     with in_full_precision():
         operator, other = as_operator(matrix), as_operator(approximation)
         if operator.shape != other.shape:
             raise ValueError(f"approximation must be of shape {operator.shape}, got {other.shape}")
-        count = probe_count(probes)
+        count, rng = probe_count(probes), _checks.generator(seed)
         if operator.dim <= _checks.natural_or_zero("rows", rows):
             (pairs,) = _units(operator, [other])
         else:
@@ -99,7 +125,7 @@ def relative_error(
 def factor_errors(
     matrix: Operator,
     factors: KroneckerFactors,
-    rng: np.random.Generator,
+    seed: _checks.Seed = 0,
     *,
     probes: int = 30,
     rows: int = 300,
@@ -110,7 +136,7 @@ def factor_errors(
 def factor_errors(
     matrix: Operator,
     factors: Sequence[KroneckerFactors],
-    rng: np.random.Generator,
+    seed: _checks.Seed = 0,
     *,
     probes: int = 30,
     rows: int = 300,
@@ -120,7 +146,7 @@ def factor_errors(
 def factor_errors(
     matrix: Operator,
     factors: KroneckerFactors | Sequence[KroneckerFactors],
-    rng: np.random.Generator,
+    seed: _checks.Seed = 0,
     *,
     probes: int = 30,
     rows: int = 300,
@@ -133,8 +159,8 @@ def factor_errors(
         Of the same objective and kind, such as `operators.gauss_newton`; see `cotangents.matrix_of`.
     factors
         By `kfac` or `ekfac`; or several such, which share the probes and all products of the matrix.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         At least 2; a product of the matrix with each, for every layer.
     rows
@@ -163,7 +189,7 @@ def factor_errors(
     >>> from simulate.operators import gauss_newton
     >>> line = nn.Linear(2, 3).double()
     >>> one = Objective(line, (torch.ones(4, 2).double(), torch.zeros(4, 3).double()), nn.MSELoss())
-    >>> found = factor_errors(gauss_newton(one), kfac(one), np.random.default_rng(0))
+    >>> found = factor_errors(gauss_newton(one), kfac(one))
     >>> round(found.whole.value, 9), found.whole.standard_error, round(found.largest, 9)
     (0.0, 0.0, 1.0)
     """
@@ -171,6 +197,7 @@ def factor_errors(
         several = [factors] if isinstance(factors, KroneckerFactors) else list(factors)
         names = _layers_of(matrix, several)
         count, most = probe_count(probes), _checks.natural_or_zero("rows", rows)
+        rng = _checks.generator(seed)
         largest = float(extremes(matrix, rng).values[0])
         if matrix.dim <= most:
             compared = _dense(matrix, several)

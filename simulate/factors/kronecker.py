@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from simulate.factors.blocks import FactorBlock
+from simulate import _checks
+from simulate.factors.blocks import FactorBlock, KroneckerBlock
 from simulate.factors.cotangents import Kind, root_of
 from simulate.factors.layers import Sharing, corrected, factored
 from simulate.lanczos import Operator
 from simulate.lanczos.precision import in_full_precision
 from simulate.objectives import Objective
 from simulate.operators import Likelihood
+from simulate.results import Columns, Result, draw_bars
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = ["KroneckerFactors", "ekfac", "kfac"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class KroneckerFactors(Operator):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KroneckerFactors(Result, Operator):
     """A block-diagonal matrix of curvature, positive semi-definite, one block for each layer.
 
     Attributes
@@ -32,6 +37,36 @@ class KroneckerFactors(Operator):
     """
 
     blocks: tuple[FactorBlock, ...]
+
+    def _headline(self) -> str:
+        size = f"{self.dim} parameters in {len(self.blocks)} block{'s' * (len(self.blocks) != 1)}"
+        return f"{self.name}, {size}, {str(self.dtype).removeprefix('torch.')} on {self.device}"
+
+    def _columns(self) -> Columns:
+        return {
+            "layer": [", ".join(block.places) for block in self.blocks],
+            "factors": [_factors_of(block) for block in self.blocks],
+            "trace": [float(block.diagonal.double().sum()) for block in self.blocks],
+        }
+
+    def _record(self) -> Mapping[str, Any]:
+        columns = self._columns()
+        blocks = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return {
+            "name": self.name,
+            "dim": self.dim,
+            "dtype": self.dtype,
+            "device": self.device,
+            "blocks": blocks,
+        }
+
+    def _draw(self, axes: Axes) -> None:
+        names, _, traces = self._columns().values()
+        draw_bars(axes, names, traces)
+        axes.set(title=f"trace by layer: {self.name}")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 0.9 + 0.22 * len(self.blocks)
 
     def inverse(self, damping: float) -> Operator:
         """The inverse of the matrix plus `damping` times the identity, exactly that.
@@ -110,7 +145,7 @@ def kfac(
     *,
     kind: Kind = "gauss-newton",
     sharing: Sharing = "expand",
-    rng: np.random.Generator | None = None,
+    seed: _checks.Seed = 0,
     draws: int = 1,
     likelihood: Likelihood | None = None,
 ) -> KroneckerFactors:
@@ -133,8 +168,8 @@ def kfac(
         Where a layer acts at several positions of a sample, as convolutions do and layers on tokens: "expand" takes
         positions for samples, A the mean over them and B the sum; "reduce" takes the mean of a and the sum of g over
         the positions first.
-    rng, draws
-        Source of sampled targets, and how many for each sample.
+    seed, draws
+        Of sampled targets: an integer, or a numpy generator; and how many for each sample.
     likelihood
         For sampled targets: see `operators.fisher`.
 
@@ -143,7 +178,7 @@ def kfac(
     ValueError
         If a parameter acts elsewhere than in layers, or samples see each other; if one outside of linear layers and
         convolutions has more than 4096 numbers; if the loss is not convex in the outputs, or couples samples; `kind`,
-        `sharing` or `likelihood` are unknown, or `rng` is missing; derivatives are not finite, or the factors do not
+        `sharing` or `likelihood` are unknown; derivatives are not finite, or the factors do not
         fit into memory.
 
     Notes
@@ -178,8 +213,8 @@ def kfac(
             [0.0000, 0.0000, 0.6670]], dtype=torch.float64))
     """
     with in_full_precision():
-        root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
-        return _operator(objective, factored(objective, root, sharing))
+        root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
+        return _operator(objective, factored(objective, root, sharing), f"KFAC, {kind}, {sharing}")
 
 
 def ekfac(
@@ -187,7 +222,7 @@ def ekfac(
     *,
     kind: Kind = "gauss-newton",
     sharing: Sharing = "expand",
-    rng: np.random.Generator | None = None,
+    seed: _checks.Seed = 0,
     draws: int = 1,
     likelihood: Likelihood | None = None,
     factors: KroneckerFactors | None = None,
@@ -200,7 +235,7 @@ def ekfac(
 
     Parameters
     ----------
-    objective, kind, sharing, rng, draws, likelihood
+    objective, kind, sharing, seed, draws, likelihood
         As of `kfac`.
     factors
         Whose eigenbasis, and whose blocks of layers without factors, are taken, as from `kfac` of the same objective,
@@ -226,14 +261,14 @@ def ekfac(
     True
     """
     with in_full_precision():
-        root = root_of(objective, kind, rng=rng, draws=draws, likelihood=likelihood)
+        root = root_of(objective, kind, seed=seed, draws=draws, likelihood=likelihood)
         if factors is not None and dict(factors.places) != dict(objective.blocks()):
             raise ValueError("factors must be of the parameters of the objective, got those of others")
         blocks = factored(objective, root, sharing) if factors is None else factors.blocks
-        return _operator(objective, corrected(objective, root, blocks))
+        return _operator(objective, corrected(objective, root, blocks), f"EKFAC, {kind}, {sharing}")
 
 
-def _operator(objective: Objective, blocks: list[FactorBlock]) -> KroneckerFactors:
+def _operator(objective: Objective, blocks: list[FactorBlock], name: str) -> KroneckerFactors:
     found = tuple(blocks)
     return KroneckerFactors(
         product=_blockwise(found, lambda block, rows: block.product(rows)),
@@ -241,8 +276,19 @@ def _operator(objective: Objective, blocks: list[FactorBlock]) -> KroneckerFacto
         dtype=objective.dtype,
         device=objective.device,
         places=objective.blocks(),
+        name=name,
         blocks=found,
     )
+
+
+def _factors_of(block: FactorBlock) -> str:
+    """Which factors a block has, by their orders."""
+    if not isinstance(block, KroneckerBlock):
+        size = sum(at.stop - at.start for at in block.places.values())
+        return f"dense {size} x {size}"
+    groups, inside = block.inputs.shape[:2]
+    several = f"{groups} groups of " * (groups > 1)
+    return f"{several}A {inside} x {inside}, B {block.outputs.shape[1]} x {block.outputs.shape[1]}"
 
 
 def _blockwise(

@@ -29,7 +29,7 @@ EXHAUSTED = 64
 """A remainder below this many roundings of the products is rounding: a start has reached all it can."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Operator:
     """A symmetric matrix known by its products with vectors, and itself one for ``@``, ``+``, ``-`` and ``*``.
 
@@ -43,6 +43,8 @@ class Operator:
         Of the vectors it is given: float64 or float32.
     places
         Where the rows of each parameter stand, by its name; empty where rows have no names. For `block`.
+    name
+        Which matrix it is, for its `repr`; empty if nobody said.
 
     Examples
     --------
@@ -59,6 +61,7 @@ class Operator:
     dtype: torch.dtype = torch.float64
     device: torch.device | str = "cpu"
     places: Mapping[str, slice] = field(default_factory=dict[str, slice], repr=False, compare=False)
+    name: str = field(default="", compare=False)
 
     __array_ufunc__ = None
     """Numbers of numpy leave products and sums to it."""
@@ -69,6 +72,11 @@ class Operator:
         object.__setattr__(
             self, "dim", _checks.natural("dim", self.dim)
         )  # sizes of numpy overflow in products
+
+    def __repr__(self) -> str:
+        """One line: which matrix, its size, type and device."""
+        kind, name = str(self.dtype).removeprefix("torch."), f"{self.name}, " * bool(self.name)
+        return f"{type(self).__name__}({name}{self.dim} x {self.dim}, {kind} on {self.device})"
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """The products, checked for shape and finiteness.
@@ -118,10 +126,24 @@ class Operator:
         """Product with a vector (dim,) or with the columns of a matrix (dim, k)."""
         if isinstance(vectors, Operator):  # the product of two is not symmetric
             return NotImplemented
-        block = torch.as_tensor(vectors)
+        block = self._factor(vectors, f"({self.dim},) or ({self.dim}, k) on the right", axis=0)
         columns = block[:, None] if block.ndim == 1 else block
         products = self(self.vectors(columns.mT).contiguous()).mT
         return products[:, 0] if block.ndim == 1 else products
+
+    def __rmatmul__(self, vectors: Any) -> Tensor:
+        """Product of a vector (dim,), or of the rows of a matrix (k, dim), with the matrix: it is symmetric."""
+        if isinstance(vectors, Operator):
+            return NotImplemented
+        block = self._factor(vectors, f"({self.dim},) or (k, {self.dim}) on the left", axis=-1)
+        products = self(self.vectors(block.reshape(-1, self.dim)).contiguous())
+        return products[0] if block.ndim == 1 else products
+
+    def _factor(self, vectors: Any, rule: str, axis: int) -> Tensor:
+        block = _real("vectors", vectors)
+        if block.ndim not in (1, 2) or block.shape[axis] != self.dim or block.numel() == 0:
+            raise ValueError(f"a factor of this operator must be of shape {rule}, got {tuple(block.shape)}")
+        return block
 
     def __add__(self, other: AnyMatrix) -> Operator:
         """The sum with an operator or a dense symmetric matrix."""

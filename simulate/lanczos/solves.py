@@ -8,7 +8,8 @@ still too large, and falls, the method starts again from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +20,10 @@ from simulate import _checks, _memory
 from simulate.lanczos.precision import in_full_precision
 from simulate.lanczos.products import AnyMatrix, Operator, as_operator
 from simulate.lanczos.rows import dots, row_lengths
+from simulate.results import Columns, Result
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = ["Solution", "solve"]
 
@@ -29,7 +34,8 @@ _VECTORS = 8
 """As long as each right-hand side, that are held at once."""
 
 
-class Solution(NamedTuple):
+@dataclass(frozen=True, repr=False)
+class Solution(Result):
     """What solves a linear system, and how well.
 
     Attributes
@@ -51,6 +57,22 @@ class Solution(NamedTuple):
     converged: NDArray[np.bool_]
     products: int
     stopped: str
+
+    def _headline(self) -> str:
+        count, worst = len(self.residuals), float(self.residuals.max())
+        said = f"{count} right-hand side{'s' * (count != 1)} of length {len(self.vectors)}"
+        return f"{said}, largest residual {worst:.2g} of |b|; {self.products} products, {self.stopped}"
+
+    def _columns(self) -> Columns:
+        lengths = self.vectors.reshape(len(self.vectors), -1).norm(dim=0).tolist()
+        return {"norm of x": lengths, "relative residual": self.residuals, "converged": self.converged}
+
+    def _draw(self, axes: Axes) -> None:
+        axes.plot(np.arange(1, len(self.residuals) + 1), self.residuals, ls="", marker="o", ms=4)
+        if bool((self.residuals > 0).all()):
+            axes.set_yscale("log")
+        axes.set(title="|b - (A + c) x| / |b|", xlabel="right-hand side")
+        axes.locator_params(axis="x", integer=True)
 
 
 def solve(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -28,6 +29,10 @@ from simulate.objectives import Objective
 from simulate.objectives.batches import rows as samples_of
 from simulate.objectives.derivatives import slopes
 from simulate.operators import gauss_newton, hessian
+from simulate.results import Columns, Result
+
+if TYPE_CHECKING:
+    from simulate.results import Axes
 
 __all__ = [
     "DiagonalEstimate",
@@ -40,15 +45,36 @@ __all__ = [
 _BLOCK = 16
 """Vectors of one block of products."""
 
+_DRAWN = 1000
+"""Most entries of a diagonal in a picture."""
 
-class DiagonalEstimate(NamedTuple):
+
+@dataclass(frozen=True, repr=False)
+class DiagonalEstimate(Result):
     """Diagonal of a matrix and the standard error of each entry, (dim,) both, float64."""
 
     value: Tensor
     standard_error: Tensor
 
+    def _headline(self) -> str:
+        low, high, error = float(self.value.min()), float(self.value.max()), float(self.standard_error.mean())
+        return f"{len(self.value)} entries from {low:.4g} to {high:.4g}, mean standard error {error:.2g}"
 
-def estimated_diagonal(matrix: AnyMatrix, rng: np.random.Generator, *, probes: int) -> DiagonalEstimate:
+    def _columns(self) -> Columns:
+        return {"value": self.value.tolist(), "standard error": self.standard_error.tolist()}
+
+    def _draw(self, axes: Axes) -> None:
+        order = self.value.argsort(descending=True).cpu()
+        order = order[np.unique(np.linspace(0, len(order) - 1, _DRAWN).round().astype(int))]
+        value, error = (part.cpu()[order].numpy() for part in (self.value, self.standard_error))
+        ranks = np.linspace(1, len(self.value), len(value))
+        axes.fill_between(ranks, value - error, value + error, alpha=0.3, lw=0, label="standard error")
+        axes.plot(ranks, value)
+        axes.set(title="diagonal, sorted", xlabel="rank of the entry")
+        axes.legend(frameon=False)
+
+
+def estimated_diagonal(matrix: AnyMatrix, seed: _checks.Seed = 0, *, probes: int = 100) -> DiagonalEstimate:
     """Diagonal of any symmetric matrix from random signs z: the mean of z * (A z), without bias.
 
     The variance of entry i is the sum of the squares of the other entries in its row, over the number of probes: exact
@@ -58,8 +84,8 @@ def estimated_diagonal(matrix: AnyMatrix, rng: np.random.Generator, *, probes: i
     ----------
     matrix
         Dense, or an operator.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         At least 2; one product with each.
 
@@ -75,11 +101,11 @@ def estimated_diagonal(matrix: AnyMatrix, rng: np.random.Generator, *, probes: i
 
     Examples
     --------
-    >>> found = estimated_diagonal(np.diag([1.0, -2.0]), np.random.default_rng(0), probes=2)
+    >>> found = estimated_diagonal(np.diag([1.0, -2.0]), probes=2)
     >>> found.value.tolist(), found.standard_error.tolist()
     ([1.0, -2.0], [0.0, 0.0])
     """
-    operator, probes = as_operator(matrix), probe_count(probes)
+    operator, probes, rng = as_operator(matrix), probe_count(probes), _checks.generator(seed)
     what = f"{3 * _BLOCK} vectors of {operator.dim} numbers"
     _memory.require_free("matrix", 8 * 3 * _BLOCK * operator.dim, what, device=operator.device)
     mean = torch.zeros(operator.dim, dtype=torch.float64, device=operator.device)

@@ -30,6 +30,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from simulate import _checks
 from simulate.lanczos.probes import probe_count, random_signs
 from simulate.modules import sample_changes as _sample_changes, sites
 from simulate.modules.head_samples import forms_by_head, has_head, variances_by_head
@@ -122,7 +123,7 @@ def bilinear_forms(objective: Objective, left: Any, right: Any, *, matrix: Matri
 
 
 def total_variance(
-    objective: Objective, rng: np.random.Generator, *, probes: int, matrix: Matrix = "hessian"
+    objective: Objective, seed: _checks.Seed = 0, *, probes: int = 30, matrix: Matrix = "hessian"
 ) -> Estimate:
     """Sum of |H_i - mean|_F^2 over the samples divided by N - 1, from random signs, without bias.
 
@@ -135,8 +136,8 @@ def total_variance(
     ----------
     objective, matrix
         As for `quadratic_forms`.
-    rng
-        Source of the probes.
+    seed
+        Of the probes: an integer, or a numpy generator.
     probes
         At least 2.
 
@@ -154,10 +155,10 @@ def total_variance(
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0], [1.0]]), torch.zeros(1, 1)
     >>> line = Objective(lambda p, x: x @ p[0].T, (x, x), nn.MSELoss(), parameters=[weight])
-    >>> total_variance(line, np.random.default_rng(0), probes=2)  # of 18 and 2
+    >>> total_variance(line, probes=2)  # of 18 and 2
     Estimate(value=128.0, standard_error=0.0)
     """
-    probes = probe_count(probes)
+    probes, rng = probe_count(probes), _checks.generator(seed)
     _require_several(objective)
     if has_head(objective):
         signs = (_signs(objective, rng) for _ in range(probes))

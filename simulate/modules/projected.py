@@ -16,7 +16,8 @@ which has most of the parameters, cost one matrix product, and no derivative by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,11 +32,74 @@ from simulate.objectives import Batch, Objective
 from simulate.objectives.batches import cuts, rows
 from simulate.objectives.derivatives import normal, slopes
 from simulate.objectives.parameters import Leaves
+from simulate.results import Columns, Result
 
-__all__ = ["plain_convolution", "projected_terms", "pull"]
+if TYPE_CHECKING:
+    from simulate.results import Axes
+
+__all__ = ["Projected", "plain_convolution", "projected", "projected_terms", "pull"]
 
 _BYTES = 1 << 28
 """Of the changes at the sites that are held at once."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Projected(Result):
+    """Curvature along the d columns of a frame R.
+
+    Attributes
+    ----------
+    g_term, h_term
+        R'GR of the Gauss-Newton matrix and R'HtR of the rest of the Hessian, (d, d).
+    """
+
+    g_term: Tensor
+    h_term: Tensor
+
+    @property
+    def hessian(self) -> Tensor:
+        """R'HR, the sum of both."""
+        return self.g_term + self.h_term
+
+    def _headline(self) -> str:
+        trace, norm = float(self.hessian.trace()), float(self.hessian.norm())
+        return f"R'HR along {len(self.g_term)} directions, trace {trace:.5g}, Frobenius norm {norm:.5g}"
+
+    def _columns(self) -> Columns:
+        matrices = {"Hessian": self.hessian, "Gauss-Newton": self.g_term, "H-term": self.h_term}
+        return {
+            name: torch.linalg.eigvalsh(matrix.double()).flip(0).tolist() for name, matrix in matrices.items()
+        }
+
+    def _draw(self, axes: Axes) -> None:
+        for name, values in self._columns().items():
+            axes.plot(range(1, len(values) + 1), values, marker="o", ms=3, label=name)
+        axes.set(title="eigenvalues along the frame", xlabel="rank")
+        axes.locator_params(axis="x", integer=True)
+        axes.legend(frameon=False)
+
+
+def projected(objective: Objective, frame: Any) -> Projected:
+    """Hessian and its two terms along the columns of a frame, as one result; see `projected_terms`.
+
+    Parameters
+    ----------
+    objective
+        Loss of a model on data.
+    frame
+        R of shape (dim, d), any matrix; its rows are ordered as the flat parameters.
+
+    Examples
+    --------
+    >>> x, weight = torch.tensor([[1.0, 2.0], [3.0, -1.0]]).double(), torch.zeros(1, 2).double()
+    >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
+    >>> projected(line, [[1.0], [1.0]])
+    Projected: R'HR along 1 directions, trace 13, Frobenius norm 13
+    Hessian  Gauss-Newton  H-term
+         13            13       0
+    """
+    terms = projected_terms(objective, frame)
+    return Projected(g_term=terms.g_term, h_term=terms.h_term)
 
 
 def projected_terms(objective: Objective, frame: Any) -> Terms:

@@ -92,7 +92,7 @@ class SampleDirections(NamedTuple):
 
 
 def sample_directions(
-    objective: Objective, vectors: Any, rng: np.random.Generator, *, probes: int = 12, heavy: int = 0
+    objective: Objective, vectors: Any, seed: _checks.Seed = 0, *, probes: int = 12, heavy: int = 0
 ) -> SampleDirections:
     """Measure all samples on some directions and on their own; their Gauss-Newton matrices.
 
@@ -106,8 +106,9 @@ def sample_directions(
         Loss of a model on data, a mean (or sum) of what the samples add each for itself, convex in the outputs.
     vectors
         V, orthonormal columns (dim, k): the top eigenvectors of the mean matrix.
-    rng
-        Chooses the samples whose own directions are probed; in a group of one seed in all processes.
+    seed
+        Of the samples whose own directions are probed, an integer or a numpy generator; in a group the same in all
+        processes.
     probes
         Own directions, each probed on all other samples.
     heavy
@@ -126,13 +127,14 @@ def sample_directions(
     >>> from torch import nn
     >>> x, weight = torch.tensor([[3.0, 4.0], [1.0, 0.0]]).double(), torch.zeros(1, 2).double()
     >>> line = Objective(lambda p, x: x @ p[0].T, (x, x[:, :1]), nn.MSELoss(), parameters=[weight])
-    >>> found = sample_directions(line, [[1.0], [0.0]], np.random.default_rng(0)).statistics
+    >>> found = sample_directions(line, [[1.0], [0.0]]).statistics
     >>> found.projected.ravel().round(9), found.squared.ravel().round(9), np.abs(found.overlaps).ravel().round(9)
     (array([18.,  2.]), array([900.,   4.]), array([0.6, 1. ]))
     """
     with in_full_precision():
         basis = _basis(objective, vectors)
         probes, heavy = _checks.natural("probes", probes), _count("heavy", heavy)
+        rng = _checks.generator(seed)
         if not objective.separable:
             raise ValueError(
                 f"loss must be a mean over samples, each for itself, got another: {objective.coupling}"

@@ -648,6 +648,12 @@ class Objective:
                 f" another: {self.coupling}; pass all samples as one batch"
             )
 
+    def __repr__(self) -> str:
+        """One line: model, number of parameters, number of samples, loss."""
+        model = "a function" if self.model is None else type(self.model).__name__
+        loss = getattr(self.criterion, "__name__", type(self.criterion).__name__)
+        return f"Objective({model}, P = {self.dim}, N = {self.rows}, loss {loss})"
+
 
 def _one(inputs: Any, targets: Any) -> tuple[Any, Any]:
     """The first sample of a batch; all of one that cannot be cut."""

@@ -31,7 +31,7 @@ __all__ = [
     "mean_subtraction",
     "normalised",
     "outputs_of",
-    "projected",
+    "projected_gram",
 ]
 
 
@@ -109,7 +109,7 @@ def normalised(outputs: Tensor) -> Tensor:
     return _less_mean(outputs) / _deviation(outputs)[..., None]
 
 
-def projected(gram: Tensor, normalisation: Normalisation) -> Tensor:
+def projected_gram(gram: Tensor, normalisation: Normalisation) -> Tensor:
     """A K A, the Gram of the gradients of the normalised outputs: same shape."""
     n, outputs = gram.shape[:2]
     total = gram.transpose(2, 3).clone(memory_format=torch.contiguous_format)

@@ -69,10 +69,11 @@ def test_lanczos_with_restarts_of_scipy_finds_the_same(which: str) -> None:
 
 
 def test_an_eigenvalue_that_the_start_does_not_contain_is_found_by_the_next_chain() -> None:
-    class Blind:
+    class Blind(np.random.Generator):
         """A generator whose first start lies in the complement of the first axis."""
 
         def __init__(self) -> None:
+            super().__init__(np.random.PCG64(0))
             self._rng, self._first = rng(), True
 
         def standard_normal(self, shape: tuple[int, int]) -> np.ndarray:

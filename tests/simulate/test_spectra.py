@@ -99,7 +99,7 @@ def smeared(values: np.ndarray) -> np.ndarray:
 
 def test_densities_lie_within_their_errors() -> None:
     exact = smeared(np.linalg.eigvalsh(MATRIX))
-    found = spectra.density(MATRIX, GRID, rng(), width=WIDTH, steps=40, probes=200)
+    found = spectra.density(MATRIX, rng(), x=GRID, width=WIDTH, steps=40, probes=200)
     assert found.value.shape == GRID.shape
     z = (found.value - exact) / np.maximum(found.standard_error, 1e-9)
     assert np.abs(z).max() < 4 and 0.4 < np.sqrt((z[1] ** 2).mean()) < 1.8  # the middle, where there is mass
@@ -107,7 +107,7 @@ def test_densities_lie_within_their_errors() -> None:
 
 
 def test_truncation_tells_that_steps_are_too_few() -> None:
-    found = spectra.density(MATRIX, GRID, rng(), width=WIDTH, steps=8, probes=200)
+    found = spectra.density(MATRIX, rng(), x=GRID, width=WIDTH, steps=8, probes=200)
     exact = smeared(np.linalg.eigvalsh(MATRIX))
     assert np.abs(found.value - exact).max() > 5 * found.standard_error.max()
     assert found.truncation.max() > 0.2 * np.abs(found.value - exact).max()
@@ -117,20 +117,20 @@ def test_the_error_of_a_density_is_that_of_a_mean_over_its_probes() -> None:
     nodes, weights = lanczos.quadrature(MATRIX, rng(3).standard_normal((5, 60)), 7)
     heights = np.exp(-(((0.3 - nodes) / 0.4) ** 2) / 2) / (np.sqrt(2 * np.pi) * 0.4)
     each = (weights * heights).sum(1)
-    found = spectra.density(MATRIX, 0.3, rng(3), width=0.4, steps=7, probes=5)
+    found = spectra.density(MATRIX, rng(3), x=0.3, width=0.4, steps=7, probes=5)
     assert_allclose(found.value, each.mean(), rtol=1e-12)
     assert_allclose(found.standard_error, each.std(ddof=1) / np.sqrt(5), rtol=1e-10)
 
 
 def test_a_number_is_a_grid_too() -> None:
-    found = spectra.density(np.eye(9), 1.0, rng(), width=0.2, steps=1, probes=2)
+    found = spectra.density(np.eye(9), rng(), x=1.0, width=0.2, steps=1, probes=2)
     assert_allclose(found.value, 1 / (np.sqrt(2 * np.pi) * 0.2), rtol=1e-12)
     assert found.value.shape == ()
-    assert spectra.density(np.eye(9), [], rng(), width=0.2, steps=1, probes=2).value.shape == (0,)
+    assert spectra.density(np.eye(9), rng(), x=[], width=0.2, steps=1, probes=2).value.shape == (0,)
 
 
 def test_far_away_the_density_is_zero() -> None:
-    found = spectra.density(np.eye(9), [-1e308, 1e308], rng(), width=1e-3, steps=1, probes=2)
+    found = spectra.density(np.eye(9), rng(), x=[-1e308, 1e308], width=1e-3, steps=1, probes=2)
     assert_array_equal(found.value, 0.0)
 
 
@@ -139,7 +139,7 @@ def test_grids_that_no_memory_holds_are_refused(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(
         ValueError, match=r"x must be small enough .* 3 densities at 10000000 points from 3 nodes"
     ):
-        spectra.density(MATRIX, np.broadcast_to(0.0, 10**7), rng(), width=0.2, steps=3, probes=3)
+        spectra.density(MATRIX, rng(), x=np.broadcast_to(0.0, 10**7), width=0.2, steps=3, probes=3)
 
 
 def test_distributions_name_what_is_wrong() -> None:
@@ -155,7 +155,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "trace": lambda probes=3, **more: spectra.trace(MATRIX, rng(), probes=probes, **more),
     "norm": lambda probes=3: spectra.frobenius_norm(MATRIX, rng(), probes=probes),
     "density": lambda x=0.0, width=0.1, steps=3, probes=3: spectra.density(
-        MATRIX, x, rng(), width=width, steps=steps, probes=probes
+        MATRIX, rng(), x=x, width=width, steps=steps, probes=probes
     ),
 }
 

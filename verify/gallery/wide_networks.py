@@ -326,7 +326,7 @@ def _last_layer(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[F
     network, gram = _plain_gram(setting, law, width)
     normalisation = last_layer.batch_normalisation(last_layer.outputs_of(network, law["activation"]))
     theory = batch_normalised_statistics(**_size(law, width)).lower
-    return _top(last_layer.projected(gram, normalisation)), float(theory)
+    return _top(last_layer.projected_gram(gram, normalisation)), float(theory)
 
 
 def _middle_layers(setting: Setting, law: Mapping[str, Any], width: int) -> tuple[Floats, float]:

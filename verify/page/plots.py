@@ -41,6 +41,7 @@ from verify.results import Observed, Results, Row
 __all__ = [
     "FORMATS",
     "agreement",
+    "draw_deviations",
     "observation",
     "overview",
     "save_all",
@@ -92,15 +93,18 @@ def observation(made: Observed, stamp: str = "") -> Figure | None:
 
 def overview(rows: Sequence[Row], stamp: str = "") -> Figure:
     """(measured - predicted)/margin of every point, one line per row, grouped by paper."""
-    rows = sorted(
-        wording.legible(list(rows)), key=lambda row: row.paper
-    )  # stable: the order within a paper stays
     with mpl.rc_context(STYLE):
         height = 0.19 * max(len(rows), 1) + 0.19 * len({row.paper for row in rows})
         label = "Deviation of every measured point from its prediction, in margins"
         return stack(
-            [Panel(height, lambda axes: draw_overview(axes, rows), left=2.6, top=0.1)], label, stamp, 7.4
+            [Panel(height, lambda axes: draw_deviations(axes, rows), left=2.6, top=0.1)], label, stamp, 7.4
         )
+
+
+def draw_deviations(axes: Axes, rows: Sequence[Row]) -> None:
+    """The same in axes that are there."""
+    # stable: the order within a paper stays
+    draw_overview(axes, sorted(wording.legible(list(rows)), key=lambda row: row.paper))
 
 
 def seconds_chart(results: Results) -> Figure:

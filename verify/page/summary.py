@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +12,7 @@ from verify.page.report.findings import Finding, PaperFindings, paper_findings
 from verify.page.wording import legible
 from verify.results import Observed, Results, Row, Suite
 
-__all__ = ["FEW", "SCREEN", "duration_line", "ending", "screen", "tabled", "to_look_at"]
+__all__ = ["FEW", "SCREEN", "closing_text", "duration_line", "ending", "screen", "tabled", "to_look_at"]
 
 FEW = 12
 """Rows of a table that is read at a glance; longer ones are printed only where asked for."""
@@ -53,6 +54,21 @@ def screen(results: Results, needing: Sequence[Row | Observed], tail: Sequence[s
     found = [line for paper in paper_findings(results) for line in _paper_lines(results, paper)]
     room = SCREEN - len(found) - len(tail)
     return [*_looked_at(legible([*needing]), room), *legible(found)]
+
+
+def closing_text(results: Results) -> str:
+    """What a run prints at its end, without colours."""
+    made = (*results.rows, *results.observations)
+    bad = [item for item in made if (item.error if isinstance(item, Observed) else item.surprise)]
+    tail = ending(results)
+    if not tabled(results, asked=False):
+        return "\n".join([*screen(results, to_look_at(results, bad), tail), *tail]) + "\n"
+    written = io.StringIO()
+    if results.rows:
+        terminal.console(written, colour=False).print(terminal.table(legible(results.rows)))
+    blocks = [terminal.observed_block(legible(results.observations))] * bool(results.observations)
+    blocks += [terminal.surprise_block(item) for item in legible(bad)]
+    return "\n".join([*written.getvalue().splitlines(), *blocks, *tail]) + "\n"
 
 
 def ending(results: Results, notes: Iterable[str] = ()) -> list[str]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from simulate.results import Columns, Result
 from verify.model import LOGARITHMS, Kind, NoTheory, Standing, Verdict
 from verify.model.inventory import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "OTHER_IMAGES",
@@ -32,6 +39,12 @@ __all__ = [
     "Suite",
     "Violation",
 ]
+
+_OF_POINTS = ("verdict", "predicted", "measured", "lower", "upper", "margin", "replicates")
+"""Columns of a row, beside the parameters of its points."""
+
+_DRAWN = 60
+"""Most rows in the picture of a run."""
 
 SCHEMA = 8
 """Version of the file's layout; results.schema.json is checked against it in the tests."""
@@ -103,11 +116,11 @@ class PointOutcome:
     offset_resolved: bool = False
     slack: float | None = None
     inputs: dict[str, float] = field(default_factory=dict[str, float])
-    rivals: list[RivalOutcome] = field(default_factory=list[RivalOutcome])
+    rivals: list[RivalOutcome] = field(default_factory=list[RivalOutcome], repr=False)
     rivals_replicates: int = 0
-    looks: list[Look] = field(default_factory=list[Look])
-    violations: list[Violation] = field(default_factory=list[Violation])
-    profile: list[ProfilePoint] = field(default_factory=list[ProfilePoint])
+    looks: list[Look] = field(default_factory=list[Look], repr=False)
+    violations: list[Violation] = field(default_factory=list[Violation], repr=False)
+    profile: list[ProfilePoint] = field(default_factory=list[ProfilePoint], repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +134,8 @@ class Curve:
     rivals: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Row(Result):
     """One line of the report: a claim in one reading.
 
     `reading` is "theory", "corrected" (another row shows a misprint) or "as our copy reads"; `standing` says how it
@@ -176,6 +189,32 @@ class Row:
     code: str = ""
     symbols: dict[str, str] = field(default_factory=dict[str, str])
     logarithm: str = ""
+
+    def _headline(self) -> str:
+        margin = f"margin {100 * self.margin:.3g} %" if self.relative else f"margin {self.margin:.3g}"
+        return f"{self.id}: {self.verdict}, expected {self.expected}, {margin}"
+
+    def _columns(self) -> Columns:
+        sizes = dict.fromkeys(name for at in self.points for name in at.parameters)
+        return {
+            **{name: [_cell(at.parameters.get(name)) for at in self.points] for name in sizes},
+            **{name: [getattr(at, name) for at in self.points] for name in _OF_POINTS},
+        }
+
+    def _brief(self) -> Sequence[str]:
+        columns = self._columns()
+        sizes = [name for name in columns if name not in _OF_POINTS]
+        told = [name for name in sizes if len(set(columns[name])) > 1 or len(self.points) == 1]
+        return [*told, *_OF_POINTS[:5]]
+
+    def _inches(self) -> tuple[float, float]:
+        return (5.2, 0.9) if not self.points else (5.2, _pages("panels").row_panels(self)[0].total)
+
+    def _draw(self, axes: Axes) -> None:
+        if self.points:
+            _pages("panels").row_panels(_pages("wording").legible(self))[0].draw(axes)
+        else:
+            axes.set_title(f"{self.verdict}: nothing was measured")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +272,7 @@ class Observed:
     replicates: int
     seconds: float
     rerun: str
-    groups: list[ObservedGroup] = field(default_factory=list[ObservedGroup])
+    groups: list[ObservedGroup] = field(default_factory=list[ObservedGroup], repr=False)
     error: str = ""
 
 
@@ -327,16 +366,16 @@ class Suite:
     selection: str
     replicates: int | None
     data: str
-    host: dict[str, Any]
-    papers: list[PaperRow]
+    host: dict[str, Any] = field(repr=False)
+    papers: list[PaperRow] = field(repr=False)
     ledger: str = ""
     census: Census = field(default_factory=Census)
     promises: list[Promise] = field(default_factory=list[Promise])
     draws: str = "streams"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Results:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Results(Result):
     """A whole run; `sha256` is the digest of all the rest as the run wrote it, empty until then.
 
     `unread` are the outputs of theory that no claim reads, by the reason.
@@ -352,6 +391,51 @@ class Results:
     observations: list[Observed] = field(default_factory=list[Observed])
     schema: int = SCHEMA
     sha256: str = ""
+
+    def _brief(self) -> Sequence[str]:
+        return ("id", "verdict", "predicted", "measured", "deviation")
+
+    def _headline(self) -> str:
+        return _pages("terminal").tally(self.rows, self.observations)
+
+    def _columns(self) -> Columns:
+        wording = _pages("wording")
+        points = [wording.telling(row) for row in self.rows]
+        of_rows = ("id", "claim", "reading", "verdict", "expected", "surprise")
+        return {
+            **{name: [getattr(row, name) for row in self.rows] for name in of_rows},
+            **{name: [getattr(point, name, None) for point in points] for name in _OF_POINTS[1:]},
+            "deviation": [math.nan if point is None else wording.deviation(point) for point in points],
+        }
+
+    def _farthest(self) -> list[Row]:
+        """Rows of a picture, in their order: all, or those farthest from what was predicted."""
+        far = self._columns()["deviation"]
+        order = sorted(range(len(self.rows)), key=lambda k: 0.0 if math.isnan(far[k]) else -abs(far[k]))
+        return [self.rows[k] for k in sorted(order[:_DRAWN])]
+
+    def _inches(self) -> tuple[float, float]:
+        rows = self._farthest()
+        return 7.4, 0.8 + 0.19 * (len(rows) + len({row.paper for row in rows}))
+
+    def _draw(self, axes: Axes) -> None:
+        _pages("plots").draw_deviations(axes, self._farthest())
+        if len(self.rows) > _DRAWN:
+            axes.set_title(f"the {_DRAWN} of {len(self.rows)} readings farthest from their prediction")
+
+    def summary(self) -> str:
+        """Return what ``losscurv report`` prints at its end."""
+        return _pages("summary").closing_text(self)
+
+
+def _cell(value: Any) -> Any:
+    """A parameter as a cell: lists and records as text."""
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _pages(name: str) -> Any:
+    """The module that shows it, by its name: those of the page import these records."""
+    return import_module(f"verify.page.{name}")
 
 
 WORDS: dict[tuple[type, str], tuple[str, ...]] = {

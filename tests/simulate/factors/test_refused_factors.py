@@ -77,15 +77,19 @@ def _of(model: nn.Module, loss: Any = None, **options: Any) -> Objective:
         ),
         (perceptron, {"kind": "exact"}, "kind must be one of gauss-newton, sampled, empirical, got 'exact'"),
         (perceptron, {"sharing": "both"}, "sharing must be one of expand, reduce, got 'both'"),
-        (perceptron, {"kind": "sampled"}, "rng must be a generator for sampled targets, got None"),
         (
             perceptron,
-            {"kind": "sampled", "rng": rng(), "draws": 0},
+            {"kind": "sampled", "seed": 0.5},
+            "seed must be an integer >= 0 or a numpy Generator, got 0.5",
+        ),
+        (
+            perceptron,
+            {"kind": "sampled", "seed": rng(), "draws": 0},
             "draws must be a positive integer, got 0",
         ),
         (
             tokens,
-            {"kind": "sampled", "rng": rng()},
+            {"kind": "sampled", "seed": rng()},
             "likelihood must be one of .* for a loss of another kind, got None",
         ),
     ],

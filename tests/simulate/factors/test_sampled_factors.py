@@ -36,7 +36,7 @@ def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
     model = built(lambda: nn.Linear(3, outputs))
     objective = Objective(model, (drawn(1, 3, 3), drawn(2, 3, outputs)), nn.MSELoss(), parameters="bias")
     draws = 20_000
-    found = kfac(objective, kind="sampled", rng=rng(), draws=draws, likelihood=likelihood).dense()
+    found = kfac(objective, kind="sampled", seed=rng(), draws=draws, likelihood=likelihood).dense()
     exact = fisher(objective, likelihood=likelihood).dense()
 
     assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))
@@ -45,11 +45,12 @@ def test_sampled_derivatives_have_the_moments_of_the_fisher_information(
 def test_sampled_targets_have_no_mean_and_a_seed() -> None:
     objective = tokens()
     made = [
-        kfac(objective, kind="sampled", rng=rng(seed), likelihood="categorical").dense() for seed in (0, 0, 1)
+        kfac(objective, kind="sampled", seed=rng(seed), likelihood="categorical").dense()
+        for seed in (0, 0, 1)
     ]
 
     assert torch.equal(made[0], made[1]) and not torch.equal(made[0], made[2])
-    root = cotangents.root_of(objective, "sampled", rng=rng(2), draws=4000, likelihood="categorical")
+    root = cotangents.root_of(objective, "sampled", seed=rng(2), draws=4000, likelihood="categorical")
     unused: Any = None  # what is drawn hangs on the outputs alone
     vectors, weights = root.rows(unused, slice(None), drawn(3, 2, 3))
     assert vectors.shape == (4000, 2, 3) and (weights.sum(1) - 1).abs().max() < 1e-12
@@ -90,7 +91,7 @@ def test_factors_with_ignored_samples_do_not_hang_on_batches(method: Any, chunk:
 
     for kind in kinds:
         # a generator in the same state draws the same targets, sample by sample
-        found, expected = (method(objective, kind=kind, rng=rng()).dense() for objective in (cut, whole))
+        found, expected = (method(objective, kind=kind, seed=rng()).dense() for objective in (cut, whole))
         assert_allclose(found, expected, atol=1e-12)
 
 
@@ -100,6 +101,6 @@ def test_sampled_targets_of_ignored_samples_have_the_moments_of_the_fisher_infor
     x, y, draws = drawn(1, 3, 3), torch.tensor([7, 0, 1]), 1000
     cut = Objective(model, (x, y), loss, parameters="bias", chunk=1)
     exact = fisher(cut).dense()
-    found = kfac(cut, kind="sampled", rng=rng(), draws=draws).dense()
+    found = kfac(cut, kind="sampled", seed=rng(), draws=draws).dense()
 
     assert (found - exact).abs().max() < 5 * float(exact.diagonal().max()) * np.sqrt(2 / (3 * draws))

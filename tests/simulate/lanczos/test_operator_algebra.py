@@ -111,8 +111,8 @@ def test_operators_of_other_libraries_are_taken(other: Any) -> None:
         spectra.trace(ONE, rng(), probes=5), rel=relative
     )
     assert_allclose(
-        spectra.density(other, [0.0, 2.0], rng(), width=0.5, steps=6, probes=3).value,
-        spectra.density(ONE, [0.0, 2.0], rng(), width=0.5, steps=6, probes=3).value,
+        spectra.density(other, rng(), x=[0.0, 2.0], width=0.5, steps=6, probes=3).value,
+        spectra.density(ONE, rng(), x=[0.0, 2.0], width=0.5, steps=6, probes=3).value,
         rtol=100 * relative,
     )
     start = np.ones((1, 6))

@@ -177,7 +177,7 @@ def measurements() -> dict[str, Callable[[], Any]]:
     return {
         "products": lambda: (hessian(objective) @ frame, gauss_newton(objective) @ frame[:, 0]),
         "eigenvalues": lambda: extremes(hessian(objective), rng, largest=2),
-        "density": lambda: density(gauss_newton(objective), [0.0, 1.0], rng, width=0.1, probes=2, steps=4),
+        "density": lambda: density(gauss_newton(objective), rng, x=[0.0, 1.0], width=0.1, probes=2, steps=4),
         "frame": lambda: projected_terms(objective, frame),
         "directions": lambda: sample_directions(objective, frame[:, :1], rng, probes=2),
         "variance": lambda: total_variance(objective, rng, probes=2),

@@ -134,10 +134,10 @@ def test_every_estimate_takes_the_curvature_of_a_network_as_it_is() -> None:
     }
     for found, exact in estimates.values():
         assert abs(found.value - exact) < 4 * found.standard_error + 1e-12
-    by_products = spectra.density(matrix, [0.0, 0.5], rng(), width=0.2, steps=4, probes=3)
+    by_products = spectra.density(matrix, rng(), x=[0.0, 0.5], width=0.2, steps=4, probes=3)
     assert_allclose(
         by_products.value,
-        spectra.density(dense, [0.0, 0.5], rng(), width=0.2, steps=4, probes=3).value,
+        spectra.density(dense, rng(), x=[0.0, 0.5], width=0.2, steps=4, probes=3).value,
         rtol=1e-9,
     )
 
@@ -145,7 +145,7 @@ def test_every_estimate_takes_the_curvature_of_a_network_as_it_is() -> None:
 def test_the_density_tells_of_its_products() -> None:
     told: list[int] = []
     matrix = line()
-    plain = spectra.density(matrix, 0.3, rng(), width=0.2, steps=5, probes=3)
-    watched = spectra.density(matrix, 0.3, rng(), width=0.2, steps=5, probes=3, progress=told.append)
+    plain = spectra.density(matrix, rng(), x=0.3, width=0.2, steps=5, probes=3)
+    watched = spectra.density(matrix, rng(), x=0.3, width=0.2, steps=5, probes=3, progress=told.append)
     assert told == [3, 6, 9, 12, 15]
     assert watched == plain

@@ -30,10 +30,11 @@ KINDS = sorted(
 FEW = ("absolute error", "convolution", "normalisations", "sum", "tied", "tokens")
 
 
-class Listed:
-    """In place of a generator: gives out signs one vector after the other."""
+class Listed(np.random.Generator):
+    """A generator that gives out signs one vector after the other."""
 
     def __init__(self, signs: Any) -> None:
+        super().__init__(np.random.PCG64(0))
         self._left = iter(signs)
 
     def integers(self, low: int, high: int, size: int) -> Any:

@@ -76,7 +76,7 @@ def test_projected_gram_is_that_of_the_normalised_outputs(
     matrices = normalisation(last_layer.outputs_of(network, activation))
     gram = fisher_gram.gram(network, activation)
 
-    found = last_layer.projected(gram, matrices)
+    found = last_layer.projected_gram(gram, matrices)
 
     scale = (gram.amax((1, 2, 3, 4)) * matrices.scale.square().amax(1)).max().item()
     assert found.shape == gram.shape
@@ -87,7 +87,7 @@ def test_mean_subtraction_is_the_centred_gram() -> None:
     network = network_of()
     gram = fisher_gram.gram(network, "gelu")
     matrices = last_layer.mean_subtraction(last_layer.outputs_of(network, "gelu"))
-    assert_allclose(last_layer.projected(gram, matrices), fisher_gram.centred(gram), rtol=0, atol=1e-12)
+    assert_allclose(last_layer.projected_gram(gram, matrices), fisher_gram.centred(gram), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", READOUTS)
@@ -108,7 +108,7 @@ def test_batch_normalisation_of_two_samples_leaves_nothing() -> None:
     network = network_of(samples=2)
     gram = fisher_gram.gram(network, "erf")
     matrices = last_layer.batch_normalisation(last_layer.outputs_of(network, "erf"))
-    found = last_layer.projected(gram, matrices)
+    found = last_layer.projected_gram(gram, matrices)
     assert_allclose(found, 0.0, atol=1e-13 * (gram.max() * matrices.scale.max() ** 2).item())
 
 
@@ -135,10 +135,10 @@ def test_small_outputs_are_normalised_like_large_ones() -> None:
 def test_precision_is_that_of_the_network() -> None:
     network = network_of().to(torch.float32)
     matrices = last_layer.batch_normalisation(last_layer.outputs_of(network, "tanh"))
-    found = last_layer.projected(fisher_gram.gram(network, "tanh"), matrices)
+    found = last_layer.projected_gram(fisher_gram.gram(network, "tanh"), matrices)
     assert found.dtype == torch.float32
     double = network.to(torch.float64)
-    exact = last_layer.projected(
+    exact = last_layer.projected_gram(
         fisher_gram.gram(double, "tanh"),
         last_layer.batch_normalisation(last_layer.outputs_of(double, "tanh")),
     )

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from verify.cli import main
 from verify.practice import bench as command
-from verify.practice.bench import Bench, Result, bench, peers as bench_peers
+from verify.practice.bench import Bench, Timing, bench, peers as bench_peers
 from verify.practice.bench.networks import NETWORKS, bench_perceptron
 from verify.practice.bench.peers import Library
 from verify.practice.bench.works import COLUMNS, EIGENVALUES, OURS, WORKS, Case, Way
@@ -222,8 +222,8 @@ def test_what_others_draw_and_print_leaves_no_trace(
     assert capsys.readouterr().out == ""
 
 
-def result(seconds: list[float], units: list[float], **more: Any) -> Result:
-    return Result(
+def result(seconds: list[float], units: list[float], **more: Any) -> Timing:
+    return Timing(
         **{"work": "gram", "library": "losscurv", "version": "1", "method": "gram", "exact": True, **more},
         seconds=seconds,
         units=units,

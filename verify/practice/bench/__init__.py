@@ -35,7 +35,7 @@ from verify.practice.bench.peers import Library, installed
 from verify.practice.bench.works import WORKS, Benchmark, Call, Case, Way
 from verify.practice.work import Tell, Work, on_terminal
 
-__all__ = ["REPEATS", "Bench", "Result", "bench", "run_bench"]
+__all__ = ["REPEATS", "Bench", "Timing", "bench", "run_bench"]
 
 REPEATS = 30
 
@@ -57,7 +57,7 @@ Found = list[tuple[Library, tuple[Way, ...] | None]]
 
 
 @dataclass(kw_only=True)
-class Result:
+class Timing:
     """What came of one way to do a work.
 
     Attributes
@@ -107,7 +107,7 @@ class Result:
 class Bench:
     """All results, and the names of the libraries that are not installed."""
 
-    results: tuple[Result, ...]
+    results: tuple[Timing, ...]
     missing: tuple[str, ...]
 
     @property
@@ -183,7 +183,7 @@ class _Side:
     """One way to do a work, and what comes of it."""
 
     def __init__(self, case: Case, library: Library, way: Way, units: list[float]) -> None:
-        self.result = Result(
+        self.result = Timing(
             work=way.work,
             library=library.name,
             version=library.version,
@@ -325,7 +325,7 @@ def _setting(device: str) -> dict[str, Any]:
     }
 
 
-def _record(result: Result) -> dict[str, Any]:
+def _record(result: Timing) -> dict[str, Any]:
     told = {name: getattr(result, name) for name in ("work", "library", "version", "method", "exact")}
     if result.failed:
         return {**told, "failed": result.failed}
@@ -359,7 +359,7 @@ def _text(found: Bench, options: argparse.Namespace, device: str) -> str:
     return "\n".join(lines)
 
 
-def _ahead(results: Sequence[Result]) -> list[str]:
+def _ahead(results: Sequence[Timing]) -> list[str]:
     """Who is faster at what, by the best of all calls."""
     lines: list[str] = []
     for work in WORKS:
@@ -374,7 +374,7 @@ def _ahead(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _table(results: Sequence[Result]) -> str:
+def _table(results: Sequence[Timing]) -> str:
     """In Markdown that reads well as text."""
     head = ["work", "library", "by", "best", "median", "quartiles", "times ours", "relative error", "runs"]
     rows = [head, *(_cells(result, results) for result in results)]
@@ -384,7 +384,7 @@ def _table(results: Sequence[Result]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def _cells(result: Result, results: Sequence[Result]) -> list[str]:
+def _cells(result: Timing, results: Sequence[Timing]) -> list[str]:
     ours = next(r for r in results if r.work == result.work)
     title = next(work.title for work in WORKS if work.name == result.work) if result is ours else ""
     names = [

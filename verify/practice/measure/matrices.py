@@ -307,7 +307,7 @@ def _estimated_density(operator: Operator, values: Floats, rng: np.random.Genera
     if width == 0:
         return None
     steps = min(DENSITY_STEPS, operator.dim)
-    made = density(operator, x, rng, width=width, steps=steps, probes=DENSITY_PROBES)
+    made = density(operator, rng, x=x, width=width, steps=steps, probes=DENSITY_PROBES)
     return SmearedDensity(
         x=tuple(x.tolist()),
         value=tuple(made.value.tolist()),

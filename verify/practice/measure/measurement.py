@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
+from simulate.results import Columns, Result
 from verify.practice.measure.zone import Zone
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = [
     "Eigenvalue",
@@ -45,10 +50,10 @@ class Eigenvalue:
 class SmearedDensity:
     """Smeared density of the eigenvalues at `x`: its value, the standard error, and what fewer steps would change."""
 
-    x: tuple[float, ...]
-    value: tuple[float, ...]
-    standard_error: tuple[float, ...]
-    truncation: tuple[float, ...]
+    x: tuple[float, ...] = field(repr=False)
+    value: tuple[float, ...] = field(repr=False)
+    standard_error: tuple[float, ...] = field(repr=False)
+    truncation: tuple[float, ...] = field(repr=False)
     width: float
     steps: int
     probes: int
@@ -151,9 +156,9 @@ class LossLine:
     """
 
     curvature: float
-    distance: tuple[float, ...]
-    loss: tuple[float | None, ...]
-    parabola: tuple[float, ...]
+    distance: tuple[float, ...] = field(repr=False)
+    loss: tuple[float | None, ...] = field(repr=False)
+    parabola: tuple[float, ...] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,12 +183,12 @@ class SampleNoise:
     element: Number
     along_top: Number
     row: Number
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
+    edges: tuple[float, ...] = field(repr=False)
+    counts: tuple[int, ...] = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Measurement(Result):
     """What `measure` finds.
 
     Attributes
@@ -246,3 +251,32 @@ class Measurement:
     short: str
     products: int
     seconds: float
+
+    def _headline(self) -> str:
+        size = f"P = {self.parameters}, N = {self.samples}"
+        rate = self.largest_rate
+        stable = "" if rate is None else f", full gradients stable below rate {rate.value:.4g}"
+        zone = "" if self.zone is None else f", Goldilocks zone: {self.zone.verdict}"
+        return f"{self.name}, {size}, loss {self.loss.value:.5g}{stable}{zone}"
+
+    def _columns(self) -> Columns:
+        matrices = {"Hessian": self.hessian, "Gauss-Newton": self.gauss_newton}
+        names = ["trace", "Frobenius norm", "trace / Frobenius", "lowest eigenvalue"]
+        names += [f"eigenvalue {k + 1}" for k in range(len(self.hessian.top))]
+        columns: dict[str, list[Any]] = {"quantity": names}
+        for name, matrix in matrices.items():
+            numbers = (matrix.trace, matrix.frobenius, matrix.excess)
+            values = [None if each is None else (each.value, each.error) for each in numbers]
+            eigenvalues = (matrix.lowest, *matrix.top)
+            values += [None if each is None else (each.value, each.bound) for each in eigenvalues]
+            columns[name] = [pair and pair[0] for pair in values]
+            columns[f"{name} ±"] = [pair and pair[1] for pair in values]
+        return columns
+
+    def _draw(self, axes: Axes) -> None:
+        # by its name: the module of the pictures imports these records
+        import_module("verify.practice.measure.plots").draw_eigenvalues(axes, self)
+
+    def summary(self) -> str:
+        """Return what ``losscurv measure`` prints."""
+        return import_module("verify.practice.measure.pages").measurement_text(self)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import wording
@@ -21,7 +18,6 @@ __all__ = [
     "measurement_json",
     "measurement_page",
     "measurement_text",
-    "plain_record",
     "share_between_layers",
     "value",
     "write_measurement",
@@ -33,7 +29,7 @@ VERSION = 1
 
 def measurement_json(found: Measurement) -> str:
     """The measurement as JSON."""
-    return json.dumps({"version": VERSION, **plain_record(found)}, indent=1, allow_nan=False) + "\n"
+    return json.dumps({"version": VERSION, **found.to_dict()}, indent=1, allow_nan=False) + "\n"
 
 
 def measurement_page(found: Measurement) -> str:
@@ -208,10 +204,3 @@ def _eigenvalue(found: Eigenvalue | None) -> str:
 
 def _plain(number: float, digits: int = 5) -> str:
     return wording.numeral(number, digits, plain=True)
-
-
-def plain_record(found: Measurement) -> dict[str, Any]:
-    """Estimates by name too."""
-    return asdict(
-        found, dict_factory=lambda items: {k: v._asdict() if isinstance(v, Estimate) else v for k, v in items}
-    )

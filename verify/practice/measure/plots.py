@@ -30,6 +30,7 @@ from verify.results.lines import spans_decades
 
 __all__ = [
     "density_figure",
+    "draw_eigenvalues",
     "eigenvalue_figure",
     "layer_figure",
     "line_figure",
@@ -65,7 +66,7 @@ def density_figure(found: Measurement) -> Figure | None:
 def eigenvalue_figure(found: Measurement) -> Figure:
     """The top eigenvalues of both matrices by rank, with the bounds on their errors."""
     note = "bars: bound on the error, where it is wider than the mark; hollow: not converged"
-    panel = _panel(2.2, lambda axes: _ranked(axes, found), note)
+    panel = _panel(2.2, lambda axes: draw_eigenvalues(axes, found), note)
     return _figure([panel], "Top eigenvalues of the Hessian and of the Gauss-Newton matrix")
 
 
@@ -228,7 +229,8 @@ def _lowest(matrix: Matrix) -> list[Eigenvalue]:
     return [] if matrix.lowest is None else [matrix.lowest]
 
 
-def _ranked(axes: Axes, found: Measurement) -> None:
+def draw_eigenvalues(axes: Axes, found: Measurement) -> None:
+    """The top eigenvalues of both matrices by rank."""
     shown = [each.value for _, matrix in _matrices(found) for each in matrix.top]
     for place, (name, matrix) in enumerate(_matrices(found)):
         ranks = np.arange(1.0, len(matrix.top) + 1) + 0.14 * (place - 0.5)

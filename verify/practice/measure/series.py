@@ -16,7 +16,7 @@ from verify.page import wording
 from verify.page.markup import template, themed
 from verify.practice.measure import plots
 from verify.practice.measure.measurement import Measurement
-from verify.practice.measure.pages import VERSION, plain_record, value
+from verify.practice.measure.pages import VERSION, value
 
 __all__ = ["Checkpoint", "checkpoint_files", "series_json", "series_text", "with_checkpoint", "write_series"]
 
@@ -89,7 +89,7 @@ def with_checkpoint(options: argparse.Namespace, file: Path) -> argparse.Namespa
 
 def series_json(found: Sequence[Checkpoint]) -> str:
     """All of it as JSON."""
-    rows = [{"file": each.file, "at": each.at, **plain_record(each.found)} for each in found]
+    rows = [{"file": each.file, "at": each.at, **each.found.to_dict()} for each in found]
     return json.dumps({"version": VERSION, "checkpoints": rows}, indent=1, allow_nan=False) + "\n"
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from simulate.spectra import Estimate
 from verify.escapes import escaped
 from verify.files import replace_files
 from verify.page import plots
@@ -43,18 +39,8 @@ def write_plan(made: Plan, folder: Path) -> Path:
 
 def plan_json(made: Plan) -> str:
     """All numbers of the plan as JSON text; what is infinite is null."""
-    found = {"version": VERSION, "uncertainty": list(words.uncertain(made)), **_plain(asdict(made))}
+    found = {"version": VERSION, "uncertainty": list(words.uncertain(made)), **made.to_dict()}
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Estimate):
-        return value._asdict()
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def plan_page(made: Plan) -> str:

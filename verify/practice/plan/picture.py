@@ -18,7 +18,7 @@ from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.planned import Plan
 from verify.practice.plan.words import SHARPER
 
-__all__ = ["plan_figure"]
+__all__ = ["draw_rates", "plan_figure"]
 
 _GRID = 200
 _TICKS = 12
@@ -37,6 +37,18 @@ def plan_figure(made: Plan) -> Figure:
         panels.append(Panel(2.0, lambda axes: _draw_batches(axes, made)))
     with mpl.rc_context(STYLE):
         return stack(panels, "Learning rate against batch size", f"losscurv · seed {made.seed}", _WIDTH)
+
+
+def draw_rates(axes: Axes, made: Plan) -> None:
+    """The first of its panels alone."""
+    if made.trials:
+        _draw_trials(axes, made)
+    elif made.linearised is not None:
+        _draw_bracket(axes, made.linearised)
+    elif made.batch_curvature:
+        _draw_batches(axes, made)
+    else:
+        axes.set_title("no rates were asked for")
 
 
 def _draw_trials(axes: Axes, made: Plan) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+from simulate.results import Columns, Result
 from verify.practice.plan.batch_curvature import BatchCurvature
 from verify.practice.plan.linearised import Linearised
 from verify.practice.plan.state import State
 from verify.practice.plan.trials import SizeTrial
 from verify.practice.plan.walk import FACTOR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Plan", "SizeRate", "along_power", "power_between", "told_power"]
 
@@ -53,8 +59,8 @@ def along_power(one: SizeRate, other: SizeRate, batch_size: int) -> float:
     return one[1] * (batch_size / one[0]) ** power_between(one, other)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan(Result):
     """What was found about a network, and the rates at every batch size.
 
     Attributes
@@ -134,3 +140,36 @@ class Plan:
     def trial_steps(self) -> int:
         """Steps of training that all trials took."""
         return sum(at.walked.steps for at in self.trials)
+
+    def _headline(self) -> str:
+        size = f"P = {self.parameters}, N = {self.samples}, loss {self.state.loss:.5g}"
+        spent = f"{self.trial_steps} steps of trial training, " * bool(self.trials)
+        return f"{self.name}, {size}; {self.optimizer}, {spent}seed {self.seed}"
+
+    def _columns(self) -> Columns:
+        rates = () if self.linearised is None else self.linearised.rates
+        found = (*self.trials, *rates, *self.batch_curvature)
+        sizes = sorted({at.batch_size for at in found})
+        columns: dict[str, list[Any]] = {"batch size": list(sizes)}
+        # names of the columns by fields: of a trial, of the bracket, of the curvature of batches
+        sections: tuple[tuple[Any, dict[str, str]], ...] = (
+            (self.trials, {"start": "start with", "trains": "trains at", "fails": "fails at"}),
+            (rates, {"lower": "stable below", "upper": "unstable above"}),
+            (self.batch_curvature, {"rate": "2/E l1(H_B)"}),
+        )
+        for section, names in sections:
+            known = {at.batch_size: at for at in section}
+            for field, name in names.items() if section else ():
+                columns[name] = [getattr(known.get(size), field, None) for size in sizes]
+        return columns
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 3.4
+
+    def _draw(self, axes: Axes) -> None:
+        # by its name: the module of the picture imports this record
+        import_module("verify.practice.plan.picture").draw_rates(axes, self)
+
+    def summary(self) -> str:
+        """Return what ``losscurv plan`` prints."""
+        return import_module("verify.practice.plan.words").plan_text(self)

@@ -16,7 +16,7 @@ name                symbol                      meaning
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,9 +96,9 @@ class MeasuredBracket:
     largest: float
     bound: float
     heaviest: float
-    curvatures: tuple[float, ...]
-    variances: tuple[float, ...]
-    directions: tuple[str, ...]
+    curvatures: tuple[float, ...] = field(repr=False)
+    variances: tuple[float, ...] = field(repr=False)
+    directions: tuple[str, ...] = field(repr=False)
 
     def rates(self, batch_sizes: ArrayLike) -> RateBracket:
         """Stable below the first, not above the second; see `theory.learning_rates.mean_square_bracket`."""

@@ -21,10 +21,14 @@ __all__ = ["lightning_callback", "trainer_callback"]
 Make = Callable[[Optimizer, nn.Module], Watcher]
 
 
+def _first_two(batch: Any) -> tuple[Any, Any]:
+    return batch[0], batch[1]
+
+
 def lightning_callback(
     make: Make,
     *,
-    batch: Callable[[Any], tuple[Any, Any]] = lambda batch: (batch[0], batch[1]),
+    batch: Callable[[Any], tuple[Any, Any]] = _first_two,
     base: type | None = None,
 ) -> Any:
     """A callback for the ``Trainer`` of Lightning, which measures in ``on_train_batch_end``.

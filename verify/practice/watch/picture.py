@@ -16,7 +16,7 @@ from verify.page.theme import PALETTE, STYLE
 from verify.practice.watch.record import CurvatureRecord
 from verify.results.lines import spans_decades
 
-__all__ = ["watch_figure"]
+__all__ = ["draw_top_eigenvalues", "watch_figure"]
 
 _WIDTH = 6.2
 
@@ -36,7 +36,7 @@ def watch_figure(records: Records) -> Figure:
         raise ValueError("records must hold at least one measurement, got none")
     panels = [
         _panel(1.5, lambda axes: _loss(axes, records)),
-        _panel(2.5, lambda axes: _eigenvalues(axes, records), 0.35),
+        _panel(2.5, lambda axes: draw_top_eigenvalues(axes, records), 0.35),
     ]
     if any(each.preconditioned is not None for each in records):
         panels.append(_panel(2.0, lambda axes: _preconditioned(axes, records), 0.35))
@@ -63,7 +63,8 @@ def _loss(axes: Axes, records: Records) -> None:
     _finish(axes, records, "loss of the batch, after its step")
 
 
-def _eigenvalues(axes: Axes, records: Records) -> None:
+def draw_top_eigenvalues(axes: Axes, records: Records) -> None:
+    """Largest eigenvalues of the Hessian beside their limit."""
     _line(
         axes,
         records,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CurvatureRecord", "record_line", "record_of"]
+from simulate.results import Columns, Result, draw_bars
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BRIEF", "CurvatureRecord", "record_columns", "record_line", "record_of"]
+
+BRIEF = ("step", "loss", "eigenvalue", "error", "limit", "preconditioned", "batch_eigenvalue", "outcome")
+"""Columns that show how training goes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CurvatureRecord:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CurvatureRecord(Result):
     r"""The curvature between two steps of training. What was not measured, or has no value, is None.
 
     Attributes
@@ -91,6 +98,31 @@ class CurvatureRecord:
         """Whether the loss or the parameters are no finite numbers."""
         return self.outcome.startswith("diverged")
 
+    def _brief(self) -> Sequence[str]:
+        return BRIEF
+
+    def _headline(self) -> str:
+        return f"step {self.step}, {self.outcome}"
+
+    def _columns(self) -> Columns:
+        return record_columns([self])
+
+    def _draw(self, axes: Axes) -> None:
+        names = ("eigenvalue", "batch_eigenvalue", "preconditioned", "limit")
+        known = {name: value for name in names if (value := getattr(self, name)) is not None}
+        draw_bars(axes, list(known), list(known.values()))
+        axes.set(title=f"step {self.step}, {self.outcome}")
+
+    def _inches(self) -> tuple[float, float]:
+        return 5.2, 1.6
+
+
+def record_columns(records: Sequence[CurvatureRecord]) -> Columns:
+    """All fields of the records, a column each."""
+    return {
+        field.name: [getattr(record, field.name) for record in records] for field in fields(CurvatureRecord)
+    }
+
 
 def record_line(record: CurvatureRecord) -> str:
     """The record as one line of JSON; what is not finite is null.
@@ -101,8 +133,7 @@ def record_line(record: CurvatureRecord) -> str:
     >>> json.loads(line)["loss"], record_of(json.loads(line)).diverged
     (None, True)
     """
-    plain = {name: _plain(value) for name, value in asdict(record).items()}
-    return json.dumps(plain, allow_nan=False)
+    return json.dumps(record.to_dict(), allow_nan=False)
 
 
 def record_of(stored: Mapping[str, Any]) -> CurvatureRecord:
@@ -112,9 +143,3 @@ def record_of(stored: Mapping[str, Any]) -> CurvatureRecord:
         name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()
     }
     return CurvatureRecord(**{name: value for name, value in kept.items() if name in known})
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

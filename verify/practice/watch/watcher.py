@@ -14,7 +14,7 @@ import os
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,14 +27,16 @@ from torch import Tensor, nn
 from simulate.objectives.batches import copied, placed, rows
 from simulate.objectives.parameters import unwrapped
 from simulate.objectives.restoring import as_found
+from simulate.results import Columns, Result
 from verify.practice.moved import moved_groups
 from verify.practice.step_limits import step_limit
 from verify.practice.watch.journal import Journal
 from verify.practice.watch.moving import MovingCurvature, OfBatch, Spent, WrongLossError
 from verify.practice.watch.pace import Pace
-from verify.practice.watch.record import CurvatureRecord, record_line
+from verify.practice.watch.record import BRIEF, CurvatureRecord, record_columns, record_line
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Watcher", "watch"]
@@ -169,7 +171,7 @@ class _Options:
             raise ValueError(f"training must be True, False or None, got {self.training!r}")
 
 
-class Watcher:
+class Watcher(Result):
     """Measures the curvature between steps of training; made by `watch`, which describes it."""
 
     def __init__(
@@ -264,6 +266,26 @@ class Watcher:
         from verify.page.plots import save_as
 
         save_as(self.figure(), Path(path), Path(path).suffix.removeprefix("."))
+
+    _spread = True
+
+    def _brief(self) -> Sequence[str]:
+        return BRIEF
+
+    def _headline(self) -> str:
+        count = f"{len(self._records)} measurement{'s' * (len(self._records) != 1)}"
+        return f"{count} in {self._step - self._options.start} steps of {type(self._optimizer).__name__}"
+
+    def _columns(self) -> Columns:
+        return record_columns(self._records)
+
+    def _record(self) -> Mapping[str, Any]:
+        return {"records": self._records}
+
+    def _draw(self, axes: Axes) -> None:
+        from verify.practice.watch.picture import draw_top_eigenvalues
+
+        draw_top_eigenvalues(axes, self._records)
 
     # --- what is measured -----------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ def lost_shares(block: Block, point: Point) -> Mapping[str, Any]:
     gram = fisher_gram.gram(drawn, point.activation)
     fixed, exact = (
         fisher_gram.fisher_trace(
-            last_layer.projected(gram, last_layer.batch_normalisation(outputs, fixed_deviation=f))
+            last_layer.projected_gram(gram, last_layer.batch_normalisation(outputs, fixed_deviation=f))
         )
         for f in (True, False)
     )

@@ -107,7 +107,7 @@ def normalised_fisher(block: Block, point: Point) -> Mapping[str, Any]:
     outputs = passed.signals.preactivations[-1].mT
     normalisation = last_layer.batch_normalisation(outputs, fixed_deviation=True)
     gram = few_signals.passed_gram(passed)
-    found = last_layer.projected(gram, normalisation)
+    found = last_layer.projected_gram(gram, normalisation)
     trace, squares = fisher_gram.fisher_trace(found), fisher_gram.trace_of_square(found)
     precisions = normalisation.scale.square()
     scatter = (precisions[:, :, None] * pair_scatter.pair_variance(gram) * precisions[:, None]).sum((1, 2))

@@ -79,4 +79,4 @@ def normalised_gram(small: SmallOutputs, point: Point, kind: str) -> NormalisedG
     outputs = last_layer.outputs_of(small.network, point.activation)
     gram, matrices = fisher_gram.gram(small.network, point.activation), normalising_matrices(outputs, kind)
     scale = float(gram.abs().max() * matrices.scale.max() ** 2)
-    return NormalisedGram(last_layer.projected(gram, matrices), scale, outputs)
+    return NormalisedGram(last_layer.projected_gram(gram, matrices), scale, outputs)
