@@ -102,11 +102,7 @@ def _place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("COLUMNS", "100")
-        patch.setattr(registry, "claims", lambda: CLAIMS)
-        patch.setattr(registry, "observations", tuple)
-        patch.setattr(roll, "ledgers", dict)
-        patch.setattr(suite, "PLANTED", ())
-        patch.setattr(suite, "_derivations", list)
+        toy_claims.replace_all(patch, *CLAIMS)
         patch.setattr(request, "default_workers", lambda *_: 1)
         patch.setattr(report, "write", _written)
         patch.setattr(plots, "save_all", lambda made, where: [])

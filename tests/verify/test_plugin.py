@@ -256,17 +256,13 @@ def test_it_runs_from_anywhere_as_from_an_installed_package(
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(FOLDER.parent))
     pytester.makeconftest("""
+        import pytest
+
         from tests.verify import toy_claims
         from verify import plugin
-        from verify.claims import registry, roll
-        from verify.running import suite
 
         plugin.EVERY = -1.0
-        roll.ledgers = dict
-        registry.claims = lambda: (toy_claims.RIGHT, toy_claims.EXACT)
-        registry.observations = tuple
-        suite.PLANTED = ()
-        suite._derivations = list
+        toy_claims.replace_all(pytest.MonkeyPatch(), toy_claims.RIGHT, toy_claims.EXACT)
     """)
 
     words = ["-m", "pytest", *COMMON, "-p", "verify.plugin", "--pyargs", "verify.test_claims"]

@@ -42,12 +42,14 @@ NAMED = "--claim"
 class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
-    `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
+    `papers` are those that are loaded where claims are named one by one; empty where all are. `waiting` is what of it
+    is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
     it takes by estimate, or why it is left out, `not_drawn` the ids of what of that is; `left_out` counts the claims
     that are not to be judged, by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
+    papers: registry.Only
     settings: Settings
     executor: str | None
     report_dir: Path | None
@@ -91,8 +93,8 @@ class Request:
 
     @property
     def named(self) -> bool:
-        """Whether claims were asked for one by one, others being left out."""
-        return NAMED in self.left_out
+        """Whether claims were asked for one by one, all else being left out."""
+        return bool(self.papers)
 
     def __str__(self) -> str:
         s = self.settings
@@ -131,7 +133,9 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     absent = {*waiting, *programme.left_out}
     asked = (*(item for item in asked if not isinstance(item, Observation)), *programme.observations)
     selected = on_images([item for item in asked if item.id not in absent], images)
+    papers = registry.papers_of(values.get("claim") or ())
     return Request(
+        papers=papers,
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
@@ -154,7 +158,7 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
         selection=_selection(values, replay),
         one_file=bool(values.get("one_file")),
         table=bool(values.get("table")),
-        left_out=_left_out(values, {item.id for item in selected}, waiting, chosen_tier),
+        left_out=_left_out(values, {item.id for item in selected}, waiting, chosen_tier, papers),
     )
 
 
@@ -239,9 +243,13 @@ def _recorded(replay: Results) -> dict[str, set[str]]:
 
 
 def _left_out(
-    values: Mapping[str, Any], selected: Collection[str], waiting: Collection[str], tier: Tier
+    values: Mapping[str, Any],
+    selected: Collection[str],
+    waiting: Collection[str],
+    tier: Tier,
+    loaded: registry.Only,
 ) -> dict[str, int]:
-    """How many claims are not to be judged, by the first option that leaves them out."""
+    """How many claims of the papers that are loaded are not to be judged, by the first option that leaves them out."""
     names, papers = values.get("claim"), values.get("paper")
 
     def reason(claim: AnyClaim) -> str:
@@ -253,7 +261,7 @@ def _left_out(
             return NAMED
         return "--replay" if values.get("replay") else f"--tier {tier}"
 
-    return dict(Counter(reason(claim) for claim in registry.claims() if claim.id not in selected))
+    return dict(Counter(reason(claim) for claim in registry.claims(loaded) if claim.id not in selected))
 
 
 def _not_run(waiting: Mapping[str, str], images: str) -> str:
@@ -278,7 +286,7 @@ def _waiting(waiting: Mapping[str, str]) -> tuple[str, ...]:
 
 def _replayed(names: list[str], recorded: list[str]) -> list[str]:
     """The recorded claims and observations to repeat."""
-    known = {item.id for item in (*registry.claims(), *registry.observations())}
+    known = set(registry.ids())
     absent = [name for name in names if name not in recorded]
     unknown = [name for name in names or recorded if name not in known]
     if absent:
