@@ -34,6 +34,9 @@ from verify.running.settings import Settings
 
 __all__ = ["Request", "requested"]
 
+WORTH_STARTING = 5.0
+"""Seconds of work below which other processes are not started: each loads torch first."""
+
 NAMED = "--claim"
 """What leaves out all claims but those that it names."""
 
@@ -119,12 +122,13 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     chosen_tier = _tier(values.get("tier") or (replay.suite.tier if replay else tier))
     folder = values.get("report_dir") or (None if replay else report_dir)
     device = _device(values.get("device") or "cpu", here=not values.get("executor"))
-    workers = default_workers(device) if values.get("workers") is None else values["workers"]
-    workers = require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), workers)
+    if values.get("workers") is not None:
+        require_between("--workers", 1, WORKERS_PER_CORE * default_workers(), values["workers"])
     replicates = replay.suite.replicates if replay else values.get("replicates")
     images = values.get("data") or (replay.suite.data if replay else DIGITS)
     _require_images(images, values.get("claim") or ())
     asked = _selected(values, replay, chosen_tier)
+    workers = values.get("workers") or _workers(asked, device)
     waiting = {item.id: needed for item in asked if (needed := unmet(item, images))}
     if waiting and (values.get("claim") or replay or len(waiting) == len(asked)):
         raise ValueError(_not_run(waiting, images))
@@ -304,6 +308,19 @@ def _device(name: str, *, here: bool) -> str:
     return (
         name if name == "cpu" else resolve_device(name, here=here)
     )  # the rest is torch's to answer, and it loads slowly
+
+
+def _workers(asked: Sequence[AnyClaim | Observation], device: str) -> int:
+    """One per core or GPU, but this process alone where others would take longer to start than all work takes."""
+    costs: dict[str, float] = {}
+    for item in asked:
+        if isinstance(item, Claim):  # several may read one experiment, whose seconds are those of a point
+            costs[item.experiment.id] = item.experiment.seconds * len(item.experiment.points)
+        elif isinstance(item, Observation):
+            costs[item.id] = item.seconds * len(item.points) * item.replicates
+        else:
+            costs[item.id] = item.seconds
+    return 1 if sum(costs.values()) < WORTH_STARTING else default_workers(device)
 
 
 def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
