@@ -224,7 +224,7 @@ def test_a_varied_seed_is_printed_and_can_be_given_again(
             "device must be present on this machine, got 'cuda:99'; use --device cpu or auto",
         ),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
-        ("--replay nowhere.json", "results file nowhere.json cannot be read"),
+        ("--replay nowhere.json", "losscurv: file not found: nowhere.json"),
         ("--data nowhere.npz", "nowhere.npz"),
         ("--report-dir file/below", "--report-dir must be a folder that can be written, got file"),
         ("--report-dir file", "--report-dir must be a folder that can be written, got file"),
@@ -353,7 +353,7 @@ def test_missing_images_are_told_before_any_claim_is_loaded(
     monkeypatch.setattr(registry, "select", never)
     assert main(["report", "--claim", "nope", "--data", "nofile.npz"]) == 2
     told = capsys.readouterr().err
-    assert "data nofile.npz must be an existing file, got none" in told
+    assert "file not found: nofile.npz; check the path or save it with numpy.savez" in told
     assert told.rstrip().endswith("--claim nope not looked up yet")
 
 

@@ -188,7 +188,7 @@ def test_the_verify_folder_may_be_named_from_inside(
         ("--vary-seed --seed 1", "--vary-seed must not stand beside --seed"),
         ("--device tpu", "device must be auto, cpu, cuda or cuda:<index>, got 'tpu'"),
         ("--executor localhost:1", "executor must be dask://host:port, got 'localhost:1'"),
-        ("--replay nowhere.json", "results file nowhere.json cannot be read"),
+        ("--replay nowhere.json", "file not found: nowhere.json"),
         ("--report-dir file/below", "--report-dir must be a folder that can be written"),
         ("--tier huge", "invalid choice: 'huge'"),
     ],
