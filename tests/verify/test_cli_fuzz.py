@@ -17,11 +17,10 @@ from hypothesis import given, settings, strategies as st
 
 from tests.verify import toy_claims
 from verify import gallery, plugin, results
-from verify.claims import registry, roll
 from verify.cli import main
 from verify.model import Tier
 from verify.page import plots, report
-from verify.running import options, request, suite
+from verify.running import options, request
 from verify.running.options import LARGEST_SEED, MOST_REPLICATES, OPTIONS
 from verify.running.request import requested
 

@@ -7,7 +7,7 @@ loaded then stops nobody who asks for another paper.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -51,12 +51,13 @@ __all__ = [
     "families",
     "folders",
     "ids",
+    "in_order",
     "intervals",
     "inventory",
     "observations",
     "paper_ids",
     "papers",
-    "papers_of",
+    "papers_with",
     "require_papers",
     "select",
     "select_observations",
@@ -80,6 +81,9 @@ OWN = (
     "width",
 )
 _OWN_PLACE = "verify.claims"
+
+TOGETHER = frozenset({"granziol2022", "beyond"})
+"""Papers that are loaded together: modules of one hold claims and observations of the other."""
 
 
 Only = tuple[str, ...]
@@ -202,7 +206,9 @@ def symbols(claim: AnyClaim) -> dict[str, str]:
 
 def derivations(only: Only = ()) -> list[Derivation]:
     """What papers of other distributions derive, beside `theory.derivations`."""
-    return [derive() for package in _packages(only).values() for derive in getattr(package, "DERIVATIONS", ())]
+    return [
+        derive() for package in _packages(only).values() for derive in getattr(package, "DERIVATIONS", ())
+    ]
 
 
 def docs(only: Only = ()) -> dict[str, str]:
@@ -275,7 +281,7 @@ def select(
     """
     _require_known(claim, paper)
     if claim:
-        found = tuple(c for c in claims(papers_of(claim)) if c.id in claim)
+        found = tuple(c for c in claims(papers_with(claim)) if c.id in claim)
         admit(found, _known_to(found))
         return tuple(c for c in found if not paper or c.paper in paper)
     _admit_papers(tuple(paper))
@@ -300,7 +306,7 @@ def select_observations(
         If an id or a paper is unknown, or an observation breaks a rule.
     """
     _require_known(claim, paper)
-    only, runs = papers_of(claim), _up_to(tier)
+    only, runs = papers_with(claim), _up_to(tier)
     found = observations(only)
     admit_observations(found, claims(only), _known_to(found) if only else entries())
     return tuple(
@@ -308,14 +314,23 @@ def select_observations(
     )
 
 
-def papers_of(names: Iterable[str]) -> Only:
-    """Return the papers that ids begin with, in the order of the report.
+def papers_with(names: Collection[str]) -> Only:
+    """Return the papers to load for claims and observations of these ids; empty, for all papers, if there are none.
 
-    >>> papers_of(["granziol2022/theorem-4", "edge/levels", "granziol2022/theorem-10"])
-    ('granziol2022', 'edge')
+    Those are the papers that the ids begin with. All are loaded where an id is not found there: it may be unknown, or
+    stand in a module of another paper.
+
+    >>> papers_with(["vysogorets2024/softmax-rank", "edge/levels"])
+    ('vysogorets2024', 'edge')
     """
-    named = {name.partition("/")[0] for name in names}
-    return tuple(paper for paper in paper_ids() if paper in named)
+    only = in_order({name.partition("/")[0] for name in names})
+    return only if only and set(names) <= set(ids(only)) else ()
+
+
+def in_order(named: Collection[str]) -> Only:
+    """Return these papers as the report has them, and what must be loaded with them; names of no paper left out."""
+    whole = {*named, *TOGETHER} if TOGETHER.intersection(named) else named
+    return tuple(paper for paper in paper_ids() if paper in whole)
 
 
 def ids(only: Only = ()) -> list[str]:
@@ -329,9 +344,9 @@ def _known_to(items: Iterable[AnyClaim | Observation]) -> dict[str, tuple[Entry,
 
 
 def _papers_around(items: Sequence[AnyClaim | Observation]) -> Only:
-    """The papers of these items and of the entries that they cover."""
-    named = {item.paper for item in items} | {paper for paper, _ in covered(items)}
-    return tuple(paper for paper in paper_ids() if paper in named)
+    """The papers to load for these items and for the entries that they cover; empty for all."""
+    loaded = papers_with([item.id for item in items])
+    return loaded and in_order({*loaded, *(paper for paper, _ in covered(items))})
 
 
 def families(listed: Sequence[AnyClaim], only: Only = ()) -> list[tuple[str, int, int]]:
@@ -364,7 +379,7 @@ def admit(listed: Sequence[AnyClaim], known: dict[str, tuple[Entry, ...]]) -> No
             )
         for problem in problems(claim):
             raise ValueError(f"claim {claim.id} must {problem}")
-    for paper, used, most in families(listed, papers_of(claim.id for claim in listed)):
+    for paper, used, most in families(listed, in_order({claim.paper for claim in listed})):
         if used > most:
             raise ValueError(f"claims of {paper} must use at most {most} intervals, got {used}")
 
@@ -440,11 +455,17 @@ def _rule(holds: bool, claim: str, rule: str) -> None:
 
 def _require_known(claim: Sequence[str], paper: Sequence[str]) -> None:
     require_papers(paper)
-    known = set(ids(only)) if (only := papers_of(claim)) else set[str]()
+    known = ids(papers_with(claim)) if claim else []
     for name in claim:
         if name not in known:
-            near = did_you_mean(name, known) or did_you_mean(name, ids())
+            near = _near(name, known)
             raise ValueError(f"claim must be one of those that losscurv claims lists, got {name!r}{near}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """The nearest id; its paper may have been left out."""
+    short = {other.partition("/")[2]: other for other in known}
+    return did_you_mean(name, [*short.values(), *short], suggest=short)
 
 
 def require_papers(names: Iterable[str]) -> None:
@@ -458,4 +479,6 @@ def require_papers(names: Iterable[str]) -> None:
     known = paper_ids()
     for name in names:
         if name not in known:
-            raise ValueError(f"paper must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}")
+            raise ValueError(
+                f"paper must be one of {', '.join(known)}, got {name!r}{did_you_mean(name, known)}"
+            )

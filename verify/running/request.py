@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simulate import data
+from simulate._names import did_you_mean
 from simulate.monte_carlo import default_workers, free_memory, resolve_device
 from verify.claims import registry
 from verify.claims.images import DIGITS, images_there, on_images, unmet
@@ -45,14 +46,15 @@ NAMED = "--claim"
 class Request:
     """A run as asked for: what to judge and to observe, how, where, and what to compare it with.
 
-    `papers` are those that are loaded where claims are named one by one; empty where all are. `waiting` is what of it
-    is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
+    `named` says whether claims were asked for one by one; `papers` are those that are then loaded, empty for all.
+    `waiting` is what of it is left out, with the images that it needs; `for_a_gpu` what only a GPU can draw, with what
     it takes by estimate, or why it is left out, `not_drawn` the ids of what of that is; `left_out` counts the claims
     that are not to be judged, by what leaves them out.
     """
 
     claims: tuple[AnyClaim, ...]
     papers: registry.Only
+    named: bool
     settings: Settings
     executor: str | None
     report_dir: Path | None
@@ -94,11 +96,6 @@ class Request:
         """What is said before the start, line by line."""
         return (str(self), *self.waiting, *self.for_a_gpu)
 
-    @property
-    def named(self) -> bool:
-        """Whether claims were asked for one by one, all else being left out."""
-        return bool(self.papers)
-
     def __str__(self) -> str:
         s = self.settings
         where = self.executor or f"{s.workers} worker{'s' * (s.workers > 1)}"
@@ -137,9 +134,10 @@ def requested(values: Mapping[str, Any], *, tier: Tier, report_dir: str | None) 
     absent = {*waiting, *programme.left_out}
     asked = (*(item for item in asked if not isinstance(item, Observation)), *programme.observations)
     selected = on_images([item for item in asked if item.id not in absent], images)
-    papers = registry.papers_of(values.get("claim") or ())
+    papers = registry.papers_with(values.get("claim") or ())
     return Request(
         papers=papers,
+        named=bool(values.get("claim")),
         claims=tuple(item for item in selected if not isinstance(item, Observation)),
         observations=tuple(item for item in selected if isinstance(item, Observation)),
         waiting=_waiting(waiting),
@@ -333,7 +331,7 @@ def _seed(values: Mapping[str, Any], replay: Results | None) -> int:
 
 def _tier(word: str) -> Tier:
     if word not in list(Tier):
-        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}")
+        raise ValueError(f"--tier must be one of {', '.join(Tier)}, got {word!r}{did_you_mean(word, Tier)}")
     return Tier(word)
 
 

@@ -274,7 +274,7 @@ def test_what_is_no_file_of_its_own_is_refused_without_waiting(tmp_path: Path) -
     for path in (tmp_path / "pipe", Path("/dev/null"), Path("/dev/zero")):
         with pytest.raises(ValueError, match="must be a plain file, got a pipe or a device"):
             data.load_images(path)
-    with pytest.raises(ValueError, match="^file not found: "):
+    with pytest.raises(ValueError, match=r"^file not found: "):
         data.load_images(tmp_path / "a\0b")
 
 

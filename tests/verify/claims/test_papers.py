@@ -12,9 +12,11 @@ from types import ModuleType
 
 import pytest
 
+import theory.derivations
 from verify.claims import registry
 from verify.model import ALPHA
 from verify.model.inventory import Entry, Paper
+from verify.running import suite
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "a_paper_of_your_own"
@@ -82,6 +84,30 @@ def test_a_paper_of_ones_own_is_listed_judged_shown_and_replayed(installed: Path
     beside = (folder / "claims" / "wigner1955.html").read_text(encoding="utf-8")
     assert 'id="w1"' in beside and "<math" in beside and 'class="latex"' not in beside
     assert "every score and verdict is the same" in again
+
+
+def test_a_paper_that_cannot_be_loaded_stops_no_claim_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("_places", "_packages", "papers", "claims", "observations", "entries"):
+        monkeypatch.setattr(registry, name, getattr(registry, name).__wrapped__)
+    broken = EntryPoint("broken2020", "no_such_module", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [broken])
+
+    assert [claim.id for claim in registry.select(claim=["edge/oscillation"])] == ["edge/oscillation"]
+    with pytest.raises(ValueError, match="paper broken2020 must load from no_such_module"):
+        registry.select(claim=["broken2020/law"])
+
+
+def test_a_paper_of_others_does_not_check_the_derivations_of_this_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[str] = []
+    monkeypatch.setattr(theory.derivations, "every_derivation", lambda: checked.append("theory") or [])
+    monkeypatch.setattr(registry, "derivations", lambda only: checked.extend(only) or [])
+
+    assert suite._derivations({"wigner1955"}) == [] and checked == ["wigner1955"]
+    assert suite._derivations({"granziol2022"}) == [] and checked == ["wigner1955", "theory", "granziol2022"]
 
 
 def test_the_error_of_a_claim_is_that_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from simulate._names import did_you_mean
+
 __all__ = ["LOSSES", "fitting", "loss_of", "named_loss"]
 
 LOSSES: Mapping[str, Callable[[], nn.Module]] = {
@@ -41,7 +43,8 @@ def named_loss(loss: Any) -> Any:
     MSELoss()
     """
     if isinstance(loss, str) and loss not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}")
+        near = did_you_mean(loss, LOSSES)
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a function, got {loss!r}{near}")
     if not isinstance(loss, str) and not callable(loss):
         raise ValueError(f"loss must be a function of outputs and targets, got {type(loss).__name__}")
     return LOSSES[loss]() if isinstance(loss, str) else loss
